@@ -49,16 +49,16 @@ class Issuer:
 
     def publish(self, kid: str, key: Private, **more: str) -> None:
         if isinstance(key, rsa.RSAPrivateKey):
-            told = jwt.algorithms.RSAAlgorithm.to_jwk(key.public_key(), as_dict=True)
+            jwk = jwt.algorithms.RSAAlgorithm.to_jwk(key.public_key(), as_dict=True)
         else:
-            told = jwt.algorithms.ECAlgorithm.to_jwk(key.public_key(), as_dict=True)
-        self.public[kid] = {**told, "kid": kid, "use": "sig", **more}
+            jwk = jwt.algorithms.ECAlgorithm.to_jwk(key.public_key(), as_dict=True)
+        self.public[kid] = {**jwk, "kid": kid, "use": "sig", **more}
         self.private[kid] = key
 
     def token(self, kid: str, key: Any = None, algorithm: str | None = None, **claims: Any) -> str:
         """A token for an hour; a claim that is None is left out."""
         now = int(time.time())
-        told = {
+        payload = {
             "iss": self.url,
             "aud": "mlflow",
             "exp": now + 3_600,
@@ -67,7 +67,7 @@ class Issuer:
             "email": "ada@example.org",
             **claims,
         }
-        kept = {name: value for name, value in told.items() if value is not None}
+        kept = {name: value for name, value in payload.items() if value is not None}
         signing = self.private[kid] if key is None else key
         fitting = "RS256" if isinstance(signing, rsa.RSAPrivateKey) else "ES256"
         return jwt.encode(kept, signing, algorithm or fitting, headers={"kid": kid})
@@ -91,8 +91,8 @@ def running() -> Iterator[Issuer]:
                 "/keys": {"keys": list(issuer.public.values())},
                 "/user": issuer.user,
             }
-            found = documents.get(self.path) if issuer.answers else None
-            self._send(503 if found is None else 200, found)
+            document = documents.get(self.path) if issuer.answers else None
+            self._send(503 if document is None else 200, document)
 
         def do_POST(self) -> None:
             """The token endpoint: a code is good once, for whoever knows its PKCE verifier."""

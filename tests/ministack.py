@@ -35,15 +35,15 @@ def executable(python: str | None = None) -> Path:
         python: the interpreter for Lambda functions; none to run none.
     """
     folder, pins = (LAMBDA_FOLDER, LAMBDA_PINS) if python else (FOLDER, (PIN,))
-    found, done = folder / "bin" / "ministack", folder / "installed.txt"
+    program, done = folder / "bin" / "ministack", folder / "installed.txt"
     wanted = "\n".join(pins)
     folder.parent.mkdir(exist_ok=True)
     with folder.with_suffix(".lock").open("w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         if done.exists() and done.read_text() == wanted:
-            return found
-        place = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-        uv = shutil.which("uv", path=place)
+            return program
+        search_path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        uv = shutil.which("uv", path=search_path)
         assert uv, "uv is installed by `make setup`"
         for command in (
             ["venv", "--quiet", "--clear", "--python", python or sys.executable, str(folder)],
@@ -51,7 +51,7 @@ def executable(python: str | None = None) -> Path:
         ):
             subprocess.run([uv, *command], check=True, env=environment())
         done.write_text(wanted)
-    return found
+    return program
 
 
 @contextlib.contextmanager

@@ -76,10 +76,10 @@ class Receiver:
 
     def wait(self, condition: Callable[[], Any], seconds: float = 60) -> Any:
         deadline = time.monotonic() + seconds
-        while not (found := condition()):
+        while not (result := condition()):
             assert time.monotonic() < deadline, [(d.path, d.text[:200]) for d in self.deliveries]
             time.sleep(0.02)
-        return found
+        return result
 
 
 @contextlib.contextmanager

@@ -44,7 +44,7 @@ def group_of(nodeid: str) -> str:
 
 def place_of(nodeid: str) -> int:
     """Where a test stands in the order of those of all folders."""
-    starts = (place for place, start in enumerate(FIRST) if nodeid.startswith(start))
+    starts = (index for index, start in enumerate(FIRST) if nodeid.startswith(start))
     return next(starts, len(FIRST))
 
 

@@ -70,12 +70,12 @@ def start(
     port: int,
     folder: Path,
     cwd: Path,
-    said: str = "",
+    printed: str = "",
     *,
     health: str = "/health",
     **more: str,
 ) -> Server:
-    """Starts a server and waits until GET ``health`` answers 200 and its output holds ``said``.
+    """Starts a server and waits until GET ``health`` answers 200 and its output holds ``printed``.
 
     The output goes to server.log, behind that of an earlier server in the same folder.
     """
@@ -92,7 +92,7 @@ def start(
         )
     server = Server(f"http://127.0.0.1:{port}", process, log)
     deadline = time.monotonic() + START_SECONDS
-    while not (healthy(server.url, health) and said.encode() in log.read_bytes()[before:]):
+    while not (healthy(server.url, health) and printed.encode() in log.read_bytes()[before:]):
         if process.poll() is not None or time.monotonic() > deadline:
             server.kill()
             raise RuntimeError(f"{' '.join(command)} did not start:\n{log.read_text()[-4000:]}")
@@ -105,7 +105,7 @@ def start_product(folder: Path, *arguments: str, port: int | None = None, **more
     port = port or free_port()
     chosen = arguments if "--data" in arguments else ("--ephemeral", *arguments)
     command = [sys.executable, "-m", "local", "--port", str(port), *chosen]
-    return start(command, port, folder, ROOT, said="\nready\n", **more)
+    return start(command, port, folder, ROOT, printed="\nready\n", **more)
 
 
 ADMIN = ("admin", "an-admin-password")

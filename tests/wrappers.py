@@ -77,9 +77,9 @@ def check_cdk(construct: Path, modules: Path) -> None:
 def _plain(value: Any) -> Any:
     """Returns a value without the quotes that some versions of the parser keep."""
     if isinstance(value, dict):
-        return {_plain(name): _plain(one) for name, one in value.items()}
+        return {_plain(name): _plain(item) for name, item in value.items()}
     if isinstance(value, list):
-        return [_plain(one) for one in value]
+        return [_plain(item) for item in value]
     return value.strip('"') if isinstance(value, str) else value
 
 

@@ -42,13 +42,13 @@ a schedule's, and one that another function invokes."""
 
 def consumer(event: dict[str, Any]) -> str:
     """The function that takes an event with records."""
-    [found] = {
+    [consumer_name] = {
         function
         for record in event["Records"]
         for part, function in CONSUMERS.items()
         if part in record["eventSourceARN"]
     }
-    return found
+    return consumer_name
 
 
 @functools.cache

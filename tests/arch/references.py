@@ -89,8 +89,8 @@ class Piece:
         if isinstance(node, ast.Name):
             if node.id in self._locals:
                 return None
-            found = self._imports.get(node.id) or self._module.names.get(node.id)
-            return None if found is None else resolved(found)
+            target = self._imports.get(node.id) or self._module.names.get(node.id)
+            return None if target is None else resolved(target)
         if isinstance(node, ast.Attribute):
             if isinstance(node.value, ast.Name) and node.value.id == "self":
                 return self._module.held(node.attr)
@@ -120,8 +120,8 @@ class Module:
 
     def held(self, attribute: str) -> Name | None:
         """The module that objects keep in an attribute."""
-        for found in self._held.get(attribute, ()):
-            module = resolved(found)
+        for name in self._held.get(attribute, ()):
+            module = resolved(name)
             if module is not None and module.name == "":
                 return module
         return None
@@ -131,8 +131,10 @@ class Module:
             self.names.update(imported(node))
         elif isinstance(node, ast.ClassDef):
             self._own(node.name, node)
-            functions = [one for one in node.body if isinstance(one, ast.FunctionDef)]
-            self.classes[node.name] = [one.name for one in functions]
+            functions = [
+                statement for statement in node.body if isinstance(statement, ast.FunctionDef)
+            ]
+            self.classes[node.name] = [function.name for function in functions]
             for function in functions:
                 self.statements[f"{node.name}.{function.name}"] = function
                 self._keep(function)
@@ -229,10 +231,10 @@ def resolved(name: Name) -> Name | None:
     inner = f"{name.module}.{name.name}"
     if name.module not in modules():
         return None
-    found = modules()[name.module].names.get(name.name)
-    if found is None:
+    target = modules()[name.module].names.get(name.name)
+    if target is None:
         return Name(inner, "") if inner in modules() else None
-    return name if found == name else resolved(found)
+    return name if target == name else resolved(target)
 
 
 def reached(roots: Iterable[Name], *, closed: Iterable[Name | str] = ()) -> Reached:

@@ -140,14 +140,14 @@ class Unclear(Exception):
 def of(domain: str, *closed: str) -> frozenset[Right]:
     """The rights of a function; without what only ``closed`` modules do."""
     roots = [Name(f"{domain}.app", "handler"), *_policies(domain)]
-    found = reached(roots, closed=(*BOUNDARY, *closed))
+    reach = reached(roots, closed=(*BOUNDARY, *closed))
     rights: set[Right] = set(ENGINES.get(domain, ()))
-    for user, use in found.uses:
+    for user, use in reach.uses:
         rights |= set(_rights(user, use))
     if any(action == _QUERY for action, _ in rights):
         indexes = {
             text
-            for module, text in found.texts
+            for module, text in reach.texts
             if _INDEX.fullmatch(text) and not module.startswith(("mlcore.db", "mlcore.models"))
         }
         rights |= {(_QUERY, f"{TABLE}/index/{index}") for index in indexes}
@@ -156,16 +156,16 @@ def of(domain: str, *closed: str) -> frozenset[Right]:
 
 def signs(domain: str) -> bool:
     """Whether a function may send requests of another service than the table in its role's name."""
-    found = reached([Name(f"{domain}.app", "handler")], closed=BOUNDARY)
-    return any(use.target == OWN_KEYS for _, use in found.uses)
+    reach = reached([Name(f"{domain}.app", "handler")], closed=BOUNDARY)
+    return any(use.target == OWN_KEYS for _, use in reach.uses)
 
 
 def of_backfill() -> frozenset[Right]:
     """Of whoever lands what the table holds already."""
     # Runs are asked of experiments that are there: none is made on the way.
     default = Name("mlcore.repos.experiments.experiments", "_default_item")
-    found = reached([Name("mlcore.system_tables.backfill", "land")], closed=(*BOUNDARY, default))
-    rights = {right for user, use in found.uses for right in _rights(user, use) if right[1]}
+    reach = reached([Name("mlcore.system_tables.backfill", "land")], closed=(*BOUNDARY, default))
+    rights = {right for user, use in reach.uses for right in _rights(user, use) if right[1]}
     # Runs of both stages are in order in LSI2 alone; GSI5 lists the models.
     indexes = ("GSI2", "GSI5", "LSI2")
     return frozenset(rights | {(_QUERY, f"{TABLE}/index/{index}") for index in indexes})
@@ -193,7 +193,9 @@ def _rights(user: Name, use: Use) -> Iterator[Right]:
         if user.module == "skills.content":
             where = SKILL_FILES
         for action in STORE_ACTIONS[use.attribute.removeprefix("().")]:
-            yield from ((action, place) for place in ((BUCKET,) if action == _LIST else where))
+            yield from (
+                (action, resource) for resource in ((BUCKET,) if action == _LIST else where)
+            )
 
 
 def _is_of_an_index(call: ast.Call | None) -> bool:
@@ -207,7 +209,7 @@ def _is_of_an_index(call: ast.Call | None) -> bool:
 def _policies(domain: str) -> Iterator[Name]:
     """The policies of a function's own routes, and what follows them."""
     app = importlib.import_module(f"{domain}.app")
-    routes = [one for name in ("RPCS", "PLAIN_ROUTES") for one in getattr(app, name, ())]
+    routes = [route for name in ("RPCS", "PLAIN_ROUTES") for route in getattr(app, name, ())]
     for route in routes:
         for rule in guard.load_rules(route.policy, route.follow, route.hides):
             yield from _functions(rule)

@@ -38,7 +38,7 @@ def test_the_image_is_small_and_its_user_is_not_root() -> None:
     user = last("USER")
     assert re.fullmatch(r"[1-9]\d+:[1-9]\d+", user), "Kubernetes asks for a number"
     order = [step for step, _ in STEPS]
-    assert order.index("USER") > max(place for place, step in enumerate(order) if step == "RUN")
+    assert order.index("USER") > max(index for index, step in enumerate(order) if step == "RUN")
     assert "ADD" not in order
 
 

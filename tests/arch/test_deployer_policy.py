@@ -68,7 +68,11 @@ def test_it_is_a_policy_that_iam_takes() -> None:
 def test_it_makes_nobody_an_administrator() -> None:
     """Roles are those of our stacks, and go to the services that use them; and the one that API
     Gateway makes for itself at an account's first domain."""
-    [linked] = [one for one in STATEMENTS if one["Action"] == "iam:CreateServiceLinkedRole"]
+    [linked] = [
+        statement
+        for statement in STATEMENTS
+        if statement["Action"] == "iam:CreateServiceLinkedRole"
+    ]
     assert "/aws-service-role/ops.apigateway.amazonaws.com/" in linked["Resource"]
     for statement in STATEMENTS:
         assert "*" not in _listed(statement["Action"])
@@ -77,7 +81,9 @@ def test_it_makes_nobody_an_administrator() -> None:
         ):
             assert _listed(statement["Resource"]) == ["arn:aws:iam::*:role/mlflow-*"]
     assert not any(fnmatchcase("iam:CreateUser", action) for action in ACTIONS)
-    [passing] = [one for one in STATEMENTS if "iam:PassRole" in _listed(one["Action"])]
+    [passing] = [
+        statement for statement in STATEMENTS if "iam:PassRole" in _listed(statement["Action"])
+    ]
     trusted = json.dumps(
         [role["AssumeRolePolicyDocument"] for role in project.resources("AWS::IAM::Role").values()]
     )

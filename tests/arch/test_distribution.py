@@ -63,7 +63,7 @@ def test_a_firewall_sees_every_request_where_it_is_asked_to() -> None:
         ("false", "true", False),
     ):
         resolver = given(OnlyThroughUi=only, Ui=ui)
-        [api] = [one for one in resolver.resolve(CONFIG["Origins"]) if one["Id"] == "api"]
+        [api] = [origin for origin in resolver.resolve(CONFIG["Origins"]) if origin["Id"] == "api"]
         [header] = api["OriginCustomHeaders"]
         assert header["HeaderName"] == ORIGIN_HEADER
         word = resolver.resolve(variables)[REQUIRED_WORD]

@@ -59,9 +59,9 @@ def _paths(text: str) -> Iterator[str]:
 
 def _is_there(path: str) -> bool:
     if "/" not in path:
-        return any(one.name == path for one in project.tracked())
+        return any(file.name == path for file in project.tracked())
     return any(
-        found for form in (path.rstrip("/"), f"{path}.py") for found in project.ROOT.glob(form)
+        match for form in (path.rstrip("/"), f"{path}.py") for match in project.ROOT.glob(form)
     )
 
 
@@ -97,13 +97,13 @@ def _said() -> str:
 
 
 def test_symptoms_are_words_that_the_product_says() -> None:
-    said = _said()
+    product_text = _said()
     rows = re.findall(r"^\| (.*?) \|", (project.ROOT / "docs/troubleshooting.md").read_text(), re.M)
     quoted = {text for row in rows for text in re.findall(r"`([^`]+)`", row)}
     # The system's words, and names of what is looked at.
     elsewhere = {"Address already in use", "UiUrl", "/", "verify"}
     assert len(quoted) > 20
-    assert {text for text in quoted - elsewhere if text not in said} == set()
+    assert {text for text in quoted - elsewhere if text not in product_text} == set()
 
 
 @pytest.mark.parametrize(("folder", "most_lines"), [("adr", 60), ("mechanisms", 130)])

@@ -61,5 +61,5 @@ def test_readers_know_a_delta_table_and_its_place() -> None:
         assert "table_type" not in table["Parameters"], "the other form, which has no columns"
         assert table["PartitionKeys"] == []
         assert storage["SerdeInfo"]["Parameters"]["path"] == storage["Location"]
-        place = f"s3://${{SystemTablesBucket}}/system/mlflow/{name}/"
-        assert storage["Location"] == {"Fn::Sub": place}
+        location = f"s3://${{SystemTablesBucket}}/system/mlflow/{name}/"
+        assert storage["Location"] == {"Fn::Sub": location}

@@ -54,14 +54,14 @@ def _loaders(path: Path) -> Iterator[ast.FunctionDef]:
     for node in ast.parse(path.read_text()).body:
         if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
             given = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
-            known = set().union(*(_names(one.annotation) for one in given))
+            known = set().union(*(_names(argument.annotation) for argument in given))
             if _owned(_names(node.returns)) and not (_owned(known) or known & READ_BEFORE):
                 yield node
 
 
 def _names_workspace(function: ast.FunctionDef) -> bool:
     given = [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]
-    return any(one.arg == "workspace" for one in given)
+    return any(argument.arg == "workspace" for argument in given)
 
 
 def test_no_loader_comes_without_the_workspace() -> None:

@@ -91,8 +91,8 @@ def test_the_layer_ships_what_botocore_knows_of_each_service_in_use() -> None:
     assert kept is not None
     sources = [path.read_text() for path in (project.ROOT / "layers/core/python").rglob("*.py")]
     # Also of those that are asked past botocore it says where they are, on request.
-    asked = re.compile(r'\b(?:create_client|make_client|transport)\(\s*"(\w+)"')
-    used = {name for text in sources for name in asked.findall(text)}
+    pattern = re.compile(r'\b(?:create_client|make_client|transport)\(\s*"(\w+)"')
+    used = {name for text in sources for name in pattern.findall(text)}
     assert used <= set(kept[1].split())
     assert used >= {"dynamodb", "kms", "s3", "sqs"}
 

@@ -20,8 +20,8 @@ def test_npm_from_pypi_runs_in_a_folder_with_a_space(tmp_path: Path) -> None:
     (clone / ".venv/bin").mkdir(parents=True)
     programs.mkdir()
     for name in TOOLS:
-        if found := shutil.which(name):
-            (programs / name).symlink_to(found)
+        if executable := shutil.which(name):
+            (programs / name).symlink_to(executable)
     shutil.copy(project.ROOT / "Makefile", clone)
     (clone / ".venv/bin/python").symlink_to(sys.executable)
     uv = clone / ".venv/bin/uv"

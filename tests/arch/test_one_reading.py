@@ -77,10 +77,10 @@ def test_one_file_reads_events() -> None:
     for name, path, _ in _shipped():
         if name == READER:
             continue
-        found = {text for _, text in project.literals(path)} & (
+        texts = {text for _, text in project.literals(path)} & (
             _OF_EVENTS - _MAKERS.get(name, set())
         )
-        assert not found, (name, "only mlcore/http/sent.py reads what an event says", found)
+        assert not texts, (name, "only mlcore/http/sent.py reads what an event says", texts)
 
 
 def test_parsers_alone_see_what_was_sent() -> None:
@@ -88,7 +88,7 @@ def test_parsers_alone_see_what_was_sent() -> None:
         name
         for name, _, tree in _shipped()
         if name != READER
-        and any(one.endswith((".Sent", "http.sent.Event")) for one in _imports(tree))
+        and any(imported.endswith((".Sent", "http.sent.Event")) for imported in _imports(tree))
     }
     assert seen == PARSERS
 
@@ -97,16 +97,16 @@ def test_nobody_else_decodes_messages() -> None:
     for name, _, tree in _shipped():
         if name in PARSERS:
             continue
-        assert not any("http.parsing" in one for one in _imports(tree)), name
+        assert not any("http.parsing" in imported for imported in _imports(tree)), name
 
 
 def test_policies_read_nothing_but_messages() -> None:
     for name, _, tree in _shipped():
         if "/mlcore/policies/" not in name:
             continue
-        for one in _imports(tree):
-            assert one.partition(".")[0] not in _READS, (name, one)
-            assert not one.startswith(_PARSING), (name, one)
+        for imported in _imports(tree):
+            assert imported.partition(".")[0] not in _READS, (name, imported)
+            assert not imported.startswith(_PARSING), (name, imported)
         named = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
         assert named.isdisjoint({"headers", "event", "parameters", "rawPath", "loads"}), name
 
@@ -173,19 +173,19 @@ def test_all_get_the_same_object(monkeypatch: pytest.MonkeyPatch) -> None:
         handler = lambda_handler(rpcs, (changed,) if isinstance(route, PlainRoute) else ())
         seen.clear()
         handler(_event(route, _path(route)), None)
-        told = dict(seen)
-        if "function" not in told:
+        received = dict(seen)
+        if "function" not in received:
             missed.append(f"{route.method} {route.path}")
             continue
         reached += 1
-        message = told["function"]
+        message = received["function"]
         assert not isinstance(message, Sent), route
         if guard.is_public(_path(route)):
             continue
         expected = {"function", "policy"}
         expected |= set() if isinstance(route, PlainRoute) else {"follow", "hidden"}
-        assert set(told) == expected, route
-        assert all(one is message for one in told.values()), route
+        assert set(received) == expected, route
+        assert all(argument is message for argument in received.values()), route
     assert reached > len(ROUTES) * 0.85, missed
 
 

@@ -47,7 +47,7 @@ def test_results_are_read_as_they_were_written(tmp_path: Path) -> None:
 
 
 def test_the_page_says_where_a_peer_is_better() -> None:
-    told = page(
+    text = page(
         _results(
             _work("get", Figure(3.0, 4.0, 10), Figure(1.5, 2.0, 10)),
             _work("search", Figure(3.0, 4.0, 10), Figure(30.0, 31.0, 10)),
@@ -55,13 +55,13 @@ def test_the_page_says_where_a_peer_is_better() -> None:
             _work("traces", Figure(3.0, 4.0, 10), Figure(reason="404 no such call")),
         )
     )
-    assert "- **Fast** is better in 2 of 3: writing (4.0 times); get (2.0 times)." in told
-    assert "| get | 3.0 / 4.0 | 1.5 / 2.0 (0.50) | – |" in told
-    assert "| search | 3.0 / 4.0 | 30.0 / 31.0 (10.0) | – |" in told
-    assert "| writing | 1,000 metrics/s | 4,000 metrics/s (0.25) | – |" in told
-    assert "- traces, Fast: 404 no such call" in told
-    assert "| Away | a third (not measured: does not install) |" in told
-    assert "**Away** is" not in told
+    assert "- **Fast** is better in 2 of 3: writing (4.0 times); get (2.0 times)." in text
+    assert "| get | 3.0 / 4.0 | 1.5 / 2.0 (0.50) | – |" in text
+    assert "| search | 3.0 / 4.0 | 30.0 / 31.0 (10.0) | – |" in text
+    assert "| writing | 1,000 metrics/s | 4,000 metrics/s (0.25) | – |" in text
+    assert "- traces, Fast: 404 no such call" in text
+    assert "| Away | a third (not measured: does not install) |" in text
+    assert "**Away** is" not in text
 
 
 def test_the_page_says_when_no_peer_is_better(tmp_path: Path) -> None:

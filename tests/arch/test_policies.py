@@ -30,12 +30,12 @@ def test_a_misspelt_rule_ends_the_start() -> None:
 
 def test_posts_that_only_read() -> None:
     """Keys that may only read may call these, and the audit leaves them out."""
-    found = {
+    paths = {
         route.path.replace("/preview/", "/")
         for route in ROUTES
         if only_reads(route) and route.method != "GET"
     }
-    assert found == {
+    assert paths == {
         "/2.0/mlflow/artifacts/presigned-download-url",
         "/2.0/mlflow/experiments/search",
         "/2.0/mlflow/experiments/search-datasets",

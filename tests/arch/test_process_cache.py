@@ -95,7 +95,10 @@ def test_no_module_keeps_what_calls_bring() -> None:
         for function in _functions(tree):
             inside = list(ast.walk(function))
             local = references.local_names(function)
-            assert not [one for one in inside if isinstance(one, ast.Global)], (path, function.name)
+            assert not [node for node in inside if isinstance(node, ast.Global)], (
+                path,
+                function.name,
+            )
             for node in inside:
                 name = _changed(node)
                 if name in own and name not in local:

@@ -34,19 +34,19 @@ FUNCTIONS = project.handlers()
 def _of_lambda(noun: str) -> set[Right]:
     """What Lambda itself does in the name of a function: logs, and reading what triggers it."""
     group = f"{noun}LogGroup"
-    found = {(action, group) for action in ("logs:CreateLogStream", "logs:PutLogEvents")}
+    results = {(action, group) for action in ("logs:CreateLogStream", "logs:PutLogEvents")}
     for mapping in project.resources("AWS::Lambda::EventSourceMapping").values():
         if mapping["FunctionName"] != {"Ref": f"{noun}Function.Alias"}:
             continue
         source, attribute = mapping["EventSourceArn"]["Fn::GetAtt"]
         if attribute == "StreamArn":
-            found |= {(action, f"{source}.StreamArn") for action in STREAM}
-            found.add(("dynamodb:ListStreams", f"{source}/stream/*"))
+            results |= {(action, f"{source}.StreamArn") for action in STREAM}
+            results.add(("dynamodb:ListStreams", f"{source}/stream/*"))
             failures = mapping["DestinationConfig"]["OnFailure"]["Destination"]
-            found.add(("sqs:SendMessage", failures["Fn::GetAtt"][0]))
+            results.add(("sqs:SendMessage", failures["Fn::GetAtt"][0]))
         else:
-            found |= {(action, source) for action in MESSAGES}
-    return found
+            results |= {(action, source) for action in MESSAGES}
+    return results
 
 
 @pytest.mark.parametrize("condition", NOT_RUN)
@@ -79,12 +79,12 @@ def test_partitions_that_a_role_is_bound_to_are_in_the_table() -> None:
 def test_every_function_of_the_api_may_count_callers() -> None:
     """In the partitions of the counters: the comparison of all roles does not look at bounds."""
     wanted = {"dynamodb:BatchGetItem", "dynamodb:UpdateItem"}
-    asked = {
+    nouns = {
         integration["IntegrationUri"]["Ref"].removesuffix("Function.Alias")
         for integration in project.resources("AWS::ApiGatewayV2::Integration").values()
     } - {"Signin"}  # its paths are public
-    assert len(asked) > 15
-    for noun in asked:
+    assert len(nouns) > 15
+    for noun in nouns:
         allowed = set()
         for statement in statements(f"{noun}Role", BASIC):
             bound = statement.get("Condition", {}).get("ForAllValues:StringLike")
@@ -112,7 +112,9 @@ def test_the_function_of_artifacts_may_not_touch_what_the_product_keeps_for_itse
         for statement in statements("ArtifactsRole", BASIC)
         if statement["Effect"] == "Deny"
     ]
-    allowed = {action for action, place in grants.of("ArtifactsRole") if place == rights.FILES}
+    allowed = {
+        action for action, resource in grants.of("ArtifactsRole") if resource == rights.FILES
+    }
     [files, listing] = denied
     assert files["Resource"] == {"Fn::Sub": "${ArtifactBucket.Arn}/.internal/*"}
     assert set(files["Action"]) == allowed

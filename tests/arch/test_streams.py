@@ -96,7 +96,7 @@ def test_the_function_starts_the_runtime_that_streams() -> None:
 
 def test_the_distribution_passes_calls_on_to_the_streams() -> None:
     config = properties("UiDistribution", Ui="true")["DistributionConfig"]
-    origins = {one["Id"]: one for one in config["Origins"]}
+    origins = {origin["Id"]: origin for origin in config["Origins"]}
     [behaviour] = [
         cache_behavior
         for cache_behavior in config["CacheBehaviors"]
@@ -108,7 +108,7 @@ def test_the_distribution_passes_calls_on_to_the_streams() -> None:
     assert origins["streams"]["OriginCustomHeaders"][0]["HeaderName"] == ORIGIN_HEADER
     assert RESOURCES["StreamsStage"]["Properties"]["StageName"] == "live"
     path = project.template()["Resources"]["UiDistribution"]["Properties"]["DistributionConfig"]
-    [origin] = [one for one in path["Origins"] if one["Id"] == "streams"]
+    [origin] = [candidate for candidate in path["Origins"] if candidate["Id"] == "streams"]
     assert origin["OriginPath"] == {"Fn::Sub": "/${StreamsStage}"}
 
 

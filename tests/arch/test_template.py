@@ -89,12 +89,12 @@ def test_no_error_is_kept_by_the_distribution() -> None:
     """CloudFront keeps an error for 10 s unless it is told not to, also with CachingDisabled (AWS,
     "Control how long CloudFront caches errors")."""
     distribution = project.resources("AWS::CloudFront::Distribution")["UiDistribution"]
-    told = distribution["DistributionConfig"]["CustomErrorResponses"]
+    responses = distribution["DistributionConfig"]["CustomErrorResponses"]
     codes = {400, 403, 404, 405, 414, 416, 500, 501, 502, 503, 504}
-    assert {one["ErrorCode"] for one in told} == codes
-    for one in told:
-        assert set(one) == {"ErrorCode", "ErrorCachingMinTTL"}
-        assert one["ErrorCachingMinTTL"] == 0
+    assert {error_response["ErrorCode"] for error_response in responses} == codes
+    for error_response in responses:
+        assert set(error_response) == {"ErrorCode", "ErrorCachingMinTTL"}
+        assert error_response["ErrorCachingMinTTL"] == 0
 
 
 @pytest.mark.parametrize("statement", STATEMENTS, ids=lambda s: str(s["Action"])[:40])
@@ -170,7 +170,7 @@ MOST_RESOURCES = 500
 def test_a_stack_has_room_for_its_resources() -> None:
     """SAM makes a version and an alias of each function, and with canaries a deployment group."""
     declared = project.template()["Resources"].values()
-    functions = sum(one["Type"] == "AWS::Serverless::Function" for one in declared)
+    functions = sum(resource["Type"] == "AWS::Serverless::Function" for resource in declared)
     assert len(declared) + 3 * functions + 1 <= MOST_RESOURCES
 
 
@@ -259,11 +259,11 @@ def _named(region: str) -> Iterator[tuple[str, str, str, str]]:
 
 def test_a_stack_with_a_long_name_keeps_the_limits_of_names() -> None:
     regions = ("ap-northeast-1", "ap-southeast-1")
-    found = [list(_named(region)) for region in regions]
-    assert len(found[0]) > 20
-    for logical_id, kind, name, text in found[0]:
+    by_region = [list(_named(region)) for region in regions]
+    assert len(by_region[0]) > 20
+    for logical_id, kind, name, text in by_region[0]:
         assert len(text) <= LENGTHS[kind, name], (logical_id, name, text)
-    for here, there in zip(*found, strict=True):
+    for here, there in zip(*by_region, strict=True):
         if here[1].startswith(OF_THE_ACCOUNT) and here[2] not in ("Comment", "Description"):
             assert here[3] != there[3], here
 
@@ -329,7 +329,10 @@ def test_parameters_are_safe_where_nothing_is_said() -> None:
     assert declared["DeletionProtection"]["Default"] == "false"
     assert declared["WebhookAllowedSchemes"]["Default"] == "https"
     assert declared["WebhookAllowPrivateAddresses"]["Default"] == "false"
-    assert all("Description" in one or "AllowedValues" in one for one in declared.values())
+    assert all(
+        "Description" in parameter or "AllowedValues" in parameter
+        for parameter in declared.values()
+    )
 
 
 @pytest.mark.parametrize(("domain", "method", "path"), sorted(project.rpcs()))

@@ -37,13 +37,13 @@ def test_alarms_watch_what_no_caller_sees() -> None:
     [query] = alarms["IndexThrottleAlarm"]["Metrics"]
     assert "GlobalSecondaryIndexName, TableName" in query["Expression"]["Fn::Sub"]
     for name, alarm in alarms.items():
-        told = [
+        actions = [
             {"Fn::If": ["HasAlarmTopic", *_or_nothing("AlarmTopicArn")]},
             {"Fn::If": ["HasAlarmEmail", *_or_nothing("AlarmTopic")]},
         ]
         mailed = {"Fn::If": ["HasAlertEmail", *_or_nothing("SystemTablesAlertTopic")]}
-        expected = {"CanaryAlarm": None, "SystemTablesAlertAlarm": [mailed, *told]}
-        assert alarm.get("AlarmActions") == expected.get(name, told), name
+        expected = {"CanaryAlarm": None, "SystemTablesAlertAlarm": [mailed, *actions]}
+        assert alarm.get("AlarmActions") == expected.get(name, actions), name
 
 
 def test_every_failure_queue_is_watched_and_named() -> None:
@@ -65,9 +65,9 @@ def test_every_failure_queue_is_watched_and_named() -> None:
         assert f'"{name}"' in targets
         name_of_queue = {"Fn::GetAtt": [name, "QueueName"]}
         [alarm] = [
-            one
-            for one in alarms
-            if {"Name": "QueueName", "Value": name_of_queue} in one.get("Dimensions", ())
+            candidate
+            for candidate in alarms
+            if {"Name": "QueueName", "Value": name_of_queue} in candidate.get("Dimensions", ())
         ]
         assert (alarm["MetricName"], alarm["Threshold"]) == (
             "ApproximateNumberOfMessagesVisible",
@@ -207,8 +207,8 @@ def test_the_api_leaves_a_line_for_each_request() -> None:
 
 def test_every_cold_start_is_in_the_book() -> None:
     book = (project.ROOT / "docs/operations.md").read_text()
-    told = book.partition("## What a cold start costs")[2]
-    named = re.findall(r"(?<=\| )([a-z_]+) \| \d+(?= \|)", told)
+    section = book.partition("## What a cold start costs")[2]
+    named = re.findall(r"(?<=\| )([a-z_]+) \| \d+(?= \|)", section)
     assert sorted(named) == sorted(project.handlers().values())
 
 

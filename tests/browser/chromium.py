@@ -86,8 +86,8 @@ def _check(member: tarfile.TarInfo, folder: Path) -> None:
         places.append(folder / member.linkname)
     elif not (member.isfile() or member.isdir()):
         raise tarfile.ExtractError(f"{member.name} is neither a file, a folder nor a link")
-    for place in places:
-        if not place.resolve().is_relative_to(folder):
+    for path in places:
+        if not path.resolve().is_relative_to(folder):
             raise tarfile.ExtractError(f"{member.name} leads out of {folder}")
 
 

@@ -25,12 +25,12 @@ def _made(data: Data, path: str, **body: Any) -> Any:
 
 
 def test_a_judge_judges_three_traces(visitor: Visitor, data: Data, traces: Traces) -> None:
-    def answer(asked: providers.Asked) -> providers.Told:
-        told = providers.openai(asked)
-        cold = "cold" in str(asked.body["messages"])
-        said = {"result": "rude" if cold else "kind", "rationale": "It reads so."}
-        told.body["choices"][0]["message"]["content"] = json.dumps(said)
-        return told
+    def answer(request: providers.Asked) -> providers.Told:
+        response = providers.openai(request)
+        cold = "cold" in str(request.body["messages"])
+        verdict = {"result": "rude" if cold else "kind", "rationale": "It reads so."}
+        response.body["choices"][0]["message"]["content"] = json.dumps(verdict)
+        return response
 
     page = visitor.page
     with providers.serving(answer) as provider:
@@ -196,23 +196,23 @@ def test_prompt(visitor: Visitor, data: Data) -> None:
 
 def test_dataset(visitor: Visitor, data: Data, traces: Traces) -> None:
     page = visitor.page
-    place = f"/experiments/{traces.experiment}/datasets"
-    visitor.open(place)
+    path = f"/experiments/{traces.experiment}/datasets"
+    visitor.open(path)
     page.get_by_role("button", name="Create dataset").click()
     dialog = page.get_by_role("dialog")
     dialog.locator("input").first.fill("hand-dataset")
     dialog.get_by_role("button", name="Create").click()
     dialog.wait_for(state="detached")
     # The list of the UI is asked for anew with the next visit.
-    visitor.open(place)
+    visitor.open(path)
     visitor.looks("dataset-made", "hand-dataset")
     page.get_by_role("button", name="Actions for dataset hand-dataset").click()
     page.get_by_role("menuitem", name="Delete").click()
     dialog.get_by_role("button", name="Delete").click()
     dialog.wait_for(state="detached")
     visitor.looks("dataset-deleted")
-    found = _made(data, "datasets/search", filter_string="name = 'hand-dataset'")
-    assert not found.get("datasets")
+    answer = _made(data, "datasets/search", filter_string="name = 'hand-dataset'")
+    assert not answer.get("datasets")
 
 
 def test_endpoint(visitor: Visitor, data: Data) -> None:

@@ -177,10 +177,10 @@ def test_who_manages_an_experiment_sees_its_part(browser: Any, office: Office) -
         page.get_by_role("button", name="Earlier").click()
         settled(visitor)
         assert head(visitor) == ["time", "user", "request", "outcome", "about"]
-        found = rows(visitor)
-        assert len(found) == MANY + 3
-        assert found[0][1:4] == ["eve", "POST /2.0/mlflow/runs/delete", "refused (403)"]
-        assert all(f"experiment id {office.of_ann}" in row[4] for row in found)
+        listed = rows(visitor)
+        assert len(listed) == MANY + 3
+        assert listed[0][1:4] == ["eve", "POST /2.0/mlflow/runs/delete", "refused (403)"]
+        assert all(f"experiment id {office.of_ann}" in row[4] for row in listed)
         assert "127.0.0.1" not in page.locator("#list").inner_text()
         page.get_by_label("Experiment").fill(office.of_admin)
         page.get_by_label("Experiment").press("Tab")

@@ -55,8 +55,8 @@ def admin(tmp_path: Path) -> Iterator[Admin]:
         side.close()
 
 
-def drawn(visitor: Visitor, place: str = "/experiments") -> Any:
-    visitor.open(place)
+def drawn(visitor: Visitor, path: str = "/experiments") -> Any:
+    visitor.open(path)
     bar = visitor.page.locator("#serverless-bar[data-state=drawn]")
     bar.wait_for()
     return bar

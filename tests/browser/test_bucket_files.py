@@ -48,10 +48,15 @@ def test_a_file_of_a_run(browser: Any, served: tuple[str, str]) -> None:
     content = "application/octet-stream"
     assert api.send(Call("PUT", path, raw=TEXT.encode(), content_type=content)).status == 200
     api.close()
-    asked: list[str] = []
+    requests: list[str] = []
     with visiting(browser, url) as visitor:
-        visitor.page.on("request", lambda one: asked.append(f"{one.method} {one.url}"))
+        visitor.page.on(
+            "request", lambda request: requests.append(f"{request.method} {request.url}")
+        )
         visitor.open(f"/experiments/0/runs/{run}/artifacts/note.txt")
         visitor.looks("artifact-of-a-bucket", "note.txt", TEXT)
-    assert any(one.startswith(f"GET {bucket}/files/0/{run}/artifacts/note.txt?") for one in asked)
-    assert not any("/mlflow-artifacts/artifacts/" in one for one in asked)
+    assert any(
+        request.startswith(f"GET {bucket}/files/0/{run}/artifacts/note.txt?")
+        for request in requests
+    )
+    assert not any("/mlflow-artifacts/artifacts/" in request for request in requests)

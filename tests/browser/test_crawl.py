@@ -76,10 +76,10 @@ MODES: Final = {
 }
 
 
-def kind_of(place: str) -> str:
+def kind_of(path: str) -> str:
     for pattern, name in NAMES:
-        place = pattern.sub(name, place)
-    return place
+        path = pattern.sub(name, path)
+    return path
 
 
 @pytest.fixture(params=MODES if WHOLE else list(MODES)[:1])
@@ -124,13 +124,13 @@ def test_every_page_is_clean(visited: tuple[Visitor, str], mode: Mode) -> None:
     seen: set[str] = set()
     wrong: dict[str, list[str]] = {}
     while waiting:
-        place = waiting.popleft()
-        if kind_of(place) in seen:
+        path = waiting.popleft()
+        if kind_of(path) in seen:
             continue
-        seen.add(kind_of(place))
-        at = "&" if "?" in place else "?"
-        inside = mode.workspace and "workspace=" not in place
-        visitor.open(f"{place}{at}workspace={mode.workspace}" if inside else place)
+        seen.add(kind_of(path))
+        at = "&" if "?" in path else "?"
+        inside = mode.workspace and "workspace=" not in path
+        visitor.open(f"{path}{at}workspace={mode.workspace}" if inside else path)
         waiting.extend(_links(visitor))
         for name in _tabs(visitor):
             _close_advice(visitor)
@@ -141,7 +141,7 @@ def test_every_page_is_clean(visited: tuple[Visitor, str], mode: Mode) -> None:
         visitor.problems.clear()
         results = [problem for problem in results if not AS_ON_STOCK.search(problem)]
         if results:
-            wrong[place] = results
+            wrong[path] = results
     assert not wrong, json.dumps(wrong, indent=1)
     assert len(seen) >= LEAST, sorted(seen)
 
@@ -169,13 +169,13 @@ def _seen(visitor: Visitor) -> list[str]:
     """Banners, offers of an assistant, and what still turns after all has been answered."""
     page = visitor.page
     banners = page.locator("[role=alert]:visible").all_inner_texts()
-    found = [f"banner: {text[:200]}" for text in banners]
+    problems = [f"banner: {text[:200]}" for text in banners]
     if page.get_by_text("MLflow Assistant").locator("visible=true").count():
-        found.append("an assistant is offered")
+        problems.append("an assistant is offered")
     spinner = page.locator("[aria-busy=true]:visible, [role=progressbar]:visible").first
     if spinner.count():
         try:
             spinner.wait_for(state="hidden")
         except Exception as error:
-            found.append(f"still turns: {error}"[:200])
-    return found
+            problems.append(f"still turns: {error}"[:200])
+    return problems

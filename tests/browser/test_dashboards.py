@@ -112,7 +112,7 @@ def _check(chart: dict[str, Any], shown: dict[str, Any], answer: dict[str, Any])
     assert set(chart["series"]) - set(shown["series"]) <= set(chart.get("around", ()))
     for name, points in shown["series"].items():
         values = _numbers(row[at(name)] for row in rows)
-        xs = [place for place, _ in points]
+        xs = [x for x, _ in points]
         assert xs == sorted(xs)
         drawn = _numbers(value for _, value in points)
         assert any(
@@ -221,11 +221,11 @@ def test_what_is_chosen_and_its_report(
     done = run(command, check=False, capture_output=True, text=True, cwd=ROOT, env=environment())
     assert done.returncode == 0, done.stderr
     with visiting(browser, data.url) as visitor:
-        asked: list[str] = []
-        visitor.page.on("request", lambda request: asked.append(request.url))
+        addresses: list[str] = []
+        visitor.page.on("request", lambda request: addresses.append(request.url))
         assert _look(visitor, target.as_uri()) == shown
         visitor.looks("dashboards-report", "Runs at a glance")
-        assert asked == [target.as_uri()]
+        assert addresses == [target.as_uri()]
 
 
 SPAN = """() => {
@@ -263,8 +263,8 @@ def test_presets_and_a_run_of_1970(browser: Any, data: Data, fleet: str) -> None
     with visiting(browser, data.url) as visitor:
         page = visitor.page
         _look(visitor, f"{data.url}/dashboards?experiment=")
-        told = page.locator("#told").inner_text()
-        assert "far from all others (1970-01-01, 2100-01-01)" in told
+        notice = page.locator("#told").inner_text()
+        assert "far from all others (1970-01-01, 2100-01-01)" in notice
         for name, days in (("7d", 7), ("30d", 30), ("90d", 90)):
             page.locator(f"#presets button[value='{name}']").click()
             shown = _drawn(visitor)

@@ -90,8 +90,8 @@ def test_experiment_is_deleted(visitor: Visitor, data: Data, run: tuple[str, str
     page.get_by_role("dialog").get_by_role("button", name="Delete").click()
     row.wait_for(state="detached")
     visitor.looks("experiments-deleted", "diabetes")
-    found = data.ask(get("experiments/get", experiment_id=experiment))
-    assert found["experiment"]["lifecycle_stage"] == "deleted"
+    answer = data.ask(get("experiments/get", experiment_id=experiment))
+    assert answer["experiment"]["lifecycle_stage"] == "deleted"
     # The UI has no place that lists deleted experiments.
     data.ask(post("experiments/restore", {"experiment_id": experiment}))
     visitor.open("/experiments")

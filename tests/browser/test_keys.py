@@ -61,8 +61,8 @@ def create(visitor: Visitor, name: str, scopes: str, expiry: str, state: str = "
 
 
 def rows(visitor: Visitor) -> list[list[str]]:
-    found = visitor.page.locator("#list tr").all()
-    return [row.inner_text().split("\t") for row in found]
+    table_rows = visitor.page.locator("#list tr").all()
+    return [row.inner_text().split("\t") for row in table_rows]
 
 
 def test_user_makes_uses_rotates_and_revokes_keys(browser: Any, url: str) -> None:
@@ -99,9 +99,9 @@ def test_user_makes_uses_rotates_and_revokes_keys(browser: Any, url: str) -> Non
         settled(visitor)
         rotated = page.locator("#token").inner_text()
         assert rotated != token
-        assert [user_of(url, one) for one in (token, rotated)] == ["vera", "vera"]
-        assert [one[:2] for one in rows(visitor)] == [row[:2]] * 2
-        assert len({one[5] for one in rows(visitor)} - {"never"}) == 1, "the day of use"
+        assert [user_of(url, key) for key in (token, rotated)] == ["vera", "vera"]
+        assert [listed[:2] for listed in rows(visitor)] == [row[:2]] * 2
+        assert len({listed[5] for listed in rows(visitor)} - {"never"}) == 1, "the day of use"
 
         # Such a page may be kept and shown again.
         page.evaluate("dispatchEvent(new PageTransitionEvent('pagehide', {persisted: true}))")
@@ -118,7 +118,7 @@ def test_user_makes_uses_rotates_and_revokes_keys(browser: Any, url: str) -> Non
             page.get_by_role("button", name="Revoke").first.click()
             settled(visitor)
             assert len(rows(visitor)) == left
-        assert [user_of(url, one) for one in (token, rotated)] == [401, 401]
+        assert [user_of(url, key) for key in (token, rotated)] == [401, 401]
 
         visitor.expected.add(("POST", KEYS, 400))
         for scopes in ("read ", "\n", " "):

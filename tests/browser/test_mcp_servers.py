@@ -17,9 +17,9 @@ ROOT = "/api/3.0/mlflow/mcp-servers"
 
 def test_servers(visitor: Visitor, data: Data) -> None:
     server = "com.example/weather"
-    said = {"name": server, "version": "1.0.0", "description": "Forecasts for sailors"}
+    server_json = {"name": server, "version": "1.0.0", "description": "Forecasts for sailors"}
     tools = [{"name": "forecast", "description": "Wind and waves"}]
-    version = {"server_json": said, "tools": tools, "status": "active"}
+    version = {"server_json": server_json, "tools": tools, "status": "active"}
     data.ask(Call("POST", f"{ROOT}/{server}/versions", version))
     endpoint = {"url": "https://weather.example/mcp", "server_alias": "latest"}
     data.ask(Call("POST", f"{ROOT}/{server}/endpoints", endpoint))

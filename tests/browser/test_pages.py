@@ -48,12 +48,12 @@ def test_chart(visitor: Visitor, data: Data) -> None:
 
 def test_run(visitor: Visitor, data: Data) -> None:
     trial = next(run for run in data.runs if run["info"]["run_name"] != "sweep")
-    place = f"/experiments/{data.experiment}/runs/{trial['info']['run_id']}"
-    visitor.open(place)
+    path = f"/experiments/{data.experiment}/runs/{trial['info']['run_id']}"
+    visitor.open(path)
     visitor.looks("run", trial["info"]["run_name"], "val_mse", "learning_rate", "Finished")
-    visitor.open(f"{place}/model-metrics")
+    visitor.open(f"{path}/model-metrics")
     visitor.looks("run-metrics", "training_score", "val_mae")
-    visitor.open(f"{place}/system-metrics")
+    visitor.open(f"{path}/system-metrics")
     visitor.looks("run-system-metrics")
     sweep = next(run for run in data.runs if run["info"]["run_name"] == "sweep")
     visitor.open(f"/experiments/{data.experiment}/runs/{sweep['info']['run_id']}")
@@ -62,15 +62,15 @@ def test_run(visitor: Visitor, data: Data) -> None:
 
 def test_artifacts(visitor: Visitor, data: Data) -> None:
     trial = next(run for run in data.runs if run["info"]["run_name"] != "sweep")
-    place = f"/experiments/{data.experiment}/runs/{trial['info']['run_id']}/artifacts"
-    visitor.open(place)
+    path = f"/experiments/{data.experiment}/runs/{trial['info']['run_id']}/artifacts"
+    visitor.open(path)
     visitor.looks("artifacts", "plots", "tables")
     for picture in ("error", "residuals"):
-        visitor.open(f"{place}/plots/{picture}.png")
+        visitor.open(f"{path}/plots/{picture}.png")
         visitor.looks(f"artifact-{picture}", f"{picture}.png")
         shown = visitor.page.locator("img, canvas")
         assert shown.count() >= 1
-    visitor.open(f"{place}/tables/worst.json")
+    visitor.open(f"{path}/tables/worst.json")
     visitor.looks("artifact-table", "expected", "predicted")
 
 

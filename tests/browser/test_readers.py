@@ -42,25 +42,25 @@ def teams(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Teams]:
         side = Side(server.url)
         side.login = ADMIN
 
-        def asked(call: Call) -> Any:
+        def ask(call: Call) -> Any:
             answer = side.send(call)
             assert answer.status in (200, 201), answer
             return answer.body
 
-        asked(post("users/create", {"username": VERA[0], "password": VERA[1]}))
+        ask(post("users/create", {"username": VERA[0], "password": VERA[1]}))
         experiments = {}
         for team in TEAMS:
-            asked(Call("POST", "/api/3.0/mlflow/workspaces", {"name": team}))
+            ask(Call("POST", "/api/3.0/mlflow/workspaces", {"name": team}))
             name = {"name": f"experiment of {team}"}
-            made = asked(post("experiments/create", name)._replace(workspace=team))
+            made = ask(post("experiments/create", name)._replace(workspace=team))
             experiments[team] = made["experiment_id"]
             fields = {"experiment_id": experiments[team], "run_name": f"run of {team}"}
-            run = asked(post("runs/create", fields)._replace(workspace=team))
+            run = ask(post("runs/create", fields)._replace(workspace=team))
             metric = {"key": "loss", "value": 1, "step": 0, "timestamp": 1}
             logged = {"run_id": run["run"]["info"]["run_id"], "metrics": [metric]}
-            asked(post("runs/log-batch", logged)._replace(workspace=team))
+            ask(post("runs/log-batch", logged)._replace(workspace=team))
         sql = {"sql": "SELECT 1", "fresh": True}
-        asked(Call("POST", "/api/3.0/mlflow-serverless/sql", sql))
+        ask(Call("POST", "/api/3.0/mlflow-serverless/sql", sql))
         yield Teams(server.url, experiments)
         side.close()
 
@@ -101,8 +101,8 @@ def test_a_reader_is_granted_and_sees_the_rows_of_a_workspace(
         assert (row["run"], row["workspace_id"]) == ("run of team-a", "team-a")
         assert "team-b" not in page.content()
         link = page.locator("#best").get_by_role("link", name="run of team-a")
-        place = f"/#/experiments/{teams.experiments['team-a']}/runs/{row['run_id']}"
-        assert link.get_attribute("href") == f"{place}?workspace=team-a"
+        path = f"/#/experiments/{teams.experiments['team-a']}/runs/{row['run_id']}"
+        assert link.get_attribute("href") == f"{path}?workspace=team-a"
 
     with visiting(browser, teams.url, ADMIN) as visitor:
         page = visitor.page

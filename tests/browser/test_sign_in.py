@@ -61,9 +61,9 @@ def test_people_sign_in_and_out(browser: Any, product: Product) -> None:
         assert (status, json.loads(body)["user"]["username"]) == (200, "ada@example.org")
         assert page.evaluate("document.cookie") == ""
         assert [
-            (one["name"], one["httpOnly"], one["sameSite"])
-            for one in page.context.cookies(product.url)
-            if one["name"].startswith("mlflow")
+            (cookie["name"], cookie["httpOnly"], cookie["sameSite"])
+            for cookie in page.context.cookies(product.url)
+            if cookie["name"].startswith("mlflow")
         ] == [("mlflow-session", True, "Lax")]
         webhooks = "fetch('/ajax-api/2.0/mlflow/webhooks').then(r => r.status)"
         assert page.evaluate(webhooks) == 200, "administrators only"

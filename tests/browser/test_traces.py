@@ -47,13 +47,13 @@ def test_logged_model(visitor: Visitor, data: Data) -> None:
     model_id = model["models"][0]["info"]["model_id"]
     visitor.open(f"/experiments/{data.experiment}/models")
     visitor.looks("logged-models", "regressor", "Ready", "learning_rate=")
-    place = f"/experiments/{data.experiment}/models/{model_id}"
-    visitor.open(place)
+    path = f"/experiments/{data.experiment}/models/{model_id}"
+    visitor.open(path)
     visitor.looks("logged-model", model_id[:16], "final_mse", "max_depth", "Parameters (21)")
-    visitor.open(f"{place}/artifacts")
+    visitor.open(f"{path}/artifacts")
     visitor.page.get_by_text("MLmodel").first.click()
     visitor.looks("logged-model-file", "model.pkl", "python_function")
-    visitor.open(f"{place}/traces")
+    visitor.open(f"{path}/traces")
     visitor.looks("logged-model-traces", "Traces")
 
 
@@ -69,8 +69,8 @@ def test_model_version(visitor: Visitor, data: Data) -> None:
 
 
 def test_overview(visitor: Visitor, traces: Traces) -> None:
-    place = f"/experiments/{traces.experiment}/overview"
-    visitor.open(f"{place}/usage")
+    path = f"/experiments/{traces.experiment}/overview"
+    visitor.open(f"{path}/usage")
     visitor.looks("overview-usage", "p99", "Error Count", "Overall error rate: 25.0%")
     # The charts further down ask for their figures when they come into view.
     for _ in range(3):
@@ -78,7 +78,7 @@ def test_overview(visitor: Visitor, traces: Traces) -> None:
         visitor.page.mouse.wheel(0, 800)
         visitor.settle()
     visitor.looks("overview-tokens", "Token Usage", "54")
-    visitor.open(f"{place}/quality")
+    visitor.open(f"{path}/quality")
     visitor.looks("overview-quality", "Quality Summary", "helpful", "Total aggregate scores")
-    visitor.open(f"{place}/tool-calls")
+    visitor.open(f"{path}/tool-calls")
     visitor.looks("overview-tools", "Tool Performance Summary", "look_up", "75.00%")

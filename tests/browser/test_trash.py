@@ -50,7 +50,7 @@ def admin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Admin]:
         side.close()
 
 
-def asked(side: Side, path: str, **fields: Any) -> dict[str, Any]:
+def ask(side: Side, path: str, **fields: Any) -> dict[str, Any]:
     answer = side.send(post(path, fields))
     assert answer.status == 200, answer
     body: dict[str, Any] = answer.body
@@ -59,11 +59,11 @@ def asked(side: Side, path: str, **fields: Any) -> dict[str, Any]:
 
 def deleted_runs(side: Side, experiment: str, *names: str) -> list[str]:
     made = [
-        asked(side, "runs/create", experiment_id=experiment, run_name=name)["run"]["info"]["run_id"]
+        ask(side, "runs/create", experiment_id=experiment, run_name=name)["run"]["info"]["run_id"]
         for name in names
     ]
     for run_id in made:
-        asked(side, "runs/delete", run_id=run_id)
+        ask(side, "runs/delete", run_id=run_id)
     return made
 
 
@@ -72,8 +72,8 @@ def settled(visitor: Visitor, state: str = "drawn") -> None:
 
 
 def rows(visitor: Visitor) -> list[list[str]]:
-    found = visitor.page.locator("#list tr").all()
-    return [row.inner_text().strip("\t\n").split("\t") for row in found]
+    table_rows = visitor.page.locator("#list tr").all()
+    return [row.inner_text().strip("\t\n").split("\t") for row in table_rows]
 
 
 def choose(visitor: Visitor, name: str) -> None:
@@ -81,7 +81,7 @@ def choose(visitor: Visitor, name: str) -> None:
 
 
 def test_runs_are_restored_and_removed_for_good(browser: Any, admin: Admin) -> None:
-    experiment = asked(admin, "experiments/create", name=f"a {HOSTILE}")["experiment_id"]
+    experiment = ask(admin, "experiments/create", name=f"a {HOSTILE}")["experiment_id"]
     kept, removed, restored = deleted_runs(admin, experiment, "keep", HOSTILE, "restore me")
     with visiting(browser, admin.url, ADMIN) as visitor:
         page = visitor.page
@@ -124,9 +124,9 @@ def test_runs_are_restored_and_removed_for_good(browser: Any, admin: Admin) -> N
 
 
 def test_a_deleted_experiment_goes_as_a_whole(browser: Any, admin: Admin) -> None:
-    experiment = asked(admin, "experiments/create", name="whole")["experiment_id"]
-    asked(admin, "runs/create", experiment_id=experiment)
-    asked(admin, "experiments/delete", experiment_id=experiment)
+    experiment = ask(admin, "experiments/create", name="whole")["experiment_id"]
+    ask(admin, "runs/create", experiment_id=experiment)
+    ask(admin, "experiments/delete", experiment_id=experiment)
     with visiting(browser, admin.url, ADMIN) as visitor:
         page = visitor.page
         page.goto(f"{admin.url}/dashboards/trash?experiment={experiment}")
@@ -136,7 +136,7 @@ def test_a_deleted_experiment_goes_as_a_whole(browser: Any, admin: Admin) -> Non
         page.get_by_text("Restored: 1 experiments.").wait_for()
         settled(visitor)
         visitor.looks("trash-none", "Nothing of this experiment is in the trash.")
-        asked(admin, "experiments/delete", experiment_id=experiment)
+        ask(admin, "experiments/delete", experiment_id=experiment)
         page.reload()
         settled(visitor)
         page.get_by_label("All", exact=True).check()
@@ -150,7 +150,7 @@ def test_a_deleted_experiment_goes_as_a_whole(browser: Any, admin: Admin) -> Non
 
 def test_users_without_rights_change_nothing(browser: Any, admin: Admin) -> None:
     """With the permission to read, which users have by default."""
-    experiment = asked(admin, "experiments/create", name="of others")["experiment_id"]
+    experiment = ask(admin, "experiments/create", name="of others")["experiment_id"]
     (run_id,) = deleted_runs(admin, experiment, "secret run")
     with visiting(browser, admin.url, VERA) as visitor:
         visitor.expected.add(("GET", TRASH, 403))
@@ -180,10 +180,10 @@ def test_users_without_rights_change_nothing(browser: Any, admin: Admin) -> None
 def test_runs_are_moved(browser: Any, admin: Admin) -> None:
     """A run that was just written to is refused; after a minute it would move."""
     source, target = (
-        asked(admin, "experiments/create", name=f"{name} {HOSTILE}")["experiment_id"]
+        ask(admin, "experiments/create", name=f"{name} {HOSTILE}")["experiment_id"]
         for name in ("from", "to")
     )
-    fresh = asked(admin, "runs/create", experiment_id=source)["run"]["info"]["run_id"]
+    fresh = ask(admin, "runs/create", experiment_id=source)["run"]["info"]["run_id"]
 
     def experiment(run_id: str) -> str:
         experiment_id: str = admin.send(get("runs/get", run_id=run_id)).body["run"]["info"][

@@ -82,10 +82,10 @@ def test_one_is_chosen_and_left(visitor: Visitor, teams: tuple[Server, Side]) ->
 def test_a_run_and_its_file(visitor: Visitor, teams: tuple[Server, Side]) -> None:
     values = teams[1].values
     for team in TEAMS:
-        place = f"/experiments/{values[f'experiment of {team}']}/runs/{values[f'run of {team}']}"
-        visitor.open(f"{place}?workspace={team}")
+        path = f"/experiments/{values[f'experiment of {team}']}/runs/{values[f'run of {team}']}"
+        visitor.open(f"{path}?workspace={team}")
         visitor.looks(f"workspace-run-{team}", f"run of {team}", "accuracy")
-        visitor.open(f"{place}/artifacts/note.txt?workspace={team}")
+        visitor.open(f"{path}/artifacts/note.txt?workspace={team}")
         visitor.looks(f"workspace-file-{team}", f"written by {team}")
 
 

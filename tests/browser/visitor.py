@@ -78,10 +78,10 @@ class Visitor:
         if response.status >= 400 and call not in self.expected:
             self.problems.append(f"{response.status}: {call[0]} {response.url[:300]}")
 
-    def open(self, place: str) -> None:
+    def open(self, path: str) -> None:
         """Loads the page anew at a place of the UI, such as ``/experiments``."""
         self.page.goto("about:blank")
-        self.page.goto(f"{self._url}/#{place}")
+        self.page.goto(f"{self._url}/#{path}")
         self.settle()
 
     def settle(self) -> None:

@@ -126,8 +126,8 @@ def test_fails_in_the_cage(targets: Targets, name: str, cage: str) -> None:
     )
     assert made.failure is None
     (feedback,) = made.feedback
-    said = feedback.value or feedback.error
-    assert feedback.value in (None, "no"), f"{name} worked: {said}"
+    outcome = feedback.value or feedback.error
+    assert feedback.value in (None, "no"), f"{name} worked: {outcome}"
     if feedback.error is not None:
-        assert any(words in str(said) for words in REFUSALS), said
+        assert any(words in str(outcome) for words in REFUSALS), outcome
     assert _state(targets) == before

@@ -126,10 +126,10 @@ return made"""
 def test_eight_scorers_at_the_same_time_keep_apart() -> None:
     made: dict[int, object] = {}
 
-    def one(number: int) -> None:
+    def run_one(number: int) -> None:
         made[number] = run("return inputs", signature="(inputs)", inputs=number).feedback[0].value
 
-    threads = [threading.Thread(target=one, args=(number,)) for number in range(8)]
+    threads = [threading.Thread(target=run_one, args=(number,)) for number in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:

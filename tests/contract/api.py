@@ -82,10 +82,10 @@ class Api:
     def ask(self, method: str, path: str, **fields: Any) -> Answer:
         api = "ajax-api" if path in _OF_THE_UI else "api"
         handler = _DOMAINS.get(path.partition("/")[0], runs.app.handler)
-        place = f"/{api}/2.0/mlflow/{path}"
+        full_path = f"/{api}/2.0/mlflow/{path}"
         if method == "GET":
-            return called(handler, method, place, None, self._headers, **fields)
-        return called(handler, method, place, fields, self._headers)
+            return called(handler, method, full_path, None, self._headers, **fields)
+        return called(handler, method, full_path, fields, self._headers)
 
     def post(self, path: str, **fields: Any) -> dict[str, Any]:
         return self._succeed(path, self.ask("POST", path, **fields))

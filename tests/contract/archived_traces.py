@@ -37,9 +37,9 @@ def archiving(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def stored(trace: str) -> traces.StoredTrace:
-    found = traces.find(f"tr-{trace}", DEFAULT_WORKSPACE)
-    assert found is not None
-    return found
+    stored_trace = traces.find(f"tr-{trace}", DEFAULT_WORKSPACE)
+    assert stored_trace is not None
+    return stored_trace
 
 
 def packs_of(store: Store, trace: str) -> list[dict[str, Any]]:
@@ -76,10 +76,10 @@ def tags_of(api: Api, experiment_id: str) -> dict[str, str]:
 def aged(experiment_id: str, milliseconds: int) -> str:
     """A finished trace that began so long ago."""
     trace, begin = new_trace(), now_ms() - milliseconds
-    one = span(trace, 1)
+    root_span = span(trace, 1)
     nano = begin * 1_000_000
-    one = {**one, "startTimeUnixNano": str(nano), "endTimeUnixNano": str(nano + 1)}
-    assert export(experiment_id, [one]).status == 200
+    root_span = {**root_span, "startTimeUnixNano": str(nano), "endTimeUnixNano": str(nano + 1)}
+    assert export(experiment_id, [root_span]).status == 200
     return trace
 
 

@@ -31,7 +31,10 @@ class Site:
         event = {
             "rawPath": "/api/2.0/mlflow/users/current",
             "rawQueryString": headers.pop("query", ""),
-            "headers": {**SECURE, **{name.replace("_", "-"): one for name, one in headers.items()}},
+            "headers": {
+                **SECURE,
+                **{name.replace("_", "-"): value for name, value in headers.items()},
+            },
             "cookies": [f"{name}={value}" for name, value in (jar or {}).items()],
             "requestContext": {"http": {"method": method, "sourceIp": "192.0.2.1"}},
         }

@@ -140,7 +140,7 @@ class DatasetsWorld:
                 completed=self.rng.randrange(4),
             )
             jobs.change(
-                job.workspace, job.job_id, lambda one: changed._replace(version=one.version)
+                job.workspace, job.job_id, lambda stored: changed._replace(version=stored.version)
             )
             self.jobs[job.job_id] = changed
 

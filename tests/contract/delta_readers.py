@@ -78,8 +78,8 @@ def by_our_sql() -> Rows:
             tempfile.TemporaryDirectory(dir=Lake().scratch) as folder,
             open_views(row_sources(prepared.reads, None, Path(folder))) as connection,
         ):
-            asked = {"format": "arrow", "bytes": 1 << 20}
-            stream = execute(connection, prepared.sql, asked)["arrow"]
+            limits = {"format": "arrow", "bytes": 1 << 20}
+            stream = execute(connection, prepared.sql, limits)["arrow"]
             results[name] = _texts(polars.read_ipc_stream(io.BytesIO(base64.b64decode(stream))))
     return results
 

@@ -77,14 +77,14 @@ class Scheduled(Detections):
 
     def runs(self) -> list[Json]:
         """Oldest first: ``{"id", "status", "tags"}``."""
-        found = self.api.post("runs/search", experiment_ids=[self.experiment]).get("runs", [])
+        listed_runs = self.api.post("runs/search", experiment_ids=[self.experiment]).get("runs", [])
         return [
             {
                 "id": run["info"]["run_id"],
                 "status": run["info"]["status"],
                 "tags": {tag["key"]: tag["value"] for tag in run["data"].get("tags", [])},
             }
-            for run in reversed(found)
+            for run in reversed(listed_runs)
         ]
 
 

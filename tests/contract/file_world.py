@@ -55,16 +55,16 @@ class World:
     def places(self) -> list[str]:
         """Where a new experiment may be put: everywhere that is anybody's, and beside."""
         results = [self.team, f"{self.team}/sub", f"{self.team}/models", f"{self.team}/sub/deep"]
-        for one in (*self.experiments, *self.parts):
-            results += [one.folder, f"{one.folder}/x", f"{one.folder}/models"]
-            results.append(one.folder.rpartition("/")[0] or one.folder)
+        for entity in (*self.experiments, *self.parts):
+            results += [entity.folder, f"{entity.folder}/x", f"{entity.folder}/models"]
+            results.append(entity.folder.rpartition("/")[0] or entity.folder)
         return list(dict.fromkeys(results))
 
-    def experiment(self, place: str | None) -> None:
+    def experiment(self, folder: str | None) -> None:
         name = f"e{next(NUMBERS)}"
-        location = {} if place is None else {"artifact_location": SCHEME + place}
+        location = {} if folder is None else {"artifact_location": SCHEME + folder}
         experiment_id = self.store.api.new_experiment(name, **location)
-        self._enter(Entity("experiment", experiment_id, experiment_id, place or experiment_id))
+        self._enter(Entity("experiment", experiment_id, experiment_id, folder or experiment_id))
 
     def announce(self) -> None:
         """Somebody takes the place of an experiment that nobody has made yet."""
@@ -130,21 +130,23 @@ class World:
             assert api.ask("DELETE", "registered-models/delete", name=entity.item_id).status == 200
             self.versions.remove(entity)
             there, alive = self.alive()
-            places = [one.folder for one in self.experiments if one.item_id in there]
+            places = [
+                experiment.folder for experiment in self.experiments if experiment.item_id in there
+            ]
             self.left |= {
                 file
                 for file, owner in self.files.items()
                 if covers(entity.folder, file)
                 and owner.item_id not in there | alive
-                and not any(covers(place, file) for place in places)
+                and not any(covers(folder, file) for folder in places)
             }
 
     def collect(self) -> None:
         """As ``gc`` does."""
         self.follow()
-        for found in garbage.find(int(time.time() * 1000) + 1000):
-            garbage.remove(found)
-            garbage.remove(found)
+        for removable in garbage.find(int(time.time() * 1000) + 1000):
+            garbage.remove(removable)
+            garbage.remove(removable)
         self.follow()
 
     def expire(self, entity: Entity) -> None:
@@ -172,14 +174,14 @@ class World:
 
     def _found(self, wanted: dict[str, dict[str, Any]]) -> set[str]:
         """Ids whose items are there, past the product."""
-        places, found = list(wanted.values()), []
+        places, items = list(wanted.values()), []
         for first in range(0, len(places), 100):
-            asked = {"Keys": places[first : first + 100], "ConsistentRead": True}
-            answer = self.store.direct.batch_get_item(RequestItems={self.store.table: asked})
+            request = {"Keys": places[first : first + 100], "ConsistentRead": True}
+            answer = self.store.direct.batch_get_item(RequestItems={self.store.table: request})
             assert not answer.get("UnprocessedKeys")
-            found += answer["Responses"][self.store.table]
-        keys = [{name: item[name] for name in ("PK", "SK")} for item in found]
-        return {item_id for item_id, place in wanted.items() if place in keys}
+            items += answer["Responses"][self.store.table]
+        keys = [{name: item[name] for name in ("PK", "SK")} for item in items]
+        return {item_id for item_id, key in wanted.items() if key in keys}
 
 
 def _key_of(entity: Entity) -> dict[str, Any]:

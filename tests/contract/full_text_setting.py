@@ -11,8 +11,8 @@ from tests.contract.conftest import Store, forget
 
 def setting(store: Store, fields: list[str] | None) -> None:
     """Writes ``CFG#fts_fields``; None: as if nobody had."""
-    place = keys.config(text_fields.SETTING)
-    key = {"PK": {"S": place.pk}, "SK": {"S": place.sk}}
+    primary_key = keys.config(text_fields.SETTING)
+    key = {"PK": {"S": primary_key.pk}, "SK": {"S": primary_key.sk}}
     if fields is None:
         store.direct.delete_item(TableName=store.table, Key=key)
     else:

@@ -80,10 +80,11 @@ def model(
 def endpoint(name: str, primary: Sequence[str], fallback: Sequence[str] = (), **more: Any) -> str:
     """The id of an endpoint; ``fallback`` in the order in which they are asked."""
     configs: list[Json] = [
-        {"model_definition_id": one, "linkage_type": "PRIMARY", "weight": 1.0} for one in primary
+        {"model_definition_id": model_id, "linkage_type": "PRIMARY", "weight": 1.0}
+        for model_id in primary
     ] + [
-        {"model_definition_id": one, "linkage_type": "FALLBACK", "fallback_order": order}
-        for order, one in enumerate(fallback)
+        {"model_definition_id": model_id, "linkage_type": "FALLBACK", "fallback_order": order}
+        for order, model_id in enumerate(fallback)
     ]
     fields: Json = {"name": name, "model_configs": configs, "usage_tracking": False, **more}
     if fallback:

@@ -82,15 +82,15 @@ def _entity_rows(rng: random.Random, workspaces: Sequence[str], most: int) -> di
             return str(rng.randrange(10**6))
         if column in identity.split(", "):
             return f"'{rng.randrange(16**12):012x}'"
-        one = f"'{_text(rng, workspaces)}'"
+        text = f"'{_text(rng, workspaces)}'"
         return {
             "TIMESTAMP WITH TIME ZONE": time,
             "BOOLEAN": rng.choice(("true", "false")),
             "DOUBLE": rng.choice(("0.0", "-0.0", "'nan'", "1e300", "3")) + "::DOUBLE",
-            "MAP(VARCHAR, VARCHAR)": f"MAP {{'k': {one}}}",
+            "MAP(VARCHAR, VARCHAR)": f"MAP {{'k': {text}}}",
             "MAP(VARCHAR, BIGINT)": f"MAP {{'k': {rng.randrange(9)}}}",
-            "VARCHAR[]": f"[{one}]",
-            "VARCHAR": one,
+            "VARCHAR[]": f"[{text}]",
+            "VARCHAR": text,
         }[kind]
 
     results: dict[str, list[str]] = {}
@@ -168,7 +168,7 @@ def _rows(rng: random.Random, workspaces: Sequence[str], runs: int) -> dict[str,
                     for inserted in (moment() for _ in range(rng.randrange(6)))
                 ]
             for _ in range(rng.randrange(1, runs)):
-                trace, asked = f"{rng.randrange(16**12):012x}", moment()
+                trace, asked_at = f"{rng.randrange(16**12):012x}", moment()
                 tokens = ", ".join(rng.choice(("NULL", "7", "123456789")) for _ in range(5))
                 costs = ", ".join(rng.choice(("NULL", real())) for _ in range(3))
                 call = (
@@ -177,17 +177,17 @@ def _rows(rng: random.Random, workspaces: Sequence[str], runs: int) -> dict[str,
                 metadata = f"MAP {{'k': '{text()}'{rng.choice(('', f', {call}'))}}}"
                 results["traces"].append(
                     f"'0', {moment()}, '{workspace}', '{experiment}', '{trace}', '{text()}', "
-                    f"'{text()}', {asked}, {rng.choice(('NULL', '17'))}, "
+                    f"'{text()}', {asked_at}, {rng.choice(('NULL', '17'))}, "
                     f"'{rng.choice(('OK', 'ERROR'))}', '{text()}', '{text()}', NULL, '{text()}', "
                     f"'{text()}', {tokens}, {costs}, ['{text()}/1'], {metadata}, "
-                    f"MAP {{'k': '{text()}'}}, {day(asked, 10)}"
+                    f"MAP {{'k': '{text()}'}}, {day(asked_at, 10)}"
                 )
                 results["assessments"] += [
-                    f"'0', '{workspace}', '{experiment}', '{trace}', {asked}, "
+                    f"'0', '{workspace}', '{experiment}', '{trace}', {asked_at}, "
                     f"'{rng.randrange(16**12):x}', '{text()}', 'feedback', '{text()}', "
                     f"{rng.choice(('NULL', real()))}, NULL, '{text()}', 'HUMAN', '{text()}', "
                     f"{moment()}, {moment()}, '{text()}', NULL, '{text()}', NULL, "
-                    f"{rng.choice(('true', 'false'))}, MAP {{'k': '{text()}'}}, {day(asked, 10)}"
+                    f"{rng.choice(('true', 'false'))}, MAP {{'k': '{text()}'}}, {day(asked_at, 10)}"
                     for _ in range(rng.randrange(3))
                 ]
                 model = f"'mlflow.llm.provider': '{text()}', 'mlflow.llm.model': '{text()}'"
@@ -195,11 +195,11 @@ def _rows(rng: random.Random, workspaces: Sequence[str], runs: int) -> dict[str,
                 event = f"{{'time_unix_nano': 5, 'name': '{text()}', 'attributes': {attributes}}}"
                 link = f"{{'trace_id': '{text()}', 'span_id': 'b', 'attributes': {attributes}}}"
                 results["spans"] += [
-                    f"'0', '{workspace}', '{experiment}', '{trace}', {asked}, "
+                    f"'0', '{workspace}', '{experiment}', '{trace}', {asked_at}, "
                     f"'{rng.randrange(16**12):x}', NULL, '{text()}', 'SPAN_KIND_INTERNAL', "
                     f"{moment()}, {rng.randrange(10**15)}, {rng.choice(('NULL', '9'))}, "
                     f"{attributes}, [{event}], [{link}], "
-                    f"{{'message': '{text()}', 'code': '{rng.choice(CODES)}'}}, {day(asked, 10)}"
+                    f"{{'message': '{text()}', 'code': '{rng.choice(CODES)}'}}, {day(asked_at, 10)}"
                     for _ in range(rng.randrange(3))
                 ]
     return results

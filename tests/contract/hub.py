@@ -51,9 +51,9 @@ class Hub:
         }
         if path == "/api/models":
             wanted = [
-                one
-                for name, one in sorted(seen.items())
-                if one["author"] == query["author"][0]
+                model
+                for name, model in sorted(seen.items())
+                if model["author"] == query["author"][0]
                 and query.get("search", [""])[0].lower() in name.lower()
             ]
             at = int(query.get("cursor", ["0"])[0])

@@ -96,8 +96,8 @@ def of_experiment(store: Store, experiment_id: str) -> list[dict[str, Any]]:
 
 def found_by(api: Api, experiment_id: str, condition: str) -> list[str]:
     """The ids of the runs that a search answers."""
-    found = api.post("runs/search", experiment_ids=[experiment_id], filter=condition)
-    return [run["info"]["run_id"] for run in found.get("runs", ())]
+    answer = api.post("runs/search", experiment_ids=[experiment_id], filter=condition)
+    return [run["info"]["run_id"] for run in answer.get("runs", ())]
 
 
 def ranked(items: Iterable[dict[str, Any]]) -> dict[tuple[str, str], dict[str, int]]:
@@ -117,7 +117,7 @@ def ranked(items: Iterable[dict[str, Any]]) -> dict[tuple[str, str], dict[str, i
         experiment_id = keys.parse(pk, "E#META").fields["experiment_id"]
         places = segment.page_keys(experiment_id)
         lists.append((segment.key, [*(segment.entries or ())]))
-        lists += [(segment.key, pages[place]) for place in places]
+        lists += [(segment.key, pages[page_key]) for page_key in places]
     for key, entries in lists:
         for entry in entries:
             values = results.setdefault((key, entry.run_id), {})
@@ -153,15 +153,15 @@ def with_ranked_run(api: Api, experiment_id: str, stream: Stream, *metrics: str)
 
 def ranked_of(store: Store, run_id: str) -> dict[str, set[str]]:
     """The values of a run that rows and segments have, by metric."""
-    found = ranked(items_of(store, [run_id]))
-    return {key: {*values} for (key, of), values in found.items() if of == run_id}
+    ranks = ranked(items_of(store, [run_id]))
+    return {key: {*values} for (key, of), values in ranks.items() if of == run_id}
 
 
 def ranks_found(store: Store, run_ids: list[str]) -> set[tuple[str, ...]]:
     """RANK items and links; of what rows and segments have of a run, what is of its latest
     version."""
     items = items_of(store, run_ids)
-    found: list[tuple[str, ...]] = [
+    ranks: list[tuple[str, ...]] = [
         ("rank_metric", run_id, key, max(values, key=lambda text: values[text]))
         for (key, run_id), values in ranked(items).items()
         if run_id in run_ids
@@ -175,9 +175,9 @@ def ranks_found(store: Store, run_ids: list[str]) -> set[tuple[str, ...]]:
             texts = [item[name]["S"] for name in names]
             if kind == "rank_metric":
                 texts[1] = str(float(texts[1]))
-            found.append((kind, item["run_id"]["S"], *texts))
-    assert len(found) == len(set(found))
-    return set(found)
+            ranks.append((kind, item["run_id"]["S"], *texts))
+    assert len(ranks) == len(set(ranks))
+    return set(ranks)
 
 
 def marked(store: Store) -> set[str]:
@@ -197,7 +197,7 @@ def is_marked(item: dict[str, Any]) -> bool:
 def marked_or_ranked(store: Store, api: Api, run_ids: list[str]) -> None:
     """What a search relies on: a run without a mark has all its ranks, perhaps old ones too."""
     items = [item for item in items_of(store, run_ids) if item["type"]["S"] == "run"]
-    found = {item["run_id"]["S"] for item in items if is_marked(item)}
-    relied = [run_id for run_id in run_ids if run_id not in found]
+    marked_ids = {item["run_id"]["S"] for item in items if is_marked(item)}
+    relied = [run_id for run_id in run_ids if run_id not in marked_ids]
     missing = ranks_wanted(api, relied) - ranks_found(store, relied)
     assert not {entry for entry in missing if entry[0] != "dataset_link"}

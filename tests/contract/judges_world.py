@@ -63,8 +63,8 @@ class Model:
         self, workspace: str, endpoint: str, chat: Mapping[str, Any], _user: str | None
     ) -> Json:
         self.asked.append({**chat, "endpoint": endpoint, "workspace": workspace})
-        said = self.said(dict(chat))
-        content = said if isinstance(said, str) else json.dumps(said)
+        answer = self.said(dict(chat))
+        content = answer if isinstance(answer, str) else json.dumps(answer)
         return {
             "choices": [{"message": {"role": "assistant", "content": content}}],
             "usage": {"prompt_tokens": 11, "completion_tokens": 7},
@@ -86,14 +86,19 @@ class World:
         self.experiment = str(api.post("experiments/create", name="judged")["experiment_id"])
         self._number = 0
 
-    def trace(self, asked: Any, answered: Any, session: str = "", **attributes: Any) -> str:
+    def trace(self, question: Any, answered: Any, session: str = "", **attributes: Any) -> str:
         """The id of a trace with one span."""
         self._number += 1
         trace = TRACE.format(self._number)
         more = {"session__id": session} if session else {}
-        told = {"mlflow__spanInputs": asked, "mlflow__spanOutputs": answered, **more, **attributes}
+        all_attributes = {
+            "mlflow__spanInputs": question,
+            "mlflow__spanOutputs": answered,
+            **more,
+            **attributes,
+        }
         at = self._number * 10
-        span = trace_calls.span(trace, 1, start=at, end=at + 5, **told)
+        span = trace_calls.span(trace, 1, start=at, end=at + 5, **all_attributes)
         assert trace_calls.export(self.experiment, [span]).status == 200
         return f"tr-{trace}"
 

@@ -23,9 +23,9 @@ def more_models(store: Store, count: int) -> Iterator[dict[str, Any]]:
     (copied,) = (json.dumps(item) for item in store.items() if item["type"]["S"] == is_model)
     # Their numbers are above those that the counter gives here.
     for at in range(FIRST, FIRST + count):
-        found = json.loads(copied.replace("other", f"other {at}"))
-        time = int(found["creation_time"]["N"])
+        copy = json.loads(copied.replace("other", f"other {at}"))
+        time = int(copy["creation_time"]["N"])
         listed = list_keys.numbered_item_keys(
             DEFAULT_WORKSPACE, REGISTERED_MODEL.name, at, time, time
         )
-        yield {**found, **listed, "number": {"N": str(at)}}
+        yield {**copy, **listed, "number": {"N": str(at)}}

@@ -48,8 +48,8 @@ class KubeflowUser(KubeflowApi):
 
     @property
     def username(self) -> str:
-        found = self._caller.get("lambda", {}).get("username") or self._caller["iam"]["userArn"]
-        return str(found)
+        name = self._caller.get("lambda", {}).get("username") or self._caller["iam"]["userArn"]
+        return str(name)
 
     def send(
         self,
@@ -82,19 +82,19 @@ def caller_of(mode: str, name: str) -> dict[str, Any]:
     return {"lambda": {"username": name, "is_admin": False, "method": mode}}
 
 
-def make(user: KubeflowUser, marker: str, *, place: str) -> None:
+def make(user: KubeflowUser, marker: str, *, folder: str) -> None:
     """One entity of each kind. Environments and standalone artifacts, which everybody may read,
     say nothing.
 
     Args:
-        place: the user's own place in the artifact store.
+        folder: the user's own place in the artifact store.
     """
     user.marker = marker
 
     def made(path: str, **fields: Any) -> str:
         texts = {"description": marker, "customProperties": {"k": typed(marker)}}
-        found = user.post(path, **{**texts, **fields})
-        return str(found["id"])
+        answer = user.post(path, **{**texts, **fields})
+        return str(answer["id"])
 
     ids = user.ids
     model = ids["model"] = made(
@@ -114,10 +114,10 @@ def make(user: KubeflowUser, marker: str, *, place: str) -> None:
         )
     open_texts = {"description": "open", "customProperties": {}}
     environment = ids["environment"] = made(
-        "serving_environments", name=f"open {place}", externalId=f"open e {place}", **open_texts
+        "serving_environments", name=f"open {folder}", externalId=f"open e {folder}", **open_texts
     )
     ids["standalone"] = made(
-        "model_artifacts", name=f"open {place}", externalId=f"open a {place}", **open_texts
+        "model_artifacts", name=f"open {folder}", externalId=f"open a {folder}", **open_texts
     )
     service = ids["service"] = made(
         "inference_services",
@@ -168,7 +168,7 @@ def two_users(
         caller = caller_of(request.param, name)
         users.ensure(caller["iam"]["userArn"] if request.param == "iam" else name)
         user = KubeflowUser(handler, caller)
-        make(user, marker, place=name)
+        make(user, marker, folder=name)
         made.append(user)
     return made[0], made[1]
 

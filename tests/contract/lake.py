@@ -53,8 +53,8 @@ class Tables:
             permitted: ``audited``, the workspaces of the audit log.
         """
         columns = ", ".join(f"({sql}) AS answer_{n}" for n, sql in enumerate(statements))
-        asked = {"sql": f"SELECT {columns}", "parameters": {}, "workspaces": workspaces}
-        ((*numbers,),) = execution.run_query({**asked, **permitted})["rows"]
+        query = {"sql": f"SELECT {columns}", "parameters": {}, "workspaces": workspaces}
+        ((*numbers,),) = execution.run_query({**query, **permitted})["rows"]
         return numbers
 
     def seed(self, name: str, **parameters: Any) -> list[list[Any]]:

@@ -37,11 +37,11 @@ def killed_at(request: int, order: Sequence[int]) -> Iterator[list[str]]:
         return call(operation, **parameters)
 
     def one_by_one(calls: Sequence[Callable[[], Any]]) -> list[Any]:
-        waiting, found = list(range(len(calls))), dict[int, Any]()
+        waiting, answers = list(range(len(calls))), dict[int, Any]()
         while waiting:
             at = waiting.pop(next(chosen) % len(waiting))
-            found[at] = calls[at]()
-        return [found[at] for at in range(len(calls))]
+            answers[at] = calls[at]()
+        return [answers[at] for at in range(len(calls))]
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(table, "_call", counted)
@@ -142,30 +142,30 @@ class World:
         """What some read shows otherwise."""
         api, wrong = self.api, list[str]()
 
-        def compare(what: str, found: object, wanted: object) -> None:
-            if repr(found) != repr(wanted):
-                wrong.append(f"{what}: {found} is not {wanted}")
+        def compare(what: str, actual: object, wanted: object) -> None:
+            if repr(actual) != repr(wanted):
+                wrong.append(f"{what}: {actual} is not {wanted}")
 
-        latest = {key: _plain(*one) for key, one in sorted(expected.latest.items())}
-        asked = {"experiment_ids": [self.experiment_id]}
+        latest = {key: _plain(*point) for key, point in sorted(expected.latest.items())}
+        search = {"experiment_ids": [self.experiment_id]}
         orders = [f"metrics.{key} DESC" for key in KEYS]
-        (found,) = api.post("runs/search", **asked, order_by=orders)["runs"]
-        for what, run in (("runs/get", api.run(self.run_id)), ("runs/search", found)):
+        (searched,) = api.post("runs/search", **search, order_by=orders)["runs"]
+        for what, run in (("runs/get", api.run(self.run_id)), ("runs/search", searched)):
             shown = {
                 metric["key"]: _plain(float(metric["value"]), metric["timestamp"], metric["step"])
                 for metric in run["data"].get("metrics", ())
             }
             compare(what, dict(sorted(shown.items())), latest)
             texts = {
-                one["key"]
+                pair["key"]
                 for kind in ("params", "tags")
-                for one in run["data"].get(kind, ())
-                if not one["key"].startswith("mlflow.")
+                for pair in run["data"].get(kind, ())
+                if not pair["key"].startswith("mlflow.")
             }
             compare(f"texts of {what}", sorted(texts), sorted(expected.texts))
         for key in KEYS:
             count = len(
-                api.post("runs/search", **asked, filter=f"metrics.{key} > -5").get("runs", ())
+                api.post("runs/search", **search, filter=f"metrics.{key} > -5").get("runs", ())
             )
             value = expected.latest.get(key, (math.nan,))[0]
             compare(f"search by {key}", count, int(value > -5))

@@ -41,13 +41,13 @@ class Stock(Server):
         return self._answer("POST", path, fields)
 
     def _answer(self, method: str, path: str, fields: dict[str, Any]) -> Any:
-        asked = json.dumps([method, path, fields])
+        request = json.dumps([method, path, fields])
         if not self.live:
-            if asked not in self.answers:
+            if request not in self.answers:
                 raise SourceFailed(404, "Not Found")
-            return self.answers[asked]
+            return self.answers[request]
         if path == "api/2.0/mlflow/experiments/search":
-            told = Api().post("experiments/search", **fields)
+            response = Api().post("experiments/search", **fields)
         elif path.startswith(f"{API_3}server-info"):
             raise SourceFailed(404, "Not Found")
         else:
@@ -56,9 +56,9 @@ class Stock(Server):
             body, query = (None, fields) if method == "GET" else (fields, {})
             answer = called(handler, method, f"/{path}", body, **query)
             assert answer.status == 200, answer
-            told = answer.body
-        self.answers[asked] = told
-        return told
+            response = answer.body
+        self.answers[request] = response
+        return response
 
 
 def recorded(asking: Callable[[], object]) -> Answers:

@@ -72,7 +72,7 @@ class OptimizationWorld(World):
             if model_config == "gateway"
             else model_config
         )
-        told = {
+        prompt_tags = {
             "mlflow.prompt.text": text,
             "_mlflow_prompt_type": "text",
             **({} if config is None else {"_mlflow_prompt_model_config": json.dumps(config)}),
@@ -82,7 +82,7 @@ class OptimizationWorld(World):
             "model-versions/create",
             name=name,
             source="prompt-template",
-            tags=[*marked, *({"key": key, "value": value} for key, value in told.items())],
+            tags=[*marked, *({"key": key, "value": value} for key, value in prompt_tags.items())],
         )
         return int(made["model_version"]["version"])
 

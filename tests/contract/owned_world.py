@@ -189,9 +189,9 @@ def nested(fields: Any, names: Mapping[str, str], *, inside: bool = False) -> It
     """Copies of a request's fields, each with one field below the first level that names another's
     thing."""
     if isinstance(fields, list):
-        for place, item in enumerate(fields):
+        for index, item in enumerate(fields):
             for changed in nested(item, names, inside=True):
-                yield [*fields[:place], changed, *fields[place + 1 :]]
+                yield [*fields[:index], changed, *fields[index + 1 :]]
     if not isinstance(fields, dict):
         return
     for key, value in fields.items():
@@ -211,9 +211,9 @@ def text_of(pairs: list[tuple[str, Any]]) -> str:
 def _values(theirs: Any, own: Any) -> list[Any]:
     """Ways to write a value that names another's thing."""
     if isinstance(theirs, list):
-        one = theirs[0]
+        first = theirs[0]
         mixed = [*own, *theirs] if isinstance(own, list) else theirs
-        return [theirs, one, mixed, mixed[::-1], [theirs], [None, one], {"0": one}]
+        return [theirs, first, mixed, mixed[::-1], [theirs], [None, first], {"0": first}]
     if not isinstance(theirs, str):
         return [theirs, [theirs]]
     results: list[Any] = [

@@ -67,8 +67,8 @@ def stored(store: Store, files: Path) -> str:
 
 
 def assert_nothing_private(store: Store, files: Path) -> None:
-    found = stored(store, files).lower()
-    assert [text for text in PRIVATE if text.lower() in found] == []
+    content = stored(store, files).lower()
+    assert [text for text in PRIVATE if text.lower() in content] == []
 
 
 def private_span(number: int = 1, parent: int | None = None, **more: Any) -> Json:

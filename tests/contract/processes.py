@@ -44,11 +44,11 @@ def _remembered() -> _Remembered:
     return _Remembered(entries, dict(process_cache._single_entries), process_cache._total_bytes[0])
 
 
-def _remember(found: _Remembered | None) -> None:
+def _remember(memory: _Remembered | None) -> None:
     """Into a memory that is empty."""
-    if found is None:
+    if memory is None:
         return
-    for noun, entries in found.entries.items():
+    for noun, entries in memory.entries.items():
         process_cache._caches[noun].update(entries)
-    process_cache._single_entries.update(found.alone)
-    process_cache._total_bytes[0] = found.held
+    process_cache._single_entries.update(memory.alone)
+    process_cache._total_bytes[0] = memory.held

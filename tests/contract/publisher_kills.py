@@ -121,7 +121,7 @@ def follow_with_accidents(
 def publish_twice_at_once(publisher: Any) -> None:
     """Two publishers, until both have ended."""
     two = [threading.Thread(target=publisher.publish) for _ in range(2)]
-    for one in two:
-        one.start()
-    for one in two:
-        one.join()
+    for thread in two:
+        thread.start()
+    for thread in two:
+        thread.join()

@@ -46,12 +46,12 @@ class RegistryWorld:
         return [model for model in self.models if model["workspace"] == HOME]
 
     def _model(self) -> Model | None:
-        found = self._reachable()
-        return self.rng.choice(found) if found else None
+        models = self._reachable()
+        return self.rng.choice(models) if models else None
 
     def _version(self) -> tuple[Model, str] | None:
-        found = [(model, number) for model in self._reachable() for number in model["versions"]]
-        return self.rng.choice(found) if found else None
+        versions = [(model, number) for model in self._reachable() for number in model["versions"]]
+        return self.rng.choice(versions) if versions else None
 
     def _text(self) -> str:
         return self.rng.choice(TEXTS)

@@ -45,8 +45,8 @@ class Release:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
         )
-        place = self._read()
-        assert place == str(source / "layers/core/python/mlcore"), place
+        path = self._read()
+        assert path == str(source / "layers/core/python/mlcore"), path
 
     def call(self, domain: str, event: Event) -> Any:
         assert self._process.stdin is not None

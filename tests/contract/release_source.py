@@ -12,14 +12,14 @@ from tests.contract.released_data import RELEASES
 
 def unpack(release: str, folder: Path) -> Path:
     """Unpacks a release's source below the folder and returns where it is."""
-    place = folder / release
+    target = folder / release
     with tarfile.open(RELEASES / release / "source.tar.xz") as archive:
         # The file is this repository's own, and Python before 3.11.4 has no filters.
         if hasattr(tarfile, "data_filter"):
-            archive.extractall(place, filter="data")
+            archive.extractall(target, filter="data")
         else:
-            archive.extractall(place)
-    return place
+            archive.extractall(target)
+    return target
 
 
 def import_paths(source: Path) -> list[str]:

@@ -264,8 +264,8 @@ class World:
         self.names.update({"name+": server, "version+": "1.0.0", "key+": "k", "alias+": "champion"})
         path = "/3.0/mlflow/mcp-servers/{name+}"
         for number in ("1.0.0", "2.0.0"):
-            said = {"name": server, "version": number}
-            self.made("POST", f"{path}/versions", server_json=said)
+            server_json = {"name": server, "version": number}
+            self.made("POST", f"{path}/versions", server_json=server_json)
         self.made("POST", f"{path}/tags", **TAG)
         self.made("POST", f"{path}/versions/{{version+}}/tags", **TAG)
         self.made("POST", f"{path}/aliases", alias="champion", version="1.0.0")

@@ -14,7 +14,7 @@ def tell_run(run_id: str, logged: Iterable[Metric]) -> None:
     """Writes the latest values of points to their run, as the API does with the points: readers are
     shown no point that is later."""
     texts = {
-        key: latest_point_text.latest_text(one)
-        for key, one in latest_point_text.latest_of(logged).items()
+        key: latest_point_text.latest_text(point)
+        for key, point in latest_point_text.latest_of(logged).items()
     }
     run_writes.write(runs.load(run_id, "default"), lambda _: ({"metrics": texts}, ()))

@@ -27,10 +27,10 @@ def looked_at(
     return sorted((run for run in every if run.lifecycle_stage in stages and matches(run)), key=key)
 
 
-def pages(store: Store, asked: dict[str, Any]) -> Iterator[list[dict[str, Any]]]:
+def pages(store: Store, search: dict[str, Any]) -> Iterator[list[dict[str, Any]]]:
     token = ""
     while True:
-        answer = store.api.post("runs/search", **asked, **({"page_token": token} if token else {}))
+        answer = store.api.post("runs/search", **search, **({"page_token": token} if token else {}))
         yield answer.get("runs", [])
         token = answer.get("next_page_token", "")
         if not token:

@@ -64,12 +64,12 @@ class Directory:
         if method not in ("GET", "HEAD", "DELETE"):
             event["body"] = json.dumps(body) if text is None else text
         answered = self._handler(event, None)
-        said = answered["body"]
+        content = answered["body"]
         assert answered["headers"]["content-type"] == SCIM_JSON
         return Answer(
             answered["statusCode"],
-            json.loads(said) if said else {},
-            len(said),
+            json.loads(content) if content else {},
+            len(content),
             answered["headers"],
         )
 

@@ -18,14 +18,14 @@ class SealingClient:
     def __init__(self, folder: Path) -> None:
         self._kms = Kms(folder / "key")
 
-    def encrypt(self, **asked: Any) -> dict[str, Any]:
-        plain = base64.b64encode(asked["Plaintext"]).decode()
-        answer = self._kms.encrypt({**asked, "Plaintext": plain})
+    def encrypt(self, **parameters: Any) -> dict[str, Any]:
+        plain = base64.b64encode(parameters["Plaintext"]).decode()
+        answer = self._kms.encrypt({**parameters, "Plaintext": plain})
         return {"CiphertextBlob": base64.b64decode(answer["CiphertextBlob"])}
 
-    def decrypt(self, **asked: Any) -> dict[str, Any]:
-        sealed = base64.b64encode(asked["CiphertextBlob"]).decode()
-        answer = self._kms.decrypt({**asked, "CiphertextBlob": sealed})
+    def decrypt(self, **parameters: Any) -> dict[str, Any]:
+        sealed = base64.b64encode(parameters["CiphertextBlob"]).decode()
+        answer = self._kms.decrypt({**parameters, "CiphertextBlob": sealed})
         return {"Plaintext": base64.b64decode(answer["Plaintext"])}
 
 

@@ -20,8 +20,8 @@ from tests.issuer import Issuer
 
 def forged(token: str, **header: Any) -> str:
     old, payload, signature = token.split(".")
-    told = {**json.loads(base64.urlsafe_b64decode(old + "==")), **header}
-    text = base64.urlsafe_b64encode(json.dumps(told).encode()).rstrip(b"=").decode()
+    new_header = {**json.loads(base64.urlsafe_b64decode(old + "==")), **header}
+    text = base64.urlsafe_b64encode(json.dumps(new_header).encode()).rstrip(b"=").decode()
     return f"{text}.{payload}.{signature}"
 
 

@@ -90,8 +90,8 @@ class Browser:
         sent = page.query()
         code = f"code-{len(issuer.codes)}-{sent['state']}"
         issuer.challenges[code] = sent["code_challenge"]
-        told = {"aud": CLIENT, "nonce": sent["nonce"], **claims}
-        issuer.codes[code] = {"id_token": issuer.token("k", **told), "access_token": "a"}
+        all_claims = {"aud": CLIENT, "nonce": sent["nonce"], **claims}
+        issuer.codes[code] = {"id_token": issuer.token("k", **all_claims), "access_token": "a"}
         return {"state": sent["state"], "code": code}
 
     def sign_in(self, issuer: Issuer, path: str = "/login/callback", **claims: Any) -> Page:

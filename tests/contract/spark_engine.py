@@ -50,8 +50,8 @@ class Engine:
         prepared = self.gate.translate(sql)
         macros.create_macros(self.connection, prepared.sql, self.made)
         cursor = self.connection.execute(prepared.sql, parameters)
-        told: dict[str, Any] = result_encoding.encode_json(cursor, 10_000, 4 << 20)
-        return told
+        result: dict[str, Any] = result_encoding.encode_json(cursor, 10_000, 4 << 20)
+        return result
 
     def failure(self, sql: str) -> str | None:
         """What is said of a statement that has no answer."""
@@ -71,9 +71,9 @@ class Engine:
 def _value(value: Any) -> Any:
     """A value of ``tables.json`` for a parameter of DuckDB."""
     if isinstance(value, list):
-        return [_value(one) for one in value]
+        return [_value(item) for item in value]
     if isinstance(value, dict):
         if "metric_name" in value:
-            return {name: _value(one) for name, one in value.items()}
+            return {name: _value(item) for name, item in value.items()}
         return {"key": list(value), "value": list(value.values())}
     return math.nan if value == "NaN" else value

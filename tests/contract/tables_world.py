@@ -282,24 +282,25 @@ class World:
         return workspace
 
     def _metrics(self, points: set[tuple[str, int, int, Any]]) -> dict[str, tuple[str, str, str]]:
-        told = {}
+        summaries = {}
         for key in {point[0] for point in points}:
             series = [(step, at, _stored(value)) for name, step, at, value in points if name == key]
             latest = max(
-                series, key=lambda one: (one[0], one[1], 0.0 if math.isnan(one[2]) else one[2])
+                series,
+                key=lambda point: (point[0], point[1], 0.0 if math.isnan(point[2]) else point[2]),
             )
             values = [value for *_, value in series]
             poisoned = any(map(math.isnan, values))
             ends = (
                 ("nan", "nan") if poisoned else (repr(float(min(values))), repr(float(max(values))))
             )
-            place = latest[:2]
-            same = [value for step, at, value in series if (step, at) == place]
+            position = latest[:2]
+            same = [value for step, at, value in series if (step, at) == position]
             zero = (
                 0.0 in same
                 and any(map(math.isnan, same))
                 and max(0.0 if math.isnan(value) else value for value in same) == 0.0
             )
             # Where NaN and 0 are equally late the first stays, which the model does not know.
-            told[key] = ("either" if zero else repr(float(latest[2])), *ends)
-        return told
+            summaries[key] = ("either" if zero else repr(float(latest[2])), *ends)
+        return summaries

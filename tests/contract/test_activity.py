@@ -150,7 +150,7 @@ def test_administrators_see_all_rows_newest_first(world: Tables, asking: Asking)
 
 
 @pytest.mark.parametrize(
-    ("fields", "found"),
+    ("fields", "expected"),
     [
         ({"experiment_id": "7"}, [9, 8, 5, 3, 2, 1]),
         ({"experiment_id": "77"}, [7, 6]),
@@ -174,9 +174,9 @@ def test_administrators_see_all_rows_newest_first(world: Tables, asking: Asking)
     ],
 )
 def test_what_is_asked_for_is_listed(
-    world: Tables, asking: Asking, fields: dict[str, Any], found: list[int]
+    world: Tables, asking: Asking, fields: dict[str, Any], expected: list[int]
 ) -> None:
-    assert numbers(asking.rows(ADMIN, **fields)) == found
+    assert numbers(asking.rows(ADMIN, **fields)) == expected
 
 
 def test_pages_have_each_row_once_while_rows_are_added(asking: Asking, tables: Tables) -> None:
@@ -277,22 +277,22 @@ def test_nobody_else_sees_counts_or_guesses(
 
     monkeypatch.setattr("sql.execution.run_query", fail)
     for text in STRANGE:
-        status, said = asking.raw(named(caller), text)
-        assert status in {400, 401, 403, 404}, (text, status, said)
-        assert SECRET not in said
-        assert "rows" not in said
+        status, answer = asking.raw(named(caller), text)
+        assert status in {400, 401, 403, 404}, (text, status, answer)
+        assert SECRET not in answer
+        assert "rows" not in answer
         if text.startswith('{"experiment_id": "') and '": "9"' not in text:
-            assert (status, said) == asking.raw(named(caller), '{"experiment_id": "no such"}')
+            assert (status, answer) == asking.raw(named(caller), '{"experiment_id": "no such"}')
 
 
 def test_a_manager_is_confined_to_the_experiment(world: Tables, asking: Asking) -> None:
     ben = named("ben")
     for text in STRANGE:
-        status, said = asking.raw(ben, text)
-        assert status in {200, 400, 403}, (text, said)
-        assert SECRET not in said
+        status, answer = asking.raw(ben, text)
+        assert status in {200, 400, 403}, (text, answer)
+        assert SECRET not in answer
         if status == 200:
-            entities = [row["entity"] for row in json.loads(said)["rows"]]
+            entities = [row["entity"] for row in json.loads(answer)["rows"]]
             assert all(entity["experiment_id"] == "7" for entity in entities), text
             assert "7" in text
     token = asking(ADMIN, max_results=1)[1]["next_page_token"]

@@ -234,7 +234,7 @@ def test_what_reaches_the_api(api: Api) -> None:
 
 
 def test_what_the_api_refuses(api: Api) -> None:
-    for status, code, said in (
+    for status, code, message in (
         (404, "RESOURCE_DOES_NOT_EXIST", "RESOURCE_DOES_NOT_EXIST: m"),
         (403, "PERMISSION_DENIED", "PERMISSION_DENIED: m"),
         (401, "", "PERMISSION_DENIED: m"),
@@ -242,7 +242,7 @@ def test_what_the_api_refuses(api: Api) -> None:
         (500, "INTERNAL_ERROR", "TEMPORARILY_UNAVAILABLE: m"),
     ):
         api.status, api.answer = status, {"error_code": code, "message": "m"}
-        assert call("get_run", {"run_id": "r"}) == (True, said)
+        assert call("get_run", {"run_id": "r"}) == (True, message)
     api.status, api.answer = 200, {"name": "é" * protocol.MAX_RESULT_BYTES}
     failed, text = call("get_run", {"run_id": "r"})
     assert (failed, "Ask for less" in text) == (True, True)

@@ -119,7 +119,7 @@ def test_keys_of_others_are_unreachable(logins: Logins) -> None:
     key_id = body["key"]["key_id"]
     missing = key_id[:-1] + ("0" if key_id[-1] != "0" else "1")
     for method, path in (("DELETE", KEYS), ("POST", f"{KEYS}/rotate")):
-        answers = [logins.ask(BOB, method, path, key_id=one) for one in (key_id, missing)]
+        answers = [logins.ask(BOB, method, path, key_id=tried_id) for tried_id in (key_id, missing)]
         assert [answer.status for answer in answers] == [403, 403]
         assert answers[0].body == answers[1].body
     assert logins.ask(BOB, "GET", KEYS, username="ada").status == 403
@@ -252,8 +252,8 @@ def test_read_only(logins: Logins, owner: dict[str, Any]) -> None:
     caller = bearer(made(logins, owner, scopes=["read"])["token"])
     got = logins.ask(caller, "GET", "2.0/mlflow/experiments/get", experiment_id=own)
     assert got.status == 200
-    found = logins.ask(caller, "POST", "2.0/mlflow/experiments/search", max_results=10)
-    assert own in [one["experiment_id"] for one in found.body["experiments"]]
+    searched = logins.ask(caller, "POST", "2.0/mlflow/experiments/search", max_results=10)
+    assert own in [item["experiment_id"] for item in searched.body["experiments"]]
     delete = logins.ask(caller, "POST", "2.0/mlflow/experiments/delete", experiment_id=own)
     create = logins.ask(caller, "POST", "2.0/mlflow/experiments/create", name="more")
     model = logins.ask(caller, "POST", "2.0/mlflow/registered-models/create", name="m")
@@ -282,8 +282,8 @@ def test_one_experiment(logins: Logins, owner: dict[str, Any]) -> None:
         logins.ask(caller, "POST", "2.0/mlflow/experiments/create", name="more"),
     ]
     assert [answer.status for answer in refused] == [403] * len(refused)
-    found = logins.ask(caller, "POST", "2.0/mlflow/experiments/search", max_results=10)
-    assert [one["experiment_id"] for one in found.body["experiments"]] == [inside]
+    searched = logins.ask(caller, "POST", "2.0/mlflow/experiments/search", max_results=10)
+    assert [item["experiment_id"] for item in searched.body["experiments"]] == [inside]
 
 
 def test_one_model(logins: Logins) -> None:

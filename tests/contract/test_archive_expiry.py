@@ -39,10 +39,10 @@ def come(store: Store, stream: Stream) -> None:
     """All ends come: DynamoDB deletes what has a time that is over."""
     for item in store.items():
         if item["type"]["S"] == "model_end":
-            place = {"PK": item["PK"], "SK": item["SK"]}
+            key = {"PK": item["PK"], "SK": item["SK"]}
             over = {**item, "ttl": {"N": str(int(time.time()) - 1)}}
             store.direct.put_item(TableName=store.table, Item=over)
-            store.direct.delete_item(TableName=store.table, Key=place)
+            store.direct.delete_item(TableName=store.table, Key=key)
     follow(stream)
 
 
@@ -64,9 +64,9 @@ def test_an_archived_version_expires_and_a_restored_one_does_not(
         records = stream.fresh()
         for again in (records, records[::-1], records[len(records) // 2 :]):
             assert indexer.app.index(again) is None
-            found = ends(store)
-            assert sorted(found) == [1, 2, 3]
-            assert all(abs(end - 9 * DAY) < 60 for end in found.values())
+            end_times = ends(store)
+            assert sorted(end_times) == [1, 2, 3]
+            assert all(abs(end - 9 * DAY) < 60 for end in end_times.values())
         kubeflow.patch(f"model_versions/{version['id']}", state="LIVE")
         stage["stage"] = "Staging"
         api.post("model-versions/transition-stage", name="m", version="2", **stage)
@@ -79,7 +79,7 @@ def test_an_archived_version_expires_and_a_restored_one_does_not(
         shown = api.get("registered-models/get", name="m")["registered_model"]
         assert {alias["alias"] for alias in shown["aliases"]} == {"a2", "a3"}
         listed = kubeflow.items(f"registered_models/{model['id']}/versions")
-        assert [one["name"] for one in listed] == ["v2", "v3"]
+        assert [item["name"] for item in listed] == ["v2", "v3"]
         assert api.ask("GET", "model-versions/get", name="m", version="1").status == 404
         # Its name and its external id are free again.
         kubeflow.version(model["id"], "v1", externalId="x1")

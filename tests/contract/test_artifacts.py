@@ -151,15 +151,15 @@ def test_what_the_product_keeps_is_hidden(service: Service) -> None:
 )  # fmt: skip
 def test_locations_that_are_not_ours(service: Service, location: str) -> None:
     run_id, _ = service.run("e", artifact_location=location)
-    asked = [
+    answers = [
         service.list_run(run_id),
         service.ask("GET", "/get-artifact", query={"run_id": run_id, "path": "passwd"}),
         service.post(
             "/api/2.0/mlflow/artifacts/presigned-download-url", {"run_id": run_id, "path": "a"}
         ),
     ]
-    assert [answer.status for answer in asked] == [400] * 3
-    assert {answer.json["error_code"] for answer in asked} == {"INVALID_PARAMETER_VALUE"}
+    assert [answer.status for answer in answers] == [400] * 3
+    assert {answer.json["error_code"] for answer in answers} == {"INVALID_PARAMETER_VALUE"}
 
 
 NUMBERS = itertools.count()
@@ -204,16 +204,16 @@ def test_a_run_of_the_prompt_lab(service: Service, workspace: str) -> None:
         "mlflow.runSourceType": "PROMPT_ENGINEERING",
         "mlflow.loggedArtifacts": '[{"path": "eval_results_table.json", "type": "table"}]',
     }
-    place = urlsplit(info["artifact_uri"]).path.lstrip("/")
-    assert place.startswith("workspaces/team/") == (workspace == "team")
-    table = json.loads(service.folder.get(f"{place}/eval_results_table.json") or b"")
+    folder = urlsplit(info["artifact_uri"]).path.lstrip("/")
+    assert folder.startswith("workspaces/team/") == (workspace == "team")
+    table = json.loads(service.folder.get(f"{folder}/eval_results_table.json") or b"")
     assert table["columns"] == ["thing", "prompt", "output", "tokens"]
     assert table["data"] == [["é: ☃", "Say hello", "Hello", "7"]]
-    described = yaml.safe_load(service.folder.get(f"{place}/model/MLmodel") or b"")
+    described = yaml.safe_load(service.folder.get(f"{folder}/model/MLmodel") or b"")
     for key in ("run_id", "model_uuid", "utc_time_created", "artifact_path"):
         assert described[key] == model[key]
     assert model["run_id"] == info["run_id"]
-    given = yaml.safe_load(service.folder.get(f"{place}/model/parameters.yaml") or b"")
+    given = yaml.safe_load(service.folder.get(f"{folder}/model/parameters.yaml") or b"")
     assert given["prompt_parameters"] == {"thing": "é: ☃"}
     assert given["prompt_template"] == TRIED["prompt_template"]
     again = _try_prompt(service, {"experiment_id": info["experiment_id"], "run_name": None})
@@ -230,16 +230,16 @@ def test_a_run_of_the_prompt_lab_whose_params_break_a_rule(service: Service) -> 
         assert service.list_run(made["info"]["run_id"]).json.get("files", []) == []
 
 
-@pytest.mark.parametrize("place", ["s3://another/x", "a store that does not answer"])
+@pytest.mark.parametrize("storage", ["s3://another/x", "a store that does not answer"])
 def test_a_run_of_the_prompt_lab_without_its_files(
-    service: Service, place: str, monkeypatch: pytest.MonkeyPatch
+    service: Service, storage: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def put(key: str, data: bytes) -> None:
         if key.endswith("conda.yaml"):
             raise TemporarilyUnavailable("The store does not answer.")
 
     monkeypatch.setattr(service.folder, "put", put)
-    location = {"artifact_location": place} if place.startswith("s3") else {}
+    location = {"artifact_location": storage} if storage.startswith("s3") else {}
     made = _try_prompt(service, {}, **location)
     assert made["info"]["status"] == "FAILED"
     assert len(made["data"]["params"]) == 4
@@ -247,8 +247,8 @@ def test_a_run_of_the_prompt_lab_without_its_files(
 
 
 def test_a_location_in_our_own_bucket(service: Service) -> None:
-    run_id, place = service.run("e", artifact_location="s3://own-bucket/x")
-    service.folder.put(f"x/{place.removeprefix('x/')}/a.txt", b"12345")
+    run_id, folder = service.run("e", artifact_location="s3://own-bucket/x")
+    service.folder.put(f"x/{folder.removeprefix('x/')}/a.txt", b"12345")
     [file] = service.list_run(run_id).json["files"]
     assert file == {"path": "a.txt", "is_dir": False, "file_size": 5}
     rpc = "/api/2.0/mlflow/artifacts/presigned-"
@@ -285,7 +285,7 @@ def test_what_cannot_pass_is_redirected(service: Service) -> None:
 def test_an_upload_in_parts(service: Service) -> None:
     fields = {"path": "C:\\Users\\me\\w.bin", "num_parts": 2}
     made = service.post(f"{PROXY}mpu/create/1/d", fields).json
-    assert [one["part_number"] for one in made["credentials"]] == [1, 2]
+    assert [credential["part_number"] for credential in made["credentials"]] == [1, 2]
     parts = []
     for credential in made["credentials"]:
         target = urlsplit(credential["url"])
@@ -377,10 +377,10 @@ def test_too_many_parts(service: Service, count: int) -> None:
 
 
 def test_budgets(service: Service) -> None:
-    run_id, place = service.run("e")
-    service.ask("PUT", f"{PROXY}artifacts/{place}/a", b"x")
+    run_id, folder = service.run("e")
+    service.ask("PUT", f"{PROXY}artifacts/{folder}/a", b"x")
     for answer, round_trips in (
-        (lambda: service.ask("GET", f"{PROXY}artifacts/{place}/a"), 0),
+        (lambda: service.ask("GET", f"{PROXY}artifacts/{folder}/a"), 0),
         (lambda: service.list_run(run_id), 1),
         (lambda: service.ask("GET", "/get-artifact", query={"run_id": run_id, "path": "a"}), 1),
     ):

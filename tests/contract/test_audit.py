@@ -67,11 +67,11 @@ NAMELESS = {
 
 @pytest.fixture
 def lines(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    said: list[dict[str, Any]] = []
+    logged: list[dict[str, Any]] = []
     monkeypatch.setattr(
-        observability._requests, "info", lambda _message, extra: said.append(dict(extra))
+        observability._requests, "info", lambda _message, extra: logged.append(dict(extra))
     )
-    return said
+    return logged
 
 
 @pytest.fixture

@@ -82,7 +82,7 @@ def test_each_request_is_there_once(tables: Tables) -> None:
     rng = random.Random(3)
     numbers = list(range(200))
     for step in range(12):
-        some = [line(one) for one in rng.choices(numbers, k=40)]
+        some = [line(number) for number in rng.choices(numbers, k=40)]
         audit_landing.put(f"{rng.randrange(4)}", [*some, *some[:5]])
         if step % 3:
             tables.follow()
@@ -90,7 +90,7 @@ def test_each_request_is_there_once(tables: Tables) -> None:
     tables.follow()
     tables.follow()
     rows = tables.rows("audit_log")
-    assert sorted(row["record_id"] for row in rows) == sorted(f"id{one}" for one in numbers)
+    assert sorted(row["record_id"] for row in rows) == sorted(f"id{number}" for number in numbers)
     by_id = {row["record_id"]: row for row in rows}
     for number in numbers:
         row, sent = by_id[f"id{number}"], request(number)
@@ -254,7 +254,7 @@ def test_a_name_is_erased_and_the_chain_holds(hundred: Tables) -> None:
 
 
 def test_an_export_has_every_row_in_order(hundred: Tables) -> None:
-    rows = [json.loads(one) for one in audit_verification.export()]
+    rows = [json.loads(text) for text in audit_verification.export()]
     assert [row["sequence"] for row in rows] == list(range(1, 101))
     assert rows[0]["event_time"] == "2026-01-01T12:00:00.000Z"
     assert rows[0]["entity"]["run_id"] == "r0"

@@ -60,7 +60,7 @@ def test_requests_name_their_experiment(
         return status, json.loads(text) if text.startswith("{") else text
 
     ids = [send("2.0/mlflow/experiments/create", name=name)[1]["experiment_id"] for name in "ab"]
-    assert [one["experiment_id"] for one in kept] == ids
+    assert [entry["experiment_id"] for entry in kept] == ids
     made = []
     for experiment_id in ids:
         _, answer = send("2.0/mlflow/runs/create", experiment_id=experiment_id, start_time=1)

@@ -78,13 +78,13 @@ class Meter:
     def figures(self, number: int = 1) -> dict[str, Figures]:
         """For one of so many."""
         return {
-            part: {name: round(value / number, 2) for name, value in told.items()}
-            for part, told in (
+            part: {name: round(value / number, 2) for name, value in amounts.items()}
+            for part, amounts in (
                 ("api", self.api),
                 ("index", self.index),
                 ("publisher", self.publisher),
             )
-            if told
+            if amounts
         }
 
 
@@ -216,8 +216,8 @@ def test_pages(store: Store, stream: Stream) -> None:
     shown.call(api.run, run_id)
     for number in range(10):
         key = f"metric {number}"
-        asked = {"run_id": run_id, "metric_key": key, "max_results": 320}
-        shown.call(api.get, "metrics/get-history-bulk", **asked)
+        query = {"run_id": run_id, "metric_key": key, "max_results": 320}
+        shown.call(api.get, "metrics/get-history-bulk", **query)
     holds("page of a run", shown.figures())
 
 
@@ -238,17 +238,17 @@ def test_a_trace_of_an_agent(store: Store, stream: Stream) -> None:
         spans = [
             span(
                 trace,
-                one,
-                None if one == 1 else 1,
-                start=one,
-                end=900 if one == 1 else one + 5,
+                index,
+                None if index == 1 else 1,
+                start=index,
+                end=900 if index == 1 else index + 5,
                 **{
-                    "mlflow.spanInputs": {"question": _text(trace, one)},
-                    "mlflow.spanOutputs": _text(trace, -one),
-                    "mlflow.chat.tokenUsage": {"input_tokens": one, "output_tokens": 1},
+                    "mlflow.spanInputs": {"question": _text(trace, index)},
+                    "mlflow.spanOutputs": _text(trace, -index),
+                    "mlflow.chat.tokenUsage": {"input_tokens": index, "output_tokens": 1},
                 },
             )
-            for one in range(1, 21)
+            for index in range(1, 21)
         ]
         assert meter.call(export, "0", spans).status == 200
         assert meter.call(tell, "POST", "3.0/traces", start("0", f"tr-{trace}", **TOLD))
@@ -300,11 +300,11 @@ def test_a_login(store: Store, stream: Stream, monkeypatch: pytest.MonkeyPatch) 
     assert proves("ada", "password-of-some-length")
     meter = Meter(stream)
 
-    def asked() -> bool:
+    def proven() -> bool:
         with capacity.measure():
             return proves("ada", "password-of-some-length")
 
-    assert meter.call(asked)
+    assert meter.call(proven)
     holds("login", meter.figures())
 
 

@@ -33,14 +33,17 @@ def distribution(authentication: str) -> tuple[EdgeFunction, dict[str, bool]]:
     config = resolver.resolve(resources["UiDistribution"]["Properties"]["DistributionConfig"])
     behaviours = [*config["CacheBehaviors"], {**config["DefaultCacheBehavior"], "PathPattern": "/"}]
     assert all(
-        one["TargetOriginId"] == "api" for one in behaviours if "signup" in one["PathPattern"]
+        behaviour["TargetOriginId"] == "api"
+        for behaviour in behaviours
+        if "signup" in behaviour["PathPattern"]
     )
-    asked = {
-        one["PathPattern"]: "FunctionAssociations" in one
-        for one in behaviours
-        if one["PathPattern"] != "/build/*"  # files that are open; its function says where they are
+    has_function = {
+        behaviour["PathPattern"]: "FunctionAssociations" in behaviour
+        for behaviour in behaviours
+        # The rest are files that are open; their function says where they are.
+        if behaviour["PathPattern"] != "/build/*"
     }
-    return EdgeFunction(resources["UiLogin"]["Properties"]["FunctionCode"]), asked
+    return EdgeFunction(resources["UiLogin"]["Properties"]["FunctionCode"]), has_function
 
 
 @pytest.fixture(scope="module")
@@ -66,13 +69,13 @@ def origin(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def test_where_it_is_asked() -> None:
-    asked = distribution("basic")[1]
-    assert {path for path, yes in asked.items() if yes} == {
+    has_function = distribution("basic")[1]
+    assert {path for path, yes in has_function.items() if yes} == {
         *("/", "/ajax-api/*", "/graphql", "/get-artifact", "/model-versions/get-artifact"),
         "/signup",
     }
     # Clients send what they have without being asked, and are told by MLflow's own answer.
-    assert {"/api/*", "/v1/traces", "/health", "/version"} <= set(asked)
+    assert {"/api/*", "/v1/traces", "/health", "/version"} <= set(has_function)
     for other in ("none", "oidc", "iam"):
         assert not any(distribution(other)[1].values())
 

@@ -154,7 +154,7 @@ def test_newest_hundred_runs(store: Store) -> None:
         for n in range(size):
             api.post("runs/create", experiment_id=experiment_id, start_time=n)
         for view in ("ACTIVE_ONLY", "ALL"):
-            found = api.post(
+            answer = api.post(
                 "runs/search",
                 experiment_ids=[experiment_id],
                 max_results=100,
@@ -162,8 +162,8 @@ def test_newest_hundred_runs(store: Store) -> None:
                 order_by=["attributes.start_time DESC"],
             )
             assert cost(api)[0] == 2
-            assert len(found["runs"]) == min(size, 100)
-        assert ("next_page_token" in found) == (size > 100)
+            assert len(answer["runs"]) == min(size, 100)
+        assert ("next_page_token" in answer) == (size > 100)
 
 
 def test_top_by_a_metric_while_runs_go_on(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -179,14 +179,14 @@ def test_top_by_a_metric_while_runs_go_on(store: Store, monkeypatch: pytest.Monk
             if n < 8:
                 api.post("runs/update", run_id=run_id, status="FINISHED", end_time=1)
         assert indexer.app.index(stream.fresh()) is None
-    found = api.post(
+    answer = api.post(
         "runs/search",
         experiment_ids=[experiment_id],
         max_results=4,
         order_by=["metrics.m DESC"],
     )
     assert cost(api)[0] == 3
-    assert [run["info"]["start_time"] for run in found["runs"]] == [15, 7, 14, 6]
+    assert [run["info"]["start_time"] for run in answer["runs"]] == [15, 7, 14, 6]
 
 
 def test_experiment_by_name(store: Store) -> None:
@@ -235,7 +235,7 @@ def test_version_of_a_logged_model(store: Store) -> None:
         api.post("model-versions/create", name="r", source=source, model_id=made["model_id"])
         assert cost(api)[0] == 4
         tags = api.get(f"logged-models/{made['model_id']}")["model"]["info"]["tags"]
-        (tag,) = (one["value"] for one in tags if one["key"] == "mlflow.modelVersions")
+        (tag,) = (item["value"] for item in tags if item["key"] == "mlflow.modelVersions")
         assert [entry["version"] for entry in json.loads(tag)] == list(range(1, version + 1))
 
 

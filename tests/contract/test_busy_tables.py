@@ -83,13 +83,13 @@ def test_what_wrote_nothing_may_be_repeated(
 ) -> None:
     """Each is counted for the alarm of an outage, whatever its status."""
     counted = lines_of_metrics(monkeypatch)
-    answer = asked(lose_table, method, has_written)
+    answer = ask(lose_table, method, has_written)
     assert (answer["statusCode"], json.loads(answer["body"])["error_code"]) == (status, code)
     assert answer["headers"].get("retry-after") == ("1" if status == 429 else None)
     assert [line.get("Unavailable") for line in counted] == [1]
 
 
-def asked(function: Any, method: str, flag: bool) -> dict[str, Any]:
+def ask(function: Any, method: str, flag: bool) -> dict[str, Any]:
     routes = [each("/things", Thing, function, "requests.anybody") for each in (post, patch)]
     event = {
         "requestContext": {"http": {"method": method}, "requestId": "r"},
@@ -127,7 +127,7 @@ def test_limits_mistakes_and_bugs_are_no_outage(
         raise error
 
     counted = lines_of_metrics(monkeypatch)
-    assert asked(fail, "POST", flag=False)["statusCode"] == error.status
+    assert ask(fail, "POST", flag=False)["statusCode"] == error.status
     assert len(counted) == 1
     assert "Unavailable" not in counted[0]
 

@@ -133,15 +133,15 @@ def test_refusal_is_mlflows_and_writes_nothing(api: Api) -> None:
 
 def test_limits_of_callers_are_no_outage(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     """The alarm of an outage stays silent while somebody floods."""
-    said: list[dict[str, Any]] = []
+    logged: list[dict[str, Any]] = []
     monkeypatch.setattr(
-        observability._requests, "info", lambda _message, extra: said.append(dict(extra))
+        observability._requests, "info", lambda _message, extra: logged.append(dict(extra))
     )
     api.limit(user_requests_per_day=1)
     api.ask(named("ann"))
     api.ask(named("ann"))
-    assert [line["status"] for line in said] == [200, 429]
-    assert not any("Unavailable" in line for line in said)
+    assert [line["status"] for line in logged] == [200, 429]
+    assert not any("Unavailable" in line for line in logged)
 
 
 def test_rate(api: Api) -> None:
@@ -158,7 +158,7 @@ def test_all_logins_of_a_user_are_one_user(api: Api) -> None:
     api.limit(user_requests_per_day=5)
     session = {"lambda": {"method": "oidc", "login": "session", "username": "ann"}}
     callers = [named("ann"), session, key_of("ann", "1-a"), key_of("ann", "1-b"), named("ann")]
-    assert [api.ask(one)["statusCode"] for one in callers] == [200] * 5
+    assert [api.ask(caller)["statusCode"] for caller in callers] == [200] * 5
     for caller in callers:
         assert api.ask(caller)["statusCode"] == 429
     assert api.ask(named("ben"))["statusCode"] == 200

@@ -64,7 +64,7 @@ QUERIES: list[tuple[dict[str, Any], list[str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("query", "expected"), QUERIES, ids=lambda one: str(one)[:60])
+@pytest.mark.parametrize(("query", "expected"), QUERIES, ids=lambda value: str(value)[:60])
 def test_models(shared: CatalogApi, query: dict[str, Any], expected: list[str]) -> None:
     names = shared.names("models", **query)
     if "orderBy" in query and query["orderBy"] != "NAME":
@@ -149,7 +149,7 @@ def test_what_hardware_is_worth_its_price(shared: CatalogApi) -> None:
     assert replicas == ["2", "3", "5"]
     best = shared.get(path, targetRPS=9, recommendations="true")["items"]
     # Of the H100, two of two cost 4 and are faster than three of one, which cost 3.
-    assert [one["customProperties"]["ttft_p90"]["double_value"] for one in best] == [300, 50, 80]
+    assert [item["customProperties"]["ttft_p90"]["double_value"] for item in best] == [300, 50, 80]
 
 
 def test_filter_options_and_named_queries(shared: CatalogApi) -> None:
@@ -165,14 +165,14 @@ def test_filter_options_and_named_queries(shared: CatalogApi) -> None:
 def test_servers_and_tools(shared: CatalogApi) -> None:
     (server,) = shared.get(f"{SERVERS}/mcp_servers", namedQuery="remote")["items"]
     assert (server["name"], server["toolCount"], "tools" in server) == ("forge", 3, False)
-    place = f"{SERVERS}/mcp_servers/{server['id']}"
-    shown = shared.get(place, includeTools="true", toolLimit=1)
+    path = f"{SERVERS}/mcp_servers/{server['id']}"
+    shown = shared.get(path, includeTools="true", toolLimit=1)
     assert [tool["name"] for tool in shown["tools"]] == ["search"]
-    assert shared.names(f"{place}/tools") == ["count", "delete", "search"]
-    read_only = shared.names(f"{place}/tools", filterQuery="accessType = 'read_only'")
+    assert shared.names(f"{path}/tools") == ["count", "delete", "search"]
+    read_only = shared.names(f"{path}/tools", filterQuery="accessType = 'read_only'")
     assert read_only == ["count", "search"]
-    assert shared.get(f"{place}/tools/search")["serverName"] == "forge"
-    assert shared.ask("GET", f"{place}/tools/none").status == 404
+    assert shared.get(f"{path}/tools/search")["serverName"] == "forge"
+    assert shared.ask("GET", f"{path}/tools/none").status == 404
     assert shared.names(f"{SERVERS}/mcp_servers", filterQuery="sast = true") == ["forge"]
     assert shared.names(f"{SERVERS}/mcp_servers", name="FIL") == ["files"]
 
@@ -215,15 +215,15 @@ def test_licenses_are_shown_by_their_names(shared: CatalogApi) -> None:
 
 
 def test_what_lacks_the_value_of_an_order_is_last_by_its_id(shared: CatalogApi) -> None:
-    place = f"{ALPHA}/artifacts"
-    ids = [int(item["id"]) for item in shared.get(place, orderBy="ID")["items"]]
+    path = f"{ALPHA}/artifacts"
+    ids = [int(item["id"]) for item in shared.get(path, orderBy="ID")["items"]]
     assert ids == sorted(ids)
     for direction in ("ASC", "DESC"):
         order = {"orderBy": "unknown.double_value", "sortOrder": direction}
-        assert [int(item["id"]) for item in shared.get(place, **order)["items"]] == ids, direction
+        assert [int(item["id"]) for item in shared.get(path, **order)["items"]] == ids, direction
         order = {"orderBy": "overall_average.double_value", "sortOrder": direction}
-        found = [int(item["id"]) for item in shared.get(place, **order)["items"]]
-        assert found[1:] == sorted(found[1:]), direction
+        ordered = [int(item["id"]) for item in shared.get(path, **order)["items"]]
+        assert ordered[1:] == sorted(ordered[1:]), direction
 
 
 def test_an_asset_type_that_there_is_not(shared: CatalogApi) -> None:

@@ -52,7 +52,7 @@ def test_what_the_hub_says_of_a_model(api: CatalogApi) -> None:
     api.write(sources=SOURCE % "includedModels: [org/alpha]")
     assert api.load()["errors"] == 0
     model = api.get("sources/hub/models/org/alpha")
-    custom = {name: one["string_value"] for name, one in model.pop("customProperties").items()}
+    custom = {name: value["string_value"] for name, value in model.pop("customProperties").items()}
     assert custom.pop("last_synced").isdecimal()
     assert custom == {
         "hf_private": "false",
@@ -126,8 +126,8 @@ def test_a_key_from_the_environment_or_the_secret(
     class Client:
         text = KEY
 
-        def get_secret_value(self, **asked: str) -> dict[str, str]:
-            assert asked == {"SecretId": "arn:secret"}
+        def get_secret_value(self, **parameters: str) -> dict[str, str]:
+            assert parameters == {"SecretId": "arn:secret"}
             return {"SecretString": self.text}
 
     monkeypatch.delenv("HF_API_KEY")
@@ -148,10 +148,10 @@ def test_a_hub_that_does_not_answer_leaves_what_there_was(api: CatalogApi, hub: 
     before = api.get("models")["items"]
     for status in (429, 500, 503):
         hub.status = status
-        asked = len(hub.asked)
+        count = len(hub.asked)
         api.ask("POST", "sources/reload")
         assert _status(api) == ("error", f"the Hub answers {status}")
-        assert len(hub.asked) == asked + 1, "nobody waits for it"
+        assert len(hub.asked) == count + 1, "nobody waits for it"
     hub.status = 200
     hub.next_host = "http://127.0.0.1:9"
     api.ask("POST", "sources/reload")
@@ -195,8 +195,8 @@ def test_a_preview_asks_the_hub_of_the_deployment(api: CatalogApi, hub: Hub) -> 
 
     config = "type: huggingface\nincludedModels: [org/*]\nexcludedModels: ['*-1']"
     inside = f"{config}\nproperties: {{url: 'http://169.254.169.254'}}"
-    for one in (config, inside):
-        shown = preview(one, filterStatus="excluded")
+    for source in (config, inside):
+        shown = preview(source, filterStatus="excluded")
         assert shown.body["items"] == [{"name": "org/beta-1", "included": False}]
         assert shown.body["summary"]["totalModels"] == 8
     assert not any("README" in path for path in hub.asked)

@@ -149,7 +149,7 @@ def test_a_loader_killed_at_any_write_leaves_the_old_generation(
     monkeypatch.setattr(catalog, "_SHARDS_AT_ONCE", 2)
     for write in range(1, 40):
         api.write(m=_models(9, f"new{write}"))
-        before = {one["provider"] for one in api.walk(4)}
+        before = {model["provider"] for model in api.walk(4)}
         with killed_at(write):
             try:
                 api.load()
@@ -158,12 +158,12 @@ def test_a_loader_killed_at_any_write_leaves_the_old_generation(
             else:
                 ended = True
         seen = api.walk(4)
-        providers = {one["provider"] for one in seen}
+        providers = {model["provider"] for model in seen}
         assert len(providers) == 1
         assert providers in (before, {f"new{write}"})
-        assert len(seen) == len({one["id"] for one in seen})
+        assert len(seen) == len({model["id"] for model in seen})
         api.load()
-        assert {one["provider"] for one in api.walk(4)} == {f"new{write}"}
+        assert {model["provider"] for model in api.walk(4)} == {f"new{write}"}
         if ended:
             break
     else:
@@ -210,8 +210,10 @@ def test_each_walk_is_one_generation(api: CatalogApi) -> None:
     assert not failures
     assert len(walks) >= 8
     for walk in walks:
-        (mark,) = {one["provider"] for one in walk}
-        assert [one["name"] for one in walk] == [f"m{at:03}" for at in range(30 + int(mark[1:]))]
+        (mark,) = {model["provider"] for model in walk}
+        assert [model["name"] for model in walk] == [
+            f"m{at:03}" for at in range(30 + int(mark[1:]))
+        ]
 
 
 def test_a_large_source_is_loaded_or_refused_as_a_whole(

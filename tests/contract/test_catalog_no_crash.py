@@ -70,9 +70,9 @@ def test_no_request_makes_it_fail(api: CatalogApi, route: Any) -> None:
         ):
             text = right if chosen.random() < 0.6 else chosen.choice(TEXTS)
             path = path.replace(f"{{{name}}}", text.replace("\udcff", "?") or "-")
-        said = {chosen.choice(NAMES): chosen.choice(TEXTS) for _ in range(number % 4)}
+        texts = {chosen.choice(NAMES): chosen.choice(TEXTS) for _ in range(number % 4)}
         query: dict[str, Any] = {
-            name: text.encode("utf-8", "surrogateescape") for name, text in said.items()
+            name: text.encode("utf-8", "surrogateescape") for name, text in texts.items()
         }
         body, boundary = None, ""
         if route.method == "POST":

@@ -106,10 +106,10 @@ def test_orders_are_those_of_the_models_themselves(full: CatalogApi) -> None:
     expected = sorted(full.entries, key=lambda entry: (_least(entry), entry.id))
     assert names == [entry.name for entry in expected[:10]]
     names = full.names("models", orderBy="size.int_value", sortOrder="DESC")
-    expected = sorted(full.entries, key=lambda one: (one.properties["size"], one.id))[::-1]
+    expected = sorted(full.entries, key=lambda entry: (entry.properties["size"], entry.id))[::-1]
     assert names == [entry.name for entry in expected[:10]]
     names = full.names("models", orderBy="CREATE_TIME")
-    expected = sorted(full.entries, key=lambda one: (one.create_time or 0, one.id))
+    expected = sorted(full.entries, key=lambda entry: (entry.create_time or 0, entry.id))
     assert names == [entry.name for entry in expected[:10]]
 
 
@@ -117,14 +117,14 @@ def test_orders_are_those_of_the_models_themselves(full: CatalogApi) -> None:
 def test_recommendations_are_those_of_each_model(full: CatalogApi, target: int | None) -> None:
     setting = Setting(target, Names())
 
-    def place(model: Entry) -> tuple[float, str, int]:
-        found = recommendations.recommend(
+    def order_key(model: Entry) -> tuple[float, str, int]:
+        recommended = recommendations.recommend(
             recommendations.performance_artifacts(model, setting), setting
         )
-        latency = min(float(one.properties["ttft_p90"]) for one in found)
+        latency = min(float(artifact.properties["ttft_p90"]) for artifact in recommended)
         return latency, model.name, model.id
 
-    expected = [entry.name for entry in sorted(full.entries, key=place)[:25]]
+    expected = [entry.name for entry in sorted(full.entries, key=order_key)[:25]]
     query = {} if target is None else {"targetRPS": target}
     assert full.names("models", orderBy="RECOMMENDED", pageSize=25, **query) == expected
 
@@ -160,19 +160,19 @@ def test_a_list_is_three_round_trips_and_little_time(full: CatalogApi) -> None:
             assert counted.round_trips <= most, (path, query)
             if most == 3:
                 generations.current()._cache.clear()
-    told = "".join(
-        f"\n{[round(1000 * one) for one in each]} ms {name}" for name, each in spent.items()
+    report = "".join(
+        f"\n{[round(1000 * seconds) for seconds in each]} ms {name}" for name, each in spent.items()
     )
-    (Path(os.environ.get("CATALOG_TIMES", os.devnull))).write_text(told)
+    (Path(os.environ.get("CATALOG_TIMES", os.devnull))).write_text(report)
     slow = {name: each[1] for name, each in spent.items() if each[1] > CPU_SECONDS}
-    assert MODELS < PROMISED or not slow, told
+    assert MODELS < PROMISED or not slow, report
 
 
 def test_a_model_is_found_without_the_others(full: CatalogApi) -> None:
     entry = full.entries[MODELS // 2]
     clear()
-    found = full.get(f"sources/a/models/{entry.name}")
-    assert (found["name"], entry.kind) == (entry.name, MODEL)
+    model = full.get(f"sources/a/models/{entry.name}")
+    assert (model["name"], entry.kind) == (entry.name, MODEL)
     counted = capacity.last_measurement()
     assert counted is not None
     assert counted.round_trips == 3

@@ -184,9 +184,9 @@ def test_the_default_experiment_is_created_once(store: Store) -> None:
             return api.get("experiments/get-by-name", experiment_name="Default")["experiment"]
         return api.post("experiments/search", max_results=10)["experiments"][0]
 
-    found = at_once(16, look)
-    assert all(experiment == found[0] for experiment in found)
-    assert (found[0]["experiment_id"], found[0]["name"]) == ("0", "Default")
+    answers = at_once(16, look)
+    assert all(experiment == answers[0] for experiment in answers)
+    assert (answers[0]["experiment_id"], answers[0]["name"]) == ("0", "Default")
     assert sum(item["type"]["S"] == "experiment" for item in store.items()) == 1
 
 
@@ -228,8 +228,8 @@ def test_renames_and_creations_race(store: Store) -> None:
     names = [experiment["name"] for experiment in listed]
     assert len(set(names)) == len(names)
     for experiment in listed:
-        found = api.get("experiments/get-by-name", experiment_name=experiment["name"])["experiment"]
-        assert found == experiment
+        named = api.get("experiments/get-by-name", experiment_name=experiment["name"])["experiment"]
+        assert named == experiment
     locks = [item for item in store.items() if item["type"]["S"] == "experiment_name_lock"]
     assert {lock["experiment_id"]["S"] for lock in locks} == {e["experiment_id"] for e in listed}
     assert len(locks) == len(listed)

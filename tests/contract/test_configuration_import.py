@@ -55,7 +55,7 @@ def populate_registry() -> None:
     mcp("POST", "", name="com.example/bare")
     mcp("POST", "", name=NAME, icons=[ICON])
     for number, status in (("1.0.0", "active"), ("1.1.0", "draft"), ("2.0.0-rc.1", "draft")):
-        said = {
+        server_json = {
             "name": NAME,
             "version": number,
             "description": f"weather {number}",
@@ -66,7 +66,7 @@ def populate_registry() -> None:
         mcp(
             "POST",
             f"/{NAME}/versions",
-            server_json=said,
+            server_json=server_json,
             status=status,
             source="git",
             tools=tools if status == "active" else None,
@@ -133,7 +133,7 @@ def bound(endpoint_id: str, resource_id: str) -> dict[str, Any]:
 
 
 @pytest.fixture
-def told(
+def answers(
     store: Store, table_engine: Engine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> Iterator[Answers]:
     """What the server told; the product works on another table, which is empty."""
@@ -163,8 +163,8 @@ def plain(answers: Answers) -> list[str]:
 MASKED = "sk-...ghij"
 
 
-def test_it_comes_over_once(told: Answers, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
-    assert MASKED in json.dumps(told)
+def test_it_comes_over_once(answers: Answers, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    assert MASKED in json.dumps(answers)
     assert transfer() == 0
     assert "the gateway's secret 'key of first' has no value" in capsys.readouterr().err
     with monkeypatch.context() as patch:
@@ -172,7 +172,7 @@ def test_it_comes_over_once(told: Answers, monkeypatch: pytest.MonkeyPatch, caps
         assert transfer() == 0
     assert transfer(write=False) == 0
     mine = recorded(lambda: transfer(write=False))
-    assert plain(mine) == plain(told)
+    assert plain(mine) == plain(answers)
     server = mcp("GET", f"/{NAME}")
     assert server["icons"] == [
         {**ICON, "source": "server"},
@@ -187,13 +187,13 @@ def test_it_comes_over_once(told: Answers, monkeypatch: pytest.MonkeyPatch, caps
     assert led == {"1.0.0", "2.0.0-rc.1"}
 
 
-def test_a_killed_import_goes_on(told: Answers) -> None:
+def test_a_killed_import_goes_on(answers: Answers) -> None:
     """Each attempt gets one write further than the last."""
     assert kills_until_done(transfer) > 3
-    assert plain(recorded(lambda: transfer(write=False))) == plain(told)
+    assert plain(recorded(lambda: transfer(write=False))) == plain(answers)
 
 
-def test_names_that_the_target_has_lead_to_its_own_parts(told: Answers, capsys: Any) -> None:
+def test_names_that_the_target_has_lead_to_its_own_parts(answers: Answers, capsys: Any) -> None:
     taken = gateway_world.model("first", "mistral", secret={"api_key": "its own"})
     judge = gateway_world.endpoint("judge", [taken])
     own = gateway_world.endpoint("own", [taken])
@@ -207,12 +207,14 @@ def test_names_that_the_target_has_lead_to_its_own_parts(told: Answers, capsys: 
     secret = known.secrets[definition.secret_id]
     assert (definition.provider, secret.provider) == ("openai", "mistral")
     assert open_values(secret) == {"api_key": "its own"}
-    assert [one.display_name for one in endpoint.bindings] == ["asks"]
+    assert [binding.display_name for binding in endpoint.bindings] == ["asks"]
     traced = Api().get("experiments/get", experiment_id=endpoint.experiment_id)["experiment"]
     assert traced["name"] == "gateway/judge"
-    targets = {one.target_value for one in budgets.of_workspace("default")}
+    targets = {budget.target_value for budget in budgets.of_workspace("default")}
     assert targets == {None, judge}
-    sanitizing = [one for one in known.guardrails.values() if one.action_endpoint_id]
+    sanitizing = [
+        guardrail for guardrail in known.guardrails.values() if guardrail.action_endpoint_id
+    ]
     assert [action_endpoint.action_endpoint_id for action_endpoint in sanitizing] == [judge]
     for guardrail in known.guardrails.values():
         assert f"gateway:/{judge}" in guardrail.scorer.serialized_scorer
@@ -220,10 +222,10 @@ def test_names_that_the_target_has_lead_to_its_own_parts(told: Answers, capsys: 
     assert f"gateway endpoint {own}: only in the target" in capsys.readouterr().err
 
 
-def test_a_secret_waits_for_its_value(told: Answers) -> None:
+def test_a_secret_waits_for_its_value(answers: Answers) -> None:
     assert transfer() == 0
     known = configuration.read("default")
-    named = {one.secret_name: one for one in known.secrets.values()}
+    named = {secret.secret_name: secret for secret in known.secrets.values()}
     assert open_values(named["key of role"]) == {}
     secret = named["key of second"]
     with pytest.raises(errors.GatewayCallFailed, match="'key of second' has no value") as refused:
@@ -236,14 +238,14 @@ def test_a_secret_waits_for_its_value(told: Answers) -> None:
     assert transfer(write=False) == 0
     assert transfer() == 0
     (kept,) = [
-        one
-        for one in configuration.read("default").secrets.values()
-        if one.secret_id == secret.secret_id
+        stored
+        for stored in configuration.read("default").secrets.values()
+        if stored.secret_id == secret.secret_id
     ]
     assert open_values(kept) == {"api_key": gateway_world.KEY}
 
 
-def test_differences_are_named(told: Answers, tmp_path: Path, capsys: Any) -> None:
+def test_differences_are_named(answers: Answers, tmp_path: Path, capsys: Any) -> None:
     journal = tmp_path / "journal"
     assert transfer(journal=journal) == 0
     (endpoint_id,) = [
@@ -258,7 +260,9 @@ def test_differences_are_named(told: Answers, tmp_path: Path, capsys: Any) -> No
     mcp("DELETE", f"/{NAME}/versions/2.0.0-rc.1")
     mcp("POST", "", name="com.example/own")
     # On the server somebody deletes.
-    (servers,) = [one["mcp_servers"] for one in Stock.answers.values() if "mcp_servers" in one]
+    (servers,) = [
+        answer["mcp_servers"] for answer in Stock.answers.values() if "mcp_servers" in answer
+    ]
     servers[:] = [server for server in servers if server["name"] == NAME]
     capsys.readouterr()
     assert transfer(write=False, journal=journal) == 1
@@ -280,7 +284,7 @@ def test_differences_are_named(told: Answers, tmp_path: Path, capsys: Any) -> No
     [(404, "", 0), (500, "", 0), (500, "INTERNAL_ERROR", 1), (403, "PERMISSION_DENIED", 1)],
 )
 def test_of_a_server_without_them_nothing_comes(
-    told: Answers,
+    answers: Answers,
     monkeypatch: pytest.MonkeyPatch,
     capsys: Any,
     status: int,
@@ -293,7 +297,7 @@ def test_of_a_server_without_them_nothing_comes(
 
     class Other(Stock):
         def _answer(self, method: str, path: str, fields: dict[str, Any]) -> Any:
-            if path.startswith(tuple(API_3 + one for one in refused)):
+            if path.startswith(tuple(API_3 + prefix for prefix in refused)):
                 raise SourceFailed(status, "no", code)
             if path.startswith(f"{API_3}scorers"):
                 raise SourceFailed(404, "Not Found")

@@ -27,7 +27,7 @@ TABLES = ("evaluation_datasets", "evaluation_dataset_records", "jobs")
 
 
 def _map(listed: list[dict[str, Any]]) -> dict[str, Any]:
-    return {one["key"]: one["value"] for one in listed}
+    return {pair["key"]: pair["value"] for pair in listed}
 
 
 def _check(tables: Tables, table: str, ids: tuple[str, ...], expected: dict[Any, Any]) -> None:
@@ -35,10 +35,10 @@ def _check(tables: Tables, table: str, ids: tuple[str, ...], expected: dict[Any,
     names = {name for row in expected.values() for name in row}
     rows: dict[Any, Any] = {}
     for row in tables.rows(table):
-        place = tuple(row[name] for name in ids)
-        assert place not in rows, "each row once"
+        key = tuple(row[name] for name in ids)
+        assert key not in rows, "each row once"
         tags = {"tags": _map(row["tags"])} if "tags" in row else {}
-        rows[place] = {name: value for name, value in {**row, **tags}.items() if name in names}
+        rows[key] = {name: value for name, value in {**row, **tags}.items() if name in names}
     assert rows == expected
 
 
@@ -117,12 +117,12 @@ def test_each_column_has_its_type_and_content(store: Store, tables: Tables) -> N
     assert (stored["created_by"], _map(stored["tags"])["split"]) == ("bob", "test")
     assert (job["status"], job["total"], job["retry_count"]) == ("PENDING", 3, 0)
     assert (job["deadline"] - job["create_time"]).total_seconds() == 3600
-    asked = tables.ask(
+    answer = tables.ask(
         "SELECT get_json_object(r.expectations, '$.answer') AS answer, d.name "
         "FROM system.mlflow.evaluation_dataset_records r "
         "JOIN system.mlflow.evaluation_datasets d USING (dataset_id)"
     )
-    assert asked["rows"] == [["ü", "d"]]
+    assert answer["rows"] == [["ü", "d"]]
 
 
 def test_a_record_of_a_dataset_that_is_not_published_waits_for_it(

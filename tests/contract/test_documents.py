@@ -220,7 +220,9 @@ def test_whole_maps_equal_single_keys(
 
 def _forms(store: Store, run_id: str) -> dict[str, str]:
     """DynamoDB's types of the maps that a run's item has."""
-    (item,) = (one for one in store.items_of("0", run_id) if one["type"]["S"] == "run")
+    (item,) = (
+        candidate for candidate in store.items_of("0", run_id) if candidate["type"]["S"] == "run"
+    )
     return {name: next(iter(item[name])) for name in ("metrics", "params", "tags") if name in item}
 
 

@@ -117,7 +117,7 @@ def test_versions_of_one_scorer(store: Store) -> None:
     experiment_id = store.api.new_experiment("scored")
     body = {"experiment_id": experiment_id, "name": "s", "serialized_scorer": "{}"}
     made = at_once(WRITERS, lambda _: sent("POST", "scorers/register", body))
-    assert sorted(one["version"] for one in made) == list(range(1, WRITERS + 1))
+    assert sorted(scorer["version"] for scorer in made) == list(range(1, WRITERS + 1))
     assert len({scorer["scorer_id"] for scorer in made}) == 1
 
 
@@ -144,7 +144,7 @@ def test_what_appears_at_first_sight_appears_once(store: Store) -> None:
         "GET", "label-schemas/list", experiment_id=experiment_id
     )
     listed = at_once(WRITERS, listing)
-    assert len({one["label_schemas"][0]["schema_id"] for one in listed}) == 1
+    assert len({answer["label_schemas"][0]["schema_id"] for answer in listed}) == 1
     body = {"experiment_id": experiment_id, "user": "ann"}
     queues = at_once(WRITERS, lambda _: sent("POST", "review-queues/get-or-create-user", body))
     assert len({queue["review_queue"]["queue_id"] for queue in queues}) == 1
@@ -217,7 +217,7 @@ def test_pages_of_datasets_and_issues(store: Store) -> None:
             )
             while True:
                 page = sent("POST", f"{kind}/search", body)
-                seen += [one["name"] for one in page.get(kind, [])]
+                seen += [item["name"] for item in page.get(kind, [])]
                 body["page_token"] = page.get("next_page_token", "")
                 if not body["page_token"]:
                     break

@@ -54,7 +54,9 @@ def populate() -> str:
     schema = {**here, "name": "kind", "type": "EXPECTATION", "input": choice}
     sent("POST", "label-schemas/create", schema)
     listed = sent("GET", "label-schemas/list", **here)["label_schemas"]
-    (default,) = [one["schema_id"] for one in listed if one["is_default"]]
+    (default,) = [
+        label_schema["schema_id"] for label_schema in listed if label_schema["is_default"]
+    ]
     queue = {"name": "Friday", "queue_type": "CUSTOM", "users": ["ann", "bob"]}
     made = sent("POST", "review-queues/create", {**here, **queue, "schema_ids": [good, default]})
     queue_id = made["review_queue"]["queue_id"]
@@ -132,35 +134,35 @@ def plain(answers: Answers, experiment_id: str) -> list[str]:
             if schema["is_default"]:
                 owner = own.get(schema["experiment_id"], schema["experiment_id"])
                 own[schema["schema_id"]] = f"default of {owner}"
-    told = []
+    texts = []
     for key, answer in answers.items():
         method, path, fields = json.loads(key)
         if not path.startswith(API_3):
             continue
         shown = {**answer, "records": json.loads(answer.get("records", "[]"))}
-        told.append(json.dumps(_mapped([method, path, fields, shown], own), sort_keys=True))
-    return sorted(told)
+        texts.append(json.dumps(_mapped([method, path, fields, shown], own), sort_keys=True))
+    return sorted(texts)
 
 
 def _mapped(value: Any, own: dict[str, str]) -> Any:
     if isinstance(value, dict):
         return {
             # A scorer tells its experiment as a number.
-            name: own.get(str(one), str(one)) if name == "experiment_id" else _mapped(one, own)
-            for name, one in value.items()
+            name: own.get(str(item), str(item)) if name == "experiment_id" else _mapped(item, own)
+            for name, item in value.items()
             if "page_token" not in name
         }
     if isinstance(value, list):
-        mapped = [_mapped(one, own) for one in value]
-        if mapped and all(isinstance(one, dict) and "schema_id" in one for one in mapped):
+        mapped = [_mapped(item, own) for item in value]
+        if mapped and all(isinstance(item, dict) and "schema_id" in item for item in mapped):
             # Those of one millisecond are in the order of their ids, which differ.
             return sorted(mapped, key=lambda schema: str(schema["name"]))
-        return sorted(mapped) if all(isinstance(one, str) for one in mapped) else mapped
+        return sorted(mapped) if all(isinstance(item, str) for item in mapped) else mapped
     return own.get(value, value) if isinstance(value, str) else value
 
 
 def test_it_comes_over_once(source_id: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    told = dict(Stock.answers)
+    source_answers = dict(Stock.answers)
     assert transfer(write=False) == 1
     assert transfer() == 0
     mine = target_id()
@@ -169,10 +171,10 @@ def test_it_comes_over_once(source_id: str, monkeypatch: pytest.MonkeyPatch) -> 
     with monkeypatch.context() as patch:
         killed_after(0, patch)
         assert transfer() == 0
-    assert plain(recorded(compared), mine) == plain(told, source_id)
+    assert plain(recorded(compared), mine) == plain(source_answers, source_id)
     # Endpoints know who asks them, and records are known by what is in them.
     (endpoint,) = configuration.read("default").endpoints.values()
-    assert [one.display_name for one in endpoint.bindings] == ["asks"]
+    assert [binding.display_name for binding in endpoint.bindings] == ["asks"]
     (dataset,) = sent("POST", "datasets/search", {"filter_string": "name = 'd'"})["datasets"]
     again = upsert(dataset["dataset_id"], {"inputs": {"n": 1}, "tags": {"k": "v"}})
     assert again.body == {"inserted_count": 0, "updated_count": 1}
@@ -182,9 +184,9 @@ def test_it_comes_over_once(source_id: str, monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_a_killed_import_goes_on(source_id: str) -> None:
     """Each attempt gets one write further than the last."""
-    told = dict(Stock.answers)
+    source_answers = dict(Stock.answers)
     assert kills_until_done(transfer) > 3
-    assert plain(recorded(compared), target_id()) == plain(told, source_id)
+    assert plain(recorded(compared), target_id()) == plain(source_answers, source_id)
 
 
 def test_differences_are_named(source_id: str, tmp_path: Path, capsys: Any) -> None:
@@ -196,7 +198,7 @@ def test_differences_are_named(source_id: str, tmp_path: Path, capsys: Any) -> N
     sent("DELETE", "scorers/delete", {"experiment_id": mine, "name": "tidy", "version": 3})
     own = sent("POST", "issues", {"experiment_id": mine, "name": "own", "description": "d"})
     # On the server an issue is settled and another is gone, as is a record.
-    (issues,) = [one["issues"] for one in answers.values() if "issues" in one]
+    (issues,) = [answer["issues"] for answer in answers.values() if "issues" in answer]
     changed, gone = issues[0], issues.pop()
     changed["status"], changed["last_updated_timestamp"] = "resolved", 5
     capsys.readouterr()
@@ -232,12 +234,12 @@ def test_a_judge_without_its_endpoint_waits(source_id: str, capsys: Any) -> None
 def test_a_server_that_evaluates_nothing_is_asked_no_more(
     source_id: str, monkeypatch: pytest.MonkeyPatch, code: str
 ) -> None:
-    asked: list[str] = []
+    paths: list[str] = []
 
     class Old(Stock):
         def _answer(self, method: str, path: str, fields: dict[str, Any]) -> Any:
             if path.startswith(API_3):
-                asked.append(path.removeprefix(API_3))
+                paths.append(path.removeprefix(API_3))
                 if "datasets" in path:
                     raise SourceFailed(500 if code else 404, "no", code)
                 raise SourceFailed(404, "Not Found")
@@ -245,6 +247,6 @@ def test_a_server_that_evaluates_nothing_is_asked_no_more(
 
     monkeypatch.setattr(command, "Server", Old)
     assert transfer() == 0
-    assert "datasets/search" in asked
-    assert not any(path.startswith(("scorers", "label-schemas", "issues")) for path in asked)
+    assert "datasets/search" in paths
+    assert not any(path.startswith(("scorers", "label-schemas", "issues")) for path in paths)
     assert sent("POST", "datasets/search", {}) == {}

@@ -85,11 +85,11 @@ def test_a_workspace_with_a_dataset_is_not_empty(ids: dict[str, str]) -> None:
     assert len(json.loads(sent("GET", f"{dataset}/records", None, "default")["records"])) == 1
     assert sent("GET", f"{V3}issues/{ids['issue']}", None, "default")["issue"]["name"] == "n"
     listed = sent("POST", f"{V3}datasets/search", {}, "default")["datasets"]
-    assert [one["dataset_id"] for one in listed] == [ids["dataset"]]
+    assert [item["dataset_id"] for item in listed] == [ids["dataset"]]
 
 
 def test_everything_goes_with_a_workspace(world: Store, ids: dict[str, str]) -> None:
     assert ask("DELETE", f"{WORKSPACES}/{TEAM}", mode="CASCADE").status == 204
     mine = [f"EXP#{value}" if kind == "experiment_id" else value for kind, value in ids.items()]
-    left = [item for item in world.items() if any(one in str(item) for one in mine)]
+    left = [item for item in world.items() if any(text in str(item) for text in mine)]
     assert left == []

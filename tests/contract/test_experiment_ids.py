@@ -80,7 +80,9 @@ def test_a_number_that_is_taken_is_skipped(store: Store) -> None:
         imported(str(number), f"imported {number}")
     with capacity.measure() as cost:
         made = experiment_ids.unused_ids()
-        first = int(next(one for one in made if experiments.find(one, "default") is None))
+        first = int(
+            next(made_id for made_id in made if experiments.find(made_id, "default") is None)
+        )
     assert NUMBERS < first < 3 * NUMBERS
     assert cost.round_trips < 30
     following = [int(api.new_experiment(f"own {n}")) for n in range(3)]
@@ -88,7 +90,7 @@ def test_a_number_that_is_taken_is_skipped(store: Store) -> None:
     assert len(set(following)) == 3
     assert api.cost.round_trips == ROUND_TRIPS
     kept = [api.get("experiments/get", experiment_id=str(n))["experiment"] for n in (1, NUMBERS)]
-    assert [one["name"] for one in kept] == ["imported 1", f"imported {NUMBERS}"]
+    assert [experiment["name"] for experiment in kept] == ["imported 1", f"imported {NUMBERS}"]
 
 
 @pytest.mark.parametrize("taken", ["1", "2"])
@@ -188,7 +190,12 @@ def test_an_import_keeps_ids_and_creation_goes_on_behind_them(store: Store) -> N
         assert differences(item, item.want(), item.have()) == []
     moved = target.target_of("1")
     assert moved not in ("1", "2", "7", "9")
-    assert [target.target_of(one) for one in ("0", "7", LONG_ID, "9")] == ["0", "7", LONG_ID, "2"]
+    assert [target.target_of(source_id) for source_id in ("0", "7", LONG_ID, "9")] == [
+        "0",
+        "7",
+        LONG_ID,
+        "2",
+    ]
     # 9 is free, but files of what came into 2 lie below it.
     assert int(api.new_experiment("next")) > 9
     assert api.cost.round_trips == ROUND_TRIPS

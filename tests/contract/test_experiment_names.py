@@ -49,8 +49,8 @@ def test_names_are_found_wherever_the_pattern_is(shared_store: Store) -> None:
 def _brute(made: dict[str, str], text: str) -> set[str]:
     matches = predicate(
         [
-            one._replace(key="experiment_id")
-            for one in grammar.parse_filter(text, fields.EXPERIMENT)
+            condition._replace(key="experiment_id")
+            for condition in grammar.parse_filter(text, fields.EXPERIMENT)
         ],
         fields.EXPERIMENT,
     )

@@ -204,18 +204,22 @@ def test_garbage_goes_for_good_wherever_its_removal_was_cut(store: Store, files:
         assert indexer.app.index(stream.fresh()) is None
         assert list(garbage.find(0)) == []
         results = list(garbage.find(int(time.time() * 1000) + 1000))
-        assert sorted(one.kind for one in results) == ["experiment", "logged_model", "run"]
-        assert list(garbage.find(2**60, gone)) == [
-            one for one in results if one.experiment_id == gone
+        assert sorted(leftover.kind for leftover in results) == [
+            "experiment",
+            "logged_model",
+            "run",
         ]
-        for one in results:
-            garbage.remove(one)
-            garbage.remove(one)
+        assert list(garbage.find(2**60, gone)) == [
+            leftover for leftover in results if leftover.experiment_id == gone
+        ]
+        for leftover in results:
+            garbage.remove(leftover)
+            garbage.remove(leftover)
         for _ in range(2):
             assert indexer.app.index(stream.fresh()) is None
     left = {(item["PK"]["S"], item["SK"]["S"]) for item in store.items()} - kept
     theirs = (run_id, in_gone, keys.experiment(gone).pk)
-    assert not any(one in key for one in theirs for pair in left for key in pair)
+    assert not any(text in key for text in theirs for pair in left for key in pair)
     assert rebuild.verify("0", 0).findings == []
     assert [entry.name for entry in files.list("")] in ([], ["0"])
     assert files.list(f"0/{run_id}") == []
@@ -247,5 +251,5 @@ def test_what_expires_is_what_is_deleted(shared_store: Store, steps: list[str]) 
         assert indexer.app.index(records) is None
         assert indexer.app.index(records[len(records) // 2 :]) is None
         deleted = store.api.run(run_id)["info"]["lifecycle_stage"] == "deleted"
-        found = ends(store, experiment_id, run_id)
-        assert all((end is not None) == deleted for end in found.values()), found
+        end_times = ends(store, experiment_id, run_id)
+        assert all((end is not None) == deleted for end in end_times.values()), end_times

@@ -34,18 +34,18 @@ def traced(store: Store, tables: Tables) -> Tables:
         exported = [
             span(
                 trace,
-                place,
-                1 if place > 1 else 0,
-                start=place,
-                end=place * 10,
+                index,
+                1 if index > 1 else 0,
+                start=index,
+                end=index * 10,
                 mlflow__spanType=kind,
             )
-            for place, kind in zip(range(1, count + 1), itertools.cycle(("AGENT", "TOOL")))
+            for index, kind in zip(range(1, count + 1), itertools.cycle(("AGENT", "TOOL")))
         ]
         if exported:
             assert export(experiment, exported).status == 200
-        told = start(experiment, _id(number), request_time=DAYS[number], state="OK")
-        tell("POST", "3.0/traces", told)
+        body = start(experiment, _id(number), request_time=DAYS[number], state="OK")
+        tell("POST", "3.0/traces", body)
     tables.follow()
     return tables
 
@@ -87,12 +87,12 @@ def _assert_spans(traced: Tables, form: str) -> None:
     expected = [
         (
             trace,
-            one["span_id"],
-            _kind(one),
-            one["status"]["code"],
-            one["end_time_unix_nano"] - one["start_time_unix_nano"],
+            exploded["span_id"],
+            _kind(exploded),
+            exploded["status"]["code"],
+            exploded["end_time_unix_nano"] - exploded["start_time_unix_nano"],
         )
-        for trace, one in _lists(traced)
+        for trace, exploded in _lists(traced)
     ]
     assert len(expected) == sum(SPANS.values())
     assert _same(answer["rows"], expected)
@@ -111,14 +111,14 @@ def _assert_counts(traced: Tables, form: str) -> None:
         "SELECT s.attributes['mlflow.spanType'] AS kind, count(*), min(s.span_id) "
         f"{form} WHERE request_time >= '{DAYS[1]}' AND s.span_id <> 'x' GROUP BY 1"
     )
-    kinds = {_kind(one) for _, one in spans}
+    kinds = {_kind(exploded) for _, exploded in spans}
     assert _same(
         answer["rows"],
         [
             (
                 kind,
-                len([1 for _, one in spans if _kind(one) == kind]),
-                min(one["span_id"] for _, one in spans if _kind(one) == kind),
+                len([1 for _, exploded in spans if _kind(exploded) == kind]),
+                min(exploded["span_id"] for _, exploded in spans if _kind(exploded) == kind),
             )
             for kind in kinds
         ],

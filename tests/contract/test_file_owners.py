@@ -48,7 +48,7 @@ def _step(world: World, step: str, draw: Any) -> None:
     there, alive = world.alive()
     here = [experiment for experiment in world.experiments if experiment.item_id in there]
     parts = [part for part in world.parts if part.item_id in alive]
-    listed = [one for one in here if one.item_id not in world.gone]
+    listed = [experiment for experiment in here if experiment.item_id not in world.gone]
     usable = [part for part in parts if {part.item_id, part.experiment_id}.isdisjoint(world.gone)]
     if step == "own":
         world.experiment(None)
@@ -63,15 +63,15 @@ def _step(world: World, step: str, draw: Any) -> None:
     elif step == "delete version" and world.versions:
         world.delete(draw(st.sampled_from(world.versions)))
     elif step in ("delete", "delete part"):
-        found = listed if step == "delete" else usable
-        if found:
-            item = draw(st.sampled_from(found))
+        choices = listed if step == "delete" else usable
+        if choices:
+            item = draw(st.sampled_from(choices))
             world.delete(item)
             world.gone.add(item.item_id)
     elif step in ("expire", "expire part"):
-        found = here if step == "expire" else parts
-        if found:
-            world.expire(draw(st.sampled_from(found)))
+        choices = here if step == "expire" else parts
+        if choices:
+            world.expire(draw(st.sampled_from(choices)))
 
 
 def _check(world: World) -> None:
@@ -83,7 +83,7 @@ def _check(world: World) -> None:
         registered = any(covers(version.folder, file) for version in world.versions)
         if lives or registered:
             assert file in left, (file, owner, lives, world.experiments)
-        elif file not in world.left and not any(covers(place, file) for place in places):
+        elif file not in world.left and not any(covers(folder, file) for folder in places):
             assert file not in left, (file, owner, world.experiments)
 
 
@@ -165,14 +165,14 @@ def test_experiments_that_share_a_place(store: Store, files: Folder) -> None:
         files.put(f"team/{run_id}/artifacts/f", b"x")
     files.put("team/readme", b"x")
     api.post("experiments/delete", experiment_id=one)
-    (found,) = garbage.find(1 << 53)
-    assert garbage.remove(found) is False
+    (removable,) = garbage.find(1 << 53)
+    assert garbage.remove(removable) is False
     assert files.get(f"team/{runs[one]}/artifacts/f") is None
     assert files.get(f"team/{runs[other]}/artifacts/f") == b"x"
     assert files.get("team/readme") == b"x"
     api.post("experiments/delete", experiment_id=other)
-    (found,) = garbage.find(1 << 53)
-    assert garbage.remove(found) is True
+    (removable,) = garbage.find(1 << 53)
+    assert garbage.remove(removable) is True
     assert files.list("") == []
     assert not [item for item in store.items() if item["type"]["S"] == "location"]
 
@@ -184,8 +184,8 @@ def test_own_places_below_a_former_root_are_entered_before_files_go(
     api = store.api
     owner = api.new_experiment("owner")
     run_id = api.new_run(owner)
-    place = f"{owner}/{run_id}/artifacts"
-    files.put(f"{place}/mine", b"x")
+    folder = f"{owner}/{run_id}/artifacts"
+    files.put(f"{folder}/mine", b"x")
     assert not [item for item in store.items() if item["type"]["S"].startswith("location")]
     monkeypatch.setenv("ARTIFACT_ROOT", SCHEME + "other-root")
     settings.cache_clear()
@@ -196,9 +196,9 @@ def test_own_places_below_a_former_root_are_entered_before_files_go(
         assert not former_root.enter_locations(-1.0)
         forget()
         api.post("experiments/delete", experiment_id=around)
-        (found,) = garbage.find(1 << 53)
-        assert garbage.remove(found) is False
-        assert files.get(f"{place}/mine") == b"x"
+        (removable,) = garbage.find(1 << 53)
+        assert garbage.remove(removable) is False
+        assert files.get(f"{folder}/mine") == b"x"
         assert former_root.enter_locations()
         (listed,) = [item for item in store.items() if item["type"]["S"] == "location_list"]
         assert listed["root"] == {"S": SCHEME + "other-root"}

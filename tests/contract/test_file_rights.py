@@ -148,8 +148,8 @@ def test_nobody_takes_a_place_that_is_anothers(
             refused = _create(callers, attacker, root + path)
             assert refused.status in (400, 403), (root, path)
             assert refused.code in ("PERMISSION_DENIED", "INVALID_PARAMETER_VALUE"), refused
-    told = _create(callers, attacker, f"mlflow-artifacts:/{experiment_id}")
-    assert (told.status, told.code) == (403, "PERMISSION_DENIED")
+    answer = _create(callers, attacker, f"mlflow-artifacts:/{experiment_id}")
+    assert (answer.status, answer.code) == (403, "PERMISSION_DENIED")
     for free in (
         "mlflow-artifacts:/mine",
         "mlflow-artifacts:/team2",
@@ -189,8 +189,8 @@ ARTIFACTS = "/api/2.0/mlflow-artifacts/artifacts"
 def test_a_folder_in_other_cases_is_the_same_experiments(store: Store, folder: str) -> None:
     """The disk of a laptop may not tell them apart."""
     assert store.api
-    found = file_rights.default_storage(f"{folder}/run/artifacts/f")
-    assert found == (folder.upper(), folder)
+    storage = file_rights.default_storage(f"{folder}/run/artifacts/f")
+    assert storage == (folder.upper(), folder)
 
 
 def test_a_shared_place_gives_no_right(store: Store, files: Folder) -> None:
@@ -237,10 +237,10 @@ def test_an_experiment_in_anothers_run_reaches_nothing(store: Store, files: Fold
     _made_before_login("1", "mlflow-artifacts:/1", owner)
     _deny(attacker, "1")
     run_id = store.api.new_run("1")
-    place = f"1/{run_id}/artifacts"
-    _made_before_login("2", f"mlflow-artifacts:/{place}", attacker)
+    folder = f"1/{run_id}/artifacts"
+    _made_before_login("2", f"mlflow-artifacts:/{folder}", attacker)
     inside = store.api.new_run("2")
-    files.put(f"{place}/secret", b"x")
+    files.put(f"{folder}/secret", b"x")
     upload = "/ajax-api/2.0/mlflow/upload-artifact"
     query = {"run_uuid": inside, "path": "f"}
     assert callers.plain(b, "POST", upload, "data", **query) == 403
@@ -250,7 +250,7 @@ def test_an_experiment_in_anothers_run_reaches_nothing(store: Store, files: Fold
     # A version whose source is our own bucket, which nobody compares with a run.
     path = f"{MLFLOW}/registered-models/create"
     assert callers.ask(b, "POST", path, name="m").status == 200
-    source = f"s3://{BUCKET}/{place}"
+    source = f"s3://{BUCKET}/{folder}"
     path = f"{MLFLOW}/model-versions/create"
     assert callers.ask(b, "POST", path, name="m", source=source).status == 403
     store.api.post("model-versions/create", name="m", source=source)
@@ -312,9 +312,9 @@ def test_files_of_the_prompt_lab_need_rights_where_they_come(store: Store, files
         assert tried(b, experiment_id=experiment_id).status == 403, experiment_id
     assert files.list("1") == written
     assert tried(ADMIN, experiment_id="2").status == 200
-    told = tried(b)
-    assert (told.status, told.code) == (400, "INVALID_PARAMETER_VALUE")
-    assert told.body["message"] == "CreatePromptlabRun request must specify experiment_id."
+    answer = tried(b)
+    assert (answer.status, answer.code) == (400, "INVALID_PARAMETER_VALUE")
+    assert answer.body["message"] == "CreatePromptlabRun request must specify experiment_id."
     grants.put(attacker, "default", Grant(EXPERIMENT, "1", "READ"))
     assert tried(b, experiment_id="1").status == 403
     grants.put(attacker, "default", Grant(EXPERIMENT, "1", "EDIT"))

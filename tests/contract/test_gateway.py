@@ -82,17 +82,17 @@ def filled(workspace: str = "", suffix: str = "") -> dict[str, str]:
 
 
 def test_values_are_told_nowhere(store: Store, caplog: pytest.LogCaptureFixture) -> None:
-    said = []
+    texts = []
     with caplog.at_level(logging.DEBUG):
         ids = filled()
         here = {"secret_id": ids["secret_id"]}
-        said.append(ask("POST", "secrets/update", {**here, "secret_value": {"api_key": OTHER}})[2])
+        texts.append(ask("POST", "secrets/update", {**here, "secret_value": {"api_key": OTHER}})[2])
         for misfit in (OTHER, 5, [OTHER], {"api_key": {"x": OTHER}}, {"base_url": OTHER}):
             fields = {"secret_name": "x", "secret_value": misfit, "auth_config": {}}
-            said.append(ask("POST", "secrets/create", fields)[2])
-            said.append(ask("POST", "secrets/create", {**fields, "secretValue": misfit})[2])
-            said.append(ask("POST", "secrets/update", {**here, "secretValue": misfit})[2])
-        said += [
+            texts.append(ask("POST", "secrets/create", fields)[2])
+            texts.append(ask("POST", "secrets/create", {**fields, "secretValue": misfit})[2])
+            texts.append(ask("POST", "secrets/update", {**here, "secretValue": misfit})[2])
+        texts += [
             ask("GET", path, fields)[2]
             for path, fields in (
                 ("secrets/list", {}),
@@ -101,9 +101,9 @@ def test_values_are_told_nowhere(store: Store, caplog: pytest.LogCaptureFixture)
                 ("model-definitions/list", {}),
             )
         ]
-    said += [json.dumps(item, default=repr) for item in store.items()]
-    said += [record.getMessage() for record in caplog.records]
-    for text in said:
+    texts += [json.dumps(item, default=repr) for item in store.items()]
+    texts += [record.getMessage() for record in caplog.records]
+    for text in texts:
         assert VALUE not in text
         assert OTHER not in text
     kept = configuration.read("default").secrets[ids["secret_id"]]
@@ -120,10 +120,12 @@ def test_one_of_two_creators_wins(store: Store) -> None:
         for _ in range(3)
     ]
     with ThreadPoolExecutor(6) as pool:
-        answers = list(pool.map(lambda one: ask("POST", "model-definitions/create", one), sent))
+        answers = list(
+            pool.map(lambda definition: ask("POST", "model-definitions/create", definition), sent)
+        )
     assert sorted(status for status, _, _ in answers) == [200] * 4 + [400] * 8
     listed = ask("GET", "model-definitions/list", {})[1]["model_definitions"]
-    assert sorted(one["name"] for one in listed) == ["m", *names]
+    assert sorted(definition["name"] for definition in listed) == ["m", *names]
 
 
 @pytest.mark.parametrize("round_", range(4))

@@ -68,13 +68,13 @@ def test_a_chat_by_the_role_of_the_function(bedrock: Provider) -> None:
     answer = guarded_calls.complete_chat(
         "default", "chat", {"messages": turns, "tools": [TOOL], "tool_choice": "required", **more}
     )
-    (asked,) = bedrock.asked
-    assert asked.path == f"/model/{PATH}/converse"
-    assert signer_of(asked, SECRET_KEY, TOKEN) == ("ASIAROLE", "eu-west-3")
+    (request,) = bedrock.asked
+    assert request.path == f"/model/{PATH}/converse"
+    assert signer_of(request, SECRET_KEY, TOKEN) == ("ASIAROLE", "eu-west-3")
     used = {"name": "weather", "input": {"city": "Rome"}}
     results = [
-        {"toolResult": {"toolUseId": name, "content": [{"text": said}]}}
-        for name, said in (("a", "sunny"), ("b", "rainy"))
+        {"toolResult": {"toolUseId": name, "content": [{"text": weather}]}}
+        for name, weather in (("a", "sunny"), ("b", "rainy"))
     ]
     function = TOOL["function"]
     assert isinstance(function, dict)
@@ -83,7 +83,7 @@ def test_a_chat_by_the_role_of_the_function(bedrock: Provider) -> None:
         "description": "Of a city",
         "inputSchema": {"json": function["parameters"]},
     }
-    assert asked.body == {
+    assert request.body == {
         "system": [{"text": "Be brief."}],
         "messages": [
             {
@@ -166,7 +166,7 @@ def test_keys_of_a_secret(bedrock: Provider, caplog: pytest.LogCaptureFixture) -
 
 
 @pytest.mark.parametrize(
-    ("secret", "auth_config", "status", "said"),
+    ("secret", "auth_config", "status", "detail"),
     [
         ({"api_key": KEY}, {}, 400, "aws_region_name is required for Bedrock API key"),
         ({"aws_access_key_id": ACCESS_KEY}, {"aws_region_name": "us-east-2"}, 400, "no api_key"),
@@ -183,11 +183,11 @@ def test_keys_of_a_secret(bedrock: Provider, caplog: pytest.LogCaptureFixture) -
     ],
 )
 def test_a_secret_that_does_not_do(
-    bedrock: Provider, secret: Json, auth_config: Json, status: int, said: str
+    bedrock: Provider, secret: Json, auth_config: Json, status: int, detail: str
 ) -> None:
     """Nothing is sent, and the server's own credentials stand in for none that lack."""
     ready("chat", secret, auth_config)
-    with pytest.raises(GatewayCallFailed, match=said) as failed:
+    with pytest.raises(GatewayCallFailed, match=detail) as failed:
         guarded_calls.complete_chat("default", "chat", {"messages": SAID})
     assert (failed.value.status, bedrock.asked) == (status, [])
 
@@ -208,7 +208,7 @@ def test_an_address_in_a_secret_is_not_looked_at(
 def test_what_bedrock_refuses_is_quoted(bedrock: Provider) -> None:
     ready("chat", {}, OWN)
     refusal = {"message": "You don't have access to the model with the specified model ID."}
-    bedrock.answer = lambda asked: Told(403, refusal)
+    bedrock.answer = lambda request: Told(403, refusal)
     status, _, text = post("chat/mlflow/invocations", {"messages": SAID})
     assert (status, json.loads(text)) == (403, {"detail": refusal})
     body = {"model": "chat", "messages": SAID, "stream": True}
@@ -217,7 +217,7 @@ def test_what_bedrock_refuses_is_quoted(bedrock: Provider) -> None:
 
 
 @pytest.mark.parametrize(
-    ("last", "status", "said"),
+    ("last", "status", "detail"),
     [
         (frame("throttlingException", {"message": "slow"}, "exception"), 429, "throttling"),
         (frame("modelStreamErrorException", {"message": "x"}, "exception"), 502, "modelStream"),
@@ -225,22 +225,22 @@ def test_what_bedrock_refuses_is_quoted(bedrock: Provider) -> None:
         (frame("messageStop", {}), 502, "unexpected form"),
     ],
 )
-def test_a_stream_that_fails(bedrock: Provider, last: bytes, status: int, said: str) -> None:
+def test_a_stream_that_fails(bedrock: Provider, last: bytes, status: int, detail: str) -> None:
     """After what came before."""
     ready("chat", {}, OWN)
     text = frame("contentBlockDelta", {"delta": {"text": "so"}, "contentBlockIndex": 0})
-    bedrock.answer = lambda asked: stream(text, last)
+    bedrock.answer = lambda request: stream(text, last)
     chunks = chats.stream_completion(
         begin("default", "chat", Caller()), validated_chat({"messages": SAID})
     )
     assert next(chunks)["choices"][0]["delta"]["content"] == "so"
-    with pytest.raises(GatewayCallFailed, match=said) as failed:
+    with pytest.raises(GatewayCallFailed, match=detail) as failed:
         next(chunks)
     assert failed.value.status == status
 
 
 @pytest.mark.parametrize(
-    ("more", "said"),
+    ("more", "detail"),
     [
         ({"n": 2}, "'n' must be '1'"),
         (
@@ -271,9 +271,9 @@ def test_a_stream_that_fails(bedrock: Provider, last: bytes, status: int, said: 
         ),
     ],
 )
-def test_a_chat_that_cannot_be_told(bedrock: Provider, more: Json, said: str) -> None:
+def test_a_chat_that_cannot_be_told(bedrock: Provider, more: Json, detail: str) -> None:
     ready("chat", {}, OWN)
-    with pytest.raises(GatewayCallFailed, match=said) as failed:
+    with pytest.raises(GatewayCallFailed, match=detail) as failed:
         guarded_calls.complete_chat("default", "chat", {"messages": SAID, **more})
     assert (failed.value.status, bedrock.asked) == (422, [])
 
@@ -286,9 +286,9 @@ def test_the_form_of_an_answer_is_told_in_words(bedrock: Provider) -> None:
     chat = {"messages": SAID, "response_format": form, "tools": [TOOL], "tool_choice": "none"}
     answer = guarded_calls.complete_chat("default", "chat", chat)
     assert answer["choices"][0]["message"]["content"] == "echo: hello there"
-    brief, told = bedrock.asked[0].body["system"]
+    brief, instruction = bedrock.asked[0].body["system"]
     assert brief == {"text": "Be brief."}
-    assert told["text"].endswith(f"It follows this JSON schema: {json.dumps(schema)}")
+    assert instruction["text"].endswith(f"It follows this JSON schema: {json.dumps(schema)}")
     assert "toolConfig" not in bedrock.asked[0].body
 
 

@@ -59,8 +59,8 @@ def endpoint_id(store: Store) -> Iterator[str]:
 
 def spent() -> dict[str, float]:
     """US dollars by the id of a budget, as the API tells them."""
-    place = "/api/3.0/mlflow/gateway/budgets/windows"
-    answer = called(gateway.app.handler, "GET", place).body
+    path = "/api/3.0/mlflow/gateway/budgets/windows"
+    answer = called(gateway.app.handler, "GET", path).body
     return {window["budget_policy_id"]: window["current_spend"] for window in answer["windows"]}
 
 

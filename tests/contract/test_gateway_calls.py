@@ -78,13 +78,13 @@ def test_a_stream_that_falls_back_and_one_that_fails(store: Store) -> None:
         }
         other.answer = failing(529, "overloaded")
         status, _, text = post("mlflow/v1/chat/completions", body)
-    said = "All 2 fallback attempts failed. Last error: 529: overloaded"
-    assert (status, json.loads(text)) == (529, {"detail": said})
+    detail = "All 2 fallback attempts failed. Last error: 529: overloaded"
+    assert (status, json.loads(text)) == (529, {"detail": detail})
 
 
 def test_embeddings(chat: Any) -> None:
     answer = json.loads(post("chat/mlflow/invocations", {"input": ["a", "bcd"]})[2])
-    assert [one["embedding"] for one in answer["data"]] == [[0.5, 1.0], [0.5, 3.0]]
+    assert [item["embedding"] for item in answer["data"]] == [[0.5, 1.0], [0.5, 3.0]]
     assert answer["usage"] == {"prompt_tokens": 3, "total_tokens": 3}
     passed = json.loads(post("openai/v1/embeddings", {"model": "chat", "input": "ab"})[2])
     assert passed["data"][0]["embedding"] == [0.5, 2.0]
@@ -96,11 +96,11 @@ def test_what_is_passed_on(chat: Any) -> None:
     body = {"model": "chat", "messages": SAID, "seed": 7}
     status, _, text = post("openai/v1/chat/completions", body, **own, x_stainless_lang="python")
     assert (status, json.loads(text)["system_fingerprint"]) == (200, "fp_1")
-    asked = chat.asked[-1]
-    assert asked.body == {"model": "gpt-x", "messages": SAID, "seed": 7}
-    assert asked.headers["authorization"] == f"Bearer {KEY}"
-    assert asked.headers["x-stainless-lang"] == "python"
-    assert "caller's" not in str(asked.headers)
+    request = chat.asked[-1]
+    assert request.body == {"model": "gpt-x", "messages": SAID, "seed": 7}
+    assert request.headers["authorization"] == f"Bearer {KEY}"
+    assert request.headers["x-stainless-lang"] == "python"
+    assert "caller's" not in str(request.headers)
     streamed = post("openai/v1/chat/completions", {**body, "stream": True})[2]
     assert streamed.endswith("data: [DONE]\n\n")
     assert events_of(streamed)[-1]["usage"]["total_tokens"] == 18
@@ -139,12 +139,12 @@ def test_gemini(store: Store) -> None:
         assert events_of(text)[0]["usageMetadata"]["totalTokenCount"] == 13
         chat = json.loads(post("g/mlflow/invocations", {"messages": SAID})[2])
         assert (chat["provider"], chat["usage"]["total_tokens"]) == ("gemini", 18)
-    assert [one.path for one in provider.asked] == [
+    assert [request.path for request in provider.asked] == [
         "/v1beta/models/gemini-x:generateContent",
         "/v1beta/models/gemini-x:streamGenerateContent?alt=sse",
         "/v1beta/openai/chat/completions",
     ]
-    assert {one.headers.get("x-goog-api-key") for one in provider.asked} == {KEY, None}
+    assert {request.headers.get("x-goog-api-key") for request in provider.asked} == {KEY, None}
 
 
 @pytest.mark.parametrize(
@@ -189,17 +189,17 @@ def test_gemini(store: Store) -> None:
     ],
 )
 def test_refusals(chat: Any, path: str, body: Any, status: int, detail: Any) -> None:
-    found, _, text = post(path, body)
-    assert (found, json.loads(text)) == (status, {"detail": detail})
+    actual, _, text = post(path, body)
+    assert (actual, json.loads(text)) == (status, {"detail": detail})
 
 
 def test_models_are_endpoints(chat: Any) -> None:
     endpoint("another", [model("n", "openai", chat.url)])
     status, _, text = ask("GET", "mlflow/v1/models")
     assert status == 200
-    found = json.loads(text)
-    assert [one["id"] for one in found["data"]] == ["another", "chat"]
-    assert {one["owned_by"] for one in found["data"]} == {"mlflow"}
+    listed = json.loads(text)
+    assert [item["id"] for item in listed["data"]] == ["another", "chat"]
+    assert {item["owned_by"] for item in listed["data"]} == {"mlflow"}
 
 
 def test_who_may_call(chat: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,10 +31,10 @@ def test_openai(store: Store) -> None:
         answer = guarded_calls.complete_chat(
             "default", "chat", {"messages": SAID, "temperature": 0.5}
         )
-        (asked,) = provider.asked
-    assert asked.path == "/v1/chat/completions"
-    assert asked.headers["authorization"] == f"Bearer {KEY}"
-    assert asked.body == {"model": "gpt-x", "n": 1, "temperature": 0.5, "messages": SAID}
+        (request,) = provider.asked
+    assert request.path == "/v1/chat/completions"
+    assert request.headers["authorization"] == f"Bearer {KEY}"
+    assert request.body == {"model": "gpt-x", "n": 1, "temperature": 0.5, "messages": SAID}
     message = {
         "role": "assistant",
         "content": "echo: hello there",
@@ -67,12 +67,15 @@ def test_anthropic_with_tools(store: Store) -> None:
         ]
         asked_for = {"tools": [TOOL], "tool_choice": "required", "temperature": 1, "stop": ["END"]}
         answer = guarded_calls.complete_chat("default", "chat", {"messages": turns, **asked_for})
-        (asked,) = provider.asked
-    assert asked.path == "/v1/messages"
-    assert (asked.headers["x-api-key"], asked.headers["anthropic-version"]) == (KEY, "2023-06-01")
+        (request,) = provider.asked
+    assert request.path == "/v1/messages"
+    assert (request.headers["x-api-key"], request.headers["anthropic-version"]) == (
+        KEY,
+        "2023-06-01",
+    )
     used = {"type": "tool_use", "id": "toolu_0", "name": "weather", "input": {"city": "Rome"}}
     result = {"type": "tool_result", "tool_use_id": "toolu_0", "content": "sunny"}
-    assert asked.body == {
+    assert request.body == {
         "model": "claude-x",
         "system": "Be brief.",
         "messages": [
@@ -142,7 +145,7 @@ def test_nothing_private_is_reached(store: Store, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize(
-    ("chat", "said"),
+    ("chat", "reason"),
     [
         ({}, "messages"),
         ({"messages": []}, "messages"),
@@ -155,8 +158,8 @@ def test_nothing_private_is_reached(store: Store, monkeypatch: pytest.MonkeyPatc
         ({"messages": SAID, "response_format": {"type": "xml"}}, "response_format"),
     ],
 )
-def test_what_is_no_chat(chat: dict[str, Any], said: str) -> None:
-    with pytest.raises(GatewayCallFailed, match=f"^Invalid chat payload: {said}") as failed:
+def test_what_is_no_chat(chat: dict[str, Any], reason: str) -> None:
+    with pytest.raises(GatewayCallFailed, match=f"^Invalid chat payload: {reason}") as failed:
         guarded_calls.complete_chat("default", "chat", chat)
     assert failed.value.status == 400
 
@@ -164,7 +167,7 @@ def test_what_is_no_chat(chat: dict[str, Any], said: str) -> None:
 def test_a_provider_that_drips_holds_nobody_up(store: Store) -> None:
     """An answer that comes in parts, each in time, and does not end."""
     with serving(openai) as provider:
-        provider.answer = lambda asked: Told(parts=(" ",) * 60, pause=0.05)
+        provider.answer = lambda request: Told(parts=(" ",) * 60, pause=0.05)
         endpoint("chat", [model("m", "openai", provider.url)])
         with deadline.within(None, 1.5), pytest.raises(GatewayCallFailed) as failed:
             guarded_calls.complete_chat("default", "chat", {"messages": SAID})

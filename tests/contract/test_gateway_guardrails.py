@@ -50,27 +50,27 @@ class World:
         self.cleaner = endpoint("cleaner", [model("c", "openai", aside.url, model_name="clean-x")])
 
     def guard(self, names: str, stage: str, action: str = "VALIDATION", **more: Any) -> str:
-        told = judge("no words", f"Is {{{{ {names} }}}} free of forbidden words?", "judge")
-        return guard(self.chat, told, stage, action, **more)
+        scorer = judge("no words", f"Is {{{{ {names} }}}} free of forbidden words?", "judge")
+        return guard(self.chat, scorer, stage, action, **more)
 
     def judged(self) -> list[str]:
         """What the judge was shown."""
         return [
-            one.body["messages"][-1]["content"]
-            for one in self.aside.asked
-            if one.body["model"] == "judge-x"
+            request.body["messages"][-1]["content"]
+            for request in self.aside.asked
+            if request.body["model"] == "judge-x"
         ]
 
 
-def aside(asked: Asked) -> Told:
-    shown = asked.body["messages"][-1]["content"]
-    if asked.body["model"] == "judge-x":
-        said: Any = {"result": "no", "rationale": "There is a forbidden word."}
+def aside(request: Asked) -> Told:
+    shown = request.body["messages"][-1]["content"]
+    if request.body["model"] == "judge-x":
+        content: Any = {"result": "no", "rationale": "There is a forbidden word."}
         if WORD not in shown:
-            said = {"result": "yes", "rationale": "It is fine."}
+            content = {"result": "yes", "rationale": "It is fine."}
     else:
-        said = json.loads(shown[shown.index("{") :].replace(WORD, "[REDACTED]"))
-    return saying(json.dumps(said))(asked)
+        content = json.loads(shown[shown.index("{") :].replace(WORD, "[REDACTED]"))
+    return saying(json.dumps(content))(request)
 
 
 @pytest.fixture
@@ -116,7 +116,7 @@ def test_an_answer_is_refused(world: World, path: str, named: Json) -> None:
         "chat.completion.chunk",
         18,
     )
-    assert not any(one.body.get("stream") for one in world.provider.asked)
+    assert not any(request.body.get("stream") for request in world.provider.asked)
 
 
 def test_no_form_of_a_stream_evades_a_guardrail(store: Store) -> None:
@@ -128,12 +128,12 @@ def test_no_form_of_a_stream_evades_a_guardrail(store: Store) -> None:
             "g": endpoint("g", [model("g", "gemini", f"{google.url}/v1beta")]),
         }
         for name, endpoint_id in made.items():
-            told = judge(f"no words {name}", "Is {{ outputs }} free of forbidden words?", "judge")
-            guard(endpoint_id, told, "AFTER")
+            scorer = judge(f"no words {name}", "Is {{ outputs }} free of forbidden words?", "judge")
+            guard(endpoint_id, scorer, "AFTER")
         for word, expected in ((WORD, 400), ("good", 200)):
-            said = [{"role": "user", "content": f"a {word} word"}]
+            messages = [{"role": "user", "content": f"a {word} word"}]
             contents = [{"role": "user", "parts": [{"text": f"a {word} word"}]}]
-            message = {"max_tokens": 9, "messages": said, "stream": True}
+            message = {"max_tokens": 9, "messages": messages, "stream": True}
             claude_stream = post("anthropic/v1/messages", {"model": "c", **message})
             gemini_stream = post(
                 "gemini/v1beta/models/g:streamGenerateContent", {"contents": contents}
@@ -160,10 +160,10 @@ def test_no_form_of_a_stream_evades_a_guardrail(store: Store) -> None:
 
 def test_a_guarded_response_of_openai_is_not_streamed(world: World) -> None:
     world.guard("outputs", "AFTER")
-    asked = {"model": "chat", "input": "a good word"}
-    assert post("openai/v1/responses", asked)[0] == 200
+    body = {"model": "chat", "input": "a good word"}
+    assert post("openai/v1/responses", body)[0] == 200
     calls = len(world.provider.asked)
-    status, _, text = post("openai/v1/responses", {**asked, "stream": True})
+    status, _, text = post("openai/v1/responses", {**body, "stream": True})
     assert (status, "without streaming" in text) == (400, True)
     assert len(world.provider.asked) == calls
 
@@ -173,8 +173,8 @@ def test_a_rewritten_passthrough_keeps_its_form(world: World, rewritten: str) ->
     world.guard("outputs", "AFTER", "SANITIZATION", action_endpoint_id=world.cleaner)
     judged = aside
 
-    def emptied(asked: Asked) -> Told:
-        return judged(asked) if asked.body["model"] == "judge-x" else saying(rewritten)(asked)
+    def emptied(request: Asked) -> Told:
+        return judged(request) if request.body["model"] == "judge-x" else saying(rewritten)(request)
 
     world.aside.answer = emptied
     status, _, text = post("openai/v1/chat/completions", {"model": "chat", "messages": BAD})
@@ -189,12 +189,12 @@ def test_both_ways_are_rewritten(world: World, path: str, named: Json) -> None:
     assert answer["choices"][0]["message"]["content"] == "echo: a [REDACTED] word"
     sent = world.provider.asked[-1].body
     assert (sent["messages"][0]["content"], sent["temperature"]) == ("a [REDACTED] word", 0.5)
-    world.provider.answer = lambda asked: openai(
-        asked._replace(body={**asked.body, "messages": BAD})
+    world.provider.answer = lambda request: openai(
+        request._replace(body={**request.body, "messages": BAD})
     )
     assert f"echo: a {WORD} word" in post(path, body)[2]
-    told = judge("no words said", "Is {{ outputs }} free of forbidden words?", "judge")
-    guard(world.chat, told, "AFTER", "SANITIZATION", action_endpoint_id=world.cleaner)
+    scorer = judge("no words said", "Is {{ outputs }} free of forbidden words?", "judge")
+    guard(world.chat, scorer, "AFTER", "SANITIZATION", action_endpoint_id=world.cleaner)
     answer = json.loads(post(path, body)[2])
     assert answer["choices"][0]["message"]["content"] == "echo: a [REDACTED] word"
 
@@ -232,12 +232,12 @@ def test_a_built_in_judge_and_one_that_says_true(world: World) -> None:
     status, _, text = post("chat/mlflow/invocations", {"messages": BAD})
     blocked = "Guardrail 'safe' blocked: There is a forbidden word."
     assert (status, json.loads(text)["detail"]) == (400, blocked)
-    asked = judge("true", "Is {{ inputs }} fine?", "judge", "boolean")
-    guard(world.chat, asked, "BEFORE")
+    scorer = judge("true", "Is {{ inputs }} fine?", "judge", "boolean")
+    guard(world.chat, scorer, "BEFORE")
     for result, status in (("true", 200), ("false", 400)):
         world.aside.answer = saying(f'{{"result": {result}, "rationale": "so"}}')
-        found, _, text = post("chat/mlflow/invocations", {"messages": GOOD})
-        assert found == status
+        actual, _, text = post("chat/mlflow/invocations", {"messages": GOOD})
+        assert actual == status
     assert json.loads(text)["detail"] == "Guardrail 'true' blocked: so"
 
 
@@ -252,7 +252,7 @@ def test_a_judge_that_is_guarded_itself_is_asked_once(world: World) -> None:
 
 
 @pytest.mark.parametrize(
-    ("scorer", "stage", "status", "said"),
+    ("scorer", "stage", "status", "detail"),
     [
         (
             judge("g", "Is {{ outputs }} fine?", "judge"),
@@ -278,20 +278,20 @@ def test_a_judge_that_is_guarded_itself_is_asked_once(world: World) -> None:
     ],
 )
 def test_nothing_leaves_where_a_guardrail_cannot_be_applied(
-    world: World, scorer: Json, stage: str, status: int, said: str
+    world: World, scorer: Json, stage: str, status: int, detail: str
 ) -> None:
     with serving(failing(500)) as broken:
         endpoint("away", [model("away", "openai", broken.url)])
         with serving(saying('{"result": 3}')) as counting:
             endpoint("number", [model("number", "openai", counting.url)])
             guard(world.chat, scorer, stage)
-            found, _, text = post("chat/mlflow/invocations", {"messages": GOOD})
-    assert (found, world.provider.asked) == (status, [])
-    assert said in str(json.loads(text)["detail"])
+            actual, _, text = post("chat/mlflow/invocations", {"messages": GOOD})
+    assert (actual, world.provider.asked) == (status, [])
+    assert detail in str(json.loads(text)["detail"])
 
 
 @pytest.mark.parametrize(
-    ("answer", "said"),
+    ("answer", "reason"),
     [
         (None, "Sanitization requires an action_llm_url but none was configured."),
         (failing(503, "away"), "Sanitization request failed: away"),
@@ -310,11 +310,11 @@ def test_nothing_leaves_where_a_guardrail_cannot_be_applied(
         ),
     ],
 )
-def test_what_cannot_be_rewritten_is_refused(world: World, answer: Any, said: str) -> None:
+def test_what_cannot_be_rewritten_is_refused(world: World, answer: Any, reason: str) -> None:
     with serving(answer or failing(500)) as broken:
         cleaner = endpoint("broken", [model("broken", "openai", broken.url)])
         more = {} if answer is None else {"action_endpoint_id": cleaner}
         world.guard("inputs", "BEFORE", "SANITIZATION", **more)
         status, _, text = post("chat/mlflow/invocations", {"messages": BAD})
-    assert (status, json.loads(text)["detail"]) == (400, f"Guardrail 'no words' blocked: {said}")
+    assert (status, json.loads(text)["detail"]) == (400, f"Guardrail 'no words' blocked: {reason}")
     assert world.provider.asked == []

@@ -31,9 +31,9 @@ def chat(name: str, **more: Any) -> Answer:
 def test_how_long_a_call_took() -> None:
     with serving(openai) as provider:
         endpoint("chat", [model("m", "openai", f"{provider.url}/v1")])
-        asked, missing = chat("chat"), chat("nowhere")
-        assert (asked.status, missing.status) == (200, 404)
-        assert 0 <= int(asked.headers[OVERHEAD]) <= int(asked.headers[DURATION])
+        answered, missing = chat("chat"), chat("nowhere")
+        assert (answered.status, missing.status) == (200, 404)
+        assert 0 <= int(answered.headers[OVERHEAD]) <= int(answered.headers[DURATION])
         assert int(missing.headers[DURATION]) >= 0
         assert OVERHEAD not in missing.headers, "no provider was asked"
 
@@ -42,7 +42,7 @@ def test_how_long_a_call_took() -> None:
 def test_when_to_try_again(*, is_streamed: bool) -> None:
     """The provider's own header, also if the last fallback refuses."""
     refusal = Told(429, {"error": {"message": "slow down"}}, headers={"Retry-After": "17"})
-    with serving(lambda asked: refusal) as provider:
+    with serving(lambda request: refusal) as provider:
         models = [model(name, "openai", f"{provider.url}/v1") for name in ("first", "second")]
         endpoint("one", models[:1])
         endpoint("two", models[:1], models[1:])

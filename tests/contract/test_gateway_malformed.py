@@ -274,12 +274,12 @@ def test_token_counts(message: Json, events: list[Any], completion: Json, answer
     answers = [message, completion, answer, *events]
     for name in ("anthropic", "openai", "gemini"):
         provider = provider_of(_model(name))
-        for one in answers:
-            if isinstance(one, dict):
-                assert _counts_are_valid(provider.usage(one))
-    for one in answers:
-        if isinstance(one, dict):
-            assert _counts_are_valid(completions.token_counts_of(one))
+        for item in answers:
+            if isinstance(item, dict):
+                assert _counts_are_valid(provider.usage(item))
+    for item in answers:
+        if isinstance(item, dict):
+            assert _counts_are_valid(completions.token_counts_of(item))
 
 
 def _counts_are_valid(counts: dict[str, int]) -> bool:

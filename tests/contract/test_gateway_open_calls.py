@@ -71,10 +71,10 @@ def test_calls_that_overlap(provider: Provider) -> None:
     limit(2)
     entered, release = threading.Semaphore(0), threading.Event()
 
-    def wait(asked: Asked) -> Told:
+    def wait(request: Asked) -> Told:
         entered.release()
         assert release.wait(30)
-        return openai(asked)
+        return openai(request)
 
     provider.answer = wait
     with ThreadPoolExecutor(2) as pool:
@@ -88,7 +88,7 @@ def test_calls_that_overlap(provider: Provider) -> None:
             "when one of them has ended."
         }
         release.set()
-        assert [one.result()[0] for one in waiting] == [200, 200]
+        assert [future.result()[0] for future in waiting] == [200, 200]
     assert len(provider.asked) == 2, "a refused call asks no provider"
     assert [post(PATH, CHAT)[0] for _ in range(3)] == [200] * 3
 
@@ -115,7 +115,7 @@ def test_requests_that_are_not_valid_keep_no_place(provider: Provider, body: Any
 def test_a_provider_that_fails_keeps_no_place(provider: Provider) -> None:
     make_endpoint(provider)
     limit(1)
-    provider.answer = lambda asked: Told(500, {"error": "broken"})
+    provider.answer = lambda request: Told(500, {"error": "broken"})
     assert [post(PATH, CHAT)[0] for _ in range(2)] == [500, 500]
 
 
@@ -125,12 +125,12 @@ def test_the_calls_of_guardrails_are_part_of_their_call(provider: Provider) -> N
     guard(endpoint_id, judge("polite", "Is {{ inputs }} polite?", "chat"), "BEFORE")
     limit(1)
 
-    def answer(asked: Asked) -> Told:
-        told = openai(asked)
-        if asked.body.get("response_format"):
+    def answer(request: Asked) -> Told:
+        response = openai(request)
+        if request.body.get("response_format"):
             text = '{"result": "yes", "rationale": "it is"}'
-            told.body["choices"][0]["message"]["content"] = text
-        return told
+            response.body["choices"][0]["message"]["content"] = text
+        return response
 
     provider.answer = answer
     assert post(PATH, CHAT)[0] == 200
@@ -138,11 +138,11 @@ def test_the_calls_of_guardrails_are_part_of_their_call(provider: Provider) -> N
 
 
 def test_a_wider_limit_frees_the_places_of_narrower_ones(store: Store) -> None:
-    def one(target: str, calls: int) -> rate_limits.Limited:
+    def limited(target: str, calls: int) -> rate_limits.Limited:
         limits = CallLimits(concurrent_calls=calls)
         return rate_limits.Limited(target, "users", limits)
 
-    narrow, wide = one("user:ann", 2), one("workspace:w", 1)
+    narrow, wide = limited("user:ann", 2), limited("workspace:w", 1)
     with (
         rate_limits.open_call([wide]),
         pytest.raises(GatewayCallFailed),

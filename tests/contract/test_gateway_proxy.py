@@ -45,10 +45,10 @@ def provider(store: Store) -> Any:
 def test_the_body_is_sent_as_it_is(provider: Any) -> None:
     status, _, text = post("proxy/chat/v1/chat/completions", CHAT, x_stainless_lang="python")
     assert (status, json.loads(text)["system_fingerprint"]) == (200, "fp_1")
-    (asked,) = provider.asked
-    assert (asked.path, asked.body) == ("/v1/chat/completions", CHAT)
-    assert asked.headers["authorization"] == f"Bearer {KEY}"
-    assert asked.headers["x-stainless-lang"] == "python"
+    (request,) = provider.asked
+    assert (request.path, request.body) == ("/v1/chat/completions", CHAT)
+    assert request.headers["authorization"] == f"Bearer {KEY}"
+    assert request.headers["x-stainless-lang"] == "python"
 
 
 def test_a_stream_is_known_by_its_type(store: Store) -> None:
@@ -81,12 +81,12 @@ def test_no_path_leads_out_of_the_root(provider: Any, path: str) -> None:
 def test_a_provider_without_a_proxy(store: Store) -> None:
     endpoint("aws", [model("m", "bedrock", auth_config={"aws_region_name": "eu-west-1"})])
     status, _, text = post("proxy/aws/model/x/converse", {})
-    said = "The proxy endpoint is not implemented for Amazon Bedrock models."
-    assert (status, json.loads(text)) == (501, {"detail": said})
+    detail = "The proxy endpoint is not implemented for Amazon Bedrock models."
+    assert (status, json.loads(text)) == (501, {"detail": detail})
 
 
-def echoes_headers(asked: Asked) -> Told:
-    return Told(body={"headers": asked.headers})
+def echoes_headers(request: Asked) -> Told:
+    return Told(body={"headers": request.headers})
 
 
 @pytest.mark.parametrize("agent", ["claude-cli/2.1 (external)", "codex_cli_rs/0.4", "GeminiCLI/1"])
@@ -174,8 +174,8 @@ def test_a_cut_stream_of_anthropic_says_so(store: Store) -> None:
     start = {"type": "message_start", "message": {"id": "m", "usage": {"input_tokens": 3}}}
     with serving(lambda _: events(start, named=True, done=False)) as claude:
         endpoint("c", [model("n", "anthropic", f"{claude.url}/v1")])
-        asked = {"model": "x", "max_tokens": 5, "messages": SAID, "stream": True}
-        text = post("proxy/c/v1/messages", asked)[2]
+        body = {"model": "x", "max_tokens": 5, "messages": SAID, "stream": True}
+        text = post("proxy/c/v1/messages", body)[2]
     assert text.endswith('"message": "The provider\'s stream ended before its message did."}}\n\n')
     assert text.count("event: error\n") == 1
 

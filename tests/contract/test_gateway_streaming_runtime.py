@@ -120,7 +120,7 @@ def test_the_first_token_comes_before_the_provider_has_ended(
         yield sent("second")
         yield "data: [DONE]\n\n"
 
-    provider.answer = lambda asked: streaming(parts)
+    provider.answer = lambda request: streaming(parts)
     run(api)
     api.invoke(rest_event({**CHAT, "stream": True}))
     answer = api.next_answer()
@@ -153,7 +153,7 @@ def test_a_caller_who_leaves_ends_the_call_of_the_provider(
         finally:
             ended.set()
 
-    provider.answer = lambda asked: streaming(parts)
+    provider.answer = lambda request: streaming(parts)
     config.put("gateway_limits", {"endpoints": {"chat": {"concurrent_calls": 1}}})
     try:
         run(api)
@@ -227,8 +227,8 @@ def test_an_error_within_a_stream_is_told_in_trailers(api: RuntimeApiDouble) -> 
     assert metadata == {"statusCode": 200, "headers": {}, "cookies": ["a=b"]}
     assert content == b"begun"
     assert answer.trailers["lambda-runtime-function-error-type"] == "KeyError"
-    told = json.loads(base64.b64decode(answer.trailers["lambda-runtime-function-error-body"]))
-    assert told == {"errorType": "KeyError", "errorMessage": "The request failed unexpectedly."}
+    error = json.loads(base64.b64decode(answer.trailers["lambda-runtime-function-error-body"]))
+    assert error == {"errorType": "KeyError", "errorMessage": "The request failed unexpectedly."}
 
 
 def test_an_invocation_that_fails_does_not_end_the_runtime(api: RuntimeApiDouble) -> None:

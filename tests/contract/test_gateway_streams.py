@@ -100,10 +100,10 @@ def test_instructions_of_the_developer_reach_anthropic(store: Store) -> None:
     assert [message["role"] for message in provider.asked[0].body["messages"]] == ["user"]
 
 
-def broken_off(asked: Asked) -> Told:
+def broken_off(request: Asked) -> Told:
     """A stream that ends after its first half, without an error."""
-    told = anthropic(asked)
-    return told._replace(parts=told.parts[:4])
+    response = anthropic(request)
+    return response._replace(parts=response.parts[:4])
 
 
 def test_a_broken_stream_ends_with_an_error(store: Store) -> None:

@@ -97,45 +97,54 @@ def test_a_call_is_a_trace(experiment: str, provider: Provider) -> None:
     }
     assert json.loads(metadata["mlflow.trace.cost"])["total_cost"] == pytest.approx(PRICE)
     root, attempt = spans_of(info)
-    (found,) = configuration.read("default").endpoints.values()
-    assert metadata["mlflow.gateway.endpointId"] == found.endpoint_id
+    (chat_endpoint,) = configuration.read("default").endpoints.values()
+    assert metadata["mlflow.gateway.endpointId"] == chat_endpoint.endpoint_id
     assert (root["name"], attempt["name"]) == ("gateway/chat", "provider/openai/gpt-4o")
     assert attempt["parent_span_id"] == root["span_id"]
     attributes = root["attributes"]
-    assert (attributes["endpoint_id"], attributes["endpoint_name"]) == (found.endpoint_id, "chat")
+    assert (attributes["endpoint_id"], attributes["endpoint_name"]) == (
+        chat_endpoint.endpoint_id,
+        "chat",
+    )
     assert attributes["server_url"] == "localhost"
     assert attributes["mlflow.spanInputs"] == {"n": 1, "messages": SAID, "temperature": 0.5}
     assert (
         attributes["mlflow.spanOutputs"]["choices"][0]["message"]["content"] == "echo: hello there"
     )
-    asked = attempt["attributes"]
-    assert (asked["mlflow.llm.provider"], asked["mlflow.llm.model"]) == ("openai", "gpt-4o")
-    assert asked["mlflow.chat.tokenUsage"]["total_tokens"] == 18
-    assert asked["mlflow.llm.cost"]["total_cost"] == pytest.approx(PRICE)
-    assert (root["attributes"]["mlflow.spanType"], asked["mlflow.spanType"]) == ("UNKNOWN", "LLM")
+    attempt_attributes = attempt["attributes"]
+    assert (attempt_attributes["mlflow.llm.provider"], attempt_attributes["mlflow.llm.model"]) == (
+        "openai",
+        "gpt-4o",
+    )
+    assert attempt_attributes["mlflow.chat.tokenUsage"]["total_tokens"] == 18
+    assert attempt_attributes["mlflow.llm.cost"]["total_cost"] == pytest.approx(PRICE)
+    assert (root["attributes"]["mlflow.spanType"], attempt_attributes["mlflow.spanType"]) == (
+        "UNKNOWN",
+        "LLM",
+    )
     assert "Basic x" not in str(spans_of(info))
 
 
 def test_usage_is_counted_as_the_pages_count_it(experiment: str) -> None:
     for _ in range(3):
         assert post("chat/mlflow/invocations", {"messages": SAID})[0] == 200
-    (found,) = configuration.read("default").endpoints.values()
-    asked = {
+    (chat_endpoint,) = configuration.read("default").endpoints.values()
+    fields = {
         "experiment_ids": [experiment],
         "aggregations": [{"aggregation_type": "SUM"}],
-        "filters": [f'trace.metadata.`mlflow.gateway.endpointId` = "{found.endpoint_id}"'],
+        "filters": [f'trace.metadata.`mlflow.gateway.endpointId` = "{chat_endpoint.endpoint_id}"'],
     }
     for view, metric, expected in (
         ("TRACES", "total_tokens", 3 * 18),
         ("SPANS", "total_cost", 3 * PRICE),
     ):
-        query = {**asked, "view_type": view, "metric_name": metric}
+        query = {**fields, "view_type": view, "metric_name": metric}
         (point,) = trace_calls.tell("POST", "3.0/traces/metrics", query)["data_points"]
         assert point["values"]["SUM"] == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(
-    ("speaks", "name", "path", "body", "kind", "said"),
+    ("speaks", "name", "path", "body", "kind", "steps"),
     [
         (
             openai,
@@ -172,7 +181,7 @@ def test_usage_is_counted_as_the_pages_count_it(experiment: str) -> None:
     ],
 )
 def test_a_stream_is_kept_whole(
-    provider: Provider, speaks: Any, name: str, path: str, body: Json, kind: str, said: list[Any]
+    provider: Provider, speaks: Any, name: str, path: str, body: Json, kind: str, steps: list[Any]
 ) -> None:
     provider.answer = speaks
     experiment = tracked("made", model("m", name, provider.url, model_name="x"))
@@ -184,7 +193,7 @@ def test_a_stream_is_kept_whole(
     assert usage["total_tokens"] == usage["input_tokens"] + usage["output_tokens"] >= 10
     attributes = spans_of(info)[0]["attributes"]
     answer = attributes["mlflow.spanOutputs"]
-    for step in said:
+    for step in steps:
         answer = answer[step]
     assert answer == "echo: hellothere"
     assert attributes.get("mlflow.message.format") == (None if name == "openai" else name)
@@ -204,8 +213,8 @@ def test_failures_are_kept(provider: Provider) -> None:
     assert [span["status"]["code"][12:] for span in passed] == ["OK", "ERROR", "OK"]
     assert [span["status"]["code"][12:] for span in failed] == ["ERROR", "ERROR", "ERROR"]
     (event,) = failed[0]["events"]
-    said = "429: All 2 fallback attempts failed. Last error: 429: slow down"
-    assert event["attributes"]["exception.message"] == said
+    message = "429: All 2 fallback attempts failed. Last error: 429: slow down"
+    assert event["attributes"]["exception.message"] == message
     assert passed[1]["status"]["message"] == "HTTPException: 500: no, [REDACTED]"
     assert [span["name"] for span in refused] == ["gateway/chat"]
     assert "Budget limit exceeded" in refused[0]["status"]["message"]
@@ -214,11 +223,13 @@ def test_failures_are_kept(provider: Provider) -> None:
 
 def test_guardrails_are_spans(experiment: str, provider: Provider) -> None:
     """Within the call; what the judge is asked is a call of its own endpoint."""
-    said = {"result": "no", "rationale": "It is rude."}
-    (found,) = configuration.read("default").endpoints.values()
-    with serving(saying(json.dumps(said))) as aside:
+    verdict = {"result": "no", "rationale": "It is rude."}
+    (chat_endpoint,) = configuration.read("default").endpoints.values()
+    with serving(saying(json.dumps(verdict))) as aside:
         own = tracked("judge", model("j", "openai", aside.url))
-        guard(found.endpoint_id, judge("polite", "Is {{ inputs }} polite?", "judge"), "BEFORE")
+        guard(
+            chat_endpoint.endpoint_id, judge("polite", "Is {{ inputs }} polite?", "judge"), "BEFORE"
+        )
         assert post("chat/mlflow/invocations", {"messages": SAID})[0] == 400
     (info,) = infos(experiment)
     root, guardrail, judging = spans_of(info)

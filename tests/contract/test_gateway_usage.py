@@ -169,9 +169,9 @@ def used(tables: Tables, provider: Provider) -> Tables:
     """One call, and a trace that is none."""
     _tracked("chat", model("m", "openai", provider.url, model_name="gpt-4o"))
     assert _call({"model": "chat", "messages": HELLO}) == 200
-    (found,) = configuration.read("default").endpoints.values()
+    (endpoint,) = configuration.read("default").endpoints.values()
     other = span(f"{7:032x}", 1, end=40, mlflow__llm__provider="openai")
-    assert export(str(found.experiment_id), [other]).status == 200
+    assert export(str(endpoint.experiment_id), [other]).status == 200
     tables.follow()
     return tables
 
@@ -281,10 +281,10 @@ def test_tools_see_a_view(used: Tables) -> None:
 
 
 def test_a_renamed_endpoint_keeps_the_name_of_each_call(used: Tables) -> None:
-    (found,) = configuration.read("default").endpoints.values()
-    configure("endpoints/update", {"endpoint_id": found.endpoint_id, "name": "talk"})
+    (endpoint,) = configuration.read("default").endpoints.values()
+    configure("endpoints/update", {"endpoint_id": endpoint.endpoint_id, "name": "talk"})
     assert _call({"model": "talk", "messages": HELLO}) == 200
     used.follow()
     rows = _rows(used, f"SELECT endpoint_name, endpoint_id FROM {USAGE}")
     assert {row["endpoint_name"] for row in rows} == {"chat", "talk"}
-    assert {row["endpoint_id"] for row in rows} == {found.endpoint_id}
+    assert {row["endpoint_id"] for row in rows} == {endpoint.endpoint_id}

@@ -48,13 +48,13 @@ def training(store: Store, steps: int, metrics: int, *, together: bool = True) -
     run_id: str = store.api.new_run()
     chance = random.Random(1)
     for step in range(steps):
-        found = [
+        points = [
             Metric(f"train/metric_{n}", chance.random(), BEGIN + 70 * step, step)
             for n in range(metrics)
         ]
-        for request in [found] if together else [[one] for one in found]:
+        for request in [points] if together else [[point] for point in points]:
             metric_history.write(EXPERIMENT, run_id, request)
-    tell_run(run_id, found)
+    tell_run(run_id, points)
     return run_id
 
 
@@ -69,7 +69,7 @@ def everything(run_id: str) -> dict[str, list[Metric]]:
     series: dict[str, list[Metric]] = {}
     for point in metric_history.of_run(EXPERIMENT, run_id):
         series.setdefault(point.key, []).append(point)
-    return {key: metric_history.distinct(found) for key, found in series.items()}
+    return {key: metric_history.distinct(points) for key, points in series.items()}
 
 
 def test_a_step_of_fifty_metrics_is_one_write_unit_and_packing_one_more(
@@ -87,7 +87,7 @@ def test_a_step_of_fifty_metrics_is_one_write_unit_and_packing_one_more(
     assert len(in_it(files)) == 1
     assert everything(run_id) == before
     assert store.api.history(run_id, "train/metric_7") == [
-        (one.timestamp, one.step, one.value) for one in before["train/metric_7"]
+        (point.timestamp, point.step, point.value) for point in before["train/metric_7"]
     ]
     assert store.api.cost.round_trips == 2  # and the file
     with table.measure() as again:

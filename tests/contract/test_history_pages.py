@@ -42,8 +42,8 @@ WIDE = st.builds(
 REQUESTS = st.lists(st.lists(NEAR | WIDE, min_size=1, max_size=8), min_size=1, max_size=8)
 
 
-def orders(found: list[Metric]) -> list[Order]:
-    return [point_positions.order(point) for point in found]
+def orders(points: list[Metric]) -> list[Order]:
+    return [point_positions.order(point) for point in points]
 
 
 @pytest.fixture(params=["packs", "files"])
@@ -178,13 +178,13 @@ Form = str
 
 
 def written(
-    store: Store, form: Form, place: Callable[[int], tuple[int, int]], count: int, together: int
+    store: Store, form: Form, position: Callable[[int], tuple[int, int]], count: int, together: int
 ) -> tuple[str, list[Order]]:
     """A run to which random values were logged so many points at a time, with a point of another
     metric; and their places in order."""
     run_id: str = store.api.new_run()
     chance = random.Random(1)
-    series = [Metric("k", chance.random(), *place(n)) for n in range(count)]
+    series = [Metric("k", chance.random(), *position(n)) for n in range(count)]
     requests = (series[at : at + together] for at in range(0, count, together))
     table.batch_write(
         item
@@ -202,12 +202,12 @@ def costs(
 ) -> list[tuple[int, int]]:
     """Requests and items of pages near the beginning, in the middle and near the end, read as of a
     history that no request reads whole."""
-    asked: dict[str, Any] = {"run_id": run_id, "metric_key": "k", "max_results": size}
+    query: dict[str, Any] = {"run_id": run_id, "metric_key": "k", "max_results": size}
     results = []
     for at in (len(ordered) // 10, len(ordered) // 2, len(ordered) - 4 * size):
         token = paging.token([*ordered[at][:3], 2 * LARGE], [run_id, "k"])
         with counted(patch) as counts:
-            answer = api.get("metrics/get-history", page_token=token, **asked)
+            answer = api.get("metrics/get-history", page_token=token, **query)
         points = [(m["timestamp"], m["step"], m["value"]) for m in answer["metrics"]]
         assert points == [order[:3] for order in ordered[at + 1 : at + 1 + size]]
         assert "next_page_token" in answer
@@ -251,8 +251,8 @@ def test_a_page_costs_the_same_anywhere(
     files(form)
     count = 50_000 if together > 1 else 4_000
     run_id, ordered = written(store, form, SHAPES[shape], count, together)
-    found = costs(store.api, monkeypatch, run_id, ordered, size)
-    requests, items = zip(*found, strict=True)
+    page_costs = costs(store.api, monkeypatch, run_id, ordered, size)
+    requests, items = zip(*page_costs, strict=True)
     assert max(requests) <= min(requests) + 2
     assert max(items) <= min(items) + 40
     assert max(items) <= 100 + 3 * size / together
@@ -269,10 +269,10 @@ def test_a_page_of_two_hundred_thousand_points(
     only segments are read."""
     files(form)
     run_id, ordered = written(store, form, SHAPES["a step a second"], 200_000, 1_000)
-    asked: dict[str, Any] = {"run_id": run_id, "metric_key": "k", "max_results": 1_000}
-    first = store.api.get("metrics/get-history", **asked)["next_page_token"]
+    query: dict[str, Any] = {"run_id": run_id, "metric_key": "k", "max_results": 1_000}
+    first = store.api.get("metrics/get-history", **query)["next_page_token"]
     assert (json.loads(base64.urlsafe_b64decode(first))[1][3] > 1) == (form != "files")
-    found = costs(store.api, monkeypatch, run_id, ordered, 1_000)
-    requests, items = zip(*found, strict=True)
+    page_costs = costs(store.api, monkeypatch, run_id, ordered, 1_000)
+    requests, items = zip(*page_costs, strict=True)
     assert max(requests) <= 50
     assert max(items) <= min(items) + 40 <= 80

@@ -281,7 +281,7 @@ def test_an_end_that_tells_all_reads_the_run_alone(
             kinds = ("run_metric", "run_param", "run_tag", "rank_metric", "rank_param", "fts")
             made = [item["SK"]["S"] for item in of_type(store, *kinds) if run_id in item["SK"]["S"]]
             assert ranked_of(store, run_id) == {"m": {"1.0"}}
-            results.append(sorted(one.replace(run_id, "") for one in made))
+            results.append(sorted(sort_key.replace(run_id, "") for sort_key in made))
         assert results[0] == results[1]
 
 

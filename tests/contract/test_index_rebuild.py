@@ -100,11 +100,11 @@ def test_verify_names_exactly_the_damage_and_reindex_repairs_it(store: Store, in
     chance = random.Random(7)
     damage: set[tuple[str, str]] = set()
     for item in derived:
-        place = {"PK": item["PK"], "SK": item["SK"]}
+        key = {"PK": item["PK"], "SK": item["SK"]}
         harm = chance.choice(["none", "missing", "stale", "surplus"])
         sort_key = item["SK"]["S"]
         if harm == "missing":
-            store.direct.delete_item(TableName=store.table, Key=place)
+            store.direct.delete_item(TableName=store.table, Key=key)
         elif harm == "stale":
             name = next(name for name in ("key", "name", "token") if name in item)
             store.direct.put_item(TableName=store.table, Item={**item, name: {"S": "spoiled"}})
@@ -143,8 +143,8 @@ def test_reindex_makes_all_of_a_table_that_no_indexer_followed(
 def test_items_of_a_run_that_is_gone_are_surplus(store: Store, indexed: str) -> None:
     (gone, *_) = [i for i in of_experiment(store, indexed) if i["type"]["S"] == "run"]
     run_id = gone["run_id"]["S"]
-    place = {"PK": gone["PK"], "SK": gone["SK"]}
-    store.direct.delete_item(TableName=store.table, Key=place)
+    key = {"PK": gone["PK"], "SK": gone["SK"]}
+    store.direct.delete_item(TableName=store.table, Key=key)
     findings = rebuild.verify(indexed, patience=0).findings
     assert {finding.problem for finding in findings} == {"surplus"}
     rebuild.reindex(indexed)

@@ -95,7 +95,7 @@ def _act(api: Api, run_id: str, name: str, act: tuple[Any, ...]) -> int:
     return api.ask("POST", path, run_id=run_id, **fields).status
 
 
-def _check_tags(found: dict[str, str], seen: list[Seen]) -> None:
+def _check_tags(tags: dict[str, str], seen: list[Seen]) -> None:
     """Each tag is as one of the writers left it."""
     left_as: dict[str, dict[str, str | None]] = {}
     for name, acts in zip("lr", seen[:2], strict=True):
@@ -112,12 +112,12 @@ def _check_tags(found: dict[str, str], seen: list[Seen]) -> None:
                     for key, size in values.items():
                         left_as.setdefault(key, {})[name] = name * size
     for key, by_writer in left_as.items():
-        assert found.get(key) in by_writer.values(), key
+        assert tags.get(key) in by_writer.values(), key
     untouched = {key: value for key, value in SEEDED.items() if key not in left_as}
-    assert {key: value for key, value in found.items() if key not in left_as} == untouched
+    assert {key: value for key, value in tags.items() if key not in left_as} == untouched
 
 
-def _check_params(found: dict[str, str], seen: list[Seen]) -> None:
+def _check_params(params: dict[str, str], seen: list[Seen]) -> None:
     """What was accepted is there, and nothing that was not sent."""
     sent: dict[str, set[str]] = {}
     for name, acts in zip("lr", seen[:2], strict=True):
@@ -126,8 +126,8 @@ def _check_params(found: dict[str, str], seen: list[Seen]) -> None:
                 for key, size in act[1].items():
                     sent.setdefault(key, set()).add(name * size)
                     if status == 200:
-                        assert found[key] == name * size
-    for key, value in found.items():
+                        assert params[key] == name * size
+    for key, value in params.items():
         assert value in sent[key]
 
 

@@ -77,7 +77,9 @@ def disagreements(api: Api, run_id: str, names: str) -> list[str]:
     wrong = []
     for key in names:
         logged = api.history(run_id, key)
-        greatest = max(logged, key=lambda one: (one[1], one[0], _number(one[2])), default=None)
+        greatest = max(
+            logged, key=lambda point: (point[1], point[0], _number(point[2])), default=None
+        )
         shown = latest.get(key)
         here = None if shown is None else (shown[1], shown[2], _number(shown[0]))
         there = None if greatest is None else (greatest[0], greatest[1], _number(greatest[2]))
@@ -142,15 +144,15 @@ def _play(store: Store, stream: Stream, steps: list[Any]) -> None:
     for number, (sides, metrics, with_params, then) in enumerate(steps):
         params = {"params": pairs({f"p{number}": "v"})} if with_params else {}
         log(api, run_id, sides, *metrics, **params)
-        for one in metric_history.of_run(experiment_id, run_id):
-            kept[one.key].add((one.timestamp, one.step))
+        for point in metric_history.of_run(experiment_id, run_id):
+            kept[point.key].add((point.timestamp, point.step))
         waiting += stream.fresh()
         if then == "follow":
             assert deliver(waiting) == len(waiting)
             handled, waiting = handled + waiting, []
             # A latest value is a point of its history for whoever reads it, at once.
             for key, shown in api.data(run_id)["metrics"].items():
-                assert (shown[1], shown[2]) in {one[:2] for one in api.history(run_id, key)}
+                assert (shown[1], shown[2]) in {point[:2] for point in api.history(run_id, key)}
         elif then == "replay" and handled:
             assert deliver(handled[::-1]) == len(handled)
         elif then == "complete":
@@ -163,7 +165,7 @@ def _play(store: Store, stream: Stream, steps: list[Any]) -> None:
     assert deliver(records) == len(records)
     assert disagreements(api, run_id, "ab") == []
     for key, expected in kept.items():
-        assert expected <= {one[:2] for one in api.history(run_id, key)}
+        assert expected <= {point[:2] for point in api.history(run_id, key)}
     assert ranks_found(store, [run_id]) == ranks_wanted(api, [run_id])
     report = rebuild.verify(experiment_id, patience=0)
     assert report.findings == []
@@ -271,9 +273,9 @@ def test_history_that_expires_is_not_brought_back(store: Store) -> None:
         assert api.data(run_id)["metrics"]["m"][2] == 3
         assert disagreements(api, run_id, "n") == []
         kept = [item for item in store.items() if item["type"]["S"].startswith("run_metric_")]
-        kept = [one for one in kept if one["type"]["S"] != "run_metric"]
+        kept = [item for item in kept if item["type"]["S"] != "run_metric"]
         assert kept
-        assert all("ttl" in one for one in kept)
+        assert all("ttl" in item for item in kept)
 
 
 def test_behind_is_not_wrong(store: Store) -> None:
@@ -338,7 +340,7 @@ def test_the_latest_of_a_history_is_what_the_api_would_keep(logged: list[Metric]
     """In whatever order they are met; NaN counts as 0."""
     greatest, _ = interrupted_writes._summary({}, logged)
     wanted = latest_point_text.latest_of(logged)
-    assert {key: latest_point_text.latest_text(one)[:48] for key, one in greatest.items()} == {
-        key: latest_point_text.latest_text(one)[:48] for key, one in wanted.items()
+    assert {key: latest_point_text.latest_text(point)[:48] for key, point in greatest.items()} == {
+        key: latest_point_text.latest_text(point)[:48] for key, point in wanted.items()
     }
     assert interrupted_writes.later_points(greatest, wanted) == {}

@@ -237,7 +237,7 @@ def test_a_detection_that_was_killed_reports_nothing_twice(
             patch.setattr(job_execution.JobExecution, "succeed", dying_after(lambda *_: None))
         with pytest.raises(Killed):
             world.work()
-    asked = len(world.model.asked)
+    call_count = len(world.model.asked)
     later = ids.now_ms() + job_execution.LEASE_MS + 1
     monkeypatch.setattr(ids, "now_ms", lambda: later)
     job_queue.send(JobMessage("default", begun["job_id"]))
@@ -251,7 +251,7 @@ def test_a_detection_that_was_killed_reports_nothing_twice(
     assert [each["trace_count"] for each in world.issues()] == [1, 2]
     assert world.run(begun["run_id"])["status"] == "FINISHED"
     assert len(world.model.asked) == 15
-    assert asked <= 15
+    assert call_count <= 15
 
 
 def test_progress_is_told_by_stages(world: Detections) -> None:
@@ -284,9 +284,9 @@ def test_a_model_that_cannot_be_asked_fails_the_run(world: Detections) -> None:
     assert world.job(begun["job_id"])["status"] == "FAILED"
     run = world.run(begun["run_id"])
     assert run["status"] == "FAILED"
-    told = run["tags"]["mlflow.issueDetection.error"]
-    assert told.startswith("MlflowException: The key is not valid.")
-    assert (len(told), told[-1]) == (500, "…")
+    error = run["tags"]["mlflow.issueDetection.error"]
+    assert error.startswith("MlflowException: The key is not valid.")
+    assert (len(error), error[-1]) == (500, "…")
     assert len(world.model.asked) == 1, "one trace is tried before the others"
 
 

@@ -44,8 +44,8 @@ def test_a_saved_key_finds_what_an_endpoint_finds(world: Detections, provider: P
     traces = five(world)
     result = world.detect(traces, **fields(provider))
     assert result["issues"] == 2
-    assert {asked.headers["authorization"] for asked in provider.asked} == {f"Bearer {KEY}"}
-    assert {asked.body["model"] for asked in provider.asked} == {"gpt-4o-mini"}
+    assert {request.headers["authorization"] for request in provider.asked} == {f"Bearer {KEY}"}
+    assert {request.body["model"] for request in provider.asked} == {"gpt-4o-mini"}
     run = world.run(result["run_id"])
     assert (run["status"], run["tags"]["model"]) == ("FINISHED", "openai:/gpt-4o-mini")
     assert "endpoint_name" not in run["tags"]
@@ -76,11 +76,11 @@ def test_budgets_hold_for_saved_keys(world: Detections, provider: Provider) -> N
     key = fields(provider)
     world.begin(traces, **key)
     assert world.work() == []
-    asked = len(provider.asked)
-    assert 0 < asked <= 8, "those that were asked at the same time"
+    call_count = len(provider.asked)
+    assert 0 < call_count <= 8, "those that were asked at the same time"
     world.begin(traces, **key)
     assert world.work() == []
-    assert len(provider.asked) == asked
+    assert len(provider.asked) == call_count
 
 
 def test_a_schedule_asks_with_a_saved_key(
@@ -95,7 +95,7 @@ def test_a_schedule_asks_with_a_saved_key(
     assert world.work() == []
     (run,) = world.runs()
     assert (run["status"], run["tags"]["model"]) == ("FINISHED", "openai:/gpt-4o-mini")
-    assert {asked.headers["authorization"] for asked in provider.asked} == {f"Bearer {KEY}"}
+    assert {request.headers["authorization"] for request in provider.asked} == {f"Bearer {KEY}"}
     assert KEY not in str(run)
 
 

@@ -122,9 +122,9 @@ def test_who_may(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
         ("POST", "issues/search", {"experiment_id": theirs, "include_total_count": True}),
         ("POST", "issues/search", {"include_total_count": True, "name": "s"}),
     ):
-        status, told = call("other", method, path, **fields)
+        status, answer = call("other", method, path, **fields)
         assert status == 403, (method, path)
-        assert "hidden" not in str(told)
+        assert "hidden" not in str(answer)
     taken = {**given, "experiment_id": mine, "issue_id": "iss-theirs"}
     assert call("other", "POST", "issues", **taken)[0] == 400
     counted = call("other", "POST", "issues/search", experiment_id=mine, include_total_count=True)

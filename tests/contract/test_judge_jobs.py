@@ -214,26 +214,26 @@ def test_jobs_are_found_by_what_they_are(world: World) -> None:
     world.work()
     third = world.invoke(judge(BOTH), [world.trace("q", "a")])
 
-    def found(**wanted: Any) -> list[str]:
+    def job_ids(**wanted: Any) -> list[str]:
         return [job["job_id"] for job in ask("POST", "jobs/search", wanted).body["jobs"]]
 
-    assert found() == [*first, *second, *third]
-    assert found(statuses=["PENDING"]) == third
-    assert found(job_name="invoke_scorer", params={"log_assessments": False}) == second
-    assert found(job_name="none") == []
+    assert job_ids() == [*first, *second, *third]
+    assert job_ids(statuses=["PENDING"]) == third
+    assert job_ids(job_name="invoke_scorer", params={"log_assessments": False}) == second
+    assert job_ids(job_name="none") == []
 
 
 def test_the_two_ways_to_ask_for_jobs_refuse_in_two_shapes(world: World) -> None:
     for method, path in (("GET", "jobs/none"), ("PATCH", "jobs/cancel/none")):
         answer = ask(method, path)
         assert (answer.status, answer.body) == (404, {"detail": "Job with ID none not found"})
-        told = ask(method, f"mlflow/{path}")
-        assert (told.status, told.code) == (404, "RESOURCE_DOES_NOT_EXIST")
+        mlflow_answer = ask(method, f"mlflow/{path}")
+        assert (mlflow_answer.status, mlflow_answer.code) == (404, "RESOURCE_DOES_NOT_EXIST")
     [job_id] = world.invoke(judge(BOTH), [world.trace("q", "a")])
     world.work()
     again = ask("PATCH", f"jobs/cancel/{job_id}")
-    said = f"The Job {job_id} is already finalized with status: SUCCEEDED, it can't be updated."
-    assert (again.status, again.body) == (400, {"detail": said})
+    detail = f"The Job {job_id} is already finalized with status: SUCCEEDED, it can't be updated."
+    assert (again.status, again.body) == (400, {"detail": detail})
     searched = ask("POST", "jobs/search", {"job_name": 5, "statuses": ["x"] * 5000})
     assert searched.status == 422
     assert searched.body["detail"][0] == {
@@ -288,7 +288,10 @@ def test_a_run_of_evaluation_has_what_its_judges_come_to(world: World) -> None:
     for trace in traces:
         written = assessments(trace)
         assert len(written) == 2
-        assert all(one["metadata"]["mlflow.assessment.sourceRunId"] == run_id for one in written)
+        assert all(
+            assessment["metadata"]["mlflow.assessment.sourceRunId"] == run_id
+            for assessment in written
+        )
     linked = trace_calls.tell(
         "POST",
         "3.0/traces/search",
@@ -318,7 +321,7 @@ def test_a_repeated_evaluation_logs_its_metrics_once(
         "trace_ids": [trace],
         "serialized_scorers": [json.dumps(builtin("Safety"))],
     }
-    asked = ask("POST", "mlflow/genai/evaluate/invoke", body).body
+    job = ask("POST", "mlflow/genai/evaluate/invoke", body).body
     messages = list(world.queue.waiting)
     with monkeypatch.context() as patch:
         patch.setattr(endings, "end", dying)
@@ -332,11 +335,11 @@ def test_a_repeated_evaluation_logs_its_metrics_once(
     monkeypatch.setattr(ids, "now_ms", lambda: now + job_execution.LEASE_MS + 1)
     world.queue.waiting = messages
     assert world.work() == []
-    assert world.job(asked["job_id"])["status"] == "SUCCEEDED"
-    [(time, step, value)] = world.api.history(asked["run_id"], "safety/mean")
+    assert world.job(job["job_id"])["status"] == "SUCCEEDED"
+    [(time, step, value)] = world.api.history(job["run_id"], "safety/mean")
     assert time <= now
     assert (step, value) == (0, 1.0)
-    run = world.api.get("runs/get", run_id=asked["run_id"])["run"]
+    run = world.api.get("runs/get", run_id=job["run_id"])["run"]
     assert run["info"]["status"] == "FINISHED"
     latest = [
         (metric["timestamp"], metric["step"], metric["value"]) for metric in run["data"]["metrics"]
@@ -388,6 +391,6 @@ def test_a_run_of_evaluation_ends_with_its_job(world: World) -> None:
     failing = {**body, "serialized_scorers": [json.dumps(judge(BOTH, model="openai:/x"))]}
     failed = ask("POST", "mlflow/genai/evaluate/invoke", failing).body
     assert world.work() == []
-    for asked, status in ((cancelled, "KILLED"), (failed, "FAILED")):
-        run = world.api.get("runs/get", run_id=asked["run_id"])["run"]
+    for job, status in ((cancelled, "KILLED"), (failed, "FAILED")):
+        run = world.api.get("runs/get", run_id=job["run_id"])["run"]
         assert run["info"]["status"] == status

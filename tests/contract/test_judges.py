@@ -63,15 +63,15 @@ def test_only_whoever_asks_for_it_has_assessments_written(world: World) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "value"),
+    ("reply", "value"),
     [
         ('```json\n{"result": "good", "rationale": "r"}\n```', "good"),
         ('Sure!\n```json\n{"result": [1, 2], "rationale": "r"}\n```', [1.0, 2.0]),
         ('{"rationale": "a\nline", "result": {"a": 1}}', {"a": 1.0}),
     ],
 )
-def test_answers_may_be_wrapped(world: World, said: str, value: Any) -> None:
-    world.model.said = lambda _chat: said
+def test_answers_may_be_wrapped(world: World, reply: str, value: Any) -> None:
+    world.model.said = lambda _chat: reply
     job = world.done(judge(BOTH), [trace := world.trace("q", "a")])
     assert job["result"][trace]["assessments"][0]["feedback"]["value"] == value
 
@@ -79,12 +79,12 @@ def test_answers_may_be_wrapped(world: World, said: str, value: Any) -> None:
 def test_what_fails_is_told_of_each_trace(world: World) -> None:
     """A model that answers nonsense, or is not there, is no failure of the job's."""
 
-    def said(chat: Json) -> Any:
+    def reply(chat: Json) -> Any:
         if "first" in chat["messages"][-1]["content"]:
             return "I would rather not."
         raise errors.GatewayCallFailed(429, "Too many requests.")
 
-    world.model.said = said
+    world.model.said = reply
     traces = [world.trace("first", "a"), world.trace("second", "a")]
     job = world.done(judge(BOTH), traces)
     assert job["status"] == "SUCCEEDED"
@@ -101,15 +101,15 @@ def test_what_fails_is_told_of_each_trace(world: World) -> None:
 
 
 def test_a_model_that_knows_no_schemas_is_asked_without(world: World) -> None:
-    def said(chat: Json) -> Any:
+    def reply(chat: Json) -> Any:
         if "response_format" in chat:
             raise errors.GatewayCallFailed(400, "response_format is not supported")
         return {"result": "yes", "rationale": ""}
 
-    world.model.said = said
+    world.model.said = reply
     traces = [world.trace("q", "a") for _ in range(2)]
     job = world.done(judge(BOTH), traces)
-    assert all(not one["failures"] for one in job["result"].values())
+    assert all(not result["failures"] for result in job["result"].values())
 
 
 def test_a_judge_without_a_key_fails_as_on_mlflows_server(world: World) -> None:
@@ -177,8 +177,13 @@ def test_a_conversation_is_judged_as_a_whole(world: World) -> None:
     [assessment] = assessments(first)
     assert assessment["metadata"]["mlflow.trace.session"] == "s-1"
     shown = world.model.shown()
-    said = json.loads(shown.removeprefix("conversation: "))
-    assert [one["content"] for one in said] == ["Hello", "Hi, what is it?", "The weather", "Rain."]
+    messages = json.loads(shown.removeprefix("conversation: "))
+    assert [message["content"] for message in messages] == [
+        "Hello",
+        "Hi, what is it?",
+        "The weather",
+        "Rain.",
+    ]
     assert assessments(second) == []
 
 
@@ -211,7 +216,9 @@ def test_builtin_judges_ask_what_they_need(world: World) -> None:
     world.model.said = lambda chat: {"result": "sky" in str(chat["messages"][-1]), "rationale": ""}
     job = world.done(builtin("RetrievalRelevance", "relevant"), [trace])
     assessment = job["result"][trace]["assessments"]
-    assert [(one["assessment_name"], one["feedback"]["value"]) for one in assessment] == [
+    assert [
+        (verdict["assessment_name"], verdict["feedback"]["value"]) for verdict in assessment
+    ] == [
         ("relevant/precision", 0.5),
         ("relevant", "yes"),
         ("relevant", "no"),
@@ -231,11 +238,11 @@ def test_a_registered_judge_asks_an_endpoint_by_its_name(
         judge_runner.app, "_gateway_completion", lambda: guarded_calls.complete_chat
     )
 
-    def answer(asked: providers.Asked) -> providers.Told:
-        told = providers.openai(asked)
+    def answer(request: providers.Asked) -> providers.Told:
+        response = providers.openai(request)
         rating = json.dumps({"result": "yes", "rationale": "Fine."})
-        told.body["choices"][0]["message"]["content"] = rating
-        return told
+        response.body["choices"][0]["message"]["content"] = rating
+        return response
 
     with providers.serving(answer) as provider:
         model = gateway_world.model("m", "openai", f"{provider.url}/v1")

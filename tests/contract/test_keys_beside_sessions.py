@@ -142,7 +142,7 @@ def test_deleted_user_loses_keys_and_sessions(
     token = made_by(caller_of(ada))
     for _ in range(2):  # the second request finds nobody
         Logins("oidc").ask(ADMIN, "DELETE", DELETE_USER, username=ADA)
-    assert all(is_unknown(caller_of(one)) for one in (ada, other))
+    assert all(is_unknown(caller_of(browser)) for browser in (ada, other))
     assert is_unknown(caller_of(authorization=f"Bearer {token}"))
     left = [item for item in store.items() if ADA in json.dumps(item, default=str)]
     assert left == []
@@ -196,7 +196,7 @@ def writing_routes() -> list[tuple[Any, str, str]]:
 def test_foreign_page_writes_by_no_route(store: Store, ada: Browser, caller_of: Any) -> None:
     """MLflow's, Kubeflow's, the gateway's, SQL's and our own: from the cookie to the answer."""
     assert caller_of(ada)["username"] == ADA
-    before, asked, taken = store.items(), 0, []
+    before, request_count, taken = store.items(), 0, []
     for handler, method, template in writing_routes():
         path = template.replace("{", "").replace("+}", "").replace("}", "")
         context = caller_of(ada, method, path, sec_fetch_site="same-site")
@@ -213,11 +213,11 @@ def test_foreign_page_writes_by_no_route(store: Store, ada: Browser, caller_of: 
             },
             "isBase64Encoded": False,
         }
-        asked += 1
+        request_count += 1
         status = handler(event, None)["statusCode"]
         if status not in (401, 404):  # 404: routes that exist only where the function knows logins
             taken.append((method, path, status))
-    assert asked > 200
+    assert request_count > 200
     assert taken == []
     assert store.items() == before
 

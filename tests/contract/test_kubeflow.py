@@ -32,8 +32,8 @@ def mlflow_model(api: Api, name: str) -> dict[str, Any]:
 
 
 def mlflow_version(api: Api, name: str, version: int) -> dict[str, Any]:
-    found: dict[str, Any] = api.get(f"{VERSIONS}/get", name=name, version=str(version))
-    shown: dict[str, Any] = found["model_version"]
+    answer: dict[str, Any] = api.get(f"{VERSIONS}/get", name=name, version=str(version))
+    shown: dict[str, Any] = answer["model_version"]
     return shown
 
 
@@ -80,15 +80,20 @@ def test_a_model_of_mlflows_is_there_for_kubeflow(store: Store, kubeflow: Kubefl
     assert model["customProperties"] == {"k": typed("v")}
     second = kubeflow.get("model_version", name="2", parentResourceId=model["id"])
     listed = kubeflow.items(f"registered_models/{model['id']}/versions")
-    assert [one["name"] for one in sorted(listed, key=lambda one: one["name"])] == ["1", "2"]
+    assert [version["name"] for version in sorted(listed, key=lambda version: version["name"])] == [
+        "1",
+        "2",
+    ]
     assert second in listed
     artifact = kubeflow.get("model_artifact", name="m", parentResourceId=second["id"])
     assert (artifact["uri"], artifact["state"]) == ("s3://elsewhere/x", "LIVE")
     assert kubeflow.items(f"model_versions/{second['id']}/artifacts") == [artifact]
-    ids = {model["id"], *(one["id"] for one in listed)}
+    ids = {model["id"], *(version["id"] for version in listed)}
     assert len(ids) == 3
-    for one in ids:
-        kubeflow.get(f"{'registered_models' if one == model['id'] else 'model_versions'}/{one}")
+    for entity_id in ids:
+        kubeflow.get(
+            f"{'registered_models' if entity_id == model['id'] else 'model_versions'}/{entity_id}"
+        )
 
 
 def test_all_that_see_it_first_see_one_number(store: Store, kubeflow: KubeflowApi) -> None:
@@ -199,20 +204,20 @@ def test_experiments_and_runs_agree(store: Store, kubeflow: KubeflowApi) -> None
     assert (again["id"], again["value"]) == (first["id"], "2")
     data = {"artifactType": "dataset-artifact", "name": "ds", "digest": "abc", "source": "s"}
     kubeflow.post(f"experiment_runs/{run['id']}/artifacts", **data)
-    (found,) = store.api.post("runs/search", experiment_ids=[experiment["id"]])["runs"]
-    run_id = found["info"]["run_id"]
-    assert found["data"]["metrics"] == [
+    (mlflow_run,) = store.api.post("runs/search", experiment_ids=[experiment["id"]])["runs"]
+    run_id = mlflow_run["info"]["run_id"]
+    assert mlflow_run["data"]["metrics"] == [
         {"key": "loss", "value": 0.5, "timestamp": 2, "step": 2, "run_id": run_id}
-    ] or found["data"]["metrics"] == [{"key": "loss", "value": 0.5, "timestamp": 2, "step": 2}]
-    assert found["data"]["params"] == [{"key": "lr", "value": "2"}]
-    assert found["inputs"]["dataset_inputs"][0]["dataset"]["digest"] == "abc"
+    ] or mlflow_run["data"]["metrics"] == [{"key": "loss", "value": 0.5, "timestamp": 2, "step": 2}]
+    assert mlflow_run["data"]["params"] == [{"key": "lr", "value": "2"}]
+    assert mlflow_run["inputs"]["dataset_inputs"][0]["dataset"]["digest"] == "abc"
     store.api.post("runs/log-metric", run_id=run_id, key="acc", value=1, timestamp=3, step=0)
     store.api.post("runs/log-parameter", run_id=run_id, key="p", value="q")
     listed = kubeflow.items(f"experiment_runs/{run['id']}/artifacts")
-    assert [one["name"] for one in listed] == ["loss", "lr", "ds", "acc", "p"]
-    assert len({one["id"] for one in listed}) == 5
+    assert [artifact["name"] for artifact in listed] == ["loss", "lr", "ds", "acc", "p"]
+    assert len({artifact["id"] for artifact in listed}) == 5
     history = kubeflow.get(f"experiment_runs/{run['id']}/metric_history", name="loss")["items"]
-    assert [(one["step"], one["value"]) for one in history] == [(1, 0.25), (2, 0.5)]
+    assert [(point["step"], point["value"]) for point in history] == [(1, 0.25), (2, 0.5)]
     assert kubeflow.get(f"experiment_runs/{run['id']}/metric_history", stepIds="2")["size"] == 1
     kubeflow.patch(f"experiment_runs/{run['id']}", state="ARCHIVED", status="FINISHED")
     shown = store.api.get("runs/get", run_id=run_id)["run"]["info"]
@@ -292,8 +297,8 @@ def test_what_serves_a_model_is_known_without_an_index(
     kubeflow.delete(f"model_versions/{versions[0]}")
     kubeflow.delete(f"registered_models/{models[0]}")
     for wrong in ("", "x", None):
-        asked = {**body, "name": "t", "registeredModelId": wrong}
-        assert 400 <= kubeflow.ask("POST", path, asked).status < 500
+        fields = {**body, "name": "t", "registeredModelId": wrong}
+        assert 400 <= kubeflow.ask("POST", path, fields).status < 500
 
 
 def test_a_standalone_artifact_is_moved_under_a_version(kubeflow: KubeflowApi) -> None:
@@ -349,9 +354,9 @@ def test_eight_clients_at_once(store: Store, kubeflow: KubeflowApi) -> None:
         range(1, 11)
     )
     listed = kubeflow.items(f"registered_models/{model}/versions")
-    assert sorted(one["name"] for one in listed) == [f"v{number}" for number in range(10)]
+    assert sorted(version["name"] for version in listed) == [f"v{number}" for number in range(10)]
     # Of those that were refused nothing is left.
-    numbered = {model, *(one["id"] for one in listed)}
+    numbered = {model, *(version["id"] for version in listed)}
     contexts = {item["PK"]["S"] for item in store.items() if item["PK"]["S"].startswith("CONTEXT#")}
     assert contexts == {f"CONTEXT#{number}" for number in numbered}
 

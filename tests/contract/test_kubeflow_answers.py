@@ -46,11 +46,11 @@ def test_errors_have_kubeflows_shape(kubeflow: KubeflowApi) -> None:
         ("PUT", "registered_models", {}, 405),
         ("DELETE", "registered_models", None, 405),
     ]
-    for method, place, body, status in cases:
-        path, _, asked = place.partition("?")
-        query = dict([asked.split("=")]) if asked else {}
+    for method, url, body, status in cases:
+        path, _, parameter = url.partition("?")
+        query = dict([parameter.split("=")]) if parameter else {}
         answer = kubeflow.ask(method, path, body, **query)
-        assert answer.status == status, (method, place, body, answer)
+        assert answer.status == status, (method, url, body, answer)
         if status != 405:
             assert set(answer.body) == {"code", "message"}
     missing = kubeflow.raw("GET", "/api/model_registry/v1/nothing")
@@ -133,14 +133,14 @@ def test_a_metric_that_is_not_a_number(store: Store, kubeflow: KubeflowApi) -> N
     (shown,) = kubeflow.items(paths[0])
     # What is written back as it was read is what it was.
     echoed = {**{name: shown[name] for name in ("value", "customProperties")}, "description": "d"}
-    place = f"artifacts/{shown['id']}"
-    assert kubeflow.patch(place, artifactType="metric", **echoed)["value"] == 0
+    artifact_path = f"artifacts/{shown['id']}"
+    assert kubeflow.patch(artifact_path, artifactType="metric", **echoed)["value"] == 0
     (again,) = kubeflow.items(paths[0])
     assert again["customProperties"] == properties(is_nan=True)
     assert again["description"] == "d"
     latest = store.api.get("runs/get", run_id=run_id)["run"]["data"]["metrics"]
-    assert [one["value"] for one in latest] == ["NaN"]
-    kubeflow.patch(place, artifactType="metric", value=2, step=1)
+    assert [point["value"] for point in latest] == ["NaN"]
+    kubeflow.patch(artifact_path, artifactType="metric", value=2, step=1)
     (again,) = kubeflow.items(paths[0])
     assert (again["value"], again["customProperties"]) == (2, {})
 
@@ -149,12 +149,12 @@ def test_equal_answers_are_the_same_text(kubeflow: KubeflowApi) -> None:
     """Whatever the order in which properties were given, or are stored."""
     values = {name: number for number, name in enumerate("zyxabc")}
     model = kubeflow.model("m", customProperties=properties(**values))
-    place = f"registered_models/{model['id']}"
+    path = f"registered_models/{model['id']}"
     made = json.dumps(model)
-    assert json.dumps(kubeflow.get(place)) == made
+    assert json.dumps(kubeflow.get(path)) == made
     assert list(model["customProperties"]) == sorted(values)
     backwards = properties(**dict(reversed(values.items())))
-    changed = kubeflow.patch(place, customProperties=backwards)
+    changed = kubeflow.patch(path, customProperties=backwards)
     assert json.dumps(changed["customProperties"]) == json.dumps(model["customProperties"])
     (listed,) = kubeflow.items("registered_models")
     assert json.dumps(listed) == json.dumps(changed)

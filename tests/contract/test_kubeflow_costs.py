@@ -257,7 +257,7 @@ def shown(value: Any, scene: Scene) -> Any:
 
 def state(api: KubeflowApi, mlflow: Api, scene: Scene) -> list[str]:
     """What both views show of a scene, by consistent reads alone."""
-    told: list[Any] = []
+    bodies: list[Any] = []
     for path in (
         f"registered_models/{scene.model}",
         f"registered_models/{scene.model}/versions",
@@ -271,19 +271,19 @@ def state(api: KubeflowApi, mlflow: Api, scene: Scene) -> list[str]:
         f"experiment_runs/{scene.run}/artifacts",
         f"experiment_runs/{scene.run}/metric_history",
     ):
-        told.append(api.ask("GET", path).body)
+        bodies.append(api.ask("GET", path).body)
     for kind in ("registered_model", "serving_environment"):
-        told.append(api.ask("GET", kind, name=f"{scene.name} new").body)
+        bodies.append(api.ask("GET", kind, name=f"{scene.name} new").body)
     for kind in ("registered_model", "serving_environment", "experiment_run"):
         for external in ("x", "e", "f"):
-            told.append(api.ask("GET", kind, externalId=f"{scene.name} {external}").body)
+            bodies.append(api.ask("GET", kind, externalId=f"{scene.name} {external}").body)
     for version in ("1", "2"):
         answer = mlflow.ask("GET", "model-versions/get", name=scene.name, version=version)
         model_version = answer.body.get("model_version", {})
-        told.append(
+        bodies.append(
             [model_version.get(name) for name in ("source", "current_stage", "tags", "description")]
         )
-    return [shown(one, scene) for one in told]
+    return [shown(body, scene) for body in bodies]
 
 
 @pytest.mark.parametrize("write", WRITES)

@@ -49,12 +49,12 @@ class Recorded:
         if name not in self.lists:
             raise SourceFailed(404, "Not Found")
         at = int(parameters.get("nextPageToken", "0"))
-        found = self.lists[name]
-        token = str(at + 2) if at + 2 < len(found) else ""
-        return {"items": found[at : at + 2], "nextPageToken": token}
+        entities = self.lists[name]
+        token = str(at + 2) if at + 2 < len(entities) else ""
+        return {"items": entities[at : at + 2], "nextPageToken": token}
 
 
-def told(kubeflow: KubeflowApi) -> dict[str, list[dict[str, Any]]]:
+def every_list(kubeflow: KubeflowApi) -> dict[str, list[dict[str, Any]]]:
     """Every list of a registry."""
     results: dict[str, list[dict[str, Any]]] = {}
     waiting = list(LISTS)
@@ -63,7 +63,9 @@ def told(kubeflow: KubeflowApi) -> dict[str, list[dict[str, Any]]]:
         results[path] = kubeflow.items(path)
         kind = CALLED.get(path.rpartition("/")[2], path.rpartition("/")[2])
         waiting += [
-            f"{kind}/{one['id']}/{below}" for one in results[path] for below in BELOW.get(kind, ())
+            f"{kind}/{entity['id']}/{below}"
+            for entity in results[path]
+            for below in BELOW.get(kind, ())
         ]
     return results
 
@@ -140,7 +142,7 @@ def target(
     """An empty table, and what a registry in another has told."""
     kubeflow = KubeflowApi()
     populate(kubeflow)
-    Recorded.lists = told(kubeflow)
+    Recorded.lists = every_list(kubeflow)
     monkeypatch.setattr(command, "Server", Recorded)
     with pointed(table_engine.endpoint, create_table(table_engine.endpoint)) as api:
         yield api, Recorded.lists
@@ -184,7 +186,7 @@ def test_a_registry_comes_over_once(
     assert transfer(write=False) == 1
     assert transfer() == 0, capsys.readouterr()
     kubeflow = KubeflowApi()
-    brought = told(kubeflow)
+    brought = every_list(kubeflow)
     assert plain(brought) == plain(lists)
     # References lead where they led: by names, because numbers are the table's own.
     (service,) = kubeflow.items("inference_services")
@@ -193,8 +195,8 @@ def test_a_registry_comes_over_once(
     model = kubeflow.get("registered_model", externalId="x-first")
     first, second, _ = kubeflow.items(f"registered_models/{model['id']}/versions")
     cards = [
-        kubeflow.get("artifact", name="card", parentResourceId=one["id"])["id"]
-        for one in (first, second)
+        kubeflow.get("artifact", name="card", parentResourceId=version["id"])["id"]
+        for version in (first, second)
     ]
     assert len(set(cards)) == 1
     shown = api.get("model-versions/get", name="first", version="2")["model_version"]
@@ -218,7 +220,7 @@ def test_what_changed_since_comes_too_and_what_is_the_tables_stays(
     lists["registered_models"][0]["description"] = "another"
     versions = lists[f"registered_models/{lists['registered_models'][0]['id']}/versions"]
     versions[0]["state"] = "ARCHIVED"
-    runs = next(found for path, found in lists.items() if path.endswith("/experiment_runs"))
+    runs = next(entities for path, entities in lists.items() if path.endswith("/experiment_runs"))
     runs[0]["state"] = "LIVE"  # upstream keeps it in an archived experiment
     runs[0]["owner"] = "eve"
     path = f"experiment_runs/{runs[0]['id']}/metric_history"
@@ -272,7 +274,7 @@ def test_killed_at_any_write_it_goes_on(
                 kills += 1
                 allowed += 1
     assert kills > 5
-    assert plain(told(KubeflowApi())) == plain(lists)
+    assert plain(every_list(KubeflowApi())) == plain(lists)
 
 
 def dying(write: Any, left: list[int]) -> Any:
@@ -280,9 +282,9 @@ def dying(write: Any, left: list[int]) -> Any:
         left[0] -= 1
         if left[0] < 0:
             raise Killed
-        found = write(*arguments, **named)
+        result = write(*arguments, **named)
         if left[0] == 0:
             raise Killed  # the last write is done, and nobody learns of it
-        return found
+        return result
 
     return attempt

@@ -30,22 +30,22 @@ def more_versions(store: Store, count: int) -> Iterator[dict[str, Any]]:
         if kind not in kinds and (item["PK"]["S"], item["SK"]["S"]) != is_own:
             continue
         for at in range(FIRST, FIRST + count):
-            found = json.loads(text)
+            copied = json.loads(text)
             if kind == "model_version":
-                found["SK"] = {"S": keys.model_version("", at).sk}
-                found["model_version"] = {"N": str(at)}
+                copied["SK"] = {"S": keys.model_version("", at).sk}
+                copied["model_version"] = {"N": str(at)}
             elif kind == "artifact":
-                found["PK"] = {"S": keys.artifact(at).pk}
-                found["parent"] = {"N": str(at)}
+                copied["PK"] = {"S": keys.artifact(at).pk}
+                copied["parent"] = {"N": str(at)}
             else:
-                found["PK"] = {"S": keys.context_ref(at).pk}
-                found["item_sk"] = {"S": keys.model_version("", at).sk}
+                copied["PK"] = {"S": keys.context_ref(at).pk}
+                copied["item_sk"] = {"S": keys.model_version("", at).sk}
             if kind in kinds:
-                time = int(found["creation_time"]["N"])
-                found |= list_keys.numbered_item_keys(
+                time = int(copied["creation_time"]["N"])
+                copied |= list_keys.numbered_item_keys(
                     DEFAULT_WORKSPACE, kinds[kind], at, time, time
                 )
-            yield {**found, "number": {"N": str(at)}}
+            yield {**copied, "number": {"N": str(at)}}
     assert artifact
 
 

@@ -23,12 +23,12 @@ QUERY = {"orderBy": "LAST_UPDATE_TIME", "sortOrder": "DESC", "pageSize": "50"}
 def make(store: Store, count: int = COUNT) -> None:
     """Models of one version each, which no list of Kubeflow's has shown."""
 
-    def one(name: str) -> None:
+    def make_model(name: str) -> None:
         store.api.post("registered-models/create", name=name)
         store.api.post("model-versions/create", name=name, source=f"s3://elsewhere/{name}")
 
     for at in range(count):
-        one(f"m{at}")
+        make_model(f"m{at}")
 
 
 def all_of(api: KubeflowApi, path: str) -> list[dict[str, Any]]:
@@ -54,9 +54,11 @@ def test_many_get_their_numbers_in_few_transactions(
     assert len(transactions) <= -(-COUNT // 50) + -(-COUNT // 20)
     assert max(transactions) <= 100
     for path, count in PATHS.items():
-        found = all_of(api, path)
-        assert len({one["id"] for one in found}) == len(found) == count
-        times = [(int(one["lastUpdateTimeSinceEpoch"]), int(one["id"])) for one in found]
+        entities = all_of(api, path)
+        assert len({entity["id"] for entity in entities}) == len(entities) == count
+        times = [
+            (int(entity["lastUpdateTimeSinceEpoch"]), int(entity["id"])) for entity in entities
+        ]
         assert times == sorted(times, reverse=True)
 
 
@@ -73,8 +75,8 @@ def test_a_request_without_enough_time_is_told_to_repeat(
     for _ in range(4):
         with deadline.within(None, lists._RESERVED):  # too little for a second part
             answers.append(ask())
-    assert [one["statusCode"] for one in answers] == [429, 429, 429, 200]
-    assert all(int(one["headers"]["retry-after"]) > 0 for one in answers[:3])
+    assert [answer["statusCode"] for answer in answers] == [429, 429, 429, 200]
+    assert all(int(answer["headers"]["retry-after"]) > 0 for answer in answers[:3])
     assert json.loads(answers[3]["body"])["size"] == 50
     assert len(all_of(api, path)) == 70
 
@@ -108,6 +110,6 @@ def test_one_that_cannot_be_numbered_as_planned_does_not_hold_back_the_others(
     api.version(model["id"], "3")
     for _ in range(30):
         store.api.post("model-versions/create", name="m", source="s3://elsewhere/m")
-    found = all_of(api, "model_versions")
-    names = {one["name"] for one in found}
+    versions = all_of(api, "model_versions")
+    names = {version["name"] for version in versions}
     assert names == {"3", "mlflow-3", "2", *(str(at) for at in range(4, 32))}

@@ -78,10 +78,12 @@ def test_lists_are_what_their_entities_are(
                 items = [item for item in kubeflow.items(path, **query) if item["id"] in ids]
                 expected = sorted(
                     entities,
-                    key=lambda one: (int(one[member]), int(one["id"])),
+                    key=lambda entity: (int(entity[member]), int(entity["id"])),
                     reverse=direction == "DESC",
                 )
-                assert [item["id"] for item in items] == [one["id"] for one in expected], query
+                assert [item["id"] for item in items] == [entity["id"] for entity in expected], (
+                    query
+                )
                 assert items == expected
     for model_version in shown["model_versions"]:
         assert kubeflow.get(f"model_versions/{model_version['id']}") == model_version
@@ -90,12 +92,14 @@ def test_lists_are_what_their_entities_are(
 def _models(api: Api, prefix: str) -> dict[str, int]:
     """How many versions MLflow has of each model that is no prompt."""
     filters = f"name LIKE '{prefix}%'"
-    found = api.get("registered-models/search", filter=filters, max_results=100)
-    names = [registered_model["name"] for registered_model in found.get("registered_models", ())]
+    model_page = api.get("registered-models/search", filter=filters, max_results=100)
+    names = [
+        registered_model["name"] for registered_model in model_page.get("registered_models", ())
+    ]
     counts = {}
     for name in names:
-        told = api.get("model-versions/search", filter=f"name = '{name}'", max_results=100)
-        counts[name] = len(told.get("model_versions", ()))
+        version_page = api.get("model-versions/search", filter=f"name = '{name}'", max_results=100)
+        counts[name] = len(version_page.get("model_versions", ()))
     return counts
 
 

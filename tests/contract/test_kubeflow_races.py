@@ -146,7 +146,7 @@ def test_what_is_deleted_while_it_begins_to_serve(
     came: list[int] = []
     meanwhile(monkeypatch, lambda: came.append(kubeflow.ask(*CALLS[between](scene)).status))
     answer = kubeflow.ask(*CALLS[call](scene))
-    assert (answer.status, [one < 300 for one in came]) == (status, [True]), answer
+    assert (answer.status, [code < 300 for code in came]) == (status, [True]), answer
     assert (orphans(store), unserved(kubeflow)) == ([], [])
 
 
@@ -176,7 +176,7 @@ def test_clients_that_serve_and_delete_at_once(store: Store, kubeflow: KubeflowA
 
     def work(seed: int) -> list[int]:
         chance = random.Random(seed)
-        told = []
+        statuses = []
         for number in range(12):
             model, environment = chance.choice(models), chance.choice(environments)
             body = {"registeredModelId": model, "servingEnvironmentId": environment}
@@ -188,11 +188,13 @@ def test_clients_that_serve_and_delete_at_once(store: Store, kubeflow: KubeflowA
                     (f"serving_environments/{environment}", "DELETE", None),
                 ]
             )
-            told.append(kubeflow.ask(method, path, sent).status)
-        return told
+            statuses.append(kubeflow.ask(method, path, sent).status)
+        return statuses
 
     with ThreadPoolExecutor(8) as pool:
-        statuses = {status for told in pool.map(work, range(8)) for status in told}
+        statuses = {
+            status for worker_statuses in pool.map(work, range(8)) for status in worker_statuses
+        }
     assert statuses <= {201, 204, 404, 409}, statuses
     # A service may be made for a model that is not there, as upstream has it.
     assert orphans(store) == []
@@ -239,9 +241,9 @@ def test_an_external_id_that_is_taken_away(kubeflow: KubeflowApi) -> None:
     }
     for path, fields in made.items():
         entity = kubeflow.post(path, externalId="x", **fields)
-        place = f"{path}/{entity['id']}"
-        assert "externalId" not in kubeflow.patch(place, externalId=""), path
-        assert "externalId" not in kubeflow.get(place), path
+        entity_path = f"{path}/{entity['id']}"
+        assert "externalId" not in kubeflow.patch(entity_path, externalId=""), path
+        assert "externalId" not in kubeflow.get(entity_path), path
         assert kubeflow.ask("GET", path.removesuffix("s"), externalId="x").status == 404
-        again = kubeflow.patch(place, externalId="x")
+        again = kubeflow.patch(entity_path, externalId="x")
         assert kubeflow.get(path.removesuffix("s"), externalId="x") == again

@@ -92,7 +92,7 @@ def locations_of(experiment: str, run_id: str) -> Iterator[str]:
             f"https://host/x/{route}/",
         ),
     ):
-        yield from (root + place for place in places)
+        yield from (root + location for location in places)
     yield from (f"{word}:/{run_id}" for word in ("runs", "RUNS", " runs", "runs:", "runs:/"))
     yield from (f"runs:/{run_id}/{path}" for path in ("", ".", "x/.."))
     yield from (f"models:/{SECRET} m/{version}" for version in ("1", "latest"))

@@ -199,7 +199,7 @@ def test_finds(world: World) -> None:
         path, schema = f"{operation.path}s", operation.schema
         body = world.needed("ModelArtifact" if schema == "Artifact" else schema)
         parent: str | None = None
-        place = path
+        collection = path
         for name, above in (
             ("registeredModelId", "registered_models"),
             ("servingEnvironmentId", "serving_environments"),
@@ -210,9 +210,9 @@ def test_finds(world: World) -> None:
             parent = world.ids["serving_environments"]
         if path in ("artifacts", "model_artifacts"):
             parent = world.ids["model_versions"]
-            place = f"model_versions/{parent}/artifacts"
+            collection = f"model_versions/{parent}/artifacts"
         external = f"ext {next(NAMES)}"
-        made = world.old.post(place, **body, externalId=external)
+        made = world.old.post(collection, **body, externalId=external)
         named = {"name": made["name"], **({} if parent is None else {"parentResourceId": parent})}
         for api, caller in apis(world, operation):
             shown = caller.get(f"{path}/{made['id']}")

@@ -167,7 +167,7 @@ def test_a_rename_updates_the_versions_in_both_views(shared_store: Store) -> Non
         for at in range(2)
     ]
     times = [model_version["last_updated_timestamp"] for model_version in model_versions]
-    assert [int(one["lastUpdateTimeSinceEpoch"]) for one in shown] == times
+    assert [int(version["lastUpdateTimeSinceEpoch"]) for version in shown] == times
     assert (
         int(kubeflow.get(f"registered_models/{scene.model}")["lastUpdateTimeSinceEpoch"]) in times
     )
@@ -178,12 +178,12 @@ def test_a_rename_updates_the_versions_in_both_views(shared_store: Store) -> Non
         api.get("model-versions/get", name=new, version=str(at + 1))["model_version"]
         for at in range(2)
     ]
-    assert [int(one["lastUpdateTimeSinceEpoch"]) for one in shown] == [
+    assert [int(version["lastUpdateTimeSinceEpoch"]) for version in shown] == [
         model_version["last_updated_timestamp"] for model_version in model_versions
     ]
     newest = {"orderBy": "LAST_UPDATE_TIME", "sortOrder": "DESC", "pageSize": "2"}
     items = kubeflow.get("model_versions", **newest)["items"]
-    assert {item["id"] for item in items} == {one["id"] for one in shown}
+    assert {item["id"] for item in items} == {version["id"] for version in shown}
     # Also of a model that Kubeflow first sees when MLflow has renamed it.
     api.post("registered-models/create", name=f"{scene.name} unseen")
     api.post("model-versions/create", name=f"{scene.name} unseen", source="s3://elsewhere/x")

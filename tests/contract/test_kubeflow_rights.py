@@ -287,8 +287,8 @@ def _check_nothing_shows(ben: KubeflowUser, theirs: dict[str, str]) -> None:
         parent = route.path.partition("/{id}")[0]
         listed = json.loads(ben.send("GET", parent)[1])["items"]
         assert listed, route.path
-        for one in listed[-200:]:
-            text = ben.send("GET", route.path.replace("{id}", one["id"]))[1]
+        for entity in listed[-200:]:
+            text = ben.send("GET", route.path.replace("{id}", entity["id"]))[1]
             assert SECRET not in text, (route.path, text)
 
 

@@ -110,13 +110,15 @@ def tag_version(world: World, name: str, model: Model) -> None:
 
 
 def describe(world: World, name: str, model: Model) -> None:
-    told = f"described {world.chance.random()}"
+    description = f"described {world.chance.random()}"
     if world.chance.random() < 0.5 and model.kubeflow_id:
-        world.kubeflow.patch(f"registered_models/{model.kubeflow_id}", description=told)
+        world.kubeflow.patch(f"registered_models/{model.kubeflow_id}", description=description)
     else:
-        answer = world.api.ask("PATCH", "registered-models/update", name=name, description=told)
+        answer = world.api.ask(
+            "PATCH", "registered-models/update", name=name, description=description
+        )
         assert answer.status == 200
-    model.description = told
+    model.description = description
 
 
 def add_version(world: World, name: str, model: Model) -> None:
@@ -130,9 +132,9 @@ def add_version(world: World, name: str, model: Model) -> None:
         version = Version(number, None, uri)
     else:
         see(world, name, model)
-        told = f"v{number} of {name}"
-        made = world.kubeflow.version(str(model.kubeflow_id), told)
-        version = Version(number, told, "")
+        version_name = f"v{number} of {name}"
+        made = world.kubeflow.version(str(model.kubeflow_id), version_name)
+        version = Version(number, version_name, "")
         version.kubeflow_id = made["id"]
         if world.chance.random() < 0.7:
             artifact = world.kubeflow.artifact(made["id"], name=name, uri=uri, state="LIVE")
@@ -172,13 +174,13 @@ def archive(world: World, name: str, model: Model) -> None:
 
 def replace_properties(world: World, name: str, model: Model) -> None:
     values = {key: world.value() for key in KEYS if world.chance.random() < 0.5}
-    told = {key: typed(value) for key, value in values.items()}
+    properties = {key: typed(value) for key, value in values.items()}
     version = some_version(world, model)
     if version is not None and version.kubeflow_id and world.chance.random() < 0.5:
-        world.kubeflow.patch(f"model_versions/{version.kubeflow_id}", customProperties=told)
+        world.kubeflow.patch(f"model_versions/{version.kubeflow_id}", customProperties=properties)
         version.tags = values
     elif model.kubeflow_id:
-        world.kubeflow.patch(f"registered_models/{model.kubeflow_id}", customProperties=told)
+        world.kubeflow.patch(f"registered_models/{model.kubeflow_id}", customProperties=properties)
         model.tags = values
 
 
@@ -225,15 +227,15 @@ def see(world: World, name: str, model: Model) -> None:
     assert model.kubeflow_id in (None, shown["id"])
     model.kubeflow_id = shown["id"]
     listed = world.kubeflow.items(f"registered_models/{shown['id']}/versions")
-    by_name = {one["name"]: one for one in listed}
+    by_name = {entity["name"]: entity for entity in listed}
     assert len(by_name) == len(listed) == len(model.versions)
     for version in model.versions.values():
-        found = by_name[version.name or str(version.number)]
-        assert version.kubeflow_id in (None, found["id"])
-        version.kubeflow_id = found["id"]
+        version_entity = by_name[version.name or str(version.number)]
+        assert version.kubeflow_id in (None, version_entity["id"])
+        version.kubeflow_id = version_entity["id"]
         if version.source:
-            path = f"model_versions/{found['id']}/artifacts"
-            first = min(world.kubeflow.items(path), key=lambda one: int(one["id"]))
+            path = f"model_versions/{version_entity['id']}/artifacts"
+            first = min(world.kubeflow.items(path), key=lambda artifact: int(artifact["id"]))
             assert version.artifact in (None, first["id"])
             version.artifact = first["id"]
 
@@ -242,18 +244,20 @@ def check(world: World) -> None:
     for name in NAMES:
         model = world.models.get(name)
         answer = world.api.ask("GET", "registered-models/get", name=name)
-        found = world.kubeflow.ask("GET", "registered_model", name=name)
+        kubeflow_answer = world.kubeflow.ask("GET", "registered_model", name=name)
         if model is None:
-            assert (answer.status, found.status) == (404, 404)
+            assert (answer.status, kubeflow_answer.status) == (404, 404)
             continue
         shown = answer.body["registered_model"]
         assert (
-            shown.get("description", "") == found.body.get("description", "") == model.description
+            shown.get("description", "")
+            == kubeflow_answer.body.get("description", "")
+            == model.description
         )
-        check_tags(shown, found.body, model.tags)
-        aliases = {one["alias"]: int(one["version"]) for one in shown.get("aliases", ())}
+        check_tags(shown, kubeflow_answer.body, model.tags)
+        aliases = {alias["alias"]: int(alias["version"]) for alias in shown.get("aliases", ())}
         assert aliases == model.aliases
-        model.kubeflow_id = found.body["id"]
+        model.kubeflow_id = kubeflow_answer.body["id"]
         see(world, name, model)
         for version in model.versions.values():
             check_version(world, name, version)
@@ -262,18 +266,18 @@ def check(world: World) -> None:
 def check_version(world: World, name: str, version: Version) -> None:
     fields = {"name": name, "version": str(version.number)}
     shown = world.api.get("model-versions/get", **fields)["model_version"]
-    found = world.kubeflow.get(f"model_versions/{version.kubeflow_id}")
+    entity = world.kubeflow.get(f"model_versions/{version.kubeflow_id}")
     assert (shown["current_stage"], shown["source"]) == (version.stage, version.source)
-    assert found["state"] == ("ARCHIVED" if version.stage == "Archived" else "LIVE")
-    check_tags(shown, found, version.tags)
+    assert entity["state"] == ("ARCHIVED" if version.stage == "Archived" else "LIVE")
+    check_tags(shown, entity, version.tags)
     if version.artifact is not None:
         assert world.kubeflow.get(f"artifacts/{version.artifact}")["uri"] == version.source
 
 
-def check_tags(shown: dict[str, Any], found: dict[str, Any], tags: dict[str, Any]) -> None:
-    told = {tag["key"]: tag["value"] for tag in shown.get("tags", ())}
-    assert told == {key: text(value) for key, value in tags.items()}
-    assert found["customProperties"] == {key: typed(value) for key, value in tags.items()}
+def check_tags(shown: dict[str, Any], entity: dict[str, Any], tags: dict[str, Any]) -> None:
+    mlflow_tags = {tag["key"]: tag["value"] for tag in shown.get("tags", ())}
+    assert mlflow_tags == {key: text(value) for key, value in tags.items()}
+    assert entity["customProperties"] == {key: typed(value) for key, value in tags.items()}
 
 
 @pytest.mark.parametrize(("indexed_every", "seed"), [(0, 1), (5, 2), (60, 3)])

@@ -104,7 +104,7 @@ PROPERTY = st.one_of(
             base64.b64encode(json.dumps(data).encode()).decode(),
         )
     ),
-).map(lambda told: {"metadataType": f"Metadata{told[0]}Value", told[1]: told[2]})
+).map(lambda parts: {"metadataType": f"Metadata{parts[0]}Value", parts[1]: parts[2]})
 KEYS = VALUES.filter(lambda key: key and not key.startswith(("mlflow.", "kubeflow.")))
 RIGHT: dict[str, st.SearchStrategy[Any]] = {
     TEXT: VALUES,
@@ -167,17 +167,17 @@ def test_what_is_right_comes_back(
     made = caller.post(path, **body)
     check_entity(made, schema, api)
     assert_same(made, body, api)
-    place = f"{path}/{made['id']}"
-    assert caller.get(place) == made
+    entity_path = f"{path}/{made['id']}"
+    assert caller.get(entity_path) == made
     kept = {"artifactType": made["artifactType"]} if "artifactType" in made else {}
-    changed = caller.patch(place, **kept, **second)
+    changed = caller.patch(entity_path, **kept, **second)
     check_entity(changed, schema, api)
     assert_same(changed, {**body, **second}, api)
-    assert caller.get(place) == changed
+    assert caller.get(entity_path) == changed
 
 
 def assert_same(shown: dict[str, Any], sent: dict[str, Any], api: str) -> None:
     for name, value in sent.items():
         expected = str(value) if name == "step" and api == V1 else value
-        found = shown.get(name, "" if value == "" else None)
-        assert found == expected, (name, value, shown)
+        actual = shown.get(name, "" if value == "" else None)
+        assert actual == expected, (name, value, shown)

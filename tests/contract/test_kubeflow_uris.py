@@ -32,8 +32,8 @@ def logged(store: Store, name: str) -> tuple[str, str]:
 
 
 def source_of(store: Store, name: str, version: str = "1") -> str:
-    found = store.api.get("model-versions/get", name=name, version=version)
-    return str(found["model_version"]["source"])
+    answer = store.api.get("model-versions/get", name=name, version=version)
+    return str(answer["model_version"]["source"])
 
 
 def artifact_of(kubeflow: KubeflowApi, name: str) -> dict[str, Any]:
@@ -50,21 +50,21 @@ def test_a_logged_model_is_shown_where_it_is(store: Store, bucket: None) -> None
     expected = f"s3://{BUCKET}/{location.removeprefix('mlflow-artifacts:/')}"
     artifact = artifact_of(kubeflow, "m")
     assert artifact["uri"] == expected
-    place = f"model_artifacts/{artifact['id']}"
-    assert kubeflow.get(place) == artifact
+    path = f"model_artifacts/{artifact['id']}"
+    assert kubeflow.get(path) == artifact
     assert kubeflow.items("model_artifacts", filterQuery=f"uri = '{expected}'") == [artifact]
     assert kubeflow.items("model_artifacts", filterQuery=f"uri = '{source}'") == []
     # A client writes back all that it has read.
-    assert kubeflow.patch(place, uri=expected, description="d")["uri"] == expected
+    assert kubeflow.patch(path, uri=expected, description="d")["uri"] == expected
     assert source_of(store, "m") == source
     model = kubeflow.get("registered_model", name="m")
     version = kubeflow.get("model_version", name="1", parentResourceId=model["id"])
     kubeflow.artifact(version["id"], id=artifact["id"], name=artifact["name"], uri=expected)
     assert source_of(store, "m") == source
     # What it says anew is what is there from then on, also if it was shown before.
-    assert kubeflow.patch(place, uri="s3://elsewhere/x")["uri"] == "s3://elsewhere/x"
+    assert kubeflow.patch(path, uri="s3://elsewhere/x")["uri"] == "s3://elsewhere/x"
     assert source_of(store, "m") == "s3://elsewhere/x"
-    assert kubeflow.patch(place, uri=expected)["uri"] == expected
+    assert kubeflow.patch(path, uri=expected)["uri"] == expected
     assert source_of(store, "m") == expected
 
 

@@ -46,13 +46,13 @@ class Callers:
         *,
         header: str = "",
     ) -> Answer:
-        place, _, query = path.partition("?")
-        event = KubeflowApi(workspace=header).event(method, place, body, dict(parse_qsl(query)))
+        bare_path, _, query = path.partition("?")
+        event = KubeflowApi(workspace=header).event(method, bare_path, body, dict(parse_qsl(query)))
         event["requestContext"]["authorizer"] = caller
         answer = self._handler(event, None)
         text = answer["body"]
-        found = json.loads(text) if text.startswith("{") else {"text": text}
-        return Answer(answer["statusCode"], found, 0)
+        parsed = json.loads(text) if text.startswith("{") else {"text": text}
+        return Answer(answer["statusCode"], parsed, 0)
 
 
 @pytest.fixture
@@ -94,7 +94,7 @@ def _made(callers: Callers, workspace: str, path: str, **fields: str) -> str:
     return str(made.body["id"])
 
 
-def asked(ids: dict[str, str], mark: str) -> list[tuple[str, str, Any]]:
+def requests(ids: dict[str, str], mark: str) -> list[tuple[str, str, Any]]:
     """Reads, counts and writes; a write that makes something names it by the mark."""
     model, version, environment = ids["model"], ids["version"], ids["environment"]
     versions = f"registered_models/{model}/versions"
@@ -137,21 +137,21 @@ def test_a_prefix_decides_as_the_header_does(callers: Callers) -> None:
     statuses = set()
     pairs = itertools.product(PEOPLE.items(), ("team-a", "team-b", "missing", "default"), ids)
     for (who, caller), workspace, of in pairs:
-        by_path = asked(ids[of], f"path {who}")
+        by_path = requests(ids[of], f"path {who}")
         for (method, path, body), (_, _, other) in zip(
-            asked(ids[of], f"head {who}"), by_path, strict=True
+            requests(ids[of], f"head {who}"), by_path, strict=True
         ):
             header = callers.ask(caller, method, f"{BASE}/{path}", body, header=workspace)
-            for place in (workspace, f"{workspace}:8443"):
-                if method == "POST" and place != workspace:
+            for segment in (workspace, f"{workspace}:8443"):
+                if method == "POST" and segment != workspace:
                     continue
-                prefixed = f"{IN_WORKSPACE.format(place)}/{path}"
+                prefixed = f"{IN_WORKSPACE.format(segment)}/{path}"
                 prefix = callers.ask(caller, method, prefixed, other)
                 if method == "GET":
                     assert (prefix.status, prefix.body) == (header.status, header.body), prefixed
                 else:
-                    told = plain(prefix, f"path {who}"), plain(header, f"head {who}")
-                    assert told[0] == told[1], (who, prefixed)
+                    answers = plain(prefix, f"path {who}"), plain(header, f"head {who}")
+                    assert answers[0] == answers[1], (who, prefixed)
             statuses.add(header.status)
     assert {200, 201, 403, 404, 405} <= statuses
 

@@ -71,14 +71,14 @@ def filled(world: World, count: int) -> list[str]:
     """Traces of sessions of four; the input of each is its number."""
     spans = []
     for number in range(count):
-        asked, session = f"question {number}", f"session {number // 4}"
+        question, session = f"question {number}", f"session {number // 4}"
         spans.append(
             trace_calls.span(
                 f"{number + 1:032x}",
                 1,
                 start=number * 10,
                 end=number * 10 + 5,
-                mlflow__spanInputs=asked,
+                mlflow__spanInputs=question,
                 mlflow__spanOutputs="answer",
                 session__id=session,
             )

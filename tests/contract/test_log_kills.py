@@ -69,9 +69,9 @@ def test_a_killed_request_is_seen_whole_or_not_at_all(
         Request(points, number, texts=texts, of_model=of_model)
         for number, (points, texts, of_model) in enumerate([*before, logging])
     ]
-    for one in sent[:-1]:
-        assert one.send(world.api, world.run_id, world.model_id) == 200
-        logged = logged.with_(one)
+    for log_request in sent[:-1]:
+        assert log_request.send(world.api, world.run_id, world.model_id) == 200
+        logged = logged.with_(log_request)
         known = run_writes._known.get(world.run_id)
         run = keys.run(world.experiment_id, world.run_id)
         assert known is None or known.item == table.get(run), "the run is remembered otherwise"

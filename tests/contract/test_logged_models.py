@@ -25,12 +25,12 @@ def new_model(api: Api, experiment_id: str = "0", **fields: Any) -> str:
 
 
 def model(api: Api, model_id: str) -> dict[str, Any]:
-    found: dict[str, Any] = api.get(f"logged-models/{model_id}")["model"]
-    return found
+    logged_model: dict[str, Any] = api.get(f"logged-models/{model_id}")["model"]
+    return logged_model
 
 
-def points_of(found: dict[str, Any]) -> list[tuple[Any, ...]]:
-    return [(m["key"], m["step"], m["value"]) for m in found["data"].get("metrics", ())]
+def points_of(logged_model: dict[str, Any]) -> list[tuple[Any, ...]]:
+    return [(m["key"], m["step"], m["value"]) for m in logged_model["data"].get("metrics", ())]
 
 
 def patch(api: Api, path: str, **fields: Any) -> None:
@@ -92,8 +92,8 @@ def test_finding_by_name_and_by_run_costs_what_it_finds(store: Store) -> None:
         made_by = run_id if n == 7 else "other"
         new_model(api, name=f"m{n}", source_run_id=made_by, params=pairs({"p": "v" * 3000}))
     for text in ("name = 'm7'", f"source_run_id = '{run_id}'"):
-        found = api.post("logged-models/search", experiment_ids=["0"], filter=text)
-        assert [one["info"]["name"] for one in found["models"]] == ["m7"]
+        answer = api.post("logged-models/search", experiment_ids=["0"], filter=text)
+        assert [logged_model["info"]["name"] for logged_model in answer["models"]] == ["m7"]
         assert trips(api) == 1
         assert api.cost.read_units <= 4
 
@@ -150,12 +150,12 @@ def test_eight_writers_of_one_model(
             )
 
     at_once(8, write)
-    found = model(api, model_id)
-    assert sorted(points_of(found)) == sorted(
+    logged_model = model(api, model_id)
+    assert sorted(points_of(logged_model)) == sorted(
         (f"k{n % 2}", writer * 100 + n, writer + n / 10) for writer in range(8) for n in range(6)
     )
-    assert found["info"]["tags"] == pairs({f"t{writer}": "5" for writer in range(8)})
-    assert len(found["data"]["params"]) == 49
+    assert logged_model["info"]["tags"] == pairs({f"t{writer}": "5" for writer in range(8)})
+    assert len(logged_model["data"]["params"]) == 49
 
 
 def test_racing_params_have_one_winner(store: Store) -> None:
@@ -246,8 +246,8 @@ def test_a_workspace_hides_its_models(store: Store, monkeypatch: pytest.MonkeyPa
     assert theirs.ask("POST", f"{path}/params", model_id=model_id, params=[]).status == 404
     assert theirs.ask("POST", "logged-models", experiment_id="0").status == 404
     for text in ("", f"model_id = '{model_id}'"):
-        found = theirs.ask("POST", "logged-models/search", experiment_ids=["0"], filter=text)
-        assert (found.status, found.body) == (200, {})
+        answer = theirs.ask("POST", "logged-models/search", experiment_ids=["0"], filter=text)
+        assert (answer.status, answer.body) == (200, {})
     logged = {"run_id": run_id, "key": "m", "value": 1, "timestamp": 1, "model_id": model_id}
     assert theirs.ask("POST", "runs/log-metric", **logged).status in (400, 404)
     assert points_of(model(api, model_id)) == []

@@ -79,11 +79,11 @@ class Watch:
         for item in items:
             if item["type"]["S"] == "run" and item["run_id"]["S"] not in marked:
                 run = (self._experiment_id, item["run_id"]["S"])
-                asked = expected_items.of_run(run, item, {}, indexed)
+                expected = expected_items.of_run(run, item, {}, indexed)
                 self.faults += [
-                    place.sk
-                    for place, wanted in partition_scan.with_dictionary(asked, listed).items()
-                    if wanted["type"]["S"] in RELIED_UPON and place not in there
+                    key.sk
+                    for key, wanted in partition_scan.with_dictionary(expected, listed).items()
+                    if wanted["type"]["S"] in RELIED_UPON and key not in there
                 ]
 
     def _items(self) -> list[dict[str, Any]]:

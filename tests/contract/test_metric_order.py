@@ -114,10 +114,10 @@ def test_a_search_of_two_experiments_beside_the_indexer(
         places = [api.new_experiment(f"ordered {next(_names)}") for _ in plans]
         made: list[Made] = []
         for followed in (True, False):
-            for place, runs in zip(places, plans, strict=True):
+            for experiment_id, runs in zip(places, plans, strict=True):
                 for run in runs:
                     if run.followed is followed:
-                        made.append(write(api, place, run, chance, follow))
+                        made.append(write(api, experiment_id, run, chance, follow))
             if followed:
                 follow()
         if remembers:
@@ -127,8 +127,8 @@ def test_a_search_of_two_experiments_beside_the_indexer(
 
         def search() -> None:
             for pages in (size, 100):
-                found = ordered(api, places, ascending=ascending, size=pages)
-                assert found == expected(made, ascending=ascending)
+                run_ids = ordered(api, places, ascending=ascending, size=pages)
+                assert run_ids == expected(made, ascending=ascending)
 
         def index() -> None:
             for _ in range(3):
@@ -137,9 +137,9 @@ def test_a_search_of_two_experiments_beside_the_indexer(
                     quiet_runs.sweep()
 
         def sort() -> None:
-            for place in places * 2:
+            for experiment_id in places * 2:
                 with contextlib.suppress(Killed):
-                    rank_rows.sort_all(place)
+                    rank_rows.sort_all(experiment_id)
 
         interleaved(
             order,
@@ -150,7 +150,7 @@ def test_a_search_of_two_experiments_beside_the_indexer(
         follow()
         assert left == []
         search()
-        ways.update(one.how for one in how)
+        ways.update(explanation.how for explanation in how)
 
 
 def test_metrics_that_only_marked_runs_have(shared_store: Store) -> None:
@@ -162,13 +162,15 @@ def test_metrics_that_only_marked_runs_have(shared_store: Store) -> None:
     made: list[tuple[Made, dict[str, float]]] = []
     with following(shared_store) as stream:
         stream.fresh()
-        for place in places:
+        for experiment_id in places:
             for _ in range(3):
-                made.append((write(api, place, Planned(None, True, True, None), chance), {}))
+                made.append(
+                    (write(api, experiment_id, Planned(None, True, True, None), chance), {})
+                )
         deliver(stream.fresh())
-    for place in places:
+    for experiment_id in places:
         for _ in range(7):
-            run = write(api, place, Planned(None, False, False, None), chance)
+            run = write(api, experiment_id, Planned(None, False, False, None), chance)
             has = {key: float(chance.randrange(3)) for key in metrics if chance.random() < 0.3}
             points = [{"key": key, "value": has[key], "timestamp": 1, "step": 0} for key in has]
             api.post("runs/log-batch", run_id=run.run_id, metrics=points)
@@ -176,8 +178,8 @@ def test_metrics_that_only_marked_runs_have(shared_store: Store) -> None:
     for key in metrics:
         runs = [run._replace(value=has.get(key)) for run, has in made]
         for ascending in (True, False):
-            found = ordered(api, places, ascending=ascending, size=5, key=key)
-            assert found == expected(runs, ascending=ascending)
+            run_ids = ordered(api, places, ascending=ascending, size=5, key=key)
+            assert run_ids == expected(runs, ascending=ascending)
 
 
 def write(
@@ -211,27 +213,27 @@ def ordered(
 ) -> list[str]:
     """The ids of all pages."""
     results: list[str] = []
-    asked: dict[str, Any] = {
+    query: dict[str, Any] = {
         "experiment_ids": experiment_ids,
         "order_by": [f"metrics.{key} {'ASC' if ascending else 'DESC'}"],
         "max_results": size,
     }
     while True:
-        answer = api.post("runs/search", **asked)
+        answer = api.post("runs/search", **query)
         results += [run["info"]["run_id"] for run in answer.get("runs", ())]
         if "next_page_token" not in answer:
             return results
-        asked["page_token"] = answer["next_page_token"]
+        query["page_token"] = answer["next_page_token"]
 
 
 def expected(runs: Sequence[Made], *, ascending: bool) -> list[str]:
     """By value, NaN behind the numbers, runs without one last; then the latest start, then id."""
 
-    def place(run: Made) -> tuple[int, float, int, str]:
+    def position(run: Made) -> tuple[int, float, int, str]:
         if run.value is None:
             return 2, 0, -run.start_time, run.run_id
         if math.isnan(run.value):
             return 1, 0, -run.start_time, run.run_id
         return 0, run.value if ascending else -run.value, -run.start_time, run.run_id
 
-    return [run.run_id for run in sorted(runs, key=place)]
+    return [run.run_id for run in sorted(runs, key=position)]

@@ -84,17 +84,17 @@ def test_a_million_runs_are_below_ten_gigabytes(store: Store) -> None:
     assert kept["run_metric_file"].size < history_file().size
     kept["run_metric_file"] = history_file()
     kept["ranks"], units["ranks"] = ranks()
-    size = sum(one.size for one in kept.values())
+    size = sum(share.size for share in kept.values())
     assert size * RUNS < LIMIT_BYTES
-    assert {kind: one.size for kind, one in kept.items()} == approximately(KEPT_BYTES)
+    assert {kind: share.size for kind, share in kept.items()} == approximately(KEPT_BYTES)
     assert units == approximately(WRITE_UNITS)
     # DynamoDB's bill has this beside it, its count of the collection has not.
-    overhead = OVERHEAD_BYTES * sum(one.items for one in kept.values())
+    overhead = OVERHEAD_BYTES * sum(share.items for share in kept.values())
     assert overhead == pytest.approx(2_334, rel=0.01)
 
 
-def approximately(told: Mapping[str, float]) -> dict[str, Any]:
-    return {what: pytest.approx(amount, rel=0.05) for what, amount in told.items()}
+def approximately(amounts: Mapping[str, float]) -> dict[str, Any]:
+    return {what: pytest.approx(amount, rel=0.05) for what, amount in amounts.items()}
 
 
 def runs_made(store: Store) -> tuple[dict[str, Kept], dict[str, float]]:
@@ -194,16 +194,16 @@ def ended(chance: random.Random, number: int) -> Ranked:
     """One run after another, five minutes apart."""
     begin = BEGIN + number * 5 * rank_rows.MINUTE_MS
     run_id = ULID.from_bytes(begin.to_bytes(6, "big") + chance.randbytes(10))
-    place, version = inverted_double_bits(chance.random()), STEPS + chance.randrange(9)
-    return Ranked(place, str(run_id), version, begin // rank_rows.MINUTE_MS + 60)
+    bits, version = inverted_double_bits(chance.random()), STEPS + chance.randrange(9)
+    return Ranked(bits, str(run_id), version, begin // rank_rows.MINUTE_MS + 60)
 
 
 def row_of(run: Ranked, chance: random.Random) -> Raw:
     """A run that was settled alone."""
     places = {name: inverted_double_bits(chance.random()) for name in NAMES}
     data = rank_columns.pack_runs([RunRanks(run.run_id, run.version, run.minute, places)])
-    place = keys.rank_rows("1", "5e" * 8)
-    return RankRows(PK=place.pk, SK=place.sk, data=data).serialize()
+    key = keys.rank_rows("1", "5e" * 8)
+    return RankRows(PK=key.pk, SK=key.sk, data=data).serialize()
 
 
 def write_units(items: list[Raw]) -> int:

@@ -216,7 +216,7 @@ def test_rights_on_the_run_and_its_files_follow_the_experiment(
     def statuses(experiment: str, run_id: str) -> set[int]:
         query = f"run_id={run_id}"
         logged = json.dumps({**point, "run_id": run_id})
-        asked = [
+        requests = [
             (of_runs, "GET", "/api/2.0/mlflow/runs/get", query),
             (of_runs, "GET", "/api/2.0/mlflow/metrics/get-history", f"{query}&metric_key=m"),
             (of_runs, "POST", "/api/2.0/mlflow/runs/log-metric", logged),
@@ -228,7 +228,7 @@ def test_rights_on_the_run_and_its_files_follow_the_experiment(
         ]
         results = set()
         for stale in (None, first, second):
-            for handler, method, path, sent in asked:
+            for handler, method, path, sent in requests:
                 forget()
                 if stale is not None and run_id == moved:
                     runs.remember(run_id, stale)

@@ -39,8 +39,8 @@ class Moving(Scheduled):
 
     def statuses(self) -> list[str]:
         """Of the runs of the experiment after its move."""
-        found = self.there.post("runs/search", experiment_ids=[self.experiment]).get("runs", [])
-        return [run["info"]["status"] for run in found]
+        runs = self.there.post("runs/search", experiment_ids=[self.experiment]).get("runs", [])
+        return [run["info"]["status"] for run in runs]
 
     def is_stored(self, workspace: str) -> bool:
         return detection_schedules.find(workspace, self.experiment) is not None
@@ -147,5 +147,5 @@ def test_a_move_during_the_job(world: Moving) -> None:
     issues = {"experiment_id": world.experiment}
     headers = {**JSON, "x-mlflow-workspace": TEAM}
     path = "/api/3.0/mlflow/issues/search"
-    found = called(evaluation.app.handler, "POST", path, issues, headers)
-    assert json.dumps(found.body).count("issue_id") <= 1
+    answer = called(evaluation.app.handler, "POST", path, issues, headers)
+    assert json.dumps(answer.body).count("issue_id") <= 1

@@ -52,15 +52,15 @@ def removed(monkeypatch: pytest.MonkeyPatch) -> list[file_removal.Removal]:
     """Runs may be moved at once, and files that the indexer asks to remove are removed."""
     monkeypatch.setattr(moving, "QUIET_SECONDS", -1)
     monkeypatch.setenv(file_removals.QUEUE, "a queue")
-    asked: list[file_removal.Removal] = []
+    requested: list[file_removal.Removal] = []
 
     def remove(_queue: str, removals: list[file_removal.Removal]) -> None:
-        asked.extend(removals)
+        requested.extend(removals)
         for removal in removals:
             artifacts.store().delete_older(removal.key, now_ms() / 1000 + 5, removal.keep)
 
     monkeypatch.setattr(file_removal, "send", remove)
-    return asked
+    return requested
 
 
 def follow(stream: Stream) -> None:

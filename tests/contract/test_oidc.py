@@ -117,8 +117,8 @@ def test_clocks_may_differ_by_a_minute(login: Login) -> None:
 
 def _with_header(token: str, signature: str | None = None, **changed: Any) -> str:
     header, payload, signed = token.split(".")
-    told = {**json.loads(base64.urlsafe_b64decode(header + "==")), **changed}
-    text = base64.urlsafe_b64encode(json.dumps(told).encode()).rstrip(b"=").decode()
+    fields = {**json.loads(base64.urlsafe_b64decode(header + "==")), **changed}
+    text = base64.urlsafe_b64encode(json.dumps(fields).encode()).rstrip(b"=").decode()
     return f"{text}.{payload}.{signed if signature is None else signature}"
 
 

@@ -130,9 +130,9 @@ def test_the_calls_of_judges_are_not_judged(
             definition = gateway_world.model(name, "openai", provider.url)
             made = gateway_world.endpoint(name, [definition], **tracked)
             if name == "e":
-                asked = made
+                endpoint = made
         guarding = gateway_world.judge("fine", "Is {{ inputs }} fine?", "guards")
-        gateway_world.guard(asked, guarding, "BEFORE")
+        gateway_world.guard(endpoint, guarding, "BEFORE")
         registered(world, judge(BOTH, "all"), monkeypatch, tmp_path)
         set_online(world, "all", 1.0)
         monkeypatch.setattr(trace_calls, "START", ids.now_ms() * 1_000_000)

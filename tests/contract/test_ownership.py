@@ -31,10 +31,10 @@ def _user() -> User:
 
 def _level(user: User, resource_type: str, resource_id: str) -> str | None:
     """What the user was granted; the list of those who hold grants must say the same."""
-    found = grants.find(user, "default", resource_type, resource_id)
+    grant = grants.find(user, "default", resource_type, resource_id)
     listed = user.username in grants.holders("default", resource_type, resource_id)
-    assert listed is (found is not None)
-    return None if found is None else found.permission
+    assert listed is (grant is not None)
+    return None if grant is None else grant.permission
 
 
 @FAULTS
@@ -48,10 +48,10 @@ def test_what_exists_is_managed_by_its_creator(broken: tuple[Api, Doubles], faul
         made = logins.ask(named(user.username), "POST", "2.0/mlflow/experiments/create", name=name)
         fired = doubles.faulty.fired
         doubles.faulty.heal()
-        found = experiments.find_by_name("default", name)
-        assert found is not None or made.status != 200
-        if found is not None:
-            assert _level(user, EXPERIMENT, found.experiment_id) == "MANAGE", (nth, made)
+        experiment = experiments.find_by_name("default", name)
+        assert experiment is not None or made.status != 200
+        if experiment is not None:
+            assert _level(user, EXPERIMENT, experiment.experiment_id) == "MANAGE", (nth, made)
         if not fired:
             break
 
@@ -108,18 +108,18 @@ def test_more_holders_than_a_transaction_takes(store: Store) -> None:
 
 
 def test_a_model_that_cannot_have_the_name_gives_nothing_away(store: Store) -> None:
-    one, other, logins = _user(), _user(), Logins()
-    for user, name in ((one, "first"), (other, "second")):
+    first_user, other, logins = _user(), _user(), Logins()
+    for user, name in ((first_user, "first"), (other, "second")):
         made = logins.ask(named(user.username), "POST", f"{MODELS}/create", name=name)
         assert made.status == 200
     taken = logins.ask(
-        named(one.username), "POST", f"{MODELS}/rename", name="first", new_name="second"
+        named(first_user.username), "POST", f"{MODELS}/rename", name="first", new_name="second"
     )
     assert taken.code == "RESOURCE_ALREADY_EXISTS"
-    again = logins.ask(named(one.username), "POST", f"{MODELS}/create", name="second")
+    again = logins.ask(named(first_user.username), "POST", f"{MODELS}/create", name="second")
     assert again.code == "RESOURCE_ALREADY_EXISTS"
-    assert _level(one, REGISTERED_MODEL, "second") is None
-    assert _level(one, REGISTERED_MODEL, "first") == "MANAGE"
+    assert _level(first_user, REGISTERED_MODEL, "second") is None
+    assert _level(first_user, REGISTERED_MODEL, "first") == "MANAGE"
     assert _level(other, REGISTERED_MODEL, "second") == "MANAGE"
 
 

@@ -65,7 +65,10 @@ def test_thousands_of_guesses_at_once(store: Store, tried: list[str]) -> None:
         assert not any(guesses)
     assert others == [(True, True)] * 20
     # Those that were on their way when the last of them was counted may have been tried, too.
-    assert len([one for one in tried if one != PASSWORD]) <= logins.MAXIMUM_FAILURES + THREADS
+    assert (
+        len([password for password in tried if password != PASSWORD])
+        <= logins.MAXIMUM_FAILURES + THREADS
+    )
 
 
 def test_minute_ends(store: Store, tried: list[str], monkeypatch: pytest.MonkeyPatch) -> None:

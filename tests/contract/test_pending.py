@@ -16,7 +16,7 @@ from tests.contract.streams import following
 
 
 def since(store: Store, run_id: str) -> int | None:
-    (item,) = [one for one in store.items() if one["SK"]["S"] == f"R#{run_id}"]
+    (item,) = [row for row in store.items() if row["SK"]["S"] == f"R#{run_id}"]
     return marks.since(Run.of(item))
 
 

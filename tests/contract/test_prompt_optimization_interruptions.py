@@ -38,10 +38,10 @@ def test_a_kill_anywhere_asks_nothing_twice_and_registers_once(
     """A worker dies before its n-th answer, for each n, and before each write that ends the job."""
     body = world.body(kind, max_metric_calls=14)
     undisturbed = world.optimized(body)
-    asked = len(world.model.asked)
+    call_count = len(world.model.asked)
     score = undisturbed["final_eval_scores"]
     assert len(world.versions()) == 2
-    for round_number, last in enumerate(range(1, asked + 1, 4)):
+    for round_number, last in enumerate(range(1, call_count + 1, 4)):
         job = world.create(body)
         [message] = world.queue.waiting
         world.model.asked.clear()
@@ -55,7 +55,7 @@ def test_a_kill_anywhere_asks_nothing_twice_and_registers_once(
         with pytest.raises(Killed):
             world.work()
         world.before = lambda: None
-        world.proposed = 0 if last < asked // 2 else world.proposed
+        world.proposed = 0 if last < call_count // 2 else world.proposed
         world.queue.waiting = [message]
         after_lease = ids.now_ms() + job_execution.LEASE_MS + 1000
         monkeypatch.setattr(ids, "now_ms", lambda now=after_lease: now)
@@ -64,7 +64,7 @@ def test_a_kill_anywhere_asks_nothing_twice_and_registers_once(
         assert done["state"]["status"] == "JOB_STATUS_COMPLETED", done
         assert done["final_eval_scores"] == score
         # Answers on their way when the worker died are lost: at most one for each thread.
-        assert asked <= len(world.model.asked) <= asked + 8
+        assert call_count <= len(world.model.asked) <= call_count + 8
         assert len(world.versions()) == round_number + 3
 
 
@@ -100,7 +100,7 @@ def test_a_kill_at_the_end_registers_once(
         patch.setattr(owner, name, dying)
         with pytest.raises(Killed):
             world.work()
-    asked = len(world.model.asked)
+    call_count = len(world.model.asked)
     world.queue.waiting = [message]
     now = ids.now_ms()
     monkeypatch.setattr(ids, "now_ms", lambda: now + job_execution.LEASE_MS + 1)
@@ -111,7 +111,7 @@ def test_a_kill_at_the_end_registers_once(
         "prompts:/qa/2",
     )
     assert len(world.versions()) == 2
-    assert len(world.model.asked) == asked
+    assert len(world.model.asked) == call_count
     assert world.run(job["run_id"])["info"]["status"] == "FINISHED"
 
 

@@ -104,8 +104,8 @@ def test_endpoints_of_scorers_and_of_the_rewriting_model(
     gateway_world.endpoint("other", [gateway_world.model("m2", "openai", "http://127.0.0.1:9/v1")])
     asks_other = judge("Is {{ outputs }} fine?", model="gateway:/other")
     fields = {"experiment_id": world.experiment, "name": "quality"}
-    told = {**fields, "serialized_scorer": json.dumps(asks_other)}
-    sent("POST", "scorers/register", told)
+    registration = {**fields, "serialized_scorer": json.dumps(asks_other)}
+    sent("POST", "scorers/register", registration)
     member = Member("member", monkeypatch, *needed(world).values())
     for changes in (
         {"scorers": ["quality"]},
@@ -258,15 +258,15 @@ def test_strange_requests_are_refused_and_leave_nothing(
         sent("POST", "scorers/register", {**fields, "serialized_scorer": json.dumps(scorer)})
     body = world.body()
     for name, value in changes.items():
-        place, _, field = name.partition(".")
-        if place == "option":
+        section, _, field = name.partition(".")
+        if section == "option":
             body["config"] |= world.body(**{field: value})["config"]
-        elif place == "model":
+        elif section == "model":
             body["config"] |= world.body(reflection_model=value)["config"]
         elif field:
-            body[place][field] = value
+            body[section][field] = value
         else:
-            body[place] = value
+            body[section] = value
     answer = ask("POST", "", body)
     assert 400 <= answer.status < 500, answer
     assert message in answer.body["message"], answer

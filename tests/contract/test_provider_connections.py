@@ -179,10 +179,10 @@ def test_only_so_many_are_kept(provider: Provider, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(kept_connections, "MAX_KEPT", 2)
     provider.script = [STREAM] * 4
     streams = [stream(provider) for _ in range(4)]
-    for one in streams:
-        next(one)
-    for one in streams:
-        assert list(one) == [b"data: 2\n"]
+    for chunks in streams:
+        next(chunks)
+    for chunks in streams:
+        assert list(chunks) == [b"data: 2\n"]
     for _ in range(2):
         assert provider.closed.acquire(timeout=10)
     assert len(transport.CONNECTIONS) == 2

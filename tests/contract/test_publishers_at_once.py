@@ -99,6 +99,6 @@ def test_a_trace_that_changed_meanwhile_has_its_last_state(
 
     _between(monkeypatch, trace_source, "find_traces", change)
     publisher.publish()
-    tags = [{one["key"]: one["value"] for one in row["tags"]}["t"] for row in tables.rows("traces")]
+    tags = [{tag["key"]: tag["value"] for tag in row["tags"]}["t"] for row in tables.rows("traces")]
     assert tags == ([] if is_deleted else ["first"])
     assert list(pytest.importorskip("mltables.verification").verify()) == []

@@ -88,7 +88,7 @@ def settled(shared_store: Store) -> Settled:
 @examples(30)
 @given(
     groups=st.lists(st.integers(0, 3), min_size=8, max_size=8),
-    asked=st.lists(st.sampled_from(QUERIES), min_size=1, max_size=2),
+    queries=st.lists(st.sampled_from(QUERIES), min_size=1, max_size=2),
     order=st.lists(st.sampled_from([0, 0, 1, 1, 2]), min_size=60, max_size=90),
     deaths=st.dictionaries(st.integers(1, 2), st.integers(1, 25), max_size=1),
     seed=st.integers(0, 2**16),
@@ -98,7 +98,7 @@ def test_a_search_beside_sortings(
     ways: set[str],
     settled: Settled,
     groups: list[int],
-    asked: list[tuple[str, list[str]]],
+    queries: list[tuple[str, list[str]]],
     order: list[int],
     deaths: dict[int, int],
     seed: int,
@@ -114,14 +114,14 @@ def test_a_search_beside_sortings(
         rank_rows.put({experiment_id: [of_runs[at] for at in range(8) if groups[at] == group]})
         if group < 2:
             rank_rows.sort_all(experiment_id)
-    before = [one._replace(version=1, minute=1) for one in of_runs[:3]]
+    before = [ranks._replace(version=1, minute=1) for ranks in of_runs[:3]]
     chances = [random.Random(f"{seed} {actor}") for actor in range(3)]
 
     def sort() -> None:
-        for one in before:
+        for ranks in before:
             with contextlib.suppress(Killed):
                 rank_rows.sort_all(experiment_id)
-                rank_rows.put({experiment_id: [one]})
+                rank_rows.put({experiment_id: [ranks]})
 
     def clean() -> None:
         for _ in range(2):
@@ -131,30 +131,32 @@ def test_a_search_beside_sortings(
 
     interleaved(
         order,
-        [lambda: check(shared_store.api, experiment_id, runs, asked), sort, clean],
+        [lambda: check(shared_store.api, experiment_id, runs, queries), sort, clean],
         deaths=deaths,
         beside=lambda actor, count: chances[actor].sample(range(count), count),
     )
     with explained() as how:
         check(shared_store.api, experiment_id, runs, QUERIES)
-    ways.update(one.how for one in how)
+    ways.update(explanation.how for explanation in how)
 
 
 def check(
     api: Api,
     experiment_id: str,
     there: Mapping[str, float],
-    asked: Sequence[tuple[str, list[str]]],
+    queries: Sequence[tuple[str, list[str]]],
 ) -> None:
     """Searches find of some runs what matches, in its order, and nothing else."""
-    for text, ordering in asked:
+    for text, ordering in queries:
         runs = [run for run in searched(api, experiment_id, text, ordering) if run in there]
         wanted = {run for run, value in there.items() if matches(text, value)}
         assert len(runs) == len(set(runs))
         assert set(runs) == wanted, (text, ordering)
         if ordering:
-            told = [place(there[run], descending="DESC" in ordering[0]) for run in runs]
-            assert told == sorted(told)
+            positions = [
+                sort_position(there[run], descending="DESC" in ordering[0]) for run in runs
+            ]
+            assert positions == sorted(positions)
 
 
 @examples(5)
@@ -162,7 +164,7 @@ def check(
     values=st.lists(st.sampled_from(VALUES), min_size=4, max_size=8),
     followed=st.integers(0, 8),
     changes=st.lists(st.sampled_from(VALUES), max_size=3),
-    asked=st.lists(st.sampled_from(QUERIES), min_size=1, max_size=4),
+    queries=st.lists(st.sampled_from(QUERIES), min_size=1, max_size=4),
     rebuilds=st.integers(0, 1),
     order=st.lists(st.sampled_from([0, 0, 1, 1, 1, 2, 3]), max_size=250),
     deaths=st.dictionaries(st.sampled_from([INDEXER, REBUILDER]), st.integers(1, 40), max_size=2),
@@ -174,7 +176,7 @@ def test_a_search_finds_what_is_there(
     values: list[Any],
     followed: int,
     changes: list[Any],
-    asked: list[tuple[str, list[str]]],
+    queries: list[tuple[str, list[str]]],
     rebuilds: int,
     order: list[int],
     deaths: dict[int, int],
@@ -201,7 +203,7 @@ def test_a_search_finds_what_is_there(
         restless = api.new_run(experiment_id)
 
         def search() -> None:
-            check(api, experiment_id, there, asked)
+            check(api, experiment_id, there, queries)
 
         def index() -> None:
             for _ in range(4):
@@ -230,7 +232,7 @@ def test_a_search_finds_what_is_there(
         rebuild.reindex(experiment_id)
         search()
         assert rebuild.verify(experiment_id, patience=0).findings == []
-        ways.update(one.how for one in how)
+        ways.update(explanation.how for explanation in how)
 
 
 def log(api: Api, run_id: str, value: Any, step: int) -> None:
@@ -264,7 +266,7 @@ def matches(text: str, value: float) -> bool:
     return {">": value > wanted, "=": value == wanted, "<": value < wanted}[operator]
 
 
-def place(value: float, *, descending: bool) -> tuple[bool, float]:
+def sort_position(value: float, *, descending: bool) -> tuple[bool, float]:
     """NaN is last in either direction."""
     if value != value:  # noqa: PLR0124
         return True, 0.0

@@ -55,7 +55,7 @@ def test_metrics_that_are_not_ranked_are_named_and_ranked(
     if kind != "rank_rows":
         rank_rows.sort_all(experiment_id)
     before = ranked(of_experiment(store, experiment_id))
-    lost, *_ = [one for one in of_experiment(store, experiment_id) if one["type"]["S"] == kind]
+    lost, *_ = [item for item in of_experiment(store, experiment_id) if item["type"]["S"] == kind]
     store.direct.delete_item(TableName=store.table, Key={"PK": lost["PK"], "SK": lost["SK"]})
     count = {"rank_rows": 1, "rank_segment": 4, "rank_page": 1}[kind]
     findings = rebuild.verify(experiment_id, patience=0).findings
@@ -100,8 +100,8 @@ def test_a_repair_that_a_writer_overtook_harms_nothing(
     with following(store) as stream:
         stream.fresh()
         monkeypatch.setattr(at, what, overtaken)
-        place = keys.rank_metric(experiment_id, "m", 1.0, run_id)
-        rebuild._repair(rebuild._partition(experiment_id), Suspects(run_id, [place]))
+        key = keys.rank_metric(experiment_id, "m", 1.0, run_id)
+        rebuild._repair(rebuild._partition(experiment_id), Suspects(run_id, [key]))
         assert ranked_of(store, run_id) == {"m": {"2.0" if at is item_writes else "1.0"}}
         assert marked(store) == {run_id}
         searches_are_right()

@@ -72,7 +72,7 @@ def test_segments_that_lack_a_page(store: Store) -> None:
             ("", "metrics.m ASC"): [1, 2],
         }
         for (text, ordering), runs in wanted.items():
-            with explained() as found:
+            with explained() as explanations:
                 answer = api.post(
                     "runs/search",
                     experiment_ids=[experiment_id],
@@ -81,7 +81,9 @@ def test_segments_that_lack_a_page(store: Store) -> None:
                     max_results=2,
                 )
             assert [run["info"]["run_id"] for run in answer["runs"]] == [made[n] for n in runs]
-            assert [one.how for one in found] == [how["order" if ordering else "range"]]
+            assert [explanation.how for explanation in explanations] == [
+                how["order" if ordering else "range"]
+            ]
 
     search({"range": "MetricRange", "order": "MetricOrder"})
     assert rebuild.verify(experiment_id, patience=0).findings == []
@@ -92,8 +94,8 @@ def test_segments_that_lack_a_page(store: Store) -> None:
             for item in of_experiment(store, experiment_id)
             if item["type"]["S"] == "rank_page" and item["SK"]["S"].endswith(f"{number}")
         ]
-        place = {"PK": page["PK"], "SK": page["SK"]}
-        store.direct.delete_item(TableName=store.table, Key=place)
+        key = {"PK": page["PK"], "SK": page["SK"]}
+        store.direct.delete_item(TableName=store.table, Key=key)
     search({"range": "all", "order": "all"})
     lacking = {finding.key.sk for finding in rebuild.verify(experiment_id, patience=0).findings}
     assert lacking == {
@@ -101,7 +103,7 @@ def test_segments_that_lack_a_page(store: Store) -> None:
         for value, at in ((5, 4), (4, 5), (1, 1), (float("nan"), 3))
     }
     repaired = rebuild.reindex(experiment_id).findings
-    assert {(one.problem, one.key.sk) for one in repaired} == {
+    assert {(finding.problem, finding.key.sk) for finding in repaired} == {
         (expected_items.MISSING, sort_key) for sort_key in lacking
     }
     assert rebuild.verify(experiment_id, patience=0).findings == []
@@ -123,24 +125,24 @@ def test_many_sortings(store: Store) -> None:
             places = {"m": inverted_double_bits(current[run_id])}
             settled.append(RunRanks(run_id, turn + 1, minute, places))
         rank_rows.compact_if_due(rank_rows.put({experiment_id: settled}))
-        levels = Counter(one.level for one in run_ranks.segments(experiment_id, "m"))
+        levels = Counter(segment.level for segment in run_ranks.segments(experiment_id, "m"))
         assert all(count < rank_segments.MERGED for count in levels.values())
     assert levels == {2: 40 // rank_segments.MERGED}
     items = of_experiment(store, experiment_id)
     assert kinds(items)["rank_rows"] == 0
     named = {
         page_key
-        for one in run_ranks.every_segment(experiment_id)
-        for page_key in one.page_keys(experiment_id)
+        for segment in run_ranks.every_segment(experiment_id)
+        for page_key in segment.page_keys(experiment_id)
     }
     assert {key_of_item(item) for item in items if item["type"]["S"] == "rank_page"} == named
-    found = ranked(items)
+    values = ranked(items)
     for run_id, value in current.items():
-        assert str(value) in found["m", run_id]
+        assert str(value) in values["m", run_id]
     # Each of them has what its runs had at last, and once.
     for segment in run_ranks.segments(experiment_id, "m"):
         pages = table.batch_get(segment.page_keys(experiment_id))
-        entries = [one for page in pages if page is not None for one in run_ranks.page_of(page)]
+        entries = [entry for page in pages if page is not None for entry in run_ranks.page_of(page)]
         entries += segment.entries or ()
         assert len({entry.run_id for entry in entries}) == len(entries) == segment.size
     with pytest.MonkeyPatch.context() as patch:
@@ -172,9 +174,10 @@ def test_a_run_of_fifty_metrics_costs_eight_units(store: Store, together: int) -
         for at in range(0, len(runs), together):
             rank_rows.compact_if_due(rank_rows.put({"1": runs[at : at + together]}))
     assert cost.write_units <= 8 * len(runs)
-    assert {key: len({run.run_id for run in found}) for key, found in everything("1").items()} == {
-        f"train/metric_{n}": 300 for n in range(50)
-    }
+    assert {
+        key: len({run.run_id for run in ranked_runs})
+        for key, ranked_runs in everything("1").items()
+    } == {f"train/metric_{n}": 300 for n in range(50)}
 
 
 def everything(experiment_id: str) -> dict[str, list[Ranked]]:
@@ -210,9 +213,9 @@ def test_what_searches_read_where_ranks_are_many(store: Store) -> None:
         clear()
         for round_trips, units in ((first, 160), (3, 130)):
             with explained() as how:
-                found = api.post("runs/search", experiment_ids=[experiment_id], **fields)
-            assert len(found["runs"]) == runs
-            assert [one.how for one in how] == [way]
+                answer = api.post("runs/search", experiment_ids=[experiment_id], **fields)
+            assert len(answer["runs"]) == runs
+            assert [explanation.how for explanation in how] == [way]
             assert api.cost.read_units <= units
             assert api.cost.round_trips == round_trips
 

@@ -73,10 +73,10 @@ def test_what_is_granted_counts_from_the_next_query_on(
     teams: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And what is taken away no longer; no process is started anew."""
-    asked: list[Any] = []
+    workspace_lists: list[Any] = []
 
     def answer(request: dict[str, Any]) -> dict[str, Any]:
-        asked.append(request["workspaces"])
+        workspace_lists.append(request["workspaces"])
         return {"columns": [], "types": [], "rows": [], "truncated": False}
 
     monkeypatch.setattr(execution, "run_query", answer)
@@ -94,7 +94,7 @@ def test_what_is_granted_counts_from_the_next_query_on(
     for _ in range(2):
         assert ask(ADMIN, "DELETE", READERS, {"username": "ann"}) == (200, {})
     assert query() == 403
-    assert asked == [["team-a", "team-b"], None]
+    assert workspace_lists == [["team-a", "team-b"], None]
     assert listed() == {}
 
 
@@ -172,11 +172,11 @@ def test_a_workspace_that_goes_at_the_same_time_takes_the_grant_with_it(
     deleted: list[int] = []
 
     def read_and_wait() -> Any:
-        found = read()
+        stored = read()
         if not deleted:
             deleted.append(0)
             deleted[0] = ask(ADMIN, "DELETE", "/api/3.0/mlflow/workspaces/team-a")[0]
-        return found
+        return stored
 
     monkeypatch.setattr(system_tables, "_read", read_and_wait)
     assert grant("ann", "team-a")[0] == 404

@@ -297,9 +297,9 @@ def test_files_of_traces(store: Store, files: Path, experiment: str) -> None:
 def test_rules_hold_in_their_scope_alone(store: Store, experiment: str) -> None:
     other = store.api.new_experiment("other")
     config.put("redaction", {"rules": [{"entities": ["email"], "experiments": [experiment]}]})
-    for number, place in enumerate((experiment, other)):
+    for number, experiment_id in enumerate((experiment, other)):
         made = span(f"{number:032x}", 1, mlflow__spanInputs=json.dumps(SECRET))
-        assert export(place, [made]).status == 200
+        assert export(experiment_id, [made]).status == 200
     shown = [info(f"tr-{number:032x}")["request_preview"] for number in range(2)]
     assert shown == ['"[REDACTED email]"', json.dumps(SECRET)]
 

@@ -123,16 +123,16 @@ def test_full_text_finds_nothing_private(store: Store, files: Path, experiment: 
         write_everything(experiment)
         deliver(stream.fresh())
     assert_nothing_private(store, files)
-    place = {"type": "MLFLOW_EXPERIMENT", "mlflow_experiment": {"experiment_id": experiment}}
+    location = {"type": "MLFLOW_EXPERIMENT", "mlflow_experiment": {"experiment_id": experiment}}
 
-    def found(condition: str) -> int:
-        body = {"locations": [place], "filter": condition}
+    def count(condition: str) -> int:
+        body = {"locations": [location], "filter": condition}
         return len(tell("POST", "3.0/traces/search", body).get("traces", ()))
 
-    assert found("trace.text ILIKE '%[REDACTED email]%'") == 1
+    assert count("trace.text ILIKE '%[REDACTED email]%'") == 1
     for text in ("ann.secret", PASSWORD):
-        assert found(f"trace.text ILIKE '%{text}%'") == 0
-        assert found(f"tags.note ILIKE '%{text}%'") == 0
+        assert count(f"trace.text ILIKE '%{text}%'") == 0
+        assert count(f"tags.note ILIKE '%{text}%'") == 0
 
 
 def test_system_tables(store: Store, tables: Tables, experiment: str) -> None:

@@ -187,9 +187,12 @@ def test_tags_that_do_not_fit(store: Store, monkeypatch: pytest.MonkeyPatch) -> 
         api.post("model-versions/set-tag", name=name, version="1", key="k1", value="x" * 900)
     api.post("registered-models/rename", name="large", new_name="renamed")
     for name in ("renamed", "larger"):
-        found = model(api, name)
-        assert {tag["key"]: tag["value"] for tag in found["tags"]} == {**texts, "k1": "short"}
-        assert len(found["aliases"]) == 8
+        registered_model = model(api, name)
+        assert {tag["key"]: tag["value"] for tag in registered_model["tags"]} == {
+            **texts,
+            "k1": "short",
+        }
+        assert len(registered_model["aliases"]) == 8
         assert version(api, name, 1)["aliases"] == [f"{number}" * 90 for number in range(8)]
         tags = version(api, name, 1)["tags"]
         assert {tag["key"]: tag["value"] for tag in tags} == {**texts, "k1": "x" * 900}

@@ -113,7 +113,7 @@ def prepared(api: Api) -> str:
     return name
 
 
-def told(value: Any) -> Any:
+def comparable(value: Any) -> Any:
     """An answer without what differs from time to time."""
     text = re.sub(r"model-\d{6}", "<name>", json.dumps(value, sort_keys=True))
     text = re.sub(r'"(creation_timestamp|last_updated_timestamp)": \d+', '"time": 0', text)
@@ -125,13 +125,13 @@ def state(api: Api, name: str) -> list[Any]:
     first."""
     results: list[Any] = []
     for each in (name, f"{name} new"):
-        seen = told(api.ask("GET", "registered-models/get", name=each).body)
+        seen = comparable(api.ask("GET", "registered-models/get", name=each).body)
         versions = [
-            told(api.ask("GET", "model-versions/get", name=each, version=str(number)).body)
+            comparable(api.ask("GET", "model-versions/get", name=each, version=str(number)).body)
             for number in range(1, 4)
         ]
         listed = api.get("model-versions/search", filter=f"name = '{each}'")
-        made = {entry["source"] for entry in told(listed).get("model_versions", ())}
+        made = {entry["source"] for entry in comparable(listed).get("model_versions", ())}
         text = re.sub(r'"version": "[4-9]"', '"version": "new"', json.dumps(seen))
         results += [json.loads(text), versions, sorted(made)]
     of_run = api.get("model-versions/search", filter=f"run_id = '{name} run'")
@@ -139,11 +139,11 @@ def state(api: Api, name: str) -> list[Any]:
     return [*results, sorted(numbers)]
 
 
-def same(found: Any, calm: Any) -> bool:
+def same(answer: Any, calm: Any) -> bool:
     def unnumbered(value: Any) -> str:
         return re.sub(r'"version": "[4-9]"', "", json.dumps(value))
 
-    return unnumbered(told(found)) == unnumbered(calm)
+    return unnumbered(comparable(answer)) == unnumbered(calm)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -157,7 +157,7 @@ def test_a_fault_at_every_call(broken: tuple[Api, Doubles], name: str) -> None:
     calls = doubles.faulty.total - before
     assert first.status == 200, first
     assert calls, "the request made no call"
-    calm = told(first.body)
+    calm = comparable(first.body)
     expected = state(api, scene)
     for nth in range(1, calls + 1):
         for fault in faults_at(nth, name):
@@ -208,22 +208,22 @@ def test_all_is_read_at_once(lagging_store: Store) -> None:
     new_version(api, "fresh", run_id="its run", tags=pairs({"k": "v"}))
     api.post("registered-models/alias", name="fresh", alias="prod", version="3")
 
-    def found(text: str) -> list[tuple[str, str]]:
+    def search(text: str) -> list[tuple[str, str]]:
         answer = api.get("model-versions/search", filter=text)
         return [(row["name"], row["version"]) for row in answer.get("model_versions", ())]
 
-    assert found("name = 'fresh' AND tags.k = 'v'") == [("fresh", "3")]
-    assert found("run_id = 'its run'") == [("fresh", "3")]
-    assert len(found("name IN ('fresh', 'other')")) == 3
+    assert search("name = 'fresh' AND tags.k = 'v'") == [("fresh", "3")]
+    assert search("run_id = 'its run'") == [("fresh", "3")]
+    assert len(search("name IN ('fresh', 'other')")) == 3
     named = api.get("registered-models/search", filter="name = 'fresh'")["registered_models"]
     assert [row["name"] for row in named] == ["fresh"]
     api.post("registered-models/rename", name="fresh", new_name="renamed")
     assert api.ask("GET", "registered-models/get", name="fresh").status == 404
     assert version(api, "renamed", 3)["aliases"] == ["prod"]
-    assert found("run_id = 'its run'") == [("renamed", "3")]
-    assert found("name = 'fresh'") == []
+    assert search("run_id = 'its run'") == [("renamed", "3")]
+    assert search("name = 'fresh'") == []
     new_model(api, "fresh", versions=1)
-    assert found("name = 'fresh'") == [("fresh", "1")]
+    assert search("name = 'fresh'") == [("fresh", "1")]
     api.ask("DELETE", "registered-models/delete", name="renamed")
-    assert found("run_id = 'its run'") == []
+    assert search("run_id = 'its run'") == []
     assert api.ask("GET", "registered-models/alias", name="renamed", alias="prod").status == 404

@@ -26,17 +26,17 @@ SEED = int(os.environ.get("TABLES_SEED", "1"))
 
 
 def _map(listed: list[dict[str, Any]]) -> dict[str, Any]:
-    return {one["key"]: one["value"] for one in listed}
+    return {pair["key"]: pair["value"] for pair in listed}
 
 
 def _seen(tables: Tables, table: str, ids: tuple[str, ...], names: set[str]) -> dict[Any, Any]:
     """The rows of a table, each once, by id, in the columns that the model knows."""
     rows: dict[Any, Any] = {}
     for row in tables.rows(table):
-        place = tuple(row[name] for name in ids)
-        assert place not in rows, "each row once"
+        key = tuple(row[name] for name in ids)
+        assert key not in rows, "each row once"
         row |= {name: _map(row[name]) for name in ("tags", "aliases") if name in row}
-        rows[place] = {name: row[name] for name in names}
+        rows[key] = {name: row[name] for name in names}
         assert row["create_month"] == row["create_time"].strftime("%Y-%m")
     return rows
 
@@ -77,9 +77,9 @@ def test_backfill_brings_what_no_stream_tells(store: Store, tables: Tables) -> N
     for _ in range(60):
         world.step()
     assert {problem for problem, *_ in verification.verify()} == {"missing"}
-    told: list[str] = []
-    whole.backfill(told.append)
-    assert any(line.startswith("registered_models: ") for line in told)
+    lines: list[str] = []
+    whole.backfill(lines.append)
+    assert any(line.startswith("registered_models: ") for line in lines)
     check(tables, world)
     assert list(verification.verify()) == []
     assert set(whole.backfill()[1:]) == {0}
@@ -145,7 +145,7 @@ def test_each_column_has_its_type_and_content(store: Store, tables: Tables) -> N
         "kubeflow_id": int(made["id"]),
         "external_id": "out there",
     }
-    first, second = sorted(tables.rows("model_versions"), key=lambda one: int(one["version"]))
+    first, second = sorted(tables.rows("model_versions"), key=lambda row: int(row["version"]))
     assert (first["user_id"], first["kubeflow_id"]) == ("ann", int(version["id"]))
     assert _map(first["custom_properties"]) == {"size": "7"}
     assert (second["run_id"], second["source"], second["status"]) == ("run", "s3://b/m", "READY")
@@ -160,8 +160,8 @@ def test_each_column_has_its_type_and_content(store: Store, tables: Tables) -> N
 
 def test_tags_that_the_item_has_no_room_for_are_in_the_row(store: Store, tables: Tables) -> None:
     new_model(store.api, "large", versions=1)
-    told = {f"tag {number}": str(number % 10) * 5000 for number in range(80)}
-    for key, value in told.items():
+    tags = {f"tag {number}": str(number % 10) * 5000 for number in range(80)}
+    for key, value in tags.items():
         store.api.post("registered-models/set-tag", name="large", key=key, value=value)
         body = {"name": "large", "version": "1", "key": key, "value": value}
         store.api.post("model-versions/set-tag", **body)
@@ -169,11 +169,11 @@ def test_tags_that_the_item_has_no_room_for_are_in_the_row(store: Store, tables:
     tables.follow()
     for table in ("registered_models", "model_versions"):
         (row,) = tables.rows(table)
-        assert _map(row["tags"]) == told
+        assert _map(row["tags"]) == tags
     store.api.post("registered-models/set-tag", name="large", key="tag 79", value="changed")
     tables.follow()
     (row,) = tables.rows("registered_models")
-    assert _map(row["tags"]) == {**told, "tag 79": "changed"}
+    assert _map(row["tags"]) == {**tags, "tag 79": "changed"}
 
 
 def test_who_may_not_read_a_workspace_learns_nothing_of_its_models(

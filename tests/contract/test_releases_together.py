@@ -35,12 +35,12 @@ def last(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    place = tmp_path_factory.mktemp("files")
+    path = tmp_path_factory.mktemp("files")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("ARTIFACT_FOLDER", str(place))
-        seal_here(patch, place)
+        patch.setenv("ARTIFACT_FOLDER", str(path))
+        seal_here(patch, path)
         artifacts.store.cache_clear()
-        yield place
+        yield path
     artifacts.store.cache_clear()
 
 
@@ -74,10 +74,10 @@ def disagreements(store: Store, mixture: Mixture, world: World, seed: int) -> li
         finally:
             world.send = sends
         follow()
-    told = []
+    answers = []
     for release in mixture.releases:
         mixture.only = release
-        told.append(released_data.answers(world, requests))
+        answers.append(released_data.answers(world, requests))
     forget()
     wrong = [
         (experiment_id, report.findings)
@@ -86,7 +86,7 @@ def disagreements(store: Store, mixture: Mixture, world: World, seed: int) -> li
     ]
     differ = [
         (before, now)
-        for before, now in zip(*told, strict=True)
+        for before, now in zip(*answers, strict=True)
         if released_data.as_before(now.answer, before.answer) != before.answer
     ]
     return [*differ, *wrong]

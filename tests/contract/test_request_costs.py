@@ -189,10 +189,11 @@ def test_requests_have_their_own_costs_and_no_further_round_trip(
         assert measured is not None
         units.append((measured.read_units, measured.write_units, measured.round_trips))
     kept_units = [
-        (one["ReadUnits"], one["WriteUnits"], one["RoundTrips"]) for one in keeper.requests
+        (request["ReadUnits"], request["WriteUnits"], request["RoundTrips"])
+        for request in keeper.requests
     ]
     assert kept_units == units
-    assert all(one["Latency"] > 0 and one["WriteUnits"] > 0 for one in keeper.requests)
+    assert all(request["Latency"] > 0 and request["WriteUnits"] > 0 for request in keeper.requests)
     file.land()
     tables.follow()
     rows = tables.ask(

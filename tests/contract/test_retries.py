@@ -62,7 +62,7 @@ class Case(NamedTuple):
     def sent(self, api: Api, scene: Scene) -> Any:
         answer = self.send(api, scene)
         assert answer.status == 200, answer
-        return told(answer.body)
+        return comparable(answer.body)
 
 
 def of_run(**fields: Any) -> Callable[[Scene], Fields]:
@@ -249,7 +249,7 @@ def prepared(api: Api, case: Case) -> Scene:
     return scene
 
 
-def told(value: Any) -> Any:
+def comparable(value: Any) -> Any:
     """An answer without what differs from time to time: ids and the clock."""
     text = json.dumps(value, sort_keys=True)
     text = re.sub(r"m-[0-9a-f]{32}", "<model>", text)  # some begin with 26 digits
@@ -266,21 +266,23 @@ def state(api: Api, case: Case, scene: Scene) -> list[Any]:
     was not told of the first."""
     results: list[Any] = []
     for name in case.names(scene):
-        results.append(told(api.ask("GET", "experiments/get-by-name", experiment_name=name).body))
-    results.append(told(api.get("experiments/get", experiment_id=scene.experiment_id)))
+        results.append(
+            comparable(api.ask("GET", "experiments/get-by-name", experiment_name=name).body)
+        )
+    results.append(comparable(api.get("experiments/get", experiment_id=scene.experiment_id)))
     listed = api.post(
         "runs/search", experiment_ids=[scene.experiment_id], run_view_type="ALL", max_results=100
     ).get("runs", [])
-    results.append(sorted({json.dumps(told(run), sort_keys=True) for run in listed}))
-    results.append(told(api.run(scene.run_id)))
+    results.append(sorted({json.dumps(comparable(run), sort_keys=True) for run in listed}))
+    results.append(comparable(api.run(scene.run_id)))
     models = api.post("logged-models/search", experiment_ids=[scene.experiment_id])
     listed = models.get("models", [])
-    results.append(sorted({json.dumps(told(model), sort_keys=True) for model in listed}))
+    results.append(sorted({json.dumps(comparable(model), sort_keys=True) for model in listed}))
     path = f"logged-models/{scene.model_id}"
-    results.append(told(api.get(path, allow_deleted="true")))
+    results.append(comparable(api.get(path, allow_deleted="true")))
     results += [api.history(scene.run_id, key) for key in case.keys(scene)]
     results.append(
-        told(api.post("experiments/search-datasets", experiment_ids=[scene.experiment_id]))
+        comparable(api.post("experiments/search-datasets", experiment_ids=[scene.experiment_id]))
     )
     return results
 
@@ -309,7 +311,7 @@ def test_a_fault_at_every_call(
             assert doubles.faulty.fired or nth > 1, where
             doubles.faulty.heal()
             if answer.status == 200:
-                assert told(answer.body) == calm, where
+                assert comparable(answer.body) == calm, where
             else:
                 assert answer.status >= 500 or answer.status == 429, (where, answer)
                 forget()
@@ -320,7 +322,7 @@ def test_a_fault_at_every_call(
 
 def _fine(answer: Answer, calm: Any, case: Case) -> bool:
     if answer.status == 200:
-        return bool(told(answer.body) == calm)
+        return bool(comparable(answer.body) == calm)
     ends = ("create", "delete", "restore", "delete-tag", "delete-experiment-tag")
     removes = case.method == "DELETE" or case.path.endswith(ends)
     return removes and answer.code in DONE_BEFORE

@@ -136,9 +136,9 @@ def test_a_killed_rewind_is_seen_whole_or_not_at_all_and_completed(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(history_packing, "FILE_POINTS", file_points)
         for number, points in enumerate(before):
-            one = Request(points, number, texts=False, of_model=False)
-            assert one.send(world.api, world.run_id, world.model_id) == 200
-            logged = logged.with_(one)
+            log_request = Request(points, number, texts=False, of_model=False)
+            assert log_request.send(world.api, world.run_id, world.model_id) == 200
+            logged = logged.with_(log_request)
             if packed and number == 1:
                 world.api.end(world.run_id)
                 follow(stream)
@@ -152,9 +152,9 @@ def test_a_killed_rewind_is_seen_whole_or_not_at_all_and_completed(
             follow(stream)
             assert world.differences(whole if is_done else logged) == [], arrived
         if afterwards != "repeat":
-            one = Request(later, 9, texts=True, of_model=False)
-            assert one.send(world.api, world.run_id, world.model_id) == 200
-            logged = (whole if is_done else logged).with_(one)
+            log_request = Request(later, 9, texts=True, of_model=False)
+            assert log_request.send(world.api, world.run_id, world.model_id) == 200
+            logged = (whole if is_done else logged).with_(log_request)
             assert world.differences(logged) == [], arrived
         for _ in range(2):
             assert rewind(world.run_id, **fields_of(step, keys)).status == 200
@@ -192,16 +192,16 @@ def test_beside_a_rewind_nothing_is_lost_and_nothing_halved(
     stream.fresh()
     world, logged = World(shared_store.api), Logged()
     for number, points in enumerate(before):
-        one = Request(points, number, texts=False, of_model=False)
-        assert one.send(world.api, world.run_id, world.model_id) == 200
-        logged = logged.with_(one)
+        request = Request(points, number, texts=False, of_model=False)
+        assert request.send(world.api, world.run_id, world.model_id) == 200
+        logged = logged.with_(request)
     if not is_known:
         forget()
-    one = Request(batch, 9, texts=False, of_model=False)
+    request = Request(batch, 9, texts=False, of_model=False)
     answers = interleaved(
         order,
         [
-            lambda: one.send(world.api, world.run_id, world.model_id),
+            lambda: request.send(world.api, world.run_id, world.model_id),
             lambda: rewind(world.run_id, after_step=step).status,
         ],
         beside=lambda _actor, count: (
@@ -212,7 +212,10 @@ def test_beside_a_rewind_nothing_is_lost_and_nothing_halved(
     forget()
     for _ in range(2):
         follow(stream)
-    first, last = logged.with_(one).rewound(step, None), logged.rewound(step, None).with_(one)
+    first, last = (
+        logged.with_(request).rewound(step, None),
+        logged.rewound(step, None).with_(request),
+    )
     if world.differences(first):
         assert world.differences(last) == []
     world.api.end(world.run_id)
@@ -233,9 +236,9 @@ def test_packing_beside_a_rewind_brings_no_point_back(
         points = [
             {"key": key, "value": number, "timestamp": number, "step": number} for key in KEYS
         ]
-        one = Request(points, number, texts=False, of_model=False)
-        assert one.send(world.api, world.run_id, world.model_id) == 200
-        logged = logged.with_(one)
+        request = Request(points, number, texts=False, of_model=False)
+        assert request.send(world.api, world.run_id, world.model_id) == 200
+        logged = logged.with_(request)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(history_packing, "FILE_POINTS", file_points)
         interleaved(
@@ -248,14 +251,14 @@ def test_packing_beside_a_rewind_brings_no_point_back(
         logged = logged.rewound(step, None)
         assert world.differences(logged) == []
         # What came back would be seen once there are later points.
-        one = Request(
+        request = Request(
             [{"key": key, "value": 9, "timestamp": 9, "step": 9} for key in KEYS],
             9,
             texts=False,
             of_model=False,
         )
-        assert one.send(world.api, world.run_id, world.model_id) == 200
-        assert world.differences(logged.with_(one)) == []
+        assert request.send(world.api, world.run_id, world.model_id) == 200
+        assert world.differences(logged.with_(request)) == []
 
 
 def test_a_training_goes_on_from_a_checkpoint(store: Store) -> None:

@@ -46,8 +46,8 @@ def lines(capsys: Any, *arguments: str | None) -> list[str]:
 def held() -> st.SearchStrategy[list[tuple[str, str, str, bool]]]:
     """Type, pattern, level, and whether through a role."""
     patterns = st.sampled_from(("*", "1", "churn", "other"))
-    one = st.tuples(st.sampled_from(TYPES), patterns, st.sampled_from(LEVELS), st.booleans())
-    return st.lists(one, max_size=5, unique_by=lambda grant: (grant[0], grant[1], grant[3]))
+    held_grant = st.tuples(st.sampled_from(TYPES), patterns, st.sampled_from(LEVELS), st.booleans())
+    return st.lists(held_grant, max_size=5, unique_by=lambda grant: (grant[0], grant[1], grant[3]))
 
 
 def test_answers_are_those_of_the_routes(logins: Logins, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,8 +84,8 @@ def test_answers_are_those_of_the_routes(logins: Logins, monkeypatch: pytest.Mon
     def answers_agree(given_grants: Any, default: str) -> None:
         monkeypatch.setenv("DEFAULT_PERMISSION", default)
         profile = users.get_profile("ada")
-        for one in profile.grants:
-            grants.delete(ada, one.workspace, one.grant[0], one.grant[1])
+        for held_grant in profile.grants:
+            grants.delete(ada, held_grant.workspace, held_grant.grant[0], held_grant.grant[1])
         for held_by_role in roles.get(role.role_id).permissions:
             roles.replace_permission(held_by_role.permission_id, None)
         for resource_type, pattern, level, by_role in given_grants:
@@ -96,12 +96,12 @@ def test_answers_are_those_of_the_routes(logins: Logins, monkeypatch: pytest.Mon
                 grants.put(ada, "default", grant)
         profile = users.get_profile("ada")
         for (on, action), (method, path, fields) in calls.items():
-            said = verdicts(
+            verdict = verdicts(
                 profile, [roles.get(role.role_id)], resource_named(on, "default"), "default"
             )[action]
             status = logins.ask(ADA, method, path, **fields).status
-            assert said.may is (status != 403), (on, action, said, status)
-            assert said.reason
+            assert verdict.may is (status != 403), (on, action, verdict, status)
+            assert verdict.reason
 
     answers_agree()
 

@@ -72,7 +72,7 @@ def owned(store: Store, amy: OwnedWorld) -> dict[str, str]:
             SECRET in text
             or HIDDEN in text
             or item["PK"]["S"] == partition
-            or any(one in text for one in ids)
+            or any(entity_id in text for entity_id in ids)
         ):
             results[f"{item['PK']['S']} {item['SK']['S']}"] = text
     return results
@@ -99,10 +99,10 @@ def test_no_spelling_crosses(
         for call in ben.strange(name, amy, rng, 3 * EXAMPLES):
             status, text = ben.ask(call)
             taken += status < 300
-            said = f"{call.path} {json.dumps(call.pairs)} {call.body}"
-            shown = [marker for marker in (SECRET, HIDDEN) if marker in text and marker not in said]
+            sent = f"{call.path} {json.dumps(call.pairs)} {call.body}"
+            shown = [marker for marker in (SECRET, HIDDEN) if marker in text and marker not in sent]
             if shown or status >= 500:
-                failed.append((name, said, dict(call.headers), status, text[:300]))
+                failed.append((name, sent, dict(call.headers), status, text[:300]))
         after = owned(store, amy)
         if after != before:
             failed.append((name, "changed", differences(before, after)))
@@ -116,7 +116,7 @@ def test_graphql_answers_nothing_hidden(worlds: Worlds, store: Store) -> None:
     amy, ben = worlds
     amy.prepare("runs")
     ben.prepare("runs")
-    before, told = owned(store, amy), 0
+    before, shown_count = owned(store, amy), 0
     for template in GRAPHQL:
         for experiment, run in (("experiment", "run"), ("experiment", "deleted_run")):
             shown = {}
@@ -127,8 +127,8 @@ def test_graphql_answers_nothing_hidden(worlds: Worlds, store: Store) -> None:
                 assert status == 200
             assert SECRET not in shown[ben], template
             assert HIDDEN not in shown[ben], template
-            told += SECRET in shown[amy] or HIDDEN in shown[amy]
-    assert told, "the owner is shown them"
+            shown_count += SECRET in shown[amy] or HIDDEN in shown[amy]
+    assert shown_count, "the owner is shown them"
     assert owned(store, amy) == before
 
 

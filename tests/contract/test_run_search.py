@@ -100,7 +100,7 @@ def check(rng: random.Random, store: Store, experiment_id: str, run_ids: list[st
     text, ordering = query(rng)
     view = rng.choice(("ACTIVE_ONLY", "ACTIVE_ONLY", "DELETED_ONLY", "ALL"))
     size = rng.choice((1, 3, 5, 100))
-    asked = {
+    request = {
         "experiment_ids": [experiment_id],
         "filter": text,
         "order_by": ordering,
@@ -108,8 +108,8 @@ def check(rng: random.Random, store: Store, experiment_id: str, run_ids: list[st
         "max_results": size,
     }
     wanted = [run.run_id for run in looked_at(experiment_id, run_ids, text, ordering, view)]
-    found = [run["info"]["run_id"] for page in pages(store, asked) for run in page]
-    assert found == wanted, asked
+    found_ids = [run["info"]["run_id"] for page in pages(store, request) for run in page]
+    assert found_ids == wanted, request
 
 
 def query(rng: random.Random) -> tuple[str, list[str]]:

@@ -84,8 +84,8 @@ def teams(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """What the engine is asked, which then answers no rows."""
+def sent(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """What the engine is sent, which then answers no rows."""
     requests: list[dict[str, Any]] = []
 
     def answer(request: dict[str, Any]) -> dict[str, Any]:
@@ -140,7 +140,7 @@ def test_a_later_user_of_the_name_owns_nothing(teams: Store) -> None:
 
 
 def test_who_may_not_ask_in_the_workspace_learns_nothing(
-    teams: Store, asked: list[dict[str, Any]]
+    teams: Store, sent: list[dict[str, Any]]
 ) -> None:
     """Answers are the same for a name that exists and one that does not."""
     save(ANN)
@@ -160,7 +160,7 @@ def test_who_may_not_ask_in_the_workspace_learns_nothing(
     assert ask(EVE, "GET", "/cost", workspace="team-b")[0] == 404
     assert run(EVE, workspace="team-b")[0] == 404
     assert ask(EVE, "GET", workspace="team-b")[1] == {"queries": []}
-    assert asked == []
+    assert sent == []
     assert ask(ANN, "GET", "/cost")[1]["query"]["revision"] == 1
 
 
@@ -171,7 +171,7 @@ def test_a_workspace_in_the_body_is_no_other_workspace(teams: Store) -> None:
     named_twice = {"name": "cost", "sql": "SELECT 2"}
     assert ask(EVE, "PATCH", "/mine", named_twice, "team-b")[1]["query"]["name"] == "mine"
     listed = ask(ANN, "GET")[1]["queries"]
-    assert [one["name"] for one in listed] == ["cost"]
+    assert [query["name"] for query in listed] == ["cost"]
 
 
 def test_a_page_token_is_of_its_workspace(teams: Store) -> None:
@@ -243,24 +243,24 @@ def test_one_of_many_who_save_the_same_name_wins(teams: Store) -> None:
     assert ask(ANN, "GET", "/cost")[1]["query"] == won
 
 
-def test_the_rights_are_those_of_the_caller(teams: Store, asked: list[dict[str, Any]]) -> None:
+def test_the_rights_are_those_of_the_caller(teams: Store, sent: list[dict[str, Any]]) -> None:
     """Not those of the owner: bob's rows of team-b are not ann's."""
     save(BOB)
     for caller in (ANN, BOB, ADMIN):
         assert run(caller)[0] == 200
-    assert [one["workspaces"] for one in asked] == [["team-a"], ["team-a", "team-b"], None]
-    assert [one["audited"] for one in asked] == [[], [], None]
+    assert [call["workspaces"] for call in sent] == [["team-a"], ["team-a", "team-b"], None]
+    assert [call["audited"] for call in sent] == [[], [], None]
     system_tables.revoke("bob")
     assert run(BOB)[0] == 403
     system_tables.grant("bob", ["team-b"])
     assert run(BOB)[0] == 403
     assert run(BOB, None, sql="SELECT 1")[0] == 200
-    assert asked.pop()["workspaces"] == ["team-b"]
+    assert sent.pop()["workspaces"] == ["team-b"]
     assert ask(BOB, "PATCH", "/cost", {"sql": "SELECT 2"})[0] == 403
     assert run(ANN)[0] == 200
 
 
-def test_parameters_are_values_and_not_sql(teams: Store, asked: list[dict[str, Any]]) -> None:
+def test_parameters_are_values_and_not_sql(teams: Store, sent: list[dict[str, Any]]) -> None:
     save(ANN)
     for since in ("2026-01-01' OR 1=1 --", "now()", {"sql": "SELECT 1"}, ["2026-01-01"], 7, ""):
         status, body = run(ANN, parameters={"since": since})
@@ -269,17 +269,17 @@ def test_parameters_are_values_and_not_sql(teams: Store, asked: list[dict[str, A
         assert run(ANN, parameters=extra)[0] == 400
     assert run(ANN, parameters="since=2026-01-01")[0] == 400
     assert run(ANN, format="html")[0] == 400
-    assert asked == []
+    assert sent == []
     assert run(ANN, sql="SELECT 2")[0] == 400
     assert run(ANN, sql="")[0] == 400
     assert run(ANN, casts={"since": "VARCHAR"})[0] == 200
     assert run(ANN, parameters={"since": "2026-02-01"}, fresh=False)[0] == 200
-    assert [one["sql"] for one in asked] == [COST, COST]
-    assert [one["parameters"]["since"] for one in asked] == ["2026-01-01", "2026-02-01"]
-    assert [one["casts"] for one in asked] == [{"since": "DATE"}] * 2
+    assert [call["sql"] for call in sent] == [COST, COST]
+    assert [call["parameters"]["since"] for call in sent] == ["2026-01-01", "2026-02-01"]
+    assert [call["casts"] for call in sent] == [{"since": "DATE"}] * 2
 
 
-def test_the_scope_sql_asks_and_saves_nothing(teams: Store, asked: list[dict[str, Any]]) -> None:
+def test_the_scope_sql_asks_and_saves_nothing(teams: Store, sent: list[dict[str, Any]]) -> None:
     save(ANN)
 
     def key(*scopes: str, workspace: str = "team-a", user: str = "ann") -> dict[str, Any]:
@@ -298,7 +298,7 @@ def test_the_scope_sql_asks_and_saves_nothing(teams: Store, asked: list[dict[str
         assert run(other)[0] == 403
     administrator = {"lambda": {**key("sql", user="admin")["lambda"], "is_admin": True}}
     assert ask(administrator, "DELETE", "/cost")[0] == 403
-    assert len(asked) == 1
+    assert len(sent) == 1
 
 
 @pytest.mark.parametrize(
@@ -370,7 +370,7 @@ def test_queries_go_with_their_workspace(teams: Store) -> None:
     assert save(ADMIN, workspace="team-b")[0] == 404
 
 
-def test_what_calls_cost(teams: Store, asked: list[dict[str, Any]]) -> None:
+def test_what_calls_cost(teams: Store, sent: list[dict[str, Any]]) -> None:
     """Round trips and capacity without login, of a query of 1 KB and a list of 20."""
     budgets = {
         "create": lambda: ask({}, "POST", "", {"name": "n", "sql": "S" * 1000}, "default"),

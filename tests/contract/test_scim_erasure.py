@@ -17,9 +17,9 @@ def test_nothing_of_the_directory_is_left(store: Store) -> None:
     bob = directory.create("bob", externalId="8")["id"]
     group = directory.create_group("Scientists", ada, bob)
     assert ada == scim_id_of(users.get("Ada").user_id, "Ada")
-    for found in list(items.find("Ada")):
-        if found.kind == "delete":
-            items.erase(found, "Ada", "person-1")
+    for item in list(items.find("Ada")):
+        if item.kind == "delete":
+            items.erase(item, "Ada", "person-1")
     left = str(store.items())
     for trace in (ada, "Ada", "ada@example.org"):
         assert trace not in left

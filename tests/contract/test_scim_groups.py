@@ -197,8 +197,8 @@ def test_names_are_unique(directory: Directory) -> None:
         assert (answer.status, answer.body["scimType"]) == (409, "uniqueness")
     renamed = {"op": "replace", "path": "displayName", "value": "SCIENTISTS"}
     assert directory.patch(f"Groups/{group['id']}", renamed).status == 204
-    (found,) = directory.find('displayName eq "scientists"', "Groups")
-    assert (found["id"], found["displayName"]) == (group["id"], "SCIENTISTS")
+    (found_group,) = directory.find('displayName eq "scientists"', "Groups")
+    assert (found_group["id"], found_group["displayName"]) == (group["id"], "SCIENTISTS")
 
     def create(_number: int) -> Answer:
         return Directory().ask("POST", "Groups", {"displayName": "Writers"})
@@ -222,8 +222,8 @@ def test_filters_and_pages(directory: Directory) -> None:
         (f'members.value eq "{bob}"', []),
         ('members.value eq "x"', []),
     ):
-        found = directory.find(condition, "Groups")
-        assert sorted(group["id"] for group in found) == sorted(expected), condition
+        groups = directory.find(condition, "Groups")
+        assert sorted(group["id"] for group in groups) == sorted(expected), condition
     answer = directory.ask("GET", "Groups", filter='meta.version eq "x" and displayName eq "g1"')
     assert (answer.status, answer.body["scimType"]) == (400, "invalidFilter")
     page = directory.ask("GET", "Groups", startIndex=2, count=2, excludedAttributes="members").body
@@ -267,7 +267,7 @@ def test_many_members(directory: Directory) -> None:
     ids = people(directory, *names)
     group = directory.create_group("Scientists", *ids[:70])
     path = f"Groups/{group['id']}"
-    put = {"displayName": "Scientists", "members": [{"value": one} for one in ids[35:]]}
+    put = {"displayName": "Scientists", "members": [{"value": member_id} for member_id in ids[35:]]}
     assert member_ids(directory.ask("PUT", path, put).body) == set(ids[35:])
     assert [may(name, "update") for name in names] == [False] * 35 + [True] * 65
     version = directory.ask("GET", path).body["meta"]["version"]

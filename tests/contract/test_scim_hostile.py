@@ -93,7 +93,7 @@ def test_others_learn_and_change_nothing(directory: Directory, store: Store) -> 
         assert {answer.status for answer in answers} == {403}
         assert len({json.dumps(answer.body) for answer in answers}) == 1
     nobody = Directory({"lambda": {"login": "none"}})
-    answers = [nobody.ask(*one) for one in (*existing, *missing)]
+    answers = [nobody.ask(*request) for request in (*existing, *missing)]
     assert {answer.status for answer in answers} == {401}
     assert answers[0].body["schemas"] == ["urn:ietf:params:scim:api:messages:2.0:Error"]
     assert store.items() == before
@@ -241,18 +241,18 @@ def test_pages_of_other_sites_send_nothing(directory: Directory, store: Store) -
 @pytest.mark.parametrize(
     "change",
     [
-        lambda one: one + "A",
-        lambda one: one + "=",
-        lambda one: "0" + one,
-        lambda one: one.upper(),
-        lambda one: one.replace(".", ""),
-        lambda one: one.split(".")[0],
-        lambda one: one.split(".")[1],
-        lambda one: one.split(".")[0] + ".YmVu",
-        lambda one: "1." + one.split(".")[1],
-        lambda one: "9" * 20 + "." + one.split(".")[1],
-        lambda one: one.split(".")[0] + "._w",
-        lambda one: " " + one,
+        lambda user_id: user_id + "A",
+        lambda user_id: user_id + "=",
+        lambda user_id: "0" + user_id,
+        lambda user_id: user_id.upper(),
+        lambda user_id: user_id.replace(".", ""),
+        lambda user_id: user_id.split(".")[0],
+        lambda user_id: user_id.split(".")[1],
+        lambda user_id: user_id.split(".")[0] + ".YmVu",
+        lambda user_id: "1." + user_id.split(".")[1],
+        lambda user_id: "9" * 20 + "." + user_id.split(".")[1],
+        lambda user_id: user_id.split(".")[0] + "._w",
+        lambda user_id: " " + user_id,
         lambda _one: "ada",
     ],
 )

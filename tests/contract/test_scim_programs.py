@@ -148,7 +148,7 @@ class Program:
         ids = self._ids(some)
         body = {
             "displayName": name + self.end,
-            "members": [{"value": one} for one in ids],
+            "members": [{"value": member_id} for member_id in ids],
             **({"externalId": "writers"} if gives_rights else {}),
         }
         answer = self.directory.ask("POST", "Groups", body)
@@ -166,7 +166,7 @@ class Program:
 
     def add(self, name: str, some: list[str]) -> None:
         ids = self._ids(some)
-        value = [{"value": one} for one in ids]
+        value = [{"value": member_id} for member_id in ids]
         group = self._patch(name, {"op": "Add", "path": "members", "value": value})
         if group is not None:
             group.members |= set(ids)
@@ -174,10 +174,10 @@ class Program:
     def remove(self, name: str, some: list[str], in_brackets: bool) -> None:
         ids = self._ids(some)
         operations: list[dict[str, Any]] = [
-            {"op": "remove", "path": f'members[value eq "{one}"]'} for one in ids
+            {"op": "remove", "path": f'members[value eq "{member_id}"]'} for member_id in ids
         ]
         if not in_brackets:
-            value = [{"value": one} for one in ids]
+            value = [{"value": member_id} for member_id in ids]
             operations = [{"op": "Remove", "path": "members", "value": value}]
         group = self._patch(name, *operations)
         if group is not None:
@@ -185,7 +185,7 @@ class Program:
 
     def set(self, name: str, some: list[str]) -> None:
         ids = self._ids(some)
-        value = [{"value": one} for one in ids]
+        value = [{"value": member_id} for member_id in ids]
         group = self._patch(name, {"op": "replace", "path": "members", "value": value})
         if group is not None:
             group.members = set(ids)

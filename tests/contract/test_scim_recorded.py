@@ -181,10 +181,10 @@ def test_entra_provisions_a_group(directory: Directory) -> None:
     path = f"Groups/{made.body['id']}"
     read = directory.ask("GET", path, excludedAttributes="members")
     assert (read.status, "members" in read.body) == (200, False)
-    found = directory.ask(
+    listed = directory.ask(
         "GET", "Groups", excludedAttributes="members", filter='displayName eq "displayName"'
     )
-    assert found.body["Resources"] == [read.body]
+    assert listed.body["Resources"] == [read.body]
     renamed = {"op": "Replace", "path": "displayName", "value": "1879db59-3bdf-4490-ad68"}
     assert patched(directory, path, renamed)["displayName"] == "1879db59-3bdf-4490-ad68"
     add = {"op": "Add", "path": "members", "value": [{"$ref": None, "value": user}]}
@@ -237,7 +237,7 @@ def test_okta_provisions_a_user(directory: Directory, store: Store) -> None:
 
 def test_okta_pushes_a_group(directory: Directory) -> None:
     ids = [directory.create(f"user-{number}@okta.local")["id"] for number in range(3)]
-    displayed = [{"value": one, "display": "Test User"} for one in ids]
+    displayed = [{"value": member_id, "display": "Test User"} for member_id in ids]
     body = {"schemas": [CORE_GROUP], "displayName": "Test SCIMv2", "members": []}
     made = directory.ask("POST", "Groups", body)
     assert made.status == 201
@@ -268,7 +268,7 @@ def test_what_the_server_says_of_itself(directory: Directory) -> None:
     assert configuration["bulk"]["supported"] is False
     assert configuration["filter"] == {"supported": True, "maxResults": 200}
     types = directory.ask("GET", "ResourceTypes").body["Resources"]
-    assert [(one["id"], one["endpoint"]) for one in types] == [
+    assert [(resource_type["id"], resource_type["endpoint"]) for resource_type in types] == [
         ("User", "/Users"),
         ("Group", "/Groups"),
     ]

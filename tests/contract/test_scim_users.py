@@ -93,7 +93,7 @@ def test_a_user_from_creation_to_deletion(directory: Directory) -> None:
 
 
 @pytest.mark.parametrize(
-    ("condition", "found"),
+    ("condition", "usernames"),
     [
         ('userName eq "ada@example.org"', ["ada@example.org"]),
         ('USERNAME Eq "ADA@Example.org"', ["ada@example.org"]),
@@ -119,14 +119,14 @@ def test_a_user_from_creation_to_deletion(directory: Directory) -> None:
         ("externalId eq null", []),
     ],
 )
-def test_filters(directory: Directory, condition: str, found: list[str]) -> None:
+def test_filters(directory: Directory, condition: str, usernames: list[str]) -> None:
     users.create("robot", SERVICE_ACCOUNT_HASH, is_admin=False)
     shared = {"value": "shared@example.org"}
     directory.create("ada@example.org", externalId="Seven", emails=[*EMAILS, shared])
     directory.create(
         "bob@example.org", displayName="Bob", emails=[{**shared, "type": "Work"}], active=False
     )
-    assert [one["userName"] for one in directory.find(condition)] == found
+    assert [user["userName"] for user in directory.find(condition)] == usernames
 
 
 @pytest.mark.parametrize(
@@ -170,7 +170,7 @@ def test_pages(directory: Directory) -> None:
         body = directory.ask("GET", "Users", startIndex=start, count=5).body
         assert (body["totalResults"], body["startIndex"]) == (13, start)
         assert body["itemsPerPage"] == len(body["Resources"])
-        results += [one["userName"] for one in body["Resources"]]
+        results += [user["userName"] for user in body["Resources"]]
     assert results == names
     for count in (0, -3):
         body = directory.ask("GET", "Users", startIndex=-7, count=count).body
@@ -201,7 +201,10 @@ def test_names_are_unique(directory: Directory) -> None:
             pool.map(lambda name: Directory().ask("POST", "Users", {"userName": name}), spellings)
         )
     assert sorted(answer.status for answer in answers) == [201] + [409] * 7
-    assert len([one for one in users.find_all() if one.user.username.lower() == "bob"]) == 1
+    assert (
+        len([profile for profile in users.find_all() if profile.user.username.lower() == "bob"])
+        == 1
+    )
 
 
 def _create(name: str) -> Answer:
@@ -212,18 +215,18 @@ def test_a_user_of_before_is_taken_over(directory: Directory) -> None:
     """Entra ID finds the user by name and then writes to it; rights stay."""
     user = users.create("ada", hash_password(PASSWORD), is_admin=False)
     grants.create(user, "default", Grant("experiment", "0", "EDIT"))
-    (found,) = directory.find('userName eq "ada"')
-    assert found["meta"] == {
+    (resource,) = directory.find('userName eq "ada"')
+    assert resource["meta"] == {
         "resourceType": "User",
-        "location": f"http://mlflow.example/scim/v2/Users/{found['id']}",
+        "location": f"http://mlflow.example/scim/v2/Users/{resource['id']}",
         "version": 'W/"0"',
     }
     changed = directory.patch(
-        f"Users/{found['id']}", {"op": "Add", "path": "externalId", "value": "7"}
+        f"Users/{resource['id']}", {"op": "Add", "path": "externalId", "value": "7"}
     )
     assert (changed.status, changed.body["meta"]["version"]) == (200, 'W/"1"')
-    assert directory.find('externalId eq "7"')[0]["id"] == found["id"]
-    assert directory.find('userName eq "ADA"')[0]["id"] == found["id"]
+    assert directory.find('externalId eq "7"')[0]["id"] == resource["id"]
+    assert directory.find('userName eq "ADA"')[0]["id"] == resource["id"]
     assert len(users.get_profile("ada").grants) == 1
     assert logs_in(basic("ada", PASSWORD))
     answer = directory.ask("POST", "Users", {"userName": "Ada"})
@@ -285,15 +288,15 @@ class Person:
 def test_deactivation_ends_every_login_at_once(directory: Directory, value: Any) -> None:
     person = Person("ada")
     assert person.ways() == [True] * 5
-    (found,) = directory.find('userName eq "ada"')
-    answer = directory.activate(found["id"], value)
+    (resource,) = directory.find('userName eq "ada"')
+    answer = directory.activate(resource["id"], value)
     assert (answer.status, answer.body["active"]) == (200, False)
     assert person.ways() == [False] * 5
     assert directory.find('userName eq "ada" and active eq false')
     # One that began before and ends after: it is refused, and stays so after a reactivation.
     person.start_session()
     assert person.ways() == [False] * 5
-    assert directory.activate(found["id"], active=True).body["active"] is True
+    assert directory.activate(resource["id"], active=True).body["active"] is True
     assert person.ways() == [True, True, False, True, True], "keys come back, sessions do not"
 
 
@@ -301,9 +304,9 @@ def test_deletion_leaves_nothing(directory: Directory, store: Store) -> None:
     person = Person("ada")
     role = roles.create("r", "default", None)
     roles.assign(person.user, role.role_id)
-    (found,) = directory.find('userName eq "ada"')
-    directory.patch(f"Users/{found['id']}", {"op": "add", "path": "emails", "value": EMAILS})
-    assert directory.ask("DELETE", f"Users/{found['id']}").status == 204
+    (resource,) = directory.find('userName eq "ada"')
+    directory.patch(f"Users/{resource['id']}", {"op": "add", "path": "emails", "value": EMAILS})
+    assert directory.ask("DELETE", f"Users/{resource['id']}").status == 204
     assert person.ways() == [False] * 5
     left = [item for item in store.items() if "ada" in str(item["PK"]) + str(item["SK"])]
     assert [item["type"]["S"] for item in left] == ["scim_name"]

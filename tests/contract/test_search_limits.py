@@ -72,7 +72,7 @@ def test_nested_parentheses_are_looked_at_once(text: str, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(clauses.ClauseReader, "_word", counting)
     for closed in ("", ")" * 2_000):
-        found = tokens.tokenize(text * 2_000 + closed)
+        token_list = tokens.tokenize(text * 2_000 + closed)
         looks = 0
-        clauses.ClauseReader(text * 2_000 + closed, found).items()
-        assert looks <= 2 * len(found)
+        clauses.ClauseReader(text * 2_000 + closed, token_list).items()
+        assert looks <= 2 * len(token_list)

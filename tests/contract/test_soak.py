@@ -132,24 +132,24 @@ def test_one_experiment_takes_a_hundred_calls_a_second(
         stream.close()
     direct.delete_table(TableName=table)
     direct.close()
-    ended = sum(len(one.ended) for one in clients)
+    ended = sum(len(writer.ended) for writer in clients)
     print(  # noqa: T201
         f"{SECONDS} s: {limits.consumed[True] / SECONDS:.0f} write and "
         f"{limits.consumed[False] / SECONDS:.0f} read units a second, {ended} runs ended, "
-        f"{limits.refused} requests refused, {sum(one.repeated for one in clients)} calls repeated "
-        f"by clients, at most {behind:.1f} s late, {searches} searches"
+        f"{limits.refused} requests refused, {sum(writer.repeated for writer in clients)} calls "
+        f"repeated by clients, at most {behind:.1f} s late, {searches} searches"
     )
     assert ended >= 3
 
 
 def _search(api: Api, experiment_id: str, clients: list[Client], rng: random.Random) -> None:
     values: dict[str, float] = {}
-    for one in clients:
-        values |= one.latest | one.ended
+    for writer in clients:
+        values |= writer.latest | writer.ended
     least = rng.random()
     key = f"metric {rng.randrange(METRICS)}"
     number = int(key.split()[1])
-    found = api.post(
+    answer = api.post(
         "runs/search",
         experiment_ids=[experiment_id],
         filter=f"metrics.`{key}` > {least + number!r}",
@@ -162,4 +162,4 @@ def _search(api: Api, experiment_id: str, clients: list[Client], rng: random.Ran
         reverse=True,
     )
     expected = [run_id for run_id, value in wanted if value > least + number][:50]
-    assert [run["info"]["run_id"] for run in found.get("runs", [])] == expected
+    assert [run["info"]["run_id"] for run in answer.get("runs", [])] == expected

@@ -24,30 +24,30 @@ TEN = {"input_per_million_tokens": 10, "output_per_million_tokens": 100}
 def call(
     trace: str, number: int, model: str, provider: str | None = None, cost: Any = None
 ) -> Fields:
-    told: Fields = {"mlflow.chat.tokenUsage": USAGE, "mlflow.llm.model": model}
+    attributes: Fields = {"mlflow.chat.tokenUsage": USAGE, "mlflow.llm.model": model}
     if provider:
-        told["mlflow.llm.provider"] = provider
+        attributes["mlflow.llm.provider"] = provider
     if cost:
-        told["mlflow.llm.cost"] = cost
-    return span(trace, number, **told)
+        attributes["mlflow.llm.cost"] = cost
+    return span(trace, number, **attributes)
 
 
 def spent(trace: str) -> tuple[dict[int, Any], Any]:
     """Total cost by span, and of the trace."""
-    found = whole(f"tr-{trace}")
+    stored_trace = whole(f"tr-{trace}")
     of_spans = {}
-    for one in found["spans"]:
-        for pair in one["attributes"]:
+    for stored_span in stored_trace["spans"]:
+        for pair in stored_span["attributes"]:
             if pair["key"] == "mlflow.llm.cost":
-                number = int(one["name"].split()[1])
+                number = int(stored_span["name"].split()[1])
                 of_spans[number] = told_total(pair["value"])
-    text = found["trace_info"].get("trace_metadata", {}).get("mlflow.trace.cost")
+    text = stored_trace["trace_info"].get("trace_metadata", {}).get("mlflow.trace.cost")
     return of_spans, json.loads(text)["total_cost"] if text else None
 
 
 def told_total(value: Fields) -> Any:
     listed = value.get("kvlist_value", {}).get("values", ())
-    totals = [one["value"]["double_value"] for one in listed if one["key"] == "total_cost"]
+    totals = [pair["value"]["double_value"] for pair in listed if pair["key"] == "total_cost"]
     return totals[0] if totals else None
 
 
@@ -59,7 +59,7 @@ def test_own_prices_count_before_the_list(store: Store) -> None:
     )
 
     def cost_of(trace: str) -> tuple[list[Any], Any]:
-        export("0", [call(trace, n, *one) for n, one in enumerate(calls, 1)])
+        export("0", [call(trace, n, *arguments) for n, arguments in enumerate(calls, 1)])
         of_spans, total = spent(trace)
         return [of_spans.get(n) for n in range(1, len(calls) + 1)], total
 
@@ -70,9 +70,9 @@ def test_own_prices_count_before_the_list(store: Store) -> None:
         {"openai": {"gpt-4o": TEN}, "*": {"ours": TEN}, "vendor": {"team/ours": {**TEN, **ZERO}}},
     )
     own = 1000 * 10e-6 + 100 * 100e-6
-    found, total = cost_of(after)
+    costs, total = cost_of(after)
     expected = [own, listed, own, own, own, own, 100 * 100e-6]
-    assert found == [pytest.approx(one) for one in expected]
+    assert costs == [pytest.approx(cost) for cost in expected]
     assert total == pytest.approx(sum(expected))
     config.delete("llm_prices")
     assert cost_of(gone)[0] == [pytest.approx(listed)] * 4 + [None] * 3
@@ -98,17 +98,17 @@ def test_a_process_notices_within_a_minute(store: Store, monkeypatch: pytest.Mon
 
 def test_what_is_told_is_kept(store: Store) -> None:
     trace = new_trace()
-    told = {"input_cost": 1.0, "output_cost": 2.0, "total_cost": 3.0}
+    costs = {"input_cost": 1.0, "output_cost": 2.0, "total_cost": 3.0}
     export(
         "0",
         [
-            call(trace, 1, "gpt-4o", cost=told),
+            call(trace, 1, "gpt-4o", cost=costs),
             call(trace, 2, "gpt-4o", cost="null"),
         ],
     )
     assert spent(trace)[1] == 3.0
     given = new_trace()
-    cost = json.dumps({**told, "total_cost": 9.0})
+    cost = json.dumps({**costs, "total_cost": 9.0})
     tell(
         "POST", "3.0/traces", start("0", f"tr-{given}", trace_metadata={"mlflow.trace.cost": cost})
     )
@@ -118,17 +118,17 @@ def test_what_is_told_is_kept(store: Store) -> None:
 
 def test_costs_of_several_exports_add_up_over_the_tree(store: Store) -> None:
     trace = new_trace()
-    one = 1000 * 2.5e-6 + 100 * 10e-6
-    export("0", [span(trace, 3, 2, **told("gpt-4o"))])
-    assert spent(trace)[1] == pytest.approx(one)
-    export("0", [span(trace, 4, 1, **told("gpt-4o"))])
-    assert spent(trace)[1] == pytest.approx(2 * one)
-    export("0", [span(trace, 2, 1, **told("gpt-4o-mini")), span(trace, 1)])
+    large = 1000 * 2.5e-6 + 100 * 10e-6
+    export("0", [span(trace, 3, 2, **model_attributes("gpt-4o"))])
+    assert spent(trace)[1] == pytest.approx(large)
+    export("0", [span(trace, 4, 1, **model_attributes("gpt-4o"))])
+    assert spent(trace)[1] == pytest.approx(2 * large)
+    export("0", [span(trace, 2, 1, **model_attributes("gpt-4o-mini")), span(trace, 1)])
     small = 1000 * 0.15e-6 + 100 * 0.6e-6
-    assert spent(trace)[1] == pytest.approx(one + small)
+    assert spent(trace)[1] == pytest.approx(large + small)
 
 
-def told(model: str) -> Fields:
+def model_attributes(model: str) -> Fields:
     return {"mlflow.chat.tokenUsage": USAGE, "mlflow.llm.model": model}
 
 
@@ -138,18 +138,18 @@ def test_prices_take_no_round_trip(store: Store, number: int) -> None:
     store.api.get("experiments/get", experiment_id="0")
 
     def trips() -> list[int]:
-        traces, found = [new_trace() for _ in range(number)], []
+        traces, round_trips = [new_trace() for _ in range(number)], []
         for span_number in (1, 2):
             if not remembered:
                 setting.forget("llm_prices")
             export("0", [call(trace, span_number, "gpt-4o") for trace in traces])
             cost = capacity.last_measurement()
             assert cost is not None
-            found.append(cost.round_trips)
+            round_trips.append(cost.round_trips)
         for trace in traces:
             metadata = info(f"tr-{trace}")["trace_metadata"]
             assert json.loads(metadata["mlflow.trace.cost"])["total_cost"] == pytest.approx(0.007)
-        return found
+        return round_trips
 
     remembered = True
     trips()

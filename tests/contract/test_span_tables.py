@@ -33,13 +33,13 @@ def _attributes(**values: Any) -> list[Any]:
 
 def test_each_column_has_its_type_and_content(store: Store, tables: Tables) -> None:
     experiment = store.api.new_experiment("told")
-    told = span(TRACE, 2, 1, start=3, end=8, plain="text", count=7, flag=True)
+    sent_span = span(TRACE, 2, 1, start=3, end=8, plain="text", count=7, flag=True)
     event = {"timeUnixNano": str(START + 5), "name": "thrown"}
-    told["events"] = [{**event, "attributes": _attributes(why="because", at=3)}]
-    told["links"] = [{"traceId": f"{12:032x}", "spanId": f"{13:016x}"}]
-    told["status"] = {"code": 2, "message": "broken"}
-    told["kind"] = 3
-    assert export(experiment, [told, span(TRACE, 1, end=9)]).status == 200
+    sent_span["events"] = [{**event, "attributes": _attributes(why="because", at=3)}]
+    sent_span["links"] = [{"traceId": f"{12:032x}", "spanId": f"{13:016x}"}]
+    sent_span["status"] = {"code": 2, "message": "broken"}
+    sent_span["kind"] = 3
+    assert export(experiment, [sent_span, span(TRACE, 1, end=9)]).status == 200
     tables.follow()
     frame = tables.frame("spans")
     kinds = dict(frame.schema)
@@ -74,11 +74,11 @@ def test_each_column_has_its_type_and_content(store: Store, tables: Tables) -> N
         "status": {"message": "broken", "code": "STATUS_CODE_ERROR"},
         "request_date": "2023-11-14",
     }
-    asked = tables.ask(
+    answer = tables.ask(
         "SELECT name, status.code, attributes['plain'], size(events) FROM system.mlflow.spans "
         "WHERE status.code = 'STATUS_CODE_ERROR' AND attributes['count'] = '7'"
     )
-    assert asked["rows"] == [["span 2", "STATUS_CODE_ERROR", "text", 1]]
+    assert answer["rows"] == [["span 2", "STATUS_CODE_ERROR", "text", 1]]
 
 
 def test_spans_kept_in_files_and_in_several_exports_are_each_one_row(
@@ -172,8 +172,8 @@ def test_spans_follow_the_day_of_their_trace(store: Store, tables: Tables) -> No
     experiment = store.api.new_experiment("days")
     assert export(experiment, [span(TRACE, 1)]).status == 200
     tables.follow()
-    told = start(experiment, f"tr-{TRACE}", state="OK", request_time="2024-02-03T04:05:06Z")
-    tell("POST", "3.0/traces", told)
+    body = start(experiment, f"tr-{TRACE}", state="OK", request_time="2024-02-03T04:05:06Z")
+    tell("POST", "3.0/traces", body)
     tables.follow()
     (row,) = tables.rows("spans")
     assert row["request_date"] == "2024-02-03"

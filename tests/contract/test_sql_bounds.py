@@ -50,7 +50,7 @@ def _bounds(rng: random.Random, alias: str, table: str, run: str) -> str:
             "date_add(DATE '2024-01-02', 31)",
         )
     )
-    one = rng.choice(
+    condition = rng.choice(
         (
             f"{alias}.{time} {rng.choice(('>=', '>', '<', '<='))} {moment}",
             f"{alias}.{time} BETWEEN {moment} AND TIMESTAMP '2024-03-01 10:00:00'",
@@ -62,7 +62,9 @@ def _bounds(rng: random.Random, alias: str, table: str, run: str) -> str:
             f"'{run}' <= {alias}.{name}",
         )
     )
-    return one if rng.random() < 0.5 else f"({one}) AND {_bounds(rng, alias, table, run)}"
+    return (
+        condition if rng.random() < 0.5 else f"({condition}) AND {_bounds(rng, alias, table, run)}"
+    )
 
 
 def _statement(rng: random.Random, runs: list[str]) -> str:
@@ -116,8 +118,8 @@ def test_an_answer_is_the_same_with_fewer_files(
             expected, all_files = _read(sql, tmp_path, workspaces, bounded=False)
         except duckdb.BinderException:  # a time and a text that the engine does not compare
             continue
-        found, read_files = _read(sql, tmp_path, workspaces, bounded=True)
-        assert found == expected, sql
+        answer, read_files = _read(sql, tmp_path, workspaces, bounded=True)
+        assert answer == expected, sql
         files, fewer = files + all_files, fewer + read_files
     if workspaces is None:
         assert fewer < 0.9 * files

@@ -109,11 +109,11 @@ def test_only_columns_that_are_named_are_fetched_and_once(bucket: Bucket, tmp_pa
     assert _rows(links, ["listed"]) == _rows(originals, ["listed"])
     # And by a filter.
     links = kept.linked(files, ["id"], tmp_path / "4")
-    one = _rows(originals, ["id"])[77][0]
+    row_id = _rows(originals, ["id"])[77][0]
     with duckdb.connect() as connection:
-        sql = f"SELECT count(*) FROM read_parquet({links}) WHERE id = '{one}'"
+        sql = f"SELECT count(*) FROM read_parquet({links}) WHERE id = '{row_id}'"
         assert connection.execute(sql).fetchall()[0][0] >= 1
-        assert connection.execute(sql.replace(one, "no id")).fetchall() == [(0,)]
+        assert connection.execute(sql.replace(row_id, "no id")).fetchall() == [(0,)]
 
 
 def test_queries_in_any_order_read_what_is_there_within_the_room(

@@ -71,8 +71,8 @@ def test_arrow_holds_what_the_table_does(logged: Tables) -> None:
 
 def test_csv_has_what_json_has(logged: Tables) -> None:
     sql = "SELECT metric_value AS v FROM system.mlflow.run_metrics_history ORDER BY metric_step"
-    told = json.loads(_called({"sql": sql})["body"])
-    assert told["rows"] == [[0.1], ["NaN"], [-7e300]]
+    answer = json.loads(_called({"sql": sql})["body"])
+    assert answer["rows"] == [[0.1], ["NaN"], [-7e300]]
     assert _called({"sql": sql}, "text/csv")["body"] == "v\n0.1\nNaN\n-7e+300\n"
 
 
@@ -104,8 +104,8 @@ def test_no_rows_have_columns(tmp_path: Path) -> None:
     with database.connect(tmp_path) as connection:
         nothing = connection.sql("SELECT [n] AS listed, 'a' AS text FROM range(0) AS of(n)")
         stream = base64.b64decode(answer.encode_arrow(nothing, 1000)["arrow"])
-    found = pyarrow.ipc.open_stream(stream).read_all()
-    assert (found.num_rows, found.schema.names) == (0, ["listed", "text"])
+    arrow_table = pyarrow.ipc.open_stream(stream).read_all()
+    assert (arrow_table.num_rows, arrow_table.schema.names) == (0, ["listed", "text"])
 
 
 def test_what_cannot_be_cut_is_refused(tmp_path: Path, logged: Tables) -> None:
@@ -126,8 +126,8 @@ def test_the_command_writes_a_stream(
 ) -> None:
     sql = "SELECT status FROM system.mlflow.runs_latest"
     assert system_tables.sql(sql, [], "arrow") == 0
-    found = pyarrow.ipc.open_stream(capsysbinary.readouterr().out).read_all()
-    assert found.to_pydict() == {"status": ["RUNNING"]}
+    arrow_table = pyarrow.ipc.open_stream(capsysbinary.readouterr().out).read_all()
+    assert arrow_table.to_pydict() == {"status": ["RUNNING"]}
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     with pytest.raises(CannotRun, match="write it to a file"):
         system_tables.sql(sql, [], "arrow")

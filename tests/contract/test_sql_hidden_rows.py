@@ -114,25 +114,25 @@ class Expressions:
     def bound(self) -> str:
         """A condition by which rows may be left out before the statement runs."""
         time = f"CAST('2024-0{self.rng.randrange(1, 4)}-01 10:00:30' AS TIMESTAMP)"
-        asked, trace = ["request_time"], ["trace_id"]
+        request_time, trace = ["request_time"], ["trace_id"]
         column = self._of(
             {
                 "h": ["insert_time"],
                 "r": ["start_time"],
                 "e": ["create_time"],
-                "t": asked,
-                "a": asked,
-                "p": asked,
+                "t": request_time,
+                "a": request_time,
+                "p": request_time,
                 "l": ["insert_time"],
                 "m": ["create_time"],
                 "v": ["create_time"],
                 "d": ["create_time"],
                 "c": ["create_time"],
                 "j": ["create_time"],
-                "u": asked,
-                "g": asked,
+                "u": request_time,
+                "g": request_time,
                 "w": ["event_time"],
-                "s": asked,
+                "s": request_time,
                 "k": ["insert_time"],
             }
         )
@@ -276,17 +276,17 @@ def test_neither_answers_nor_errors_depend_on_hidden_rows(
     failed = empty = 0
     for _ in range(QUERIES):
         sql = _statement(rng)
-        told = {}
+        answers = {}
         for name, lake in lakes.items():
             monkeypatch.setenv(location.FOLDER, str(lake))
-            told[name] = _answered(sql, tmp_path / name)
-        errors_told = set(told.values())
-        if len(errors_told) > 1 and all(one.startswith("error: ") for one in errors_told):
+            answers[name] = _answered(sql, tmp_path / name)
+        errors_told = set(answers.values())
+        if len(errors_told) > 1 and all(answer.startswith("error: ") for answer in errors_told):
             # Which of two failing parts fails first is a matter of chance: each may be told of
             # each set of tables.
             for name, lake in lakes.items():
                 monkeypatch.setenv(location.FOLDER, str(lake))
-                seen = {told[name]}
+                seen = {answers[name]}
                 for _ in range(TRIES):
                     if seen == errors_told:
                         break
@@ -294,9 +294,9 @@ def test_neither_answers_nor_errors_depend_on_hidden_rows(
                 assert seen == errors_told, sql
         else:
             assert len(errors_told) == 1, sql
-        assert all(SECRET not in one.replace(sql, "") for one in errors_told), sql
-        failed += told["others"].startswith("error")
-        empty += "'rows': []" in told["others"]
+        assert all(SECRET not in answer.replace(sql, "") for answer in errors_told), sql
+        failed += answers["others"].startswith("error")
+        empty += "'rows': []" in answers["others"]
     # Else the statements would tell little.
     assert QUERIES // 5 < failed < QUERIES * 4 // 5
     assert empty < QUERIES // 2
@@ -352,15 +352,15 @@ def test_a_condition_on_hidden_rows_tells_nothing(
         "SELECT count(*) FROM system.mlflow.run_metrics_history a "
         f"JOIN system.mlflow.runs_latest b ON a.run_id = b.run_id WHERE {ORACLES[name]}"
     )
-    told = []
+    answers = []
     for lake in lakes.values():
         monkeypatch.setenv(location.FOLDER, str(lake))
         try:
-            told.append(execution.run_query({"sql": sql, "workspaces": list(READABLE)}))
+            answers.append(execution.run_query({"sql": sql, "workspaces": list(READABLE)}))
         except errors.InvalidParameterValue as error:
-            told.append({"error": error.message})
-    assert told[0] == told[1] == told[2]
-    assert told[0]["rows"][0][0] > 0
+            answers.append({"error": error.message})
+    assert answers[0] == answers[1] == answers[2]
+    assert answers[0]["rows"][0][0] > 0
 
 
 def test_who_may_read_nothing_reads_nothing(
@@ -368,6 +368,6 @@ def test_who_may_read_nothing_reads_nothing(
 ) -> None:
     monkeypatch.setenv(location.FOLDER, str(lakes["others"]))
     for table in TABLES.values():
-        asked = {"sql": f"SELECT count(*) FROM system.mlflow.{table}"}
-        assert execution.run_query({**asked, "workspaces": []})["rows"] == [[0]]
-        assert execution.run_query({**asked, "workspaces": None})["rows"][0][0] > 0
+        request = {"sql": f"SELECT count(*) FROM system.mlflow.{table}"}
+        assert execution.run_query({**request, "workspaces": []})["rows"] == [[0]]
+        assert execution.run_query({**request, "workspaces": None})["rows"][0][0] > 0

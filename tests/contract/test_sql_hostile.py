@@ -102,10 +102,10 @@ def test_what_is_no_query_of_the_tables_is_refused(tables: Tables) -> None:
     for sql, words in REFUSED.items():
         try:
             passed[sql] = gate.translate(sql.replace("{folder}", str(tables.folder))).sql
-            said = "has no value"
+            message = "has no value"
         except gate.Refused as refused:
-            said = str(refused)
-        assert words in said, sql[:100]
+            message = str(refused)
+        assert words in message, sql[:100]
     for sql in passed:
         with pytest.raises(errors.InvalidParameterValue):
             tables.ask(sql.replace("{folder}", str(tables.folder)))
@@ -119,10 +119,10 @@ def test_what_would_never_end_or_fit_is_ended(
     """By the kernel's timer, which no thread can hold up, or by the end of its memory."""
     monkeypatch.setenv("SYSTEM_TABLES_SECONDS", "1.5")
     replies = []
-    asked = execution.process.ask
+    ask = execution.process.ask
 
     def watched(request: dict[str, Any], seconds: float) -> query_process.Reply:
-        replies.append(asked(request, seconds))
+        replies.append(ask(request, seconds))
         return replies[-1]
 
     monkeypatch.setattr(execution.process, "ask", watched)

@@ -58,8 +58,8 @@ def _below(pid: int) -> list[int]:
     """The processes that a process has started, and theirs."""
     results = []
     for task in Path(f"/proc/{pid}/task").iterdir():
-        for one in map(int, (task / "children").read_text().split()):
-            results += [one, *_below(one)]
+        for child in map(int, (task / "children").read_text().split()):
+            results += [child, *_below(child)]
     return results
 
 
@@ -67,8 +67,8 @@ def _waited(act: Callable[[], Any], seconds: float = 20) -> Any:
     end = time.monotonic() + seconds
     while True:
         try:
-            if found := act():
-                return found
+            if result := act():
+                return result
         except (FileNotFoundError, ProcessLookupError):
             pass
         assert time.monotonic() < end
@@ -77,17 +77,17 @@ def _waited(act: Callable[[], Any], seconds: float = 20) -> Any:
 
 def _beside(act: Callable[[], Any]) -> tuple[threading.Thread, list[Any]]:
     """Does something in a thread; what it answers, or raises, is in the list then."""
-    told: list[Any] = []
+    results: list[Any] = []
 
     def run() -> None:
         try:
-            told.append(act())
+            results.append(act())
         except errors.MlflowError as error:
-            told.append(error)
+            results.append(error)
 
     thread = threading.Thread(target=run)
     thread.start()
-    return thread, told
+    return thread, results
 
 
 @pytest.mark.parametrize("idle_seconds", [0.2, 60.0])
@@ -163,7 +163,7 @@ def test_the_process_of_a_statement_holds_no_row_that_its_caller_may_not_read(
         "WHERE md5(concat(r.run_name, r.params['p'], string(a.n))) < md5(string(b.n))"
     )
     _ask()
-    thread, told = _beside(lambda: _ask(sql, workspaces))
+    thread, results = _beside(lambda: _ask(sql, workspaces))
     (running,) = _waited(lambda: _running(process.pid or 0))
     if workspaces is None:
         _waited(lambda: _holds(running, f"{hidden.SECRET}["), 50)
@@ -174,7 +174,7 @@ def test_the_process_of_a_statement_holds_no_row_that_its_caller_may_not_read(
             time.sleep(0.5)
     os.kill(running, signal.SIGKILL)
     thread.join()
-    assert isinstance(told[0], errors.InvalidParameterValue)
+    assert isinstance(results[0], errors.InvalidParameterValue)
     # What that process died of is no matter to others, and its files are gone.
     assert _ask() == [[1]]
     assert not list(Path(os.environ["SYSTEM_TABLES_SCRATCH"]).glob("query-*"))
@@ -183,9 +183,9 @@ def test_the_process_of_a_statement_holds_no_row_that_its_caller_may_not_read(
 def _running(server: int) -> list[int]:
     """The processes that have an end of their memory, as those of statements alone have."""
     return [
-        one
-        for one in _below(server)
-        if not re.search(r"Max address space\s+unlimited", Path(f"/proc/{one}/limits").read_text())
+        pid
+        for pid in _below(server)
+        if not re.search(r"Max address space\s+unlimited", Path(f"/proc/{pid}/limits").read_text())
     ]
 
 
@@ -201,12 +201,12 @@ def test_callers_one_after_another_read_their_own(
     assert all(rows[0][1:] == [1, key] for key, rows in alone.items())
     for _ in range(3):
         workspaces = [
-            (workspace, *_beside(lambda one=workspace: _ask(sql, [one])))  # type: ignore[misc]
+            (workspace, *_beside(lambda name=workspace: _ask(sql, [name])))  # type: ignore[misc]
             for workspace in hidden.WORKSPACES
         ]
-        for one, thread, told in workspaces:
+        for workspace, thread, results in workspaces:
             thread.join()
-            assert told == [alone[one]]
+            assert results == [alone[workspace]]
 
 
 @pytest.mark.parametrize("stopped_by", [signal.SIGKILL, signal.SIGSTOP])
@@ -239,12 +239,12 @@ def test_a_process_ends_when_nobody_is_left_who_could_ask(
     server, control = process.pid, process._control
     assert server
     assert control
-    thread, told = _beside(lambda: _ask(ENDLESS, ["team-a"]))
+    thread, results = _beside(lambda: _ask(ENDLESS, ["team-a"]))
     (running,) = _waited(lambda: _running(server))
     control.shutdown(2)
     _waited(lambda: not Path(f"/proc/{running}").exists() or _status(running, "State")[0] == "Z")
     thread.join()
-    assert isinstance(told[0], errors.InvalidParameterValue)
+    assert isinstance(results[0], errors.InvalidParameterValue)
     _waited(lambda: not list(Path(os.environ["SYSTEM_TABLES_SCRATCH"]).glob("query-*")))
     assert _ask() == [[1]]
 
@@ -276,9 +276,9 @@ def test_three_run_at_a_time_and_others_come_again(
     assert {answer["statusCode"] for answer in refused} == {429}
     assert {answer["headers"]["retry-after"] for answer in refused} == {"1"}
     assert json.loads(refused[0]["body"])["error_code"] == "REQUEST_LIMIT_EXCEEDED"
-    for thread, told in begun:
+    for thread, results in begun:
         thread.join()
-        assert told[0]["statusCode"] == 400
+        assert results[0]["statusCode"] == 400
     assert called("SELECT 1")["statusCode"] == 200
     _waited(lambda: not _below(server))
 

@@ -38,11 +38,11 @@ def _alike(value: Any) -> Any:
         days, hours, minutes, seconds = map(float, match.groups())
         return float(f"{((days * 24 + hours) * 60 + minutes) * 60 + seconds:.13g}")
     if isinstance(value, list):
-        return [_alike(one) for one in value]
+        return [_alike(item) for item in value]
     if isinstance(value, dict):
         if set(value) == {"interval"}:
             return _alike(value["interval"])
-        return {key: _alike(one) for key, one in value.items()}
+        return {key: _alike(item) for key, item in value.items()}
     return value
 
 
@@ -69,11 +69,11 @@ def test_expressions_answer_what_spark_answers(engine: Engine) -> None:
             if not engine.failure(sql):
                 wrong.append((sql, engine.ask(sql)["rows"], case))
             continue
-        told = engine.ask(sql)
-        if _alike(told["rows"]) != [[_alike(case["answer"])]]:
-            wrong.append((sql, told["rows"], case["answer"]))
-        if "name" in case and told["columns"] != [case["name"]]:
-            wrong.append((sql, told["columns"], case["name"]))
+        answer = engine.ask(sql)
+        if _alike(answer["rows"]) != [[_alike(case["answer"])]]:
+            wrong.append((sql, answer["rows"], case["answer"]))
+        if "name" in case and answer["columns"] != [case["name"]]:
+            wrong.append((sql, answer["columns"], case["name"]))
     assert not wrong
 
 
@@ -87,13 +87,13 @@ def test_statements_answer_what_spark_answers(engine: Engine) -> None:
             if not engine.failure(sql):
                 wrong.append((sql, engine.ask(sql)["rows"], case))
             continue
-        told = engine.ask(sql)
-        if _rows(sql, told["rows"]) != _rows(sql, case["rows"]):
-            wrong.append((sql, told["rows"], case["rows"]))
-        if "names" in case and told["columns"] != case["names"]:
-            wrong.append((sql, told["columns"], case["names"]))
-        if list(map(_kind, told["types"])) != list(map(_kind, case["types"])):
-            wrong.append((sql, told["types"], case["types"]))
+        answer = engine.ask(sql)
+        if _rows(sql, answer["rows"]) != _rows(sql, case["rows"]):
+            wrong.append((sql, answer["rows"], case["rows"]))
+        if "names" in case and answer["columns"] != case["names"]:
+            wrong.append((sql, answer["columns"], case["names"]))
+        if list(map(_kind, answer["types"])) != list(map(_kind, case["types"])):
+            wrong.append((sql, answer["types"], case["types"]))
     assert not wrong
 
 
@@ -161,16 +161,16 @@ def test_what_is_refused_is_told_clearly(engine: Engine, sql: str, words: str) -
 
 def test_parameters_have_the_types_of_their_values(engine: Engine) -> None:
     sql = "SELECT :n + 1, CAST(:since AS TIMESTAMP), :text || 'x', params['lr'] = :lr"
-    told = engine.ask(
+    answer = engine.ask(
         f"{sql} FROM system.mlflow.runs_latest WHERE run_id = 'r1'",
         n=1, since="2024-01-05", text="a", lr="0.1",
     )  # fmt: skip
-    assert told["rows"] == [[2, "2024-01-05T00:00:00.000Z", "ax", True]]
+    assert answer["rows"] == [[2, "2024-01-05T00:00:00.000Z", "ax", True]]
 
 
 def test_types_are_told_in_words_of_databricks(engine: Engine) -> None:
-    told = engine.ask("SELECT * FROM system.mlflow.runs_latest")
-    assert dict(zip(told["columns"], told["types"], strict=True)) == {
+    answer = engine.ask("SELECT * FROM system.mlflow.runs_latest")
+    assert dict(zip(answer["columns"], answer["types"], strict=True)) == {
         "account_id": "STRING",
         "update_time": "TIMESTAMP",
         "delete_time": "TIMESTAMP",
@@ -217,11 +217,11 @@ def test_tools_find_tables_and_columns(engine: Engine) -> None:
             assert [row[:2] for row in engine.ask(sql)["rows"]] == expected
         shown = engine.ask(f"SHOW COLUMNS IN system.mlflow.{name}")["rows"]
         assert shown == [[column] for column, _ in expected]
-        told = engine.ask(
+        answer = engine.ask(
             "SELECT column_name, full_data_type FROM information_schema.columns "
             f"WHERE table_name = '{name}' ORDER BY ordinal_position"
         )
-        assert told["rows"] == expected
+        assert answer["rows"] == expected
 
 
 def test_a_row_that_is_too_large_is_told(engine: Engine) -> None:
@@ -233,5 +233,5 @@ def test_a_row_that_is_too_large_is_told(engine: Engine) -> None:
     ):
         result_encoding.encode_json(cursor, 10, 4000)
     cursor = engine.connection.execute("SELECT repeat('x', 3000) FROM range(2)")
-    told = result_encoding.encode_json(cursor, 10, 4000)
-    assert (len(told["rows"]), told["truncated"]) == (1, True)
+    encoded = result_encoding.encode_json(cursor, 10, 4000)
+    assert (len(encoded["rows"]), encoded["truncated"]) == (1, True)

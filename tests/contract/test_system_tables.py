@@ -87,7 +87,7 @@ def test_each_column_has_the_type_and_the_content_of_the_reference(
     written = {
         item["SK"]["S"]: int(item["updated_at"]["N"]) for item in store.items_of(experiment, run)
     }
-    aggregated = {one.pop("metric_name"): one for one in row.pop("aggregated_metrics")}
+    aggregated = {metric.pop("metric_name"): metric for metric in row.pop("aggregated_metrics")}
     assert aggregated["acc"] == {
         "latest_value": 0.97,
         "min_value": -1.7976931348623157e308,
@@ -95,7 +95,7 @@ def test_each_column_has_the_type_and_the_content_of_the_reference(
     }
     assert aggregated["loss: a/b"].pop("latest_value") == 0.5
     assert all(map(math.isnan, aggregated["loss: a/b"].values()))
-    tags = {one["key"]: one["value"] for one in row.pop("tags")}
+    tags = {tag["key"]: tag["value"] for tag in row.pop("tags")}
     assert tags.pop("mlflow.runName") == "wistful-deer"
     assert tags == {"ready_for_review": "true"}
     assert row == {

@@ -27,9 +27,9 @@ def test_the_shipped_alert_is_the_sample_query_with_a_condition() -> None:
 def test_alerts_are_decided_on_a_schedule(
     store: Store, tables: Tables, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    said: list[dict[str, Any]] = []
+    counts: list[dict[str, Any]] = []
     monkeypatch.setattr(
-        "sql.alerts.count", lambda values, fields: said.append({**values, **fields})
+        "sql.alerts.count", lambda values, fields: counts.append({**values, **fields})
     )
     statuses = ["FINISHED"] * 9
     for status in statuses:
@@ -56,7 +56,7 @@ def test_alerts_are_decided_on_a_schedule(
         "met": ["low_reliability", "many"],
         "failed": ["other", "texts", "wordless", "wrong"],
     }
-    assert [one["AlertsRaised"] for one in said] == [0, 6]
+    assert [count["AlertsRaised"] for count in counts] == [0, 6]
     # A file of the deployment's own takes the place of the shipped one.
     own = "-- when: MIN(x) > 1\nSELECT 1 AS x"
     location.store().put(f"{alerts.FOLDER}/low_reliability.sql", own.encode())

@@ -98,10 +98,10 @@ def _has_views(schema: bytes) -> bool:
     whole = c_array_stream(InputStream.from_readable(io.BytesIO(schema + end))).get_schema()
     waiting = [whole]
     while waiting:
-        one = waiting.pop()
-        if one.format in {"vu", "vz"} or one.format.startswith("+v"):
+        field = waiting.pop()
+        if field.format in {"vu", "vz"} or field.format.startswith("+v"):
             return True
-        waiting += list(one.children)
+        waiting += list(field.children)
     return False
 
 
@@ -128,11 +128,13 @@ def test_readers_without_view_types_read_all_tables(store: Store, tables: Tables
         env=environment(),
     )
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    for reader, found in told.items():
-        heights = {table: len(read["rows"]) for table, read in found.items()}
+    by_reader = json.loads(done.stdout)
+    for reader, read_tables in by_reader.items():
+        heights = {table: len(read["rows"]) for table, read in read_tables.items()}
         assert heights == {"experiments_latest": 1, "runs_latest": 3, "run_metrics_history": 9}, (
             reader
         )
-    assert told["pyarrow"]["runs_latest"]["types"]["params"] == "map<string, string ('params')>"
-    assert "'loss'" in told["daft"]["runs_latest"]["rows"][0]
+    assert (
+        by_reader["pyarrow"]["runs_latest"]["types"]["params"] == "map<string, string ('params')>"
+    )
+    assert "'loss'" in by_reader["daft"]["runs_latest"]["rows"][0]

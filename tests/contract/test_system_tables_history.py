@@ -33,7 +33,7 @@ __all__ = ["kill", "tables"]
 OPERATIONS = int(os.environ.get("TABLES_OPERATIONS", "120"))
 
 
-def found(tables: Tables, expected_runs: dict[str, Any]) -> tuple[Any, Any, Any]:
+def published(tables: Tables, expected_runs: dict[str, Any]) -> tuple[Any, Any, Any]:
     experiments = {
         row["experiment_id"]: (row["name"], row["delete_time"] is not None, row["workspace_id"])
         for row in tables.rows("experiments_latest")
@@ -112,9 +112,9 @@ def test_a_random_history_is_published_once(
     publish_twice_at_once(publisher)
     publisher.publish()
     expected = world.expected()
-    assert found(tables, expected[1]) == expected
+    assert published(tables, expected[1]) == expected
     upkeep.maintain_tables()
-    assert found(tables, expected[1]) == expected
+    assert published(tables, expected[1]) == expected
     differences = list(pytest.importorskip("mltables.verification").verify())
     assert differences == []
 
@@ -127,11 +127,11 @@ def test_backfill_brings_what_no_stream_tells(store: Store, tables: Tables) -> N
         world.step()
     whole.backfill()
     expected = world.expected()
-    assert found(tables, expected[1]) == expected
+    assert published(tables, expected[1]) == expected
     again = whole.backfill()
     assert set(again[1:]) == {0}
     tables.follow()
-    assert found(tables, expected[1]) == expected
+    assert published(tables, expected[1]) == expected
 
 
 def test_what_is_landed_is_left_to_the_publisher(store: Store, tables: Tables) -> None:
@@ -164,7 +164,7 @@ def test_what_is_landed_is_left_to_the_publisher(store: Store, tables: Tables) -
     assert [key.split("/")[1] for key, _ in landing.waiting(1)] == ["stream"]
     publisher.publish()
     expected = world.expected()
-    assert found(tables, expected[1]) == expected
+    assert published(tables, expected[1]) == expected
 
 
 def test_who_lands_needs_no_engine_and_must_name_the_files(
@@ -201,13 +201,18 @@ def test_no_statistics_hide_a_value(
 
     def log(first: int, last: int) -> None:
         for step, value in enumerate(values[first:last], first):
-            for one in (run, other):
+            for run_id in (run, other):
                 store.api.post(
-                    "runs/log-metric", run_id=one, key="m", value=value, step=step, timestamp=step
+                    "runs/log-metric",
+                    run_id=run_id,
+                    key="m",
+                    value=value,
+                    step=step,
+                    timestamp=step,
                 )
         tables.follow()
 
-    def told() -> dict[str, Any]:
+    def last_commit() -> dict[str, Any]:
         """By the last commit, which must be another than that of the step before."""
         last: dict[str, Any] = DeltaTable(location.table_uri("run_metrics_history")).history(1)[0]
         return last
@@ -215,7 +220,9 @@ def test_no_statistics_hide_a_value(
     def kept_up(today: str) -> tuple[str, bool]:
         """What was done, and whether rows kept their order."""
         upkeep.maintain_tables(today=today)
-        return told()["operation"], told()["operationMetrics"]["preserveInsertionOrder"]
+        return last_commit()["operation"], last_commit()["operationMetrics"][
+            "preserveInsertionOrder"
+        ]
 
     def check(steps: int, runs: tuple[str, ...]) -> None:
         expected = {
@@ -224,19 +231,24 @@ def test_no_statistics_hide_a_value(
             "between": [0, 4, 7, 8, 9],
         }
         wanted = {
-            name: sorted((one, step) for one in runs for step in found if step < steps)
-            for name, found in expected.items()
+            name: sorted(
+                (run_id, step) for run_id in runs for step in expected_steps if step < steps
+            )
+            for name, expected_steps in expected.items()
         }
         seen = by_polars()
         assert by_our_sql() == seen
         for name, places in wanted.items():
-            assert len(seen[name]) == len(places), (name, told())
-            for one, step in places:
+            assert len(seen[name]) == len(places), (name, last_commit())
+            for run_id, step in places:
                 text = f"'metric_step': {step}, "
-                assert any(one in row and text in row for row in seen[name]), (name, told())
+                assert any(run_id in row and text in row for row in seen[name]), (
+                    name,
+                    last_commit(),
+                )
 
     log(0, 4)
-    assert told()["operation"] == "WRITE"
+    assert last_commit()["operation"] == "WRITE"
     check(4, (run, other))
     log(4, 8)
     assert kept_up("2000-01-01") == ("OPTIMIZE", True)
@@ -244,14 +256,14 @@ def test_no_statistics_hide_a_value(
     log(8, 10)
     assert kept_up("9999-12-31") == ("OPTIMIZE", False)
     check(10, (run, other))
-    version = told()["version"]
+    version = last_commit()["version"]
     workspace_moves.experiment(experiment, "team")
     tables.follow()
-    assert (told()["operation"], told()["version"]) == ("WRITE", version + 1)
+    assert (last_commit()["operation"], last_commit()["version"]) == ("WRITE", version + 1)
     check(10, (run, other))
     purging.run(experiment, other, "team")
     tables.follow()
-    assert (told()["operation"], told()["version"]) == ("WRITE", version + 2)
+    assert (last_commit()["operation"], last_commit()["version"]) == ("WRITE", version + 2)
     check(10, (run,))
     assert by_the_extension(tmp_path / "read") == by_polars()
     (row,) = tables.rows("runs_latest")

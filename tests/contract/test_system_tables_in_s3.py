@@ -98,7 +98,9 @@ def test_what_is_published_in_a_bucket_is_read_alike(
     count = (
         "SELECT count(*) FROM system.mlflow.run_metrics_history WHERE insert_time > '2020-01-01'"
     )
-    assert [bucket.ask(count, one)["rows"] for one in (["default"], ["team"], None)] == [
+    assert [
+        bucket.ask(count, workspaces)["rows"] for workspaces in (["default"], ["team"], None)
+    ] == [
         [[3]],
         [[0]],
         [[3]],
@@ -151,9 +153,9 @@ def test_copies_on_this_machine_are_those_of_files_that_tables_have(
     assert list((part / "temporary").iterdir()) == []
     # Whoever works at the same time has a part of its own.
     lake = pytest.importorskip("mltables.lake").Lake
-    with lake() as one, lake() as other:
-        assert one.temporary != other.temporary
-        first = one.temporary
+    with lake() as first_lake, lake() as other:
+        assert first_lake.temporary != other.temporary
+        first = first_lake.temporary
     with lake() as again:
         assert again.temporary == first
 

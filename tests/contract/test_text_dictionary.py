@@ -51,10 +51,10 @@ class Holders:
         items = [
             store.direct.get_item(
                 TableName=store.table,
-                Key={"PK": {"S": place.pk}, "SK": {"S": place.sk}},
+                Key={"PK": {"S": key.pk}, "SK": {"S": key.sk}},
                 ConsistentRead=True,
             ).get("Item")
-            for place in wanted
+            for key in wanted
         ]
         return entry.name in dictionary_page.texts_of(items.pop()) or all(items)
 
@@ -113,8 +113,8 @@ def test_a_rebuild_takes_away_what_nobody_holds(
     assert (report.findings, report.behind) == ([], [])
     rebuild.reindex(experiment_id)
     left = {item["SK"]["S"] for item in table.query_all(keys.experiment(experiment_id).pk)}
-    assert not [place for place in left if "hannah" in place]
-    assert [place for place in left if "run_text#annie" in place]
+    assert not [sort_key for sort_key in left if "hannah" in sort_key]
+    assert [sort_key for sort_key in left if "run_text#annie" in sort_key]
     assert rebuild.verify(experiment_id, patience=0).findings == []
 
 
@@ -133,21 +133,21 @@ def test_an_index_that_was_made_by_other_rules(store: Store) -> None:
         assert item is not None
         item["fts"] = {"S": item["fts"]["S"].replace('"rules": 2', '"rules": 1')}
         table.put(item)
-        asked: dict[str, Any] = {
+        query: dict[str, Any] = {
             "experiment_ids": [experiment_id],
             "filter": "tags.owner ILIKE '%NNI%'",
         }
-        assert len(api.post("runs/search", **asked)["runs"]) == 2
+        assert len(api.post("runs/search", **query)["runs"]) == 2
         api.post("runs/set-tag", run_id=runs[0], key="owner", value="bob")
         assert deliver(stream.fresh()) > 0
-        assert len(api.post("runs/search", **asked)["runs"]) == 1
+        assert len(api.post("runs/search", **query)["runs"]) == 1
         assert rebuild.verify(experiment_id, patience=0).findings == []
         table.delete(keys.run(experiment_id, runs[1]))
         assert deliver(stream.fresh()) > 0
         left = list(table.query_all(keys.experiment(experiment_id).pk))
         places = [item["SK"]["S"] for item in left if item["type"]["S"] in ("fts", "fts_rev")]
         assert places
-        assert not [place for place in places if runs[1] in place]
+        assert not [sort_key for sort_key in places if runs[1] in sort_key]
         rebuild.reindex(experiment_id)
         assert rebuild.verify(experiment_id, patience=0).findings == []
     prefix = keys.fts_rev_prefix("run", runs[0])

@@ -108,7 +108,7 @@ def check(rng: random.Random, store: Store, experiment_id: str, run_ids: list[st
     ordering = rng.choice(([], ["run_name ASC"], ["params.team DESC"]))
     view = rng.choice(("ACTIVE_ONLY", "ALL"))
     text = " AND ".join(clauses)
-    asked = {
+    request = {
         "experiment_ids": [experiment_id],
         "filter": text,
         "order_by": ordering,
@@ -116,8 +116,8 @@ def check(rng: random.Random, store: Store, experiment_id: str, run_ids: list[st
         "max_results": rng.choice((2, 100)),
     }
     every = looked_at(experiment_id, run_ids, text, ordering, view)
-    found = [run["info"]["run_id"] for page in pages(store, asked) for run in page]
-    assert found == [run.run_id for run in every], asked
+    found_ids = [run["info"]["run_id"] for page in pages(store, request) for run in page]
+    assert found_ids == [run.run_id for run in every], request
 
 
 def clause(rng: random.Random) -> str:
@@ -145,10 +145,10 @@ def test_a_search_costs_what_it_finds(store: Store, monkeypatch: pytest.MonkeyPa
         for at in range(0, len(records), 100):
             assert deliver(records[at : at + 100]) > 0
     with explained() as searches:
-        found = api.post(
+        answer = api.post(
             "runs/search", experiment_ids=[experiment_id], filter="tags.owner ILIKE '%ANN%'"
         )
-    assert len(found["runs"]) == 10
+    assert len(answer["runs"]) == 10
     (search,) = searches
     assert (search.how, search.runs, search.entries) == ("TextLookups", 10, 10)
     assert api.cost.round_trips == 3

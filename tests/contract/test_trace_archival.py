@@ -90,7 +90,7 @@ def answers(experiment_id: str, trace: str) -> Fields:
     }
     return {
         "get": without_places(whole(trace_id)),
-        "batch": [without_places(one) for one in batch["traces"]],
+        "batch": [without_places(listed_trace) for listed_trace in batch["traces"]],
         "info": without_places(info(trace_id)),
         "artifact": ask("GET", "/ajax-api/3.0/mlflow/get-trace-artifact", request_id=trace_id).body,
         "metrics": tell("POST", "3.0/traces/metrics", metrics),
@@ -125,8 +125,8 @@ def test_every_answer_stays_the_same(store: Store, files: Path, indexed: bool) -
         deliver(stream.fresh())
         assert answers(experiment_id, trace) == before
     assert is_archived(trace)
-    place = info(f"tr-{trace}")["tags"]["mlflow.trace.archiveLocation"]
-    assert place == f"mlflow-artifacts:/.internal/traces/{experiment_id}/tr-{trace}/archived"
+    archive_uri = info(f"tr-{trace}")["tags"]["mlflow.trace.archiveLocation"]
+    assert archive_uri == f"mlflow-artifacts:/.internal/traces/{experiment_id}/tr-{trace}/archived"
     assert all("data" not in item for item in packs_of(store, trace))
     assert len(files_of(files, trace)) == 2
     assert archival.archive(stored(trace)) is Outcome.NOT_POSSIBLE

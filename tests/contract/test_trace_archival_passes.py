@@ -218,8 +218,8 @@ def test_malformed_requests_are_left_alone(store: Store, archiving: None, value:
 
 
 def test_server_info(archiving: None) -> None:
-    found = called(server_info.app.handler, "GET", "/api/3.0/mlflow/server-info")
-    assert found.body["trace_archival_enabled"] is True
+    answer = called(server_info.app.handler, "GET", "/api/3.0/mlflow/server-info")
+    assert answer.body["trace_archival_enabled"] is True
 
 
 def test_who_may_ask(store: Store, archiving: None) -> None:

@@ -56,8 +56,8 @@ def test_spans_and_deletions_win(shared_store: Store, data: st.DataObject) -> No
         assert ask("POST", "3.0/traces/delete-traces", body).status == 200
 
     def archived() -> None:
-        if (found := traces.find(f"tr-{trace}", DEFAULT_WORKSPACE)) is not None:
-            archival.archive(found)
+        if (stored_trace := traces.find(f"tr-{trace}", DEFAULT_WORKSPACE)) is not None:
+            archival.archive(stored_trace)
 
     steps: list[Callable[[], None]] = [archived, archived, exported(8), exported(9)]
     is_deleted = data.draw(st.booleans())
@@ -71,14 +71,14 @@ def test_spans_and_deletions_win(shared_store: Store, data: st.DataObject) -> No
         return
     expected |= {number for number, status in answered.items() if status == 200}
     assert set(answered.values()) <= {200, 400}
-    found = {int(line["span_id"], 16) for line in _lines(trace)}
-    assert found >= expected
+    span_ids = {int(line["span_id"], 16) for line in _lines(trace)}
+    assert span_ids >= expected
     if is_archived(trace):
         assert all("data" not in item for item in packs_of(shared_store, trace))
     else:
         assert "mlflow.trace.archiveLocation" not in info(f"tr-{trace}")["tags"]
     archived()
-    assert {int(line["span_id"], 16) for line in _lines(trace)} == found
+    assert {int(line["span_id"], 16) for line in _lines(trace)} == span_ids
 
 
 def test_an_export_while_spans_move(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,5 +123,6 @@ def test_an_export_that_read_the_trace_before(
 
 def _lines(trace: str) -> list[Fields]:
     return [
-        {"span_id": base64.b64decode(one["span_id"]).hex()} for one in whole(f"tr-{trace}")["spans"]
+        {"span_id": base64.b64decode(stored_span["span_id"]).hex()}
+        for stored_span in whole(f"tr-{trace}")["spans"]
     ]

@@ -34,7 +34,7 @@ def filled(store: Store, number: int) -> str:
     with following(store) as stream:
         for kind in range(2):
             stream.fresh()
-            told(stream, experiment_id, trace_id(number, kind), kind)
+            begin_trace(stream, experiment_id, trace_id(number, kind), kind)
             written = [
                 item
                 for item in table.query_all(keys.experiment(experiment_id).pk)
@@ -55,7 +55,7 @@ def trace_id(owner: int, number: int) -> str:
     return f"tr-{owner:08x}{number:024x}"
 
 
-def told(stream: Stream, experiment_id: str, trace: str, kind: int) -> None:
+def begin_trace(stream: Stream, experiment_id: str, trace: str, kind: int) -> None:
     info: dict[str, Any] = {"state": "OK", "tags": {"mlflow.traceName": "haystack"}}
     if kind == 0:
         info = {
@@ -88,10 +88,12 @@ def copied(item: dict[str, Any], old: str, new: str, number: int) -> dict[str, A
     return made
 
 
-def search(experiment_id: str, **asked: Any) -> tuple[list[str], Measurement]:
-    place = {"experiment_id": experiment_id}
-    locations = [{"type": "MLFLOW_EXPERIMENT", "mlflow_experiment": place}]
-    answer = tell("POST", "3.0/traces/search", {"locations": locations, "max_results": 25, **asked})
+def search(experiment_id: str, **fields: Any) -> tuple[list[str], Measurement]:
+    experiment = {"experiment_id": experiment_id}
+    locations = [{"type": "MLFLOW_EXPERIMENT", "mlflow_experiment": experiment}]
+    answer = tell(
+        "POST", "3.0/traces/search", {"locations": locations, "max_results": 25, **fields}
+    )
     cost = capacity.last_measurement()
     assert cost is not None
     return [trace["trace_id"] for trace in answer.get("traces", ())], cost
@@ -117,9 +119,9 @@ def test_the_number_of_traces_is_no_matter(
     for number, experiment_id in experiments.items():
         search(experiment_id)
         text = filter_string.format(trace_id(number, 200))
-        found, cost = search(experiment_id, filter=text, order_by=order)
+        trace_ids, cost = search(experiment_id, filter=text, order_by=order)
         rows = {"request_id": 1, "client_request_id": 0, "status": number // 10 + 1}
-        assert len(found) == min(25, rows.get(text.partition(" ")[0], 25))
+        assert len(trace_ids) == min(25, rows.get(text.partition(" ")[0], 25))
         assert cost.round_trips <= trips
         costs.append(cost.read_units)
     assert costs[1] == pytest.approx(costs[0], abs=6), costs
@@ -138,7 +140,7 @@ def test_the_number_of_traces_is_no_matter(
 )
 def test_a_search_costs_what_it_finds(experiments: dict[int, str], filter_string: str) -> None:
     search(experiments[MANY])
-    found, cost = search(experiments[MANY], filter=filter_string, max_results=100)
-    assert len(found) == 100
+    trace_ids, cost = search(experiments[MANY], filter=filter_string, max_results=100)
+    assert len(trace_ids) == 100
     assert cost.round_trips <= 4
     assert cost.read_units <= MANY // 10 + 100

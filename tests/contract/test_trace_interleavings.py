@@ -32,7 +32,7 @@ def _files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     artifacts.store.cache_clear()
 
 
-def told(trace: str) -> Step:
+def started(trace: str) -> Step:
     return lambda: ask("POST", "3.0/traces", start("0", f"tr-{trace}", **TOLD)).status
 
 
@@ -52,15 +52,15 @@ def test_spans_that_change_nothing_but_what_counts_twice(
     another export reads for its sums and what that one writes."""
     once, at_once = new_trace(), new_trace()
     assert export("0", story(once), RESOURCE).status == 200
-    spans = {int(one["spanId"], 16): one for one in story(at_once)}
+    spans = {int(span["spanId"], 16): span for span in story(at_once)}
     assert export("0", [spans[1]], RESOURCE).status == 200
     nodes = span_packs.nodes
 
     def meanwhile(owner: span_packs.Owner) -> dict[str, span_packs.Node]:
-        found = nodes(owner)
+        known_nodes = nodes(owner)
         monkeypatch.setattr(span_packs, "nodes", nodes)
         assert export("0", [spans[5]], RESOURCE).status == 200
-        return found
+        return known_nodes
 
     monkeypatch.setattr(span_packs, "nodes", meanwhile)
     assert export("0", [spans[number] for number in (2, 3, 4, 6)], RESOURCE).status == 200
@@ -72,15 +72,15 @@ def test_spans_that_change_nothing_but_what_counts_twice(
 def test_writers_of_a_trace(shared_store: Store, data: st.DataObject) -> None:
     once, at_once = new_trace(), new_trace()
     assert export("0", story(once), RESOURCE).status == 200
-    assert told(once)() == 200
+    assert started(once)() == 200
     assert tagged(once)() == 200
     spans = data.draw(st.permutations(story(at_once)))
     cuts = sorted(data.draw(st.lists(st.integers(1, 5), min_size=1, max_size=3)))
     pieces = [spans[a:b] for a, b in itertools.pairwise([0, *cuts, 6]) if a < b]
     steps: list[tuple[Step, set[str]]] = [
-        (exported(piece), {one["spanId"] for one in piece}) for piece in pieces
+        (exported(piece), {span["spanId"] for span in piece}) for piece in pieces
     ]
-    steps.append((told(at_once), set()))
+    steps.append((started(at_once), set()))
     steps += data.draw(st.lists(st.sampled_from(steps), max_size=2))
     order = data.draw(st.permutations(steps))
     share = data.draw(st.integers(0, len(order)))

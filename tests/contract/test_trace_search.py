@@ -201,13 +201,13 @@ class World:
             )
         )
         text, limit = " AND ".join(clauses), rng.choice((2, 3, 100))
-        pages = [one for page in self._pages(text, ordering, limit) for one in page]
+        pages = [trace_id for page in self._pages(text, ordering, limit) for trace_id in page]
         assert pages == self._looked_at(text, ordering), (text, ordering, limit)
 
     def _pages(self, text: str, ordering: list[str], limit: int) -> Iterator[list[str]]:
-        place = {"experiment_id": self.experiment_id}
+        experiment = {"experiment_id": self.experiment_id}
         body: dict[str, Any] = {
-            "locations": [{"type": "MLFLOW_EXPERIMENT", "mlflow_experiment": place}],
+            "locations": [{"type": "MLFLOW_EXPERIMENT", "mlflow_experiment": experiment}],
             "filter": text,
             "order_by": ordering,
             "max_results": limit,
@@ -281,9 +281,9 @@ def test_contents_of_spans_are_found_in_the_index(
         spans = [span(ids[number][3:], order, mlflow__spanInputs={"q": text})]
         assert export(experiment_id, spans).status == 200
 
-    def found(text: str) -> tuple[list[str], Explained]:
-        place = {"experiment_id": experiment_id}
-        locations = [{"type": "MLFLOW_EXPERIMENT", "mlflow_experiment": place}]
+    def matches(text: str) -> tuple[list[str], Explained]:
+        experiment = {"experiment_id": experiment_id}
+        locations = [{"type": "MLFLOW_EXPERIMENT", "mlflow_experiment": experiment}]
         with explained() as searches:
             answer = tell("POST", "3.0/traces/search", {"locations": locations, "filter": text})
         return [trace["trace_id"] for trace in answer.get("traces", ())], searches[0]
@@ -299,13 +299,13 @@ def test_contents_of_spans_are_found_in_the_index(
             "trace.text ILIKE '%NEEDLE%'",
             "span.attributes.mlflow.spanInputs LIKE '%eedl%'",
         ):
-            names, search = found(text)
+            names, search = matches(text)
             assert sorted(names) == [ids[5], ids[7]]
             assert (search.how, search.runs) == ("TextLookups", 2)
         send(9, "another needle", order=2)
-        names, search = found("span.content LIKE '%needle, %'")
+        names, search = matches("span.content LIKE '%needle, %'")
         assert sorted(names) == [ids[5], ids[7]]
-        names, search = found("span.content LIKE '%other needle%'")
+        names, search = matches("span.content LIKE '%other needle%'")
         assert (names, search.how, search.runs) == ([ids[9]], "TextLookups", 2)
         tell(
             "POST", "2.0/traces/delete-traces", {"experiment_id": experiment_id, "request_ids": ids}
@@ -313,5 +313,9 @@ def test_contents_of_spans_are_found_in_the_index(
         records = stream.fresh()
         assert deliver(records) == len(records)
     left = [item["SK"]["S"] for item in table.query_all(keys.experiment(experiment_id).pk)]
-    assert not [place for place in left if "trace" in place or place.startswith(("T#", "PENDING"))]
+    assert not [
+        sort_key
+        for sort_key in left
+        if "trace" in sort_key or sort_key.startswith(("T#", "PENDING"))
+    ]
     setting(store, None)

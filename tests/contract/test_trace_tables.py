@@ -38,7 +38,7 @@ def _spans_seen(tables: Tables) -> dict[Any, list[Any]]:
         )
         seen = (*(row[name] for name in names), note)
         spans.setdefault((row["experiment_id"], row["trace_id"]), []).append(seen)
-    return {key: sorted(rows, key=lambda one: one[5]) for key, rows in spans.items()}
+    return {key: sorted(rows, key=lambda row: row[5]) for key, rows in spans.items()}
 
 
 def _seen(tables: Tables) -> tuple[dict[tuple[str, str], dict[str, Any]], dict[Any, list[Any]]]:
@@ -46,22 +46,22 @@ def _seen(tables: Tables) -> tuple[dict[tuple[str, str], dict[str, Any]], dict[A
     traces: dict[tuple[str, str], dict[str, Any]] = {}
     for row in tables.rows("traces"):
         maps = {
-            name: {one["key"]: one["value"] for one in row[name]}
+            name: {pair["key"]: pair["value"] for pair in row[name]}
             for name in ("tags", "trace_metadata")
         }
         names = ["trace_id", "experiment_id", "workspace_id", "request_time", "request_date"]
         names += ("execution_duration_ms", "state", "session_id", "trace_name", "total_tokens")
-        place = (row["experiment_id"], row["trace_id"])
-        assert place not in traces, "each trace once"
-        traces[place] = {
+        trace_key = (row["experiment_id"], row["trace_id"])
+        assert trace_key not in traces, "each trace once"
+        traces[trace_key] = {
             **{name: row[name] for name in (*names, "input_tokens")},
             "note": maps["trace_metadata"]["note"],
             "tags": {key: value for key, value in maps["tags"].items() if key.startswith("t")},
         }
     judged: dict[Any, list[Any]] = {}
     for row in tables.rows("assessments"):
-        place = (row["experiment_id"], row["trace_id"])
-        judged.setdefault(place, []).append(
+        trace_key = (row["experiment_id"], row["trace_id"])
+        judged.setdefault(trace_key, []).append(
             (
                 row["experiment_id"],
                 row["workspace_id"],
@@ -70,11 +70,11 @@ def _seen(tables: Tables) -> tuple[dict[tuple[str, str], dict[str, Any]], dict[A
                 row["assessment_name"],
                 row["assessment_type"],
                 row["value"],
-                {one["key"]: one["value"] for one in row["metadata"]},
+                {pair["key"]: pair["value"] for pair in row["metadata"]},
                 row["rationale"],
             )
         )
-    return traces, {key: sorted(rows, key=lambda one: one[3]) for key, rows in judged.items()}
+    return traces, {key: sorted(rows, key=lambda row: row[3]) for key, rows in judged.items()}
 
 
 def check(tables: Tables, world: TracesWorld) -> None:
@@ -88,9 +88,15 @@ def check(tables: Tables, world: TracesWorld) -> None:
         assert spans.pop(key, []) == world.span_rows(trace_id, state)
     for key, row in traces.items():
         past = world.expired[key]
-        known = [(world.row(key[1], one), world.judgements(key[1], one)) for one in past]
+        known = [
+            (world.row(key[1], past_state), world.judgements(key[1], past_state))
+            for past_state in past
+        ]
         assert (row, judged.pop(key, [])) in known
-        assert spans.pop(key, []) in [[], *(world.span_rows(key[1], one) for one in past)]
+        assert spans.pop(key, []) in [
+            [],
+            *(world.span_rows(key[1], past_state) for past_state in past),
+        ]
     assert judged == spans == {}
 
 
@@ -186,7 +192,7 @@ def test_an_expired_trace_keeps_its_row_and_a_deleted_one_does_not(
 def test_each_column_has_its_type_and_content(store: Store, tables: Tables) -> None:
     trace = new_trace()
     experiment = store.api.new_experiment("told")
-    told = {**TOLD, "client_request_id": "mine", "response_preview": "long"}
+    fields = {**TOLD, "client_request_id": "mine", "response_preview": "long"}
     metadata = {
         **TOLD["trace_metadata"],
         "mlflow.trace.user": "bob",
@@ -197,7 +203,7 @@ def test_each_column_has_its_type_and_content(store: Store, tables: Tables) -> N
     tell(
         "POST",
         "3.0/traces",
-        start(experiment, f"tr-{trace}", **{**told, "trace_metadata": metadata}),
+        start(experiment, f"tr-{trace}", **{**fields, "trace_metadata": metadata}),
     )
     tables.follow()
     frame = tables.frame("traces")
@@ -208,7 +214,7 @@ def test_each_column_has_its_type_and_content(store: Store, tables: Tables) -> N
     assert kinds["total_cost"] == polars.Float64
     (row,) = frame.to_dicts()
     row["tags"] = {tag["key"]: tag["value"] for tag in row["tags"]}
-    seen = {one["key"]: one["value"] for one in row.pop("trace_metadata")}
+    seen = {pair["key"]: pair["value"] for pair in row.pop("trace_metadata")}
     told_names = {name for name in metadata if not name.startswith("mlflow.trace.")}
     assert {name: seen[name] for name in told_names} == {n: metadata[n] for n in told_names}
     assert row.pop("tags")["mlflow.traceName"] == "story"
@@ -250,8 +256,8 @@ def test_who_may_not_read_a_workspace_learns_nothing_of_its_traces(
 ) -> None:
     """Neither by counting and guessing nor by an error."""
     trace_id, experiment = f"tr-{9:032x}", store.api.new_experiment("others")
-    told = start(experiment, trace_id, **TOLD, client_request_id="secret")
-    tell("POST", "3.0/traces", told)
+    body = start(experiment, trace_id, **TOLD, client_request_id="secret")
+    tell("POST", "3.0/traces", body)
     assert export(experiment, [span(f"{9:032x}", 1, note="secret")]).status == 200
     tables.follow()
     for table in ("traces", "assessments", "spans"):

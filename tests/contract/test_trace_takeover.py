@@ -57,8 +57,8 @@ class World:
         for name, experiment in (("owner", self.theirs), ("other", self.mine)):
             user = users.create(name, "", is_admin=False)
             grants.put(user, "default", Grant(EXPERIMENT, experiment, "MANAGE"))
-        told = start(self.theirs, OWNED, assessments=[ASSESSMENT], tags={"t": "secret"})
-        assert self.ask("POST", "3.0/traces", told, caller=self.owner).status == 200
+        body = start(self.theirs, OWNED, assessments=[ASSESSMENT], tags={"t": "secret"})
+        assert self.ask("POST", "3.0/traces", body, caller=self.owner).status == 200
         assert self.export([span(TRACE, 1)], self.theirs, self.owner).status == 200
         self.before = self.theirs_now()
 
@@ -116,13 +116,13 @@ def world(store: Store, monkeypatch: pytest.MonkeyPatch) -> World:
 
 
 def test_a_start_or_spans_do_not_enter_another_experiments_trace(world: World) -> None:
-    for told in (
+    for answer in (
         world.ask("POST", "3.0/traces", start(world.mine, OWNED, tags={"t": "mine"})),
         world.ask("POST", "3.0/traces", start(world.mine, OWNED, assessments=[ASSESSMENT])),
         world.export([span(TRACE, 2), span(f"{8:032x}", 1)]),
         world.export([span(f"{8:032x}", 1), span(TRACE, 1, end=9)]),
     ):
-        assert (told.status, told.body["message"]) == (400, FOREIGN)
+        assert (answer.status, answer.body["message"]) == (400, FOREIGN)
     for refused in (
         world.ask("POST", "3.0/traces", start(world.theirs, OWNED)),
         world.export([span(TRACE, 2)], world.theirs),
@@ -142,7 +142,7 @@ def others(world: World) -> list[Any]:
 
 def test_nobody_without_rights_reads_writes_counts_or_guesses(world: World) -> None:
     path = f"3.0/traces/{OWNED}"
-    place = {
+    location = {
         "type": "MLFLOW_EXPERIMENT",
         "mlflow_experiment": {"experiment_id": world.theirs},
     }
@@ -165,7 +165,7 @@ def test_nobody_without_rights_reads_writes_counts_or_guesses(world: World) -> N
         ("PATCH", f"{path}/assessments/a-of-the-owner", update),
         ("DELETE", f"{path}/assessments/a-of-the-owner", None),
         ("GET", f"{path}/assessments/a-of-the-owner", None),
-        ("POST", "3.0/traces/search", {"locations": [place]}),
+        ("POST", "3.0/traces/search", {"locations": [location]}),
         ("POST", "3.0/traces/metrics", count),
         (
             "POST",
@@ -189,8 +189,8 @@ def test_an_assessment_stays_with_its_trace(world: World) -> None:
     assert world.ask("POST", "3.0/traces", start(world.mine, mine, assessments=[changed]))
     world.ask("POST", f"3.0/traces/{mine}/assessments", {"assessment": changed})
     over = {**changed, "assessment_id": "a-new", "overrides": "a-unknown"}
-    told = world.ask("POST", f"3.0/traces/{mine}/assessments", {"assessment": over})
-    assert told.status == 404
+    answer = world.ask("POST", f"3.0/traces/{mine}/assessments", {"assessment": over})
+    assert answer.status == 404
     assert world.ask("DELETE", f"3.0/traces/{mine}/assessments/a-of-the-owner").status == 200
     assert world.theirs_now() == world.before
 
@@ -226,12 +226,12 @@ def test_only_the_server_says_where_files_are(world: World) -> None:
     for version in ("2.0", "3.0"):
         for key in SYSTEM_TAGS:
             route = f"{version}/traces/{mine}/tags"
-            told = world.ask("PATCH", route, {"key": key, "value": "x"})
+            answer = world.ask("PATCH", route, {"key": key, "value": "x"})
             message = f"Tag '{key}' is immutable and cannot be set on a trace."
-            assert (told.status, told.body["message"]) == (400, message)
-        told = world.ask("DELETE", route, {"key": "mlflow.artifactLocation"})
+            assert (answer.status, answer.body["message"]) == (400, message)
+        answer = world.ask("DELETE", route, {"key": "mlflow.artifactLocation"})
         message = "Tag 'mlflow.artifactLocation' is immutable and cannot be deleted on a trace."
-        assert (told.status, told.body["message"]) == (400, message)
+        assert (answer.status, answer.body["message"]) == (400, message)
 
 
 COMPONENT = "must be a single path component"
@@ -244,10 +244,10 @@ CHARACTERS = "must not contain '%', '?', '#' or control characters"
     + [(text, CHARACTERS) for text in ("a%b", "..%2fx", "a?b", "a#b", "a\nb", "a\0b", "a\x7f")],
 )
 def test_an_id_is_the_name_of_a_folder(world: World, trace_id: str, reason: str) -> None:
-    told = world.ask("POST", "3.0/traces", start(world.mine, trace_id))
+    answer = world.ask("POST", "3.0/traces", start(world.mine, trace_id))
     value = json.dumps(trace_id)
     message = f"Invalid value {value} for parameter 'trace_id' supplied: {reason}"
-    assert (told.status, told.body["message"]) == (400, message)
+    assert (answer.status, answer.body["message"]) == (400, message)
     assert world.ask("GET", f"3.0/traces/{quote(trace_id, safe='')}").status in (403, 404)
     trace = _imported(trace_id, world.mine)
     with pytest.raises(MlflowError, match="trace_id"):

@@ -31,7 +31,7 @@ def traced(store: Store, tables: Tables) -> Tables:
     info = {"request_time": "2023-11-14T22:13:20Z", "execution_duration": "0.040s"}
     usage = {"mlflow.trace.tokenUsage": json.dumps({"input_tokens": 7, "output_tokens": 5})}
     for trace, state in ((ANSWERED, "ERROR"), (ASKED, "OK")):
-        told = start(
+        body = start(
             experiment,
             f"tr-{trace}",
             **info,
@@ -40,7 +40,7 @@ def traced(store: Store, tables: Tables) -> Tables:
             request_preview="shortened",
             trace_metadata=usage,
         )
-        tell("POST", "3.0/traces", told)
+        tell("POST", "3.0/traces", body)
     for name, kind, value in (
         ("correct", "feedback", False),
         ("expected", "expectation", "therefore"),
@@ -62,16 +62,20 @@ def _rows(tables: Tables, sql: str, workspaces: list[str] | None = None) -> Any:
 
 def test_a_trace_is_one_row_with_its_spans_and_assessments(traced: Tables) -> None:
     answer = traced.ask("SELECT * FROM system.mlflow.trace_unified ORDER BY trace_id")
-    asked, answered = (dict(zip(answer["columns"], row, strict=True)) for row in answer["rows"])
-    assert (asked["spans"], asked["assessments"]) == ([], [])
-    assert (asked["request"], asked["response"]) == ("shortened", None)
+    unanswered, answered = (
+        dict(zip(answer["columns"], row, strict=True)) for row in answer["rows"]
+    )
+    assert (unanswered["spans"], unanswered["assessments"]) == ([], [])
+    assert (unanswered["request"], unanswered["response"]) == ("shortened", None)
     assert answered["request"] == '{"q": "why"}'
     assert answered["response"] == "because"
     assert (answered["client_request_id"], answered["state"]) == ("c-ERROR", "ERROR")
-    assert [one["span_id"] for one in answered["spans"]] == [f"{n:016x}" for n in (1, 2, 3)]
+    assert [item["span_id"] for item in answered["spans"]] == [f"{n:016x}" for n in (1, 2, 3)]
     assert answered["spans"][1]["status"] == {"message": "timeout", "code": "STATUS_CODE_ERROR"}
     assert answered["spans"][1]["start_time_unix_nano"] == START + 5_000_000
-    correct, expected = sorted(answered["assessments"], key=lambda one: str(one["assessment_name"]))
+    correct, expected = sorted(
+        answered["assessments"], key=lambda assessment: str(assessment["assessment_name"])
+    )
     assert correct["feedback"] == {"value": "false", "error": None}
     assert (correct["expectation"], correct["rationale"]) == (None, "looked")
     assert correct["source"] == {"source_id": "ann", "source_type": "HUMAN"}

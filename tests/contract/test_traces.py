@@ -56,16 +56,16 @@ def round_trips() -> int:
 @given(data=st.data())
 def test_any_order_any_split_any_repetition(shared_store: Store, data: st.DataObject) -> None:
     whole_at_once, in_pieces = new_trace(), new_trace()
-    told = data.draw(st.booleans())
+    with_info = data.draw(st.booleans())
     resource = {"service.name": "svc", "zone": 3}
     export("0", story(whole_at_once), resource)
-    if told:
+    if with_info:
         tell("POST", "3.0/traces", start("0", f"tr-{whole_at_once}", **TOLD))
     spans = data.draw(st.permutations(story(in_pieces)))
     cuts = sorted(data.draw(st.lists(st.integers(1, 5), max_size=3)))
     pieces = [spans[a:b] for a, b in itertools.pairwise([0, *cuts, 6]) if a < b]
     steps: list[Callable[[], Any]] = [partial(export, "0", piece, resource) for piece in pieces]
-    if told:
+    if with_info:
         body = start("0", f"tr-{in_pieces}", **TOLD)
         steps.append(partial(tell, "POST", "3.0/traces", body))
     repeated = data.draw(st.lists(st.sampled_from(steps), max_size=2))
@@ -85,18 +85,20 @@ def test_exports_side_by_side_lose_nothing(store: Store) -> None:
         if writer == 7:
             tell("POST", "3.0/traces", start("0", f"tr-{trace}", state="OK", tags={"a": "b"}))
         for number in range(4):
-            one = 10 * writer + number + 1
-            answer = export("0", [span(trace, one, 1 if one > 1 else None, start=one, **usage)])
+            order = 10 * writer + number + 1
+            answer = export(
+                "0", [span(trace, order, 1 if order > 1 else None, start=order, **usage)]
+            )
             assert answer.status == 200, answer
         if writer == 3:
             tell("PATCH", f"2.0/traces/tr-{trace}/tags", {"key": "mine", "value": "x"})
 
     at_once(8, write)
-    found = whole(f"tr-{trace}")
-    assert len(found["spans"]) == 32
-    assert found["trace_info"]["tags"]["a"] == "b"
-    assert found["trace_info"]["tags"]["mine"] == "x"
-    metadata = found["trace_info"]["trace_metadata"]
+    whole_trace = whole(f"tr-{trace}")
+    assert len(whole_trace["spans"]) == 32
+    assert whole_trace["trace_info"]["tags"]["a"] == "b"
+    assert whole_trace["trace_info"]["tags"]["mine"] == "x"
+    metadata = whole_trace["trace_info"]["trace_metadata"]
     # The root span's own usage stands for all below it.
     assert metadata["mlflow.trace.tokenUsage"].startswith('{"input_tokens": 1,')
 
@@ -146,9 +148,9 @@ def test_a_trace_stays_in_its_experiment(store: Store) -> None:
         assert refused.status == 400
         assert "already exists in another experiment" in refused.body["message"]
         forget()
-    found = whole(f"tr-{trace}")
-    assert found["trace_info"]["trace_location"]["mlflow_experiment"]["experiment_id"] == "0"
-    assert len(found["spans"]) == 3
+    whole_trace = whole(f"tr-{trace}")
+    assert whole_trace["trace_info"]["trace_location"]["mlflow_experiment"]["experiment_id"] == "0"
+    assert len(whole_trace["spans"]) == 3
 
 
 CALLS: dict[str, Callable[[str], tuple[str, str, Any]]] = {
@@ -232,8 +234,8 @@ def test_round_trips(store: Store) -> None:
     whole(f"tr-{trace}")
     assert round_trips() == 3
     location = {"mlflow_experiment": {"experiment_id": "0"}}
-    found = tell("POST", "3.0/traces/search", {"locations": [location], "max_results": 25})
-    assert len(found["traces"]) == 1
+    page = tell("POST", "3.0/traces/search", {"locations": [location], "max_results": 25})
+    assert len(page["traces"]) == 1
     assert round_trips() == 2
 
 
@@ -254,11 +256,11 @@ def test_spans_that_the_client_could_not_export(store: Store, exported: range) -
     if len(exported) < 6:
         location = artifacts.locate(tags["mlflow.artifactLocation"], "default", "traces.json")
         artifacts.store().put(location, json.dumps(data.body).encode())
-    found = tell("GET", "3.0/traces/get", trace_id=f"tr-{trace}")["trace"]
-    assert sorted(span_ids(found["spans"])) == [f"{n:016x}" for n in range(1, 7)]
+    whole_trace = tell("GET", "3.0/traces/get", trace_id=f"tr-{trace}")["trace"]
+    assert sorted(span_ids(whole_trace["spans"])) == [f"{n:016x}" for n in range(1, 7)]
     file = ask("GET", "/ajax-api/3.0/mlflow/get-trace-artifact", request_id=f"tr-{trace}")
-    assert [one["span_id"] for one in file.body["spans"]] == [
-        one["span_id"] for one in found["spans"]
+    assert [item["span_id"] for item in file.body["spans"]] == [
+        item["span_id"] for item in whole_trace["spans"]
     ]
 
 
@@ -272,14 +274,14 @@ def test_pages_of_the_newest(store: Store) -> None:
             "3.0/traces",
             start("0", f"tr-{trace}", request_time=f"1970-01-01T00:00:0{time}Z"),
         )
-    wanted = sorted(zip(times, traces, strict=True), key=lambda one: (-one[0], one[1]))
+    wanted = sorted(zip(times, traces, strict=True), key=lambda pair: (-pair[0], pair[1]))
     results: list[str] = []
     token = ""
     location = {"mlflow_experiment": {"experiment_id": "0"}}
     for _ in range(9):
         body = {"locations": [location], "max_results": 5, "page_token": token}
         page = tell("POST", "3.0/traces/search", body)
-        results += [one["trace_id"] for one in page.get("traces", [])]
+        results += [trace_info["trace_id"] for trace_info in page.get("traces", [])]
         token = page.get("next_page_token", "")
         if not token:
             break
@@ -299,4 +301,4 @@ def test_thousands_of_spans(store: Store) -> None:
     assert answer.size < 6 * 1024 * 1024
     spans = answer.body["trace"]["spans"]
     assert span_ids(spans) == [f"{n:016x}" for n in range(1, 5001)]
-    assert sum(len(str(one)) for one in spans) > 20_000_000
+    assert sum(len(str(item)) for item in spans) > 20_000_000

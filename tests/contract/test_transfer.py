@@ -112,8 +112,8 @@ def test_what_belongs_to_a_deployment(store: Store) -> None:
     (webhook,) = webhook_items.of_workspace("team")
     assert (webhook.status, webhook.sealed_secret) == ("DISABLED", "")
     assert list(map(str, webhook.events)) == ["model_version_tag.set"]
-    found = accounts.read(server, mapped)
-    bring([*found.roles, *found.users])
+    old_accounts = accounts.read(server, mapped)
+    bring([*old_accounts.roles, *old_accounts.users])
     ann = users.get("ann")
     assert ann.password_hash == ""
     grant = grants.find(ann, "default", "experiment", "mapped-1")

@@ -41,14 +41,14 @@ class _Engine(BaseHTTPRequestHandler):
     disable_nagle_algorithm = True
     answers: ClassVar[list[Any]]
     seen: ClassVar[list[tuple[str, bytes]]]
-    asked: ClassVar[list[tuple[str, str]]]
+    requests: ClassVar[list[tuple[str, str]]]
     connections: ClassVar[set[Any]]
     port: ClassVar[int]
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["content-length"]))
         self.seen.append((self.headers["x-amz-target"], body))
-        self.asked.append((self.path, self.headers["content-type"]))
+        self.requests.append((self.path, self.headers["content-type"]))
         self.connections.add(self.client_address)
         answer = self.answers.pop(0) if self.answers else FINE
         if answer == "hang up":
@@ -58,8 +58,8 @@ class _Engine(BaseHTTPRequestHandler):
             self.rfile.read(1)  # until the caller gives up
             self.close_connection = True
             return
-        status, said = (200, FINE[1]) if isinstance(answer, str) else answer
-        content = json.dumps(said).encode()
+        status, reply = (200, FINE[1]) if isinstance(answer, str) else answer
+        content = json.dumps(reply).encode()
         checksum = zlib.crc32(content) + (answer == "garbled")
         self.send_response(status)
         self.send_header("x-amz-crc32", str(checksum))
@@ -79,7 +79,7 @@ def engine() -> Iterator[type[_Engine]]:
 
         answers: ClassVar[list[Any]] = []
         seen: ClassVar[list[tuple[str, bytes]]] = []
-        asked: ClassVar[list[tuple[str, str]]] = []
+        requests: ClassVar[list[tuple[str, str]]] = []
         connections: ClassVar[set[Any]] = set()
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Engine)
@@ -135,7 +135,7 @@ def test_another_service_at_a_path(engine: Any) -> None:
     made.call("Encrypt", {})
     made.close()
     assert engine.seen == [("TrentService.Encrypt", b"{}")]
-    assert engine.asked == [("/behind/a-path", "application/x-amz-json-1.1")]
+    assert engine.requests == [("/behind/a-path", "application/x-amz-json-1.1")]
 
 
 @pytest.mark.parametrize(

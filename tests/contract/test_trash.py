@@ -160,7 +160,7 @@ def test_any_order_of_steps_leaves_what_it_must(store: Store) -> None:
         for size in (1, 2, 100):
             assert sorted(all_pages(trash.experiment, size)) == sorted(trash.deleted())
         text = json.dumps(store.items(), default=str)
-        assert [one for one in trash.gone if one in text] == []
+        assert [item_id for item_id in trash.gone if item_id in text] == []
 
     check()
 
@@ -266,21 +266,23 @@ def test_only_those_who_may_delete_it_see_or_touch_the_trash(
         return called_as(named("ben"), handler, "POST", f"{TRASH}/{verb}", text)
 
     before = store.items()
-    asked = []
-    for one in (experiment, f"0{experiment}", f" {experiment}", "98765"):
-        asked.append(("list", f"experiment_id={one}"))
+    requests = []
+    for experiment_id in (experiment, f"0{experiment}", f" {experiment}", "98765"):
+        requests.append(("list", f"experiment_id={experiment_id}"))
         for more in ({}, {"run_ids": [run_id]}, {"model_ids": ["m-1"]}):
-            asked.append(("restore", json.dumps({"experiment_id": one, **more})))
-            asked.append(("purge", json.dumps({"experiment_id": one, "dry_run": False, **more})))
+            requests.append(("restore", json.dumps({"experiment_id": experiment_id, **more})))
+            requests.append(
+                ("purge", json.dumps({"experiment_id": experiment_id, "dry_run": False, **more}))
+            )
     # One body that says two things; the last one counts, for the policy as for the function.
     twice = f'{{"experiment_id":"0","experiment_id":"{experiment}","dry_run":false}}'
-    asked += [("purge", twice), ("list", f"experiment_id=0&experiment_id={experiment}")]
+    requests += [("purge", twice), ("list", f"experiment_id=0&experiment_id={experiment}")]
     if level != "MANAGE":
-        answers = {as_ben(verb, text) for verb, text in asked}
+        answers = {as_ben(verb, text) for verb, text in requests}
         assert not any("SECRET" in body for _, body in answers)
         assert {status for status, _ in answers} <= {400, 403, 404}
         assert store.items() == before
-        for verb, real in asked:
+        for verb, real in requests:
             unknown = real.replace(experiment, "98765")
             if real.count(experiment) == 1 and "run_ids" not in real:
                 assert as_ben(verb, real)[0] == as_ben(verb, unknown)[0]

@@ -130,15 +130,15 @@ LEAVES = {"metric": "m", "batch": "mpt", "param": "p", "tag": "t", "points": "mn
 
 
 def check(api: Api, run_id: str, writers: list[Writer]) -> None:
-    found = shown(api, run_id)
+    steps = shown(api, run_id)
     for writer in writers:
         for step, what in writer.sent.items():
             status = writer.answered.get(step)
             for kind in LEAVES[what] if status is not None else "":
-                assert (step in found[kind]) == (status == 200), (step, what, status, found)
+                assert (step in steps[kind]) == (status == 200), (step, what, status, steps)
     latest = api.data(run_id)["metrics"]
     for key in "mn":
-        assert latest.get(key, (0, 0, 0))[2] == max(found[key], default=0), (key, latest, found)
+        assert latest.get(key, (0, 0, 0))[2] == max(steps[key], default=0), (key, latest, steps)
 
 
 @examples(25)
@@ -204,7 +204,9 @@ def refused(shared_store: Store) -> Iterator[tuple[str, str, list[Record]]]:
             "POST", "runs/log-metric", run_id=run_id, key="m", value=2, timestamp=1, step=2
         )
         assert answer.status == 400
-        records = [one for one in stream.fresh() if "MBATCH" in one["dynamodb"]["Keys"]["SK"]["S"]]
+        records = [
+            record for record in stream.fresh() if "MBATCH" in record["dynamodb"]["Keys"]["SK"]["S"]
+        ]
         yield experiment_id, run_id, records
 
 
@@ -245,12 +247,12 @@ def test_a_run_is_marked_when_a_write_is_taken_back(
                 read()
             return keys.run(experiment_id, run_id) in marks.runs()
 
-        def late(*found: Any) -> None:
+        def late(*arguments: Any) -> None:
             elsewhere("runs/delete", run_id=run_id)
             records = stream.fresh()
             assert deliver(records) == len(records)
             assert not marked()
-            take_back(*found)
+            take_back(*arguments)
             assert marked()
             done.append(True)
 

@@ -193,16 +193,16 @@ def test_name_is_nowhere_afterwards(office: Office, store: Store, capsys: Any) -
     assert chain.problems == []
 
     command.run(NAME, dry=True)
-    said = capsys.readouterr().out
+    printed = capsys.readouterr().out
     assert whole(store) == before
     assert audit_verification.verify() == chain
-    assert f"USER#{NAME} U#META" in said
-    assert "would be deleted" in said
-    assert OTHER not in said
+    assert f"USER#{NAME} U#META" in printed
+    assert "would be deleted" in printed
+    assert OTHER not in printed
 
     code = command.run(NAME, dry=False)
-    said = capsys.readouterr().out
-    assert code == 0, said
+    printed = capsys.readouterr().out
+    assert code == 0, printed
     assert audit_verification.verify() == chain
     assert in_tables(office) != ["audit_log"], "the publisher brings it into the other tables"
     index(office.stream)
@@ -292,9 +292,9 @@ def test_what_somebody_wrote_is_listed_and_stays(office: Office, store: Store, c
     world.made("POST", "/2.0/mlflow/experiments/set-experiment-tag", experiment_id="0", **note)
     world.made("POST", "/2.0/mlflow/registered-models/create", name=f"{NAME}x")
     assert command.run(NAME, dry=False) == 1
-    said = capsys.readouterr().out
-    assert "mention experiment: EXP#0 E#META" in said
-    assert f"{NAME}x" not in said
+    printed = capsys.readouterr().out
+    assert "mention experiment: EXP#0 E#META" in printed
+    assert f"{NAME}x" not in printed
     left = naming(store)
     assert any("ask zoe.quill, not me" in text for text in left)
     assert any(f'"run_name": {{"S": "{NAME}"}}' in text for text in left)

@@ -85,7 +85,7 @@ def test_changes_of_one_role_at_once_all_stay(store: Store) -> None:
     held = roles.get(role.role_id).permissions
     assert (
         len({permission.permission_id for permission in held})
-        == len({one.grant for one in held})
+        == len({permission.grant for permission in held})
         == 8
     )
 
@@ -319,7 +319,7 @@ def test_the_authorizer_of_a_rest_api_says_the_same(
     right, wrong = (b64encode(f"{user}:{word}".encode()).decode() for word in (PASSWORD, "wrong"))
     logins: list[dict[str, str]] = [
         {},
-        *({"authorization": f"Basic {one}"} for one in (right, wrong)),
+        *({"authorization": f"Basic {token}"} for token in (right, wrong)),
     ]
     for login in logins:
         plain = {

@@ -33,7 +33,7 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[DeliveryMessage]:
     results: list[DeliveryMessage] = []
 
     def send(_: str, messages: list[queues.Message]) -> None:
-        results.extend(message.parse(one.body) for one in messages)
+        results.extend(message.parse(queued.body) for queued in messages)
 
     monkeypatch.setenv("WEBHOOK_QUEUE_URL", "queue")
     monkeypatch.setattr(queues, "send", send)
@@ -89,13 +89,17 @@ def test_the_stream_tells_each_event_once_however_often_it_is_read(
     store: Store, sent: list[DeliveryMessage]
 ) -> None:
     workspaces.create(Workspace("other", None))
-    for one in (webhook("w1"), webhook("w2"), webhook("w3", workspace="other")):
-        webhooks.put(one)
+    for hook in (webhook("w1"), webhook("w2"), webhook("w3", workspace="other")):
+        webhooks.put(hook)
     with following(store) as stream:
         of_registry(store.api, "m")
         records = stream.fresh()
     assert indexer.app.index(records) is None
-    counter = Counter((str(one.event), one.data["name"]) for one in sent if one.webhook_id == "w1")
+    counter = Counter(
+        (str(delivery.event), delivery.data["name"])
+        for delivery in sent
+        if delivery.webhook_id == "w1"
+    )
     assert counter == EVENTS
     ids = {delivery.delivery_id for delivery in sent}
     assert len(ids) == len(sent) == 2 * EVENTS.total()
@@ -109,13 +113,13 @@ def test_one_write_of_several_tags_tells_of_each(store: Store, sent: list[Delive
     kubeflow = KubeflowApi()
     version = kubeflow.version(kubeflow.model("m")["id"], "v", customProperties=properties(a=1))
     with following(store) as stream:
-        told = properties(b="x", c=2)
-        kubeflow.patch(f"model_versions/{version['id']}", customProperties=told)
+        new_properties = properties(b="x", c=2)
+        kubeflow.patch(f"model_versions/{version['id']}", customProperties=new_properties)
         records = stream.fresh()
     sent.clear()
     for _ in range(2):
         assert indexer.app.index(records) is None
-    found = {
+    tag_events = {
         (
             str(delivery.event),
             delivery.data["key"],
@@ -125,7 +129,7 @@ def test_one_write_of_several_tags_tells_of_each(store: Store, sent: list[Delive
         for delivery in sent
         if "tag" in str(delivery.event)
     }
-    assert sorted(one[:3] for one in found) == [
+    assert sorted(event[:3] for event in tag_events) == [
         ("model_version_tag.deleted", "a", None),
         ("model_version_tag.set", "b", "x"),
         ("model_version_tag.set", "c", "2"),
@@ -144,8 +148,10 @@ def test_a_queue_that_is_down_brings_the_records_back(
     with following(store) as stream:
         assert store.api.ask("POST", "registered-models/create", name="m").status == 200
         records = stream.fresh()
-    [told] = [record for record in records if "event" in record["dynamodb"].get("NewImage", {})]
-    assert indexer.app.index(records) == told["dynamodb"]["SequenceNumber"]
+    [event_record] = [
+        record for record in records if "event" in record["dynamodb"].get("NewImage", {})
+    ]
+    assert indexer.app.index(records) == event_record["dynamodb"]["SequenceNumber"]
 
 
 def test_a_workspace_sees_its_own(store: Store) -> None:
@@ -154,7 +160,7 @@ def test_a_workspace_sees_its_own(store: Store) -> None:
         webhooks.put(webhook(f"w{number}", created=number))
         webhooks.put(webhook(f"w{number}", workspace="other"))
     webhooks.delete(webhook("w1", workspace="other"))
-    assert [one.webhook_id for one in webhooks.of_workspace("default")] == ["w2", "w1", "w0"]
+    assert [hook.webhook_id for hook in webhooks.of_workspace("default")] == ["w2", "w1", "w0"]
     assert webhooks.find("other", "w1") is None
     assert webhooks.change(webhook("w1", workspace="other"), {"name": "x"}) is None
     changed = webhooks.change(webhook("w1"), {"name": "x", "events": ALL[:1], "description": ""})

@@ -32,26 +32,26 @@ def test_the_life_of_a_workspace(world: Store) -> None:
     assert (made.status, made.body) == (201, {"workspace": {"name": "team-a", "description": "A"}})
     again = ask("POST", V3, {"name": "team-a"})
     assert (again.status, again.body["error_code"]) == (400, "RESOURCE_ALREADY_EXISTS")
-    one = f"{V3}/team-a"
-    assert ask("GET", one).body == made.body
-    assert ask("PATCH", one, {}).body["message"] == "Workspace update must have at least one key"
+    path = f"{V3}/team-a"
+    assert ask("GET", path).body == made.body
+    assert ask("PATCH", path, {}).body["message"] == "Workspace update must have at least one key"
     root = "s3://bucket/team-a"
     config = {"location": "s3://archive/a", "retention": "30d"}
     given = {"default_artifact_root": root, "trace_archival_config": config, "description": ""}
-    changed = ask("PATCH", one, given).body["workspace"]
+    changed = ask("PATCH", path, given).body["workspace"]
     assert changed == {"name": "team-a", **given}
     experiment = ask("POST", "/api/2.0/mlflow/experiments/create", {"name": "x"}, "team-a").body
     body = ask("GET", "/api/2.0/mlflow/experiments/get", None, "team-a", **experiment).body
     assert body["experiment"]["artifact_location"] == f"{root}/{experiment['experiment_id']}"
     given = {"default_artifact_root": "", "trace_archival_config": {"location": ""}}
-    changed = ask("PATCH", one, given).body["workspace"]
+    changed = ask("PATCH", path, given).body["workspace"]
     retained = {"retention": "30d"}
     assert changed == {"name": "team-a", "description": "", "trace_archival_config": retained}
     assert ask("PATCH", f"{V3}/default", {"description": "D"}).status == 200
     names = [(entry["name"], entry["description"]) for entry in ask("GET", V3).body["workspaces"]]
     assert names == [("default", "D"), ("team-a", "")]
-    assert ask("DELETE", one, mode="CASCADE").status == 204
-    for gone in (ask("GET", one), ask("DELETE", one), ask("PATCH", one, {"description": "x"})):
+    assert ask("DELETE", path, mode="CASCADE").status == 204
+    for gone in (ask("GET", path), ask("DELETE", path), ask("PATCH", path, {"description": "x"})):
         assert (gone.status, gone.body["message"]) == (404, "Workspace 'team-a' not found")
     assert ask("GET", "/api/2.0/mlflow/experiments/get", None, "team-a").status == 404
 
@@ -110,10 +110,10 @@ def furnish(workspace: str) -> dict[str, str]:
     hook = {"name": "same", "url": "https://127.0.0.1/x", "events": events}
     webhook_id = post("webhooks", hook)["webhook"]["webhook_id"]
     trace_id = f"tr-{workspace:0>32}"
-    place = {"type": "MLFLOW_EXPERIMENT", "mlflow_experiment": {"experiment_id": experiment_id}}
+    location = {"type": "MLFLOW_EXPERIMENT", "mlflow_experiment": {"experiment_id": experiment_id}}
     info = {
         "trace_id": trace_id,
-        "trace_location": place,
+        "trace_location": location,
         "request_time": "2026-01-01T00:00:00Z",
         "state": "OK",
     }
@@ -228,15 +228,15 @@ def test_nothing_of_one_shows_in_another(world: Store) -> None:
         for workspace in ("team-b", "default"):
             answer = ask(method, path, body, workspace, **query)
             shown = json.dumps(answer.text)
-            asked = json.dumps([path, body, query])
-            leaked = [secret for secret in secrets if secret in shown and secret not in asked]
+            request = json.dumps([path, body, query])
+            leaked = [secret for secret in secrets if secret in shown and secret not in request]
             assert not leaked, (path, workspace, answer)
             assert "of team-a" not in shown, (path, answer)
             if answer.status == 200 and path != "/graphql":
-                found = answer.body
+                fields = answer.body
                 for kind in ("runs", "models", "traces", "dataset_summaries", "metrics"):
-                    assert not found.get(kind), (path, workspace, answer)
-                names = [entry["experiment_id"] for entry in found.get("experiments", ())]
+                    assert not fields.get(kind), (path, workspace, answer)
+                names = [entry["experiment_id"] for entry in fields.get("experiments", ())]
                 assert theirs["experiment"] not in names
     before = sources(world)
     for method, path, body in writes(theirs):
@@ -295,11 +295,11 @@ def test_set_default_moves_everything(world: Store) -> None:
         answer = ask(method, path, body, "default", **query)
         assert answer.status == 200, (path, answer)
     alias = {"name": "same", "alias": "a"}
-    found = ask("GET", "/api/2.0/mlflow/registered-models/alias", None, "", **alias)
-    assert found.body["model_version"]["source"] == "s3://team-a/m"
+    response = ask("GET", "/api/2.0/mlflow/registered-models/alias", None, "", **alias)
+    assert response.body["model_version"]["source"] == "s3://team-a/m"
     named = {"experiment_name": "same"}
-    found = ask("GET", "/api/2.0/mlflow/experiments/get-by-name", None, "", **named)
-    assert found.body["experiment"]["experiment_id"] == ids["experiment"]
+    response = ask("GET", "/api/2.0/mlflow/experiments/get-by-name", None, "", **named)
+    assert response.body["experiment"]["experiment_id"] == ids["experiment"]
     repo.create(Workspace("team-b", None))
     furnish("team-b")
     answer = ask("DELETE", f"{V3}/team-b", mode="SET_DEFAULT")

@@ -124,11 +124,11 @@ def whole(trace_id: str) -> Fields:
 
 
 def span_ids(spans: Iterable[Fields]) -> list[str]:
-    return [base64.b64decode(one["span_id"]).hex() for one in spans]
+    return [base64.b64decode(item["span_id"]).hex() for item in spans]
 
 
 def infos(experiment_id: str) -> list[Fields]:
     """The traces of an experiment, newest first."""
     location = {"type": "MLFLOW_EXPERIMENT", "mlflow_experiment": {"experiment_id": experiment_id}}
-    found = tell("POST", "3.0/traces/search", {"locations": [location]})
-    return list(found.get("traces", []))
+    page = tell("POST", "3.0/traces/search", {"locations": [location]})
+    return list(page.get("traces", []))

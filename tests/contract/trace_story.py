@@ -70,19 +70,19 @@ TOLD: Fields = {
 
 def seen(trace: str) -> Fields:
     """What a trace shows, but for its own ids."""
-    found = whole(f"tr-{trace}")
-    trace_info = found["trace_info"]
+    whole_trace = whole(f"tr-{trace}")
+    trace_info = whole_trace["trace_info"]
     trace_info["assessments"] = [
         assessment["feedback"] for assessment in trace_info.get("assessments", [])
     ]
     trace_info["tags"].pop("mlflow.artifactLocation")
     spans = [
         {
-            **{name: value for name, value in one.items() if name != "trace_id"},
+            **{name: value for name, value in item.items() if name != "trace_id"},
             "attributes": [
-                pair for pair in one["attributes"] if pair["key"] != "mlflow.traceRequestId"
+                pair for pair in item["attributes"] if pair["key"] != "mlflow.traceRequestId"
             ],
         }
-        for one in found.get("spans", [])
+        for item in whole_trace.get("spans", [])
     ]
     return {**trace_info, "trace_id": "", "spans": spans}

@@ -93,7 +93,7 @@ class TracesWorld:
             usage = {"input_tokens": self.rng.randrange(9), "output_tokens": 2, "total_tokens": 9}
             metadata["mlflow.trace.tokenUsage"] = json.dumps(usage)
         moment = datetime.fromtimestamp(at / 1000, UTC).isoformat(timespec="milliseconds")
-        told = start(
+        body = start(
             experiment,
             trace_id,
             request_time=moment.replace("+00:00", "Z"),
@@ -103,7 +103,7 @@ class TracesWorld:
             trace_metadata=metadata,
             tags={"mlflow.traceName": "named"},
         )
-        tell("POST", "3.0/traces", told)
+        tell("POST", "3.0/traces", body)
         return {"at": at, "lasted": lasted, "state": state, "metadata": metadata}
 
     def _text(self) -> str:
@@ -117,14 +117,14 @@ class TracesWorld:
         if self._past and self.rng.random() < 0.2:
             # An id that was deleted is free again. One that expired has rows still, and nobody
             # makes it anew: ids are random.
-            taken = self.traces.keys() | {one for _, one in self.expired}
-            free = [one for one in self._past if one not in taken]
+            taken = self.traces.keys() | {expired_id for _, expired_id in self.expired}
+            free = [past_id for past_id in self._past if past_id not in taken]
             trace_id = self.rng.choice(free) if free else trace_id
-        told = self._told(trace_id, experiment)
+        started = self._told(trace_id, experiment)
         self.expired.pop((experiment, trace_id), None)
         self.traces[trace_id] = {
             **{"experiment": experiment, "tags": {}, "judged": {}, "spans": {}},
-            **told,
+            **started,
         }
 
     def restart(self) -> None:
@@ -132,11 +132,11 @@ class TracesWorld:
         trace_id = self._trace()
         if trace_id is not None:
             state = self.traces[trace_id]
-            told = self._told(trace_id, state["experiment"])
+            started = self._told(trace_id, state["experiment"])
             self.traces[trace_id] = {
                 **state,
-                **told,
-                "metadata": {**state["metadata"], **told["metadata"]},
+                **started,
+                "metadata": {**state["metadata"], **started["metadata"]},
             }
 
     def export(self) -> None:
@@ -198,26 +198,30 @@ class TracesWorld:
 
     def _judgement(self, kind: str = "") -> tuple[str, str] | None:
         trace_id = self._trace()
-        told = self.traces[trace_id]["judged"] if trace_id is not None else {}
-        judged = sorted(one for one in told if kind in ("", told[one][1]))
+        assessments = self.traces[trace_id]["judged"] if trace_id is not None else {}
+        judged = sorted(
+            assessment_id
+            for assessment_id in assessments
+            if kind in ("", assessments[assessment_id][1])
+        )
         return (trace_id, self.rng.choice(judged)) if trace_id is not None and judged else None
 
     def judge_again(self) -> None:
-        place = self._judgement("feedback")
-        if place is not None:
+        judgement = self._judgement("feedback")
+        if judgement is not None:
             text = self._text() or "because"
             tell(
                 "PATCH",
-                f"3.0/traces/{place[0]}/assessments/{place[1]}",
+                f"3.0/traces/{judgement[0]}/assessments/{judgement[1]}",
                 {"assessment": {"rationale": text}, "update_mask": "rationale"},
             )
-            self.traces[place[0]]["judged"][place[1]][4] = text
+            self.traces[judgement[0]]["judged"][judgement[1]][4] = text
 
     def unjudge(self) -> None:
-        place = self._judgement()
-        if place is not None:
-            tell("DELETE", f"3.0/traces/{place[0]}/assessments/{place[1]}")
-            del self.traces[place[0]]["judged"][place[1]]
+        judgement = self._judgement()
+        if judgement is not None:
+            tell("DELETE", f"3.0/traces/{judgement[0]}/assessments/{judgement[1]}")
+            del self.traces[judgement[0]]["judged"][judgement[1]]
 
     def delete(self) -> None:
         trace_id = self._trace()
@@ -237,24 +241,24 @@ class TracesWorld:
         experiment = self.traces.pop(trace_id)["experiment"]
         key = keys.trace(experiment, trace_id)
         direct, table = self.store.direct, self.store.table
-        found = direct.query(
+        stored = direct.query(
             TableName=table,
             KeyConditionExpression="PK = :pk AND begins_with(SK, :sk)",
             ExpressionAttributeValues={":pk": {"S": key.pk}, ":sk": {"S": key.sk}},
         )["Items"]
         reference = keys.trace_ref(trace_id)
-        items = [*found, {"PK": {"S": reference.pk}, "SK": {"S": reference.sk}}]
+        items = [*stored, {"PK": {"S": reference.pk}, "SK": {"S": reference.sk}}]
         self.rng.shuffle(items)
         for item in items:
-            place = {"PK": item["PK"], "SK": item["SK"]}
+            item_key = {"PK": item["PK"], "SK": item["SK"]}
             direct.update_item(
                 TableName=table,
-                Key=place,
+                Key=item_key,
                 UpdateExpression="SET #t = :one",
                 ExpressionAttributeNames={"#t": "ttl"},
                 ExpressionAttributeValues={":one": {"N": "1"}},
             )
-            direct.delete_item(TableName=table, Key=place)
+            direct.delete_item(TableName=table, Key=item_key)
         past = self._past.get(trace_id, [])
         self.expired[experiment, trace_id] = [
             state for state in past if state["experiment"] == experiment
@@ -304,8 +308,11 @@ class TracesWorld:
 
     def judgements(self, trace_id: str, state: State) -> list[Any]:
         """What the rows of ``assessments`` should say."""
-        place = (state["experiment"], self.workspaces[state["experiment"]], trace_id)
-        return [(*place, one, *told) for one, told in sorted(state["judged"].items())]
+        trace_columns = (state["experiment"], self.workspaces[state["experiment"]], trace_id)
+        return [
+            (*trace_columns, assessment_id, *values)
+            for assessment_id, values in sorted(state["judged"].items())
+        ]
 
     def span_rows(self, trace_id: str, state: State) -> list[Any]:
         """What the rows of ``spans`` should say, as far as the model knows."""

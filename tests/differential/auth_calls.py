@@ -257,13 +257,13 @@ def _put(path: str) -> Call:
 
 
 def _traces(trace_id: str) -> list[Call]:
-    trace, found = f"{V3}traces/{trace_id}", {"trace_id": trace_id}
+    trace, query = f"{V3}traces/{trace_id}", {"trace_id": trace_id}
     assessment = f"{trace}/assessments/{{{{assessment}}}}"
     chosen = {"experiment_id": Ref("experiment"), "request_ids": [trace_id]}
     return [
         Call("GET", trace),
         Call("GET", V3 + "traces/nobody"),
-        Call("GET", V3 + "traces/get", query={**found, "allow_partial": "true"}),
+        Call("GET", V3 + "traces/get", query={**query, "allow_partial": "true"}),
         Call("GET", V3 + "traces/batchGet", query={"trace_ids": trace_id}),
         Call("POST", V3 + "traces/batchGetInfos", {"trace_ids": [trace_id]}),
         Call("POST", V3 + "traces/search", {"locations": [PLACE]}),

@@ -49,7 +49,7 @@ def read(experiment_id: str) -> list[dict[str, Any]]:
     traces = mlflow.search_traces(
         locations=[experiment_id], return_type="list", include_spans=True, max_results=100
     )
-    told = [
+    rows = [
         {
             "name": trace.info.tags["mlflow.traceName"],
             "cost": trace.info.cost,
@@ -61,7 +61,7 @@ def read(experiment_id: str) -> list[dict[str, Any]]:
         }
         for trace in traces
     ]
-    return sorted(told, key=lambda one: str(one["name"]))
+    return sorted(rows, key=lambda row: str(row["name"]))
 
 
 def main() -> None:
@@ -74,11 +74,11 @@ def main() -> None:
     call(3)
     mlflow.flush_trace_async_logging()
     for _ in range(400):
-        found = read(experiment_id)
-        if len(found) == 5 and sum(len(one["spans"]) for one in found) == 15:
+        rows = read(experiment_id)
+        if len(rows) == 5 and sum(len(row["spans"]) for row in rows) == 15:
             break
         time.sleep(0.2)
-    sys.stdout.write(json.dumps(found))
+    sys.stdout.write(json.dumps(rows))
 
 
 if __name__ == "__main__":

@@ -54,8 +54,8 @@ def definition(saved: str = "definition", **more: Any) -> Call:
         "provider": "openai",
         "model_name": "gpt-4o",
     }
-    place = f"{saved}=model_definition.model_definition_id"
-    return post("model-definitions/create", place, **{**body, **more})
+    saves = f"{saved}=model_definition.model_definition_id"
+    return post("model-definitions/create", saves, **{**body, **more})
 
 
 def model(linkage: Any = PRIMARY, saved: str = "definition", **more: Any) -> dict[str, Any]:
@@ -77,6 +77,6 @@ def tidy(both: Pair) -> Iterator[None]:
     yield
     for side in (both.stock, both.product):
         for folder, (listed, field) in LISTS.items():
-            found = side.send(read(f"{folder}/list")).body.get(listed, [])
-            for one in found:
-                side.send(delete(f"{folder}/delete", **{field: one[field]}))
+            items = side.send(read(f"{folder}/list")).body.get(listed, [])
+            for item in items:
+                side.send(delete(f"{folder}/delete", **{field: item[field]}))

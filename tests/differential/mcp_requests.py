@@ -39,5 +39,5 @@ def endpoint(server: str, saved: str = "endpoint", **body: Any) -> Call:
     return send("POST", f"/{server}/endpoints", {"url": "https://a", **body}, saves={saved: "id"})
 
 
-def said(server: str, number: Any) -> dict[str, Any]:
+def server_body(server: str, number: Any) -> dict[str, Any]:
     return {"server_json": {"name": server, "version": number}}

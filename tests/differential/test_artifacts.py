@@ -157,13 +157,13 @@ def test_listings(both: Both, path: str) -> None:
 
 @pytest.mark.parametrize("path", TRICKS)
 def test_paths_that_lead_elsewhere(both: Both, path: str) -> None:
-    asked = [
+    answers = [
         both.compare("GET", f"{API}artifacts/list?run_id={{run}}&path={path}"),
         both.compare("GET", f"{PROXY}?path={path}"),
         both.compare("GET", f"/get-artifact?run_uuid={{run}}&path={path}"),
         both.compare("POST", f"{AJAX}upload-artifact?run_uuid={{run}}&path={path}", b"x"),
     ]
-    assert {answer.status for answer in asked} == {400}
+    assert {answer.status for answer in answers} == {400}
     if path not in {"C:/x", "//etc", "/etc"}:
         for method in ("GET", "PUT", "DELETE"):
             body = b"x" if method == "PUT" else None
@@ -227,8 +227,8 @@ def test_logged_models_and_model_versions(both: Both) -> None:
         fields = {"experiment_id": side.experiment, "source_run_id": side.run}
         model = side.json("POST", f"{API}logged-models", fields)["model"]["info"]
         side.model, name = model["model_id"], f"m{side.run}"
-        place = urlsplit(model["artifact_uri"]).path
-        assert side.ask("PUT", f"{PROXY}{place}/MLmodel", b"logged").status == 200
+        root = urlsplit(model["artifact_uri"]).path
+        assert side.ask("PUT", f"{PROXY}{root}/MLmodel", b"logged").status == 200
         side.json("POST", f"{API}registered-models/create", {"name": name})
         for source, more in (
             (f"mlflow-artifacts:/{side.root}/model", {"run_id": side.run}),
@@ -284,12 +284,12 @@ def _promptlab(side: Files, fields: dict[str, Any]) -> Any:
     info = run["info"]
     started = info["start_time"] if "start_time" in fields else info.pop("start_time")
     assert info.pop("end_time") >= started
-    place = urlsplit(info["artifact_uri"]).path.lstrip("/")
+    root = urlsplit(info["artifact_uri"]).path.lstrip("/")
     results: dict[str, Any] = {}
     for folder in ("", "/model"):
-        listed = side.json("GET", f"{PROXY}?path={place}{folder}").get("files", [])
+        listed = side.json("GET", f"{PROXY}?path={root}{folder}").get("files", [])
         for path in [f"{folder}/{file['path']}" for file in listed if not file.get("is_dir")]:
-            content = side.ask("GET", f"{PROXY}/{place}{path}").body.decode()
+            content = side.ask("GET", f"{PROXY}/{root}{path}").body.decode()
             is_yaml = path.endswith((".yaml", "MLmodel"))
             results[path] = yaml.safe_load(content) if is_yaml else content
     tags = {tag["key"]: tag["value"] for tag in run["data"]["tags"]}
@@ -301,12 +301,16 @@ def _promptlab(side: Files, fields: dict[str, Any]) -> Any:
         tags["model"] = json.dumps(model)
         for name, key in (("conda", "dependencies"), ("python_env", "build_dependencies")):
             listed = results[f"/model/{name}.yaml"][key]
-            listed[:] = [re.sub("^(pip|setuptools)[<=].*", r"\1", str(one)) for one in listed]
+            listed[:] = [
+                re.sub("^(pip|setuptools)[<=].*", r"\1", str(dependency)) for dependency in listed
+            ]
     if "run_name" not in fields:
         assert info.pop("run_name") == tags.pop("mlflow.runName")
     params = {param["key"]: param["value"] for param in run["data"].get("params", [])}
-    told = json.dumps([info, params, tags, run["inputs"], run["outputs"], results], sort_keys=True)
-    shown = told.replace(info["run_id"], "…").replace(f"/{side.experiment}/", "/…/")
+    dumped = json.dumps(
+        [info, params, tags, run["inputs"], run["outputs"], results], sort_keys=True
+    )
+    shown = dumped.replace(info["run_id"], "…").replace(f"/{side.experiment}/", "/…/")
     return json.loads(shown.replace(f'"{side.experiment}"', '"…"'))
 
 

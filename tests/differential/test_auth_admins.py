@@ -23,15 +23,15 @@ def test_webhooks_are_for_administrators(guarded: list[Side]) -> None:
     grant = {"username": owner[0], "permission": "MANAGE", "resource_id": "*"}
     for kind in ("workspace", "experiment", "registered_model"):
         both.ask(ADMIN, v3("POST", "users/permissions/grant", {**grant, "resource_type": kind}))
-    one = f"{API}webhooks/{{{{hook}}}}"
+    path = f"{API}webhooks/{{{{hook}}}}"
     calls = [
         get("webhooks"),
         post("webhooks", {**hook, "name": f"{both.name}-own"}),
-        Call("GET", one),
+        Call("GET", path),
         Call("GET", f"{API}webhooks/nothing"),
-        Call("PATCH", one, {"description": "d"}),
-        Call("POST", f"{one}/test", {}),
-        Call("DELETE", one),
+        Call("PATCH", path, {"description": "d"}),
+        Call("POST", f"{path}/test", {}),
+        Call("DELETE", path),
     ]
     for login in (owner, nobody, None):
         for call in calls:
@@ -39,7 +39,7 @@ def test_webhooks_are_for_administrators(guarded: list[Side]) -> None:
             assert stock.status in (401, 403), stock
             assert (ours.status, ours.body) == (stock.status, stock.body), call
     for verb, status in (("DELETE", 200), ("GET", 404)):
-        assert [reply.status for reply in both.replies(ADMIN, Call(verb, one))] == [status] * 2
+        assert [reply.status for reply in both.replies(ADMIN, Call(verb, path))] == [status] * 2
     both.check()
 
 

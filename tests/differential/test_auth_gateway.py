@@ -38,8 +38,8 @@ def gateway(method: str, path: str, /, **fields: Any) -> Call:
     return v3(method, f"gateway/{path}", fields)
 
 
-def made(kind: str, place: str, path: str, /, **fields: Any) -> Call:
-    return gateway("POST", path, **fields)._replace(saves={kind: place})
+def made(kind: str, id_field: str, path: str, /, **fields: Any) -> Call:
+    return gateway("POST", path, **fields)._replace(saves={kind: id_field})
 
 
 def _linked(definition: str, linkage: str = "PRIMARY") -> dict[str, Any]:
@@ -49,7 +49,7 @@ def _linked(definition: str, linkage: str = "PRIMARY") -> dict[str, Any]:
 def _everything(name: str) -> list[Call]:
     """What the owner makes."""
     model = {"secret_id": Ref("secret"), "provider": "openai", "model_name": "gpt-4o"}
-    place = "model_definition.model_definition_id"
+    id_field = "model_definition.model_definition_id"
     return [
         made(
             "secret",
@@ -58,8 +58,8 @@ def _everything(name: str) -> list[Call]:
             secret_name=name,
             secret_value={"api_key": "sk-abcdefghijkl"},
         ),
-        made("definition", place, "model-definitions/create", name=name, **model),
-        made("spare", place, "model-definitions/create", name=f"{name}-spare", **model),
+        made("definition", id_field, "model-definitions/create", name=name, **model),
+        made("spare", id_field, "model-definitions/create", name=f"{name}-spare", **model),
         made(
             "endpoint",
             "endpoint.endpoint_id",

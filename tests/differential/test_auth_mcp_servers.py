@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.differential.auth_pair import Both
-from tests.differential.mcp_requests import endpoint, read, said, send, version
+from tests.differential.mcp_requests import endpoint, read, send, server_body, version
 from tests.differential.rest import Call, Reply, Side
 from tests.servers import ADMIN
 
@@ -32,7 +32,7 @@ def _sorted(value: Any) -> Any:
 
 def _requests(server: str, mine: str) -> list[Call]:
     """Reads first, then what changes, at last what takes away."""
-    found = f"/{server}/endpoints/{{{{{mine}}}}}"
+    endpoint_path = f"/{server}/endpoints/{{{{{mine}}}}}"
     return [
         read("", filter_string=f"name = '{server}'"),
         read(f"/{server}"),
@@ -46,20 +46,20 @@ def _requests(server: str, mine: str) -> list[Call]:
             for more in ({}, {"server_alias": "champion"})
         ),
         read("/endpoints", filter_string="status = 'none'"),
-        read(found),
+        read(endpoint_path),
         send("PATCH", f"/{server}", {"display_name": "x"}),
-        send("PATCH", found, {"transport_type": "sse"}),
-        send("PATCH", found, {"server_alias": "champion"}),
+        send("PATCH", endpoint_path, {"transport_type": "sse"}),
+        send("PATCH", endpoint_path, {"server_alias": "champion"}),
         send("POST", f"/{server}/tags", {"key": "k", "value": "v"}),
         send("POST", f"/{server}/aliases", {"alias": "a", "version": "1.0.0"}),
         send("POST", f"/{server}/versions/1.0.0/tags", {"key": "k", "value": "v"}),
         send("PATCH", f"/{server}/versions/1.0.0", {"connect_options": None}),
-        send("POST", f"/{server}/versions", said(server, "9.0.0")),
+        send("POST", f"/{server}/versions", server_body(server, "9.0.0")),
         send("DELETE", f"/{server}/tags/k"),
         send("DELETE", f"/{server}/aliases/a"),
         send("DELETE", f"/{server}/versions/1.0.0/tags/k"),
         send("DELETE", f"/{server}/versions/9.0.0"),
-        send("DELETE", found),
+        send("DELETE", endpoint_path),
         send("DELETE", f"/{server}"),
     ]
 

@@ -57,7 +57,7 @@ def _upload(skill: str) -> Call:
 def _requests(skill: str, name: str) -> list[Call]:
     """Reads first, then what changes, at last what takes away."""
     source = {"source": GIT}
-    one = {"name": name, "source": GIT, "digest": DIGEST}
+    new_skill = {"name": name, "source": GIT, "digest": DIGEST}
     organization = skill[1:].partition("/")[0] if skill.startswith("@") else ""
     return [
         read("", filter_string=f"name = '{name}'"),
@@ -80,7 +80,7 @@ def _requests(skill: str, name: str) -> list[Call]:
         send("POST", f"/{skill}/versions", {}),
         _upload(skill),
         send("POST", "", {"name": name, "organization": organization}),
-        send("POST", "/bulk-register", {"organization": organization, "skills": [one]}),
+        send("POST", "/bulk-register", {"organization": organization, "skills": [new_skill]}),
         send("PATCH", f"/{skill}/versions/2", {"status": "draft"}),
         send("PATCH", f"/{skill}/versions/2", {"status": "deleted"}),
         send("DELETE", f"/{skill}/tags/k"),

@@ -203,8 +203,8 @@ def test_lists_as_stock_does(sides: list[Side], member: Member) -> None:
             names.append(
                 sorted(workspace["name"] for workspace in listed.body.get("workspaces", ()))
             )
-            asked = get("experiments/search", max_results=1000, filter="name LIKE 'e-%'")
-            answer = _as(side, login, asked, where)
+            search = get("experiments/search", max_results=1000, filter="name LIKE 'e-%'")
+            answer = _as(side, login, search, where)
             names.append(
                 sorted(experiment["name"] for experiment in answer.body.get("experiments", ()))
             )

@@ -115,12 +115,12 @@ class Leniency:
             patch.object(json_format._Parser, "ConvertMessage", convert_message),
             patch.object(handlers, "parse_dict", noting_parse_dict),
         )
-        for one in self._patches:
-            one.start()
+        for patcher in self._patches:
+            patcher.start()
 
     def __exit__(self, *_: object) -> None:
-        for one in self._patches:
-            one.stop()
+        for patcher in self._patches:
+            patcher.stop()
 
 
 def stock_outcome(

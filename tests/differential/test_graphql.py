@@ -167,7 +167,7 @@ def snake_case(value: Any) -> Any:
     return value
 
 
-def told(side: Side, call: Call) -> Reply:
+def reply_of(side: Side, call: Call) -> Reply:
     reply = side.send(call)
     if reply.status == 200:
         assert set(reply.body) == {"data", "errors"}
@@ -176,7 +176,7 @@ def told(side: Side, call: Call) -> Reply:
 
 
 def same(both: Pair, call: Call) -> Reply:
-    stock, ours = told(both.stock, call), told(both.product, call)
+    stock, ours = reply_of(both.stock, call), reply_of(both.product, call)
     assert ours == stock, call
     return ours
 
@@ -193,20 +193,20 @@ def test_schema_is_stocks() -> None:
 def test_ui_queries(both: Pair) -> None:
     both.send_all([*STORY, *REGISTERED])
     for variables in ({"experimentId": E}, {"experimentId": "0"}):
-        found = same(both, ask(GET_EXPERIMENT, {"input": variables}, "MlflowGetExperimentQuery"))
-        assert found.body["message"] is None
+        reply = same(both, ask(GET_EXPERIMENT, {"input": variables}, "MlflowGetExperimentQuery"))
+        assert reply.body["message"] is None
     for run_id in (Ref("full"), Ref("bare")):
         for name in ("runId", "runUuid"):
-            found = same(both, ask(GET_RUN, {"data": {name: run_id}}, "GetRun"))
-            assert found.body["message"] is None
-    found = same(both, ask(SEARCH_RUNS, {"data": {"experimentIds": [E]}}))
-    assert len(found.body["data_of"]["mlflow_search_runs"]["runs"]) == 2
+            reply = same(both, ask(GET_RUN, {"data": {name: run_id}}, "GetRun"))
+            assert reply.body["message"] is None
+    reply = same(both, ask(SEARCH_RUNS, {"data": {"experimentIds": [E]}}))
+    assert len(reply.body["data_of"]["mlflow_search_runs"]["runs"]) == 2
     wanted = {"experimentIds": [E], "filter": "metrics.a > 1", "maxResults": 1}
-    found = same(both, ask(SEARCH_RUNS, {"data": wanted | {"orderBy": ["params.p"]}}))
-    assert len(found.body["data_of"]["mlflow_search_runs"]["runs"]) == 1
+    reply = same(both, ask(SEARCH_RUNS, {"data": wanted | {"orderBy": ["params.p"]}}))
+    assert len(reply.body["data_of"]["mlflow_search_runs"]["runs"]) == 1
     wanted = {"runIds": [Ref("full"), Ref("bare")], "metricKey": "a", "maxResults": 320}
-    found = same(both, ask(HISTORY, {"data": wanted}))
-    assert len(found.body["data_of"]["mlflow_get_metric_history_bulk_interval"]["metrics"]) == 2
+    reply = same(both, ask(HISTORY, {"data": wanted}))
+    assert len(reply.body["data_of"]["mlflow_get_metric_history_bulk_interval"]["metrics"]) == 2
     same(both, ask(HISTORY, {"data": wanted | {"metricKey": "n"}}))
     searches: list[dict[str, Any]] = [
         {"filter": "name='graphql model'"},
@@ -214,11 +214,11 @@ def test_ui_queries(both: Pair) -> None:
         {"filter": "name='graphql model'", "orderBy": ["name"]},
     ]
     for search in searches:
-        found = same(both, ask(VERSIONS, {"data": search}))
-        versions = found.body["data_of"]["mlflow_search_model_versions"]["model_versions"]
-        assert "graphql model" in {version["name"] for version in versions}, found
-    found = same(both, ask(DATASETS, {"data": {"experimentIds": [E]}}))
-    assert len(found.body["data_of"]["mlflow_search_datasets"]["dataset_summaries"]) == 1
+        reply = same(both, ask(VERSIONS, {"data": search}))
+        versions = reply.body["data_of"]["mlflow_search_model_versions"]["model_versions"]
+        assert "graphql model" in {version["name"] for version in versions}, reply
+    reply = same(both, ask(DATASETS, {"data": {"experimentIds": [E]}}))
+    assert len(reply.body["data_of"]["mlflow_search_datasets"]["dataset_summaries"]) == 1
     same(both, ask(DATASETS, {"data": {"experimentIds": []}}))
 
 

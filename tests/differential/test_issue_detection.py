@@ -45,13 +45,13 @@ def sessions(server: Server) -> tuple[str, list[str]]:
     experiment_id, traces = made["experiment_id"], []
     for number, text in enumerate(ANSWERS):
         trace = uuid4().hex
-        told: Json = {
+        attributes: Json = {
             "mlflow__spanInputs": "What?",
             "mlflow__spanOutputs": text,
             "session__id": f"s{number}",
         }
         at = 1_700_000_000_000 + number * 1_000
-        spans = resource_spans([span(trace, 1, start=at, end=at + 5, **told)])
+        spans = resource_spans([span(trace, 1, start=at, end=at + 5, **attributes)])
         call(server, "POST", "/v1/traces", spans, **{"x-mlflow-experiment-id": experiment_id})
         traces.append(f"tr-{trace}")
     return experiment_id, traces

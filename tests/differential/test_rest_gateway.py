@@ -146,7 +146,10 @@ def test_endpoints(both: Pair) -> None:
                 **E1,
                 model_configs=[{"model_definition_id": "d-0", "linkage_type": PRIMARY}],
             ),
-            *(post("endpoints/update", **E1, experiment_id=one) for one in ("77777", "x", "")),
+            *(
+                post("endpoints/update", **E1, experiment_id=experiment_id)
+                for experiment_id in ("77777", "x", "")
+            ),
             post("endpoints/update", **MISSING),
             delete("model-definitions/delete", model_definition_id=Ref("other")),
             delete("endpoints/delete", **E1),
@@ -230,7 +233,7 @@ def test_tags_and_bindings(both: Pair) -> None:
             post("endpoints/bindings/create", **bound),
             post("endpoints/bindings/create", **{**bound, "resource_type": "x"}),
             post("endpoints/bindings/create", **{**bound, **MISSING}),
-            *(post("endpoints/bindings/create", **{**bound, one: ""}) for one in bound),
+            *(post("endpoints/bindings/create", **{**bound, field: ""}) for field in bound),
             read("endpoints/bindings/list"),
             read("endpoints/bindings/list", **E1),
             read("endpoints/bindings/list", **MISSING),

@@ -38,9 +38,9 @@ BUDGET: dict[str, Any] = {
 
 
 def budget(saved: str = "budget", **more: Any) -> Call:
-    place = f"{saved}=budget_policy.budget_policy_id"
+    saves = f"{saved}=budget_policy.budget_policy_id"
     body = {key: value for key, value in {**BUDGET, **more}.items() if value != "absent"}
-    return post("budgets/create", place, **body)
+    return post("budgets/create", saves, **body)
 
 
 REFUSED_BUDGETS: list[dict[str, Any]] = [
@@ -48,8 +48,8 @@ REFUSED_BUDGETS: list[dict[str, Any]] = [
     *({field: 1} for field in BUDGET if field != "duration"),
     *({"duration": {"unit": "DAYS", "value": value}} for value in (0, -1, "2", 1.5, None)),
     *({"duration": {"unit": value, "value": 1}} for value in (None, "x", 0, 5)),
-    *({"target_scope": one} for one in ("WORKSPACE", "ENDPOINT", "USER")),
-    *({"target_scope": one, "target_value": "e-0"} for one in ("GLOBAL", "ENDPOINT", "USER")),
+    *({"target_scope": scope} for scope in ("WORKSPACE", "ENDPOINT", "USER")),
+    *({"target_scope": scope, "target_value": "e-0"} for scope in ("GLOBAL", "ENDPOINT", "USER")),
     *({"budget_amount": value} for value in (-3.5, "7", 1e300, True)),
 ]
 

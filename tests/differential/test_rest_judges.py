@@ -199,7 +199,7 @@ def test_schedules_of_detections_fire_alike(both: Pair) -> None:
 def test_jobs_are_refused_alike(both: Pair) -> None:
     search = "/ajax-api/3.0/jobs/search"
     of_none = {"job_name": "none"}
-    found = (
+    searches = (
         *({}, {"statuses": []}, {"statuses": None}, {"statuses": ["PENDING", "NEEDS_RECOVERY"]}),
         *({"params": None}, {"params": {"a": 1}}, {"unknown": 1}),
     )
@@ -216,7 +216,7 @@ def test_jobs_are_refused_alike(both: Pair) -> None:
                 for method, rest in (("GET", ""), ("PATCH", "/cancel"))
                 for path in (f"mlflow/jobs{rest}", f"jobs{rest}")
             ),
-            *(Call("POST", search, {**of_none, **more}) for more in found),
+            *(Call("POST", search, {**of_none, **more}) for more in searches),
             *(Call("POST", search, body) for body in misfits),
             *(Call("POST", search, raw=text) for text in texts),
             Call("POST", search, of_none, content_type="application/problem+json"),

@@ -37,12 +37,12 @@ def finalize(status: Any, of: Any = M, path: str = MODEL, **more: Any) -> Call:
     return patch(path, {"model_id": of, "status": status}, **more)
 
 
-def tags(*found: Any, of: str = MODEL, **more: Any) -> Call:
-    return patch(f"{of}/tags", {"tags": list(found)}, **more)
+def tags(*entries: Any, of: str = MODEL, **more: Any) -> Call:
+    return patch(f"{of}/tags", {"tags": list(entries)}, **more)
 
 
-def params(*found: Any, of: str = MODEL, **more: Any) -> Call:
-    return post(f"{MODELS}/{of}/params", {"model_id": M, "params": list(found)}, **more)
+def params(*entries: Any, of: str = MODEL, **more: Any) -> Call:
+    return post(f"{MODELS}/{of}/params", {"model_id": M, "params": list(entries)}, **more)
 
 
 def show(of: str = MODEL, **query: Any) -> Call:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.differential.mcp_requests import ICON, said, send
+from tests.differential.mcp_requests import ICON, send, server_body
 from tests.differential.pair import Pair
 
 pytestmark = pytest.mark.e2e
@@ -38,9 +38,9 @@ BODIES: tuple[tuple[str, str, Any], ...] = (
         for body in (
             *({}, {"server_json": 5}, {"server_json": None}, {"server_json": {}}),
             *({"server_json": {"server": 5}}, {"server_json": {"server": {"name": "x"}}}),
-            *({**said("com.ex/ab", "1.0.0"), **more} for more in UNFIT),
+            *({**server_body("com.ex/ab", "1.0.0"), **more} for more in UNFIT),
             *(
-                {"server_json": {**said("com.ex/ab", "1.0.0")["server_json"], **more}}
+                {"server_json": {**server_body("com.ex/ab", "1.0.0")["server_json"], **more}}
                 for more in (
                     {"packages": [{"registryType": 5, "environmentVariables": [{"isSecret": 5}]}]},
                     *({"packages": 5}, {"remotes": [{"type": 5}]}, {"repository": {}}),

@@ -13,8 +13,8 @@ from tests.differential.mcp_requests import (
     create,
     endpoint,
     read,
-    said,
     send,
+    server_body,
     status,
     version,
 )
@@ -93,7 +93,7 @@ def test_servers(both: Pair) -> None:
     ],
 )
 def test_names(both: Pair, server: str) -> None:
-    both.send_all([create(server), send("POST", "/ab/cd/versions", said(server, "1.0.0"))])
+    both.send_all([create(server), send("POST", "/ab/cd/versions", server_body(server, "1.0.0"))])
 
 
 def test_versions(both: Pair) -> None:
@@ -130,16 +130,26 @@ def test_versions(both: Pair) -> None:
                 "POST",
                 path,
                 {
-                    **said(server, "1.1.0"),
+                    **server_body(server, "1.1.0"),
                     "tools": tools,
                     "connect_options": options,
                     "source": "s",
                     "status": "active",
                 },
             ),
-            send("POST", path, {"server_json": {"server": said(server, "1.2.0")["server_json"]}}),
-            send("POST", path, {**said(server, "1.3.0"), "tools": None, "connect_options": None}),
-            send("POST", path, {**said(server, "1.4.0"), "tools": [], "connect_options": {}}),
+            send(
+                "POST",
+                path,
+                {"server_json": {"server": server_body(server, "1.2.0")["server_json"]}},
+            ),
+            send(
+                "POST",
+                path,
+                {**server_body(server, "1.3.0"), "tools": None, "connect_options": None},
+            ),
+            send(
+                "POST", path, {**server_body(server, "1.4.0"), "tools": [], "connect_options": {}}
+            ),
             *seen(server, "1.0.0", "1.1.0", "1.2.0", "1.3.0", "1.4.0", "9.9.9"),
             *(
                 version(server, number)
@@ -151,7 +161,7 @@ def test_versions(both: Pair) -> None:
             ),
             *(status(server, "1.0.0", each) for each in (None, "", "gone", "deprecated", "draft")),
             *(version(server, "7.0.0", each) for each in ("deprecated", "deleted", "", "X")),
-            send("POST", f"/{missing}/versions", said(server, "1.0.0")),
+            send("POST", f"/{missing}/versions", server_body(server, "1.0.0")),
             *(
                 send("PATCH", f"/{each}/versions/1.1.0", body)
                 for each in (server, missing)
@@ -191,14 +201,20 @@ def test_states(both: Pair) -> None:
     calls = []
     for number, way in enumerate(ways.values()):
         for other, following in enumerate(ways):
-            one = f"{number}.{other}.0"
-            calls += [version(server, one), *(status(server, one, each) for each in way)]
-            calls += [status(server, one, following), *seen(server, one)]
+            version_number = f"{number}.{other}.0"
             calls += [
-                send("DELETE", f"/{server}/versions/{one}"),
-                read(f"/{server}/versions/{one}"),
+                version(server, version_number),
+                *(status(server, version_number, each) for each in way),
             ]
-            calls += [version(server, one), send("DELETE", f"/{server}/versions/{one}")]
+            calls += [status(server, version_number, following), *seen(server, version_number)]
+            calls += [
+                send("DELETE", f"/{server}/versions/{version_number}"),
+                read(f"/{server}/versions/{version_number}"),
+            ]
+            calls += [
+                version(server, version_number),
+                send("DELETE", f"/{server}/versions/{version_number}"),
+            ]
     both.send_all([*calls, *seen(server), send("DELETE", f"/{server}"), *seen(server)])
 
 
@@ -246,14 +262,14 @@ def test_aliases_and_endpoints(both: Pair) -> None:
             *seen(server),
             read(where),
             *(
-                send(method, f"/{each}/endpoints/{found}", {} if method == "PATCH" else None)
+                send(method, f"/{each}/endpoints/{endpoint_id}", {} if method == "PATCH" else None)
                 for each in (server, other)
-                for found in ("none", "{{elsewhere}}")
+                for endpoint_id in ("none", "{{elsewhere}}")
                 for method in ("GET", "PATCH")
             ),
             *(
-                send("DELETE", f"/{server}/endpoints/{found}")
-                for found in ("none", "{{elsewhere}}")
+                send("DELETE", f"/{server}/endpoints/{endpoint_id}")
+                for endpoint_id in ("none", "{{elsewhere}}")
             ),
             *(
                 send("PATCH", where, body)

@@ -300,7 +300,7 @@ def test_sources(both: Pair) -> None:
 def test_prompts(both: Pair) -> None:
     name, plain = fresh(), fresh()
     hidden = f"name = '{name}'"
-    asked = f"{hidden} AND tags.`mlflow.prompt.is_prompt` = 'true'"
+    explicit = f"{hidden} AND tags.`mlflow.prompt.is_prompt` = 'true'"
     both.send_all(
         [
             prompt(name),
@@ -319,7 +319,7 @@ def test_prompts(both: Pair) -> None:
                 for kind in (MODELS, VERSIONS)
                 for text in (
                     hidden,
-                    asked,
+                    explicit,
                     f"{hidden} AND tags.`mlflow.prompt.is_prompt` != 'false'",
                     f"{hidden} AND tags.`mlflow.prompt.is_prompt` = 'TRUE'",
                     f"{hidden} AND tags.`mlflow.prompt.is_prompt` = 'false'",

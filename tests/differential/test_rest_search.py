@@ -36,12 +36,12 @@ def compare(
 ) -> None:
     stock, product = Searcher(both.stock), Searcher(both.product)
     differences = []
-    found = refused = reworded = 0
+    with_rows = refused = reworded = 0
     for _ in range(count):
         body = make()
         theirs = stock.all_pages(path, body, rows)
         ours = product.all_pages(path, body, rows)
-        found += bool(theirs.labels)
+        with_rows += bool(theirs.labels)
         refused += theirs.error is not None
         if theirs == ours or _meant(theirs, ours):
             continue
@@ -50,7 +50,7 @@ def compare(
         else:
             differences.append(f"{body}\n  stock {theirs}\n  ours  {ours}")
     assert not differences, f"{len(differences)} differences\n" + "\n".join(differences[:10])
-    assert found > count / 4
+    assert with_rows > count / 4
     assert refused < count / 2
     assert reworded <= 3 + count / 20
 
@@ -88,7 +88,9 @@ def test_runs(both: Pair) -> None:
         runs += labels
     population.fill(both, calls)
     ids = tuple(f"{{{{{label}}}}}" for label in runs)
-    uris = tuple(f"mlflow-artifacts:/{{{{experiment 0}}}}/{one}/artifacts" for one in ids[:40])
+    uris = tuple(
+        f"mlflow-artifacts:/{{{{experiment 0}}}}/{run_id}/artifacts" for run_id in ids[:40]
+    )
 
     def make() -> dict[str, Any]:
         while True:
@@ -97,12 +99,12 @@ def test_runs(both: Pair) -> None:
             else:
                 text = samples.any_filter(rng)
                 order = [samples.any_order(rng)] if rng.random() < 0.3 else []
-            order = [one for one in order if not _ID_ORDER.search(one)]
+            order = [clause for clause in order if not _ID_ORDER.search(clause)]
             if not _BY_ID.search(text):
                 break
         inside = rng.sample(experiments, rng.choice((1, 1, 2, 4)))
         return {
-            "experiment_ids": [f"{{{{{one}}}}}" for one in inside],
+            "experiment_ids": [f"{{{{{label}}}}}" for label in inside],
             "filter": text,
             "order_by": order,
             "run_view_type": rng.choice(VIEWS),

@@ -24,13 +24,15 @@ def two(stock_url: str, product_url: str) -> Two:
     return Two(stock_url, product_url)
 
 
-def counts(**found: int) -> list[Any]:
+def counts(**amounts: int) -> list[Any]:
     """``a__b`` stands for the attribute ``a.b``."""
-    return [attribute(key.replace("__", "."), {"intValue": value}) for key, value in found.items()]
+    return [
+        attribute(key.replace("__", "."), {"intValue": value}) for key, value in amounts.items()
+    ]
 
 
-def usage(**found: int) -> Any:
-    return text("mlflow.chat.tokenUsage", found)
+def usage(**amounts: int) -> Any:
+    return text("mlflow.chat.tokenUsage", amounts)
 
 
 CALLS: dict[str, list[Any]] = {
@@ -193,9 +195,9 @@ def test_a_tree_in_several_exports(two: Two) -> None:
 TOLD_COST = '{"input_cost": 0.25, "output_cost": 0.25, "total_cost": 0.5, "x": 1}'
 
 
-@pytest.mark.parametrize("told", [{}, {"mlflow.trace.cost": TOLD_COST}])
+@pytest.mark.parametrize("metadata", [{}, {"mlflow.trace.cost": TOLD_COST}])
 @pytest.mark.parametrize("first", ["info", "spans"])
-def test_with_info(two: Two, first: str, told: dict[str, str]) -> None:
+def test_with_info(two: Two, first: str, metadata: dict[str, str]) -> None:
     trace = new_id()
     calls = list(CALLS.values())
     info = {
@@ -204,7 +206,7 @@ def test_with_info(two: Two, first: str, told: dict[str, str]) -> None:
         "request_time": "2023-11-14T22:13:20Z",
         "execution_duration": "0.5s",
         "state": "OK",
-        "trace_metadata": {"mlflow.trace.sizeStats": '{"num_spans": 2}', **told},
+        "trace_metadata": {"mlflow.trace.sizeStats": '{"num_spans": 2}', **metadata},
     }
 
     def inform() -> None:
@@ -246,8 +248,8 @@ def test_metrics_and_searches(two: Two) -> None:
                 assert stock[0] == ours[0] == 200
                 assert stock[1]["data_points"]
                 assert rounded(ours[1]) == rounded(stock[1]), body
-    found = "metadata.`mlflow.trace.cost` IS NOT NULL"
-    for filter_string in (found, found.replace("NOT ", "")):
+    has_cost = "metadata.`mlflow.trace.cost` IS NOT NULL"
+    for filter_string in (has_cost, has_cost.replace("NOT ", "")):
         wanted = {"locations": LOCATIONS, "filter": filter_string, "max_results": 100}
         two.same("POST", "/api/3.0/mlflow/traces/search", wanted)
 
@@ -269,7 +271,7 @@ def test_spans_in_a_file(two: Two) -> None:
         "mlflow.llm.model": '"gpt-4o"',
         "mlflow.chat.tokenUsage": '{"input_tokens": 3, "output_tokens": 4, "total_tokens": 7}',
     }
-    one = {
+    stored_span = {
         "trace_id": "AAAAAAAAAAAAAAAAAAAAAQ==",
         "span_id": "AAAAAAAAAAE=",
         "parent_span_id": None,
@@ -284,8 +286,10 @@ def test_spans_in_a_file(two: Two) -> None:
     for side in (two.stock, two.product):
         body = {"trace": {"trace_info": {**info, "request_time": "2023-11-14T22:13:20Z"}}}
         assert side.ask("POST", "/api/3.0/mlflow/traces", body)[0] == 200
-        place = f"{ID}/traces/{trace_id}/artifacts/traces.json"
-        sent = side.ask("PUT", f"/api/2.0/mlflow-artifacts/artifacts/{place}", {"spans": [one]})
+        path = f"{ID}/traces/{trace_id}/artifacts/traces.json"
+        sent = side.ask(
+            "PUT", f"/api/2.0/mlflow-artifacts/artifacts/{path}", {"spans": [stored_span]}
+        )
         assert sent[0] == 200
     two.same("GET", f"/api/3.0/mlflow/traces/{trace_id}")
     two.same("GET", f"/ajax-api/2.0/mlflow/get-trace-artifact?request_id={trace_id}")
@@ -306,7 +310,7 @@ def test_what_the_client_reads(two: Two, logging: str, tmp_path: Path) -> None:
     ]
     stock, ours = [json.loads(run.communicate(timeout=220)[0]) for run in runs]
     assert rounded(ours) == rounded(stock)
-    assert [(one["name"], bool(one["cost"])) for one in stock] == [
+    assert [(row["name"], bool(row["cost"])) for row in stock] == [
         *(("agent of 1", True), ("agent of 2", True), ("agent of 4", True)),
         *(("call 0", True), ("call 3", False)),
     ]

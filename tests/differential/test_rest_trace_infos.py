@@ -19,7 +19,7 @@ SOURCE = {"source_type": "HUMAN", "source_id": "me"}
 GOOD = {"assessment_name": "good", "feedback": {"value": True}, "source": SOURCE}
 
 
-def told(trace_id: str, **fields: Any) -> Any:
+def info_body(trace_id: str, **fields: Any) -> Any:
     info = {"trace_id": trace_id, "trace_location": WHERE, "request_time": TIME, "state": "OK"}
     return {"trace": {"trace_info": {**info, **fields}}}
 
@@ -54,7 +54,7 @@ INFOS: list[dict[str, Any]] = [
 @pytest.mark.parametrize("fields", INFOS, ids=str)
 def test_infos(two: Two, fields: dict[str, Any]) -> None:
     trace_id = f"tr-{new_id()}"
-    two.same("POST", V3, told(trace_id, **fields))
+    two.same("POST", V3, info_body(trace_id, **fields))
     for path in (f"{V3}/{trace_id}", f"{V2}/{trace_id}/info"):
         two.same("GET", path)
     two.same("GET", f"/ajax-api/3.0/mlflow/get-trace-artifact?request_id={trace_id}")
@@ -65,9 +65,13 @@ def test_infos_of_one_trace(two: Two) -> None:
     trace_id = f"tr-{new_id()}"
     more = {"request_preview": "r", "client_request_id": "c", "execution_duration": "1s"}
     metadata: Any = {"m": "1"}
-    two.same("POST", V3, told(trace_id, tags={"a": "1", "b": "1"}, trace_metadata=metadata, **more))
+    two.same(
+        "POST", V3, info_body(trace_id, tags={"a": "1", "b": "1"}, trace_metadata=metadata, **more)
+    )
     metadata = {"n": "2"}
-    two.same("POST", V3, told(trace_id, tags={"b": "2"}, trace_metadata=metadata, state="ERROR"))
+    two.same(
+        "POST", V3, info_body(trace_id, tags={"b": "2"}, trace_metadata=metadata, state="ERROR")
+    )
     two.same("GET", f"{V3}/{trace_id}")
     tags = f"{V2}/{trace_id}/tags"
     for tag in (
@@ -113,7 +117,7 @@ def test_deletions(two: Two) -> None:
     second = 1_577_836_800_000
     ids = [f"tr-{new_id()}" for _ in range(6)]
     for number, trace_id in enumerate(ids):
-        two.same("POST", V3, told(trace_id, request_time=f"2020-01-01T00:00:0{number}Z"))
+        two.same("POST", V3, info_body(trace_id, request_time=f"2020-01-01T00:00:0{number}Z"))
     for more in (
         {},
         {"request_ids": []},
@@ -173,11 +177,11 @@ class Named:
     def same(self, method: str, path: str, body: Any = None) -> None:
         answers = []
         for number, side in enumerate(self._sides):
-            asked = path.replace("TRACE", self._ids[number])
-            status, found, kind = side.ask(method, asked, body)
+            own_path = path.replace("TRACE", self._ids[number])
+            status, reply, kind = side.ask(method, own_path, body)
             if method == "POST" and status == 200:
-                self._ids[number] = found["trace_info"]["request_id"]
-            shown = json.dumps(comparable(found), sort_keys=True)
+                self._ids[number] = reply["trace_info"]["request_id"]
+            shown = json.dumps(comparable(reply), sort_keys=True)
             answers.append((status, kind, shown.replace(self._ids[number] or "-", "TRACE")))
         assert answers[1] == answers[0], (method, path, body)
 

@@ -108,7 +108,7 @@ CONVENTIONS = [
 ]
 
 
-@pytest.mark.parametrize("attributes", CONVENTIONS, ids=lambda one: one[0]["key"])
+@pytest.mark.parametrize("attributes", CONVENTIONS, ids=lambda convention: convention[0]["key"])
 def test_other_conventions(two: Two, attributes: list[Any]) -> None:
     trace = new_id()
     events = [
@@ -139,8 +139,8 @@ def test_what_is_refused(two: Two) -> None:
         two.same("POST", "/v1/traces", b"x", {**headers, "Content-Encoding": encoding})
     no_id = {"resourceSpans": [{"scopeSpans": [{"spans": [{"traceId": "", "spanId": "aa"}]}]}]}
     two.same("POST", "/v1/traces", no_id, headers)
-    one = {"resourceSpans": [{"scopeSpans": [{"spans": [span(new_id(), 1)]}]}]}
-    two.same("POST", "/v1/traces", one, {"x-mlflow-experiment-id": "99999999"})
+    one_span = {"resourceSpans": [{"scopeSpans": [{"spans": [span(new_id(), 1)]}]}]}
+    two.same("POST", "/v1/traces", one_span, {"x-mlflow-experiment-id": "99999999"})
     for path in ("nope", "get?trace_id=nope", "get", "batchGet", "batchGet?trace_ids=nope"):
         two.same("GET", f"/api/3.0/mlflow/traces/{path}")
     two.same("GET", "/api/2.0/mlflow/traces/nope/info")

@@ -149,7 +149,7 @@ def check(rng: random.Random, api: Api, stock: Any, twins: Twins, processes: Pro
         (samples.run_search(rng, tuple(twins.runs), uris), samples.indexed_search(rng))
     )
     view = rng.choice(("ACTIVE_ONLY", "ACTIVE_ONLY", "DELETED_ONLY", "ALL"))
-    asked = {
+    search = {
         "experiment_ids": list(ours),
         "filter": made.filter,
         "order_by": made.order_by,
@@ -166,10 +166,10 @@ def check(rng: random.Random, api: Api, stock: Any, twins: Twins, processes: Pro
     )
     if wanted != REFUSED:
         wanted = [run.info.run_id for run in wanted]
-    assert brute_force(ours, made, VIEWS[view]) == wanted, (asked, words)
+    assert brute_force(ours, made, VIEWS[view]) == wanted, (search, words)
     with explained() as how:
-        answered = found(api, asked, processes)
-    assert answered == wanted, (asked, how, words)
+        answered = all_pages(api, search, processes)
+    assert answered == wanted, (search, how, words)
     return REFUSED if wanted == REFUSED else "rows" if wanted else "no rows"
 
 
@@ -192,18 +192,18 @@ def brute_force(
     return [run.run_id for run in sorted(rows, key=key)]
 
 
-def found(api: Api, asked: dict[str, Any], processes: Processes) -> list[str] | str:
+def all_pages(api: Api, search: dict[str, Any], processes: Processes) -> list[str] | str:
     """All pages, each from any process."""
     run_ids: list[str] = []
     token = ""
     while True:
         processes.switch()
-        reply = api.ask("POST", "runs/search", **asked, page_token=token)
+        reply = api.ask("POST", "runs/search", **search, page_token=token)
         if reply.status == 400:
             return REFUSED
-        assert reply.status == 200, (asked, reply)
+        assert reply.status == 200, (search, reply)
         page = [run["info"]["run_id"] for run in reply.body.get("runs", [])]
-        assert len(page) <= asked["max_results"]
+        assert len(page) <= search["max_results"]
         run_ids += page
         token = reply.body.get("next_page_token", "")
         if not token:

@@ -59,9 +59,9 @@ def _ours(experiments: tuple[Experiment, ...], made: samples.Made) -> Any:
         comparisons = grammar.parse_filter(made.filter, fields.EXPERIMENT)
     except InvalidParameterValue:
         return REFUSED
-    found = filter(match.predicate(comparisons, fields.EXPERIMENT), experiments)
+    matching = filter(match.predicate(comparisons, fields.EXPERIMENT), experiments)
     key = match.sort_key(order, fields.EXPERIMENT)
-    return [int(experiment.experiment_id) for experiment in sorted(found, key=key)]
+    return [int(experiment.experiment_id) for experiment in sorted(matching, key=key)]
 
 
 def test_experiments(folder_in_memory: Path) -> None:
@@ -72,8 +72,8 @@ def test_experiments(folder_in_memory: Path) -> None:
     names = tuple(experiment.name for experiment in experiments)
 
     def stock(made: samples.Made) -> list[int]:
-        found = store.search_experiments(1, 1000, made.filter, made.order_by)
-        return [int(experiment.experiment_id) for experiment in found]
+        results = store.search_experiments(1, 1000, made.filter, made.order_by)
+        return [int(experiment.experiment_id) for experiment in results]
 
     matched = 0
     for _ in range(COUNT):

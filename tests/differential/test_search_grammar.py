@@ -110,7 +110,7 @@ def _canonical(clause: dict[str, Any]) -> tuple[Any, ...]:
 def _words(message: str) -> str:
     """A message with the sets in one order."""
     return re.sub(
-        r"\{[^{}]*\}", lambda found: str(sorted(found.group()[1:-1].split(", "))), message
+        r"\{[^{}]*\}", lambda match: str(sorted(match.group()[1:-1].split(", "))), message
     )
 
 

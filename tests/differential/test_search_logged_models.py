@@ -77,26 +77,26 @@ def _fill(store: Any, rng: random.Random) -> tuple[str, list[LoggedModel]]:
     return experiment_id, models
 
 
-def _model(found: Any) -> LoggedModel:
+def _model(model: Any) -> LoggedModel:
     return LoggedModel(
-        model_id=found.model_id,
-        experiment_id=found.experiment_id,
-        name=found.name,
-        artifact_location=found.artifact_location,
-        creation_time=found.creation_timestamp,
-        last_update_time=found.last_updated_timestamp,
-        status=f"LOGGED_MODEL_{found.status}",
+        model_id=model.model_id,
+        experiment_id=model.experiment_id,
+        name=model.name,
+        artifact_location=model.artifact_location,
+        creation_time=model.creation_timestamp,
+        last_update_time=model.last_updated_timestamp,
+        status=f"LOGGED_MODEL_{model.status}",
         lifecycle_stage="active",
-        model_type=found.model_type,
-        source_run_id=found.source_run_id,
-        params=dict(found.params),
-        tags=dict(found.tags),
+        model_type=model.model_type,
+        source_run_id=model.source_run_id,
+        params=dict(model.params),
+        tags=dict(model.tags),
         metrics=tuple(
             ModelMetric(
                 *(metric.key, metric.value, metric.timestamp, metric.step),
                 *(metric.run_id, metric.dataset_name, metric.dataset_digest),
             )
-            for metric in found.metrics or ()
+            for metric in model.metrics or ()
         ),
     )
 
@@ -133,11 +133,13 @@ def _ours(
         holds = language.predicate(language.parse_filter(text), named)
         ordering = [
             language.parse_order(
-                one["field_name"],
-                one["ascending"],
-                language.MetricDataset(one.get("dataset_name", ""), one.get("dataset_digest")),
+                clause["field_name"],
+                clause["ascending"],
+                language.MetricDataset(
+                    clause.get("dataset_name", ""), clause.get("dataset_digest")
+                ),
             )
-            for one in order_by
+            for clause in order_by
         ]
     except (InvalidParameterValue, BadRequest):
         return REFUSED
@@ -166,10 +168,10 @@ def test_random_searches(folder_in_memory: Path) -> None:
             if field.startswith("metrics.") and rng.random() < 0.5:
                 order.update(dataset_name="d", dataset_digest=rng.choice(("1", None)))
             order_by.append(order)
-        found, _ = answer(
+        results, _ = answer(
             store.search_logged_models, [experiment_id], text, datasets or None, 100, order_by
         )
-        stock = found if found == REFUSED else [model.model_id for model in found]
+        stock = results if results == REFUSED else [model.model_id for model in results]
         assert _ours(models, text, datasets, order_by) == stock, (text, datasets, order_by)
         matched += stock != REFUSED and 0 < len(stock) < MODELS
     assert matched > COUNT / 20

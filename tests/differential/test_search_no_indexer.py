@@ -46,16 +46,16 @@ def test_the_indexer_changes_no_answer(servers: tuple[Server, Server]) -> None:
     rng = random.Random(SEED)
     labels = [f"run {number}" for number in range(RUNS + PHASES * FURTHER)]
     calls = population.runs(rng, "experiment 0", labels)
-    of_a_run = [list(one) for one in _each_run(calls)]
+    of_a_run = [list(run_calls) for run_calls in _each_run(calls)]
     with pair(*(server.url for server in servers)) as both:
         population.fill(both, [population.experiment("experiment 0", "alike")])
-        population.fill(both, [call for one in of_a_run[:RUNS] for call in one])
+        population.fill(both, [call for run_calls in of_a_run[:RUNS] for call in run_calls])
         answered = 0
         for phase in range(PHASES):
             answered += _compare(both, rng, SEARCHES // PHASES)
             followed(servers[1])
             further = of_a_run[RUNS + phase * FURTHER :][:FURTHER]
-            population.fill(both, [call for one in further for call in one])
+            population.fill(both, [call for run_calls in further for call in run_calls])
     assert answered > SEARCHES / 4
 
 

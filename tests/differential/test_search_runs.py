@@ -113,9 +113,9 @@ def _ours(runs: tuple[Run, ...], made: samples.Made) -> Any:
     except InvalidParameterValue:
         return REFUSED
     key = match.sort_key(order, fields.RUN)
-    found = sorted(filter(test, runs), key=key)
-    assert all(key(one) < key(other) for one, other in pairwise(found)), made
-    return [run.run_id for run in found]
+    matching = sorted(filter(test, runs), key=key)
+    assert all(key(run) < key(other) for run, other in pairwise(matching)), made
+    return [run.run_id for run in matching]
 
 
 def test_runs(folder_in_memory: Path) -> None:
@@ -123,8 +123,8 @@ def test_runs(folder_in_memory: Path) -> None:
     store: Any = open_store(folder_in_memory)
 
     def stock(experiment_id: str, made: samples.Made) -> list[str]:
-        found = store.search_runs([experiment_id], made.filter, 1, 1000, made.order_by)
-        return [run.info.run_id for run in found]
+        results = store.search_runs([experiment_id], made.filter, 1, 1000, made.order_by)
+        return [run.info.run_id for run in results]
 
     matched = refused = 0
     for _ in range(POPULATIONS):

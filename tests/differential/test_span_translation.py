@@ -176,11 +176,11 @@ def bundled_prices() -> Iterator[None]:
 @settings(deadline=None, max_examples=EXAMPLES, database=None)
 @given(ATTRIBUTES, EVENTS)
 def test_the_same_attributes(attributes: dict[str, Any], events: list[otlp.Event]) -> None:
-    one = otlp.Span(b"\1" * 16, b"\2" * 8, b"", "s", 1, 2, attributes, events, [], 1, "", 3)
-    sent = written([otlp.ResourceSpans({}, [one])])
-    told = sent.resource_spans[0].scope_spans[0].spans[0]
+    original = otlp.Span(b"\1" * 16, b"\2" * 8, b"", "s", 1, 2, attributes, events, [], 1, "", 3)
+    sent = written([otlp.ResourceSpans({}, [original])])
+    proto = sent.resource_spans[0].scope_spans[0].spans[0]
     try:
-        span = mlflow_span.Span.from_otel_proto(told)
+        span = mlflow_span.Span.from_otel_proto(proto)
         attributes_once = translation.strip_otlp_double_encoding(span._span._attributes)
         span._span._attributes = attributes_once  # as the route does
         theirs = translation.translate_span_when_storing(span)
@@ -216,7 +216,7 @@ def test_the_same_sums(drawn: list[tuple[int, Any]], chance: random.Random) -> N
     ]
     nodes = [
         tracing.SpanAggregationNode(part.span_id, part.parent_id, part.amounts)
-        for part in sorted(parts, key=lambda one: one.end)
+        for part in sorted(parts, key=lambda item: item.end)
     ]
     chance.shuffle(parts)
     assert usage.total_cost(parts) == (tracing.aggregate_cost_from_span_nodes(nodes) or {})

@@ -102,12 +102,12 @@ def read(side: Side, path: str) -> tuple[int, Any]:
 
 def _unplaced(value: Any) -> Any:
     if isinstance(value, list):
-        return [_unplaced(one) for one in value]
+        return [_unplaced(item) for item in value]
     if not isinstance(value, dict):
         return value
     if value.get("key") == PLACE:
         return {**value, "value": "*"}
-    return {key: "*" if key == PLACE else _unplaced(one) for key, one in value.items()}
+    return {key: "*" if key == PLACE else _unplaced(item) for key, item in value.items()}
 
 
 def experiment_of(side: Side) -> dict[str, Any]:
@@ -138,8 +138,8 @@ def reads(trace_id: str) -> list[str]:
 
 def spans_of(answer: Any) -> Any:
     """The spans of whichever answer has some."""
-    found = answer[1]
-    return found.get("trace", found).get("spans") if isinstance(found, dict) else found
+    body = answer[1]
+    return body.get("trace", body).get("spans") if isinstance(body, dict) else body
 
 
 def test_the_same_before_and_after(archiving: tuple[Two, Archive]) -> None:
@@ -170,8 +170,8 @@ def test_the_same_before_and_after(archiving: tuple[Two, Archive]) -> None:
     two.export([span(running, 2, 1, 0)])
     state = {**copy.deepcopy(TOLD), "trace_id": f"tr-{running}", "state": "IN_PROGRESS"}
     for side in (two.stock, two.product):
-        told = {"trace": {"trace_info": state}}
-        assert side.ask("POST", "/api/3.0/mlflow/traces", told)[0] == 200
+        unfinished = {"trace": {"trace_info": state}}
+        assert side.ask("POST", "/api/3.0/mlflow/traces", unfinished)[0] == 200
     before = {path: read(two.product, path) for path in reads(f"tr-{trace}")}
     archive()
     after = {path: read(two.product, path) for path in reads(f"tr-{trace}")}
@@ -212,7 +212,7 @@ def test_the_same_before_and_after(archiving: tuple[Two, Archive]) -> None:
     }
     for side in (two.stock, two.product):
         answer = side.ask("POST", "/api/3.0/mlflow/traces/search", results)[1]
-        assert [one["trace_id"] for one in answer["traces"]] == [f"tr-{trace}"]
+        assert [trace_info["trace_id"] for trace_info in answer["traces"]] == [f"tr-{trace}"]
     gone = {"experiment_id": ID, "request_ids": [f"tr-{trace}", f"tr-{running}"]}
     two.same("POST", "/api/2.0/mlflow/traces/delete-traces", gone)
     for path in reads(f"tr-{trace}"):

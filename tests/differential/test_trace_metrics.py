@@ -57,10 +57,10 @@ def test_random_metrics(world: World) -> None:
         )
         allowed, dimensions = METRICS[view].get(metric, ((), ()))
         aggregations: list[dict[str, Any]] = [
-            {"aggregation_type": one, "percentile_value": rng.choice((0, 50, 90, 99.5))}
-            if one == "PERCENTILE"
-            else {"aggregation_type": one}
-            for one in rng.choices(SIMPLE if rng.random() < 0.1 else allowed or SIMPLE, k=2)
+            {"aggregation_type": kind, "percentile_value": rng.choice((0, 50, 90, 99.5))}
+            if kind == "PERCENTILE"
+            else {"aggregation_type": kind}
+            for kind in rng.choices(SIMPLE if rng.random() < 0.1 else allowed or SIMPLE, k=2)
         ]
         body: dict[str, Any] = {
             "experiment_ids": [ID],
@@ -68,7 +68,7 @@ def test_random_metrics(world: World) -> None:
             "metric_name": metric,
             "aggregations": aggregations,
             "dimensions": [dimension for dimension in dimensions if rng.random() < 0.5],
-            "filters": [one for one in METRIC_FILTERS[view] if rng.random() < 0.2],
+            "filters": [condition for condition in METRIC_FILTERS[view] if rng.random() < 0.2],
         }
         if rng.random() < 0.5:
             body.update(start_time_ms=MS + rng.choice((0, 5, 6)), end_time_ms=MS + 86_400_001)

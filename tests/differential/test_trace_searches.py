@@ -161,10 +161,10 @@ def _orders(rng: random.Random) -> list[str]:
 
 
 def _outcome(side: Any, method: str, path: str, body: Any) -> Any:
-    status, found, _ = side.ask(method, path, body)
+    status, answer, _ = side.ask(method, path, body)
     if status >= 400:
         return "refused"
-    return [trace["trace_id"] for trace in found.get("traces", ())]
+    return [trace["trace_id"] for trace in answer.get("traces", ())]
 
 
 def _pages(side: Any, body: Any) -> Any:

@@ -115,7 +115,7 @@ CALLS = [
 ]
 
 
-def told(deliveries: list[Delivery]) -> list[str]:
+def texts(deliveries: list[Delivery]) -> list[str]:
     """The bodies without their times, with the order of their fields. Neither server promises an
     order of deliveries."""
     bodies = [{**delivery.body, "timestamp": ""} for delivery in deliveries]
@@ -140,9 +140,9 @@ def test_the_same_calls_are_told_the_same(servers: Pair, receiver: Receiver) -> 
     stock = [delivery for delivery in deliveries if delivery.path == "/stock"]
     ours = [delivery for delivery in deliveries if delivery.path == "/ours"]
     assert len(stock) > 20
-    assert told(ours) == told(stock)
+    assert texts(ours) == texts(stock)
     made_by_client = {"user-agent", "accept", "accept-encoding", "connection", "host"}
-    for theirs, mine in ((stock[0], one) for one in ours):
+    for theirs, mine in ((stock[0], delivery) for delivery in ours):
         assert set(mine.headers) - made_by_client == set(theirs.headers) - made_by_client
         for body in (mine.body, theirs.body):
             assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}\+00:00", body["timestamp"])
@@ -151,7 +151,7 @@ def test_the_same_calls_are_told_the_same(servers: Pair, receiver: Receiver) -> 
         timestamp = mine.headers["x-mlflow-timestamp"]
         signed = signature(SECRET, delivery_id, timestamp, mine.text)
         assert mine.headers["x-mlflow-signature"] == signed
-    assert len({one.headers["x-mlflow-delivery-id"] for one in ours}) == len(ours)
+    assert len({delivery.headers["x-mlflow-delivery-id"] for delivery in ours}) == len(ours)
 
 
 def test_trying_is_answered_the_same(servers: Pair, receiver: Receiver) -> None:
@@ -171,5 +171,5 @@ def test_trying_is_answered_the_same(servers: Pair, receiver: Receiver) -> None:
         servers.send(post("webhooks/{{tried}}/test"))
         event = {"event": {"entity": "BUDGET_POLICY", "action": "EXCEEDED"}}
         servers.send(post("webhooks/{{tried}}/test", event))
-        bodies = [{**one.body, "timestamp": ""} for one in receiver.at(path)]
+        bodies = [{**delivery.body, "timestamp": ""} for delivery in receiver.at(path)]
         assert len({json.dumps(body) for body in bodies}) == 2

@@ -36,7 +36,8 @@ def test_signatures(secret: str, delivery_id: str, timestamp: str, text: str) ->
 def test_events_and_their_examples() -> None:
     possible: Any = entities.VALID_ENTITY_ACTIONS
     assert {entity: list(actions) for entity, actions in ACTIONS.items()} == {
-        entity.value: sorted(one.value for one in actions) for entity, actions in possible.items()
+        entity.value: sorted(action.value for action in actions)
+        for entity, actions in possible.items()
     }
     for entity, actions in ACTIONS.items():
         for action in actions:

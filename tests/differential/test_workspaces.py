@@ -93,10 +93,10 @@ def test_names(spaces: Pair) -> None:
         spaces.send_all(inside(name, get("registered-models/search", max_results=5)))
         spaces.send_all(inside(name, space("GET"), space("GET", "/ab")))
         info = Call("GET", "/api/3.0/mlflow/server-info", workspace=name)
-        told = [
+        enabled = [
             side.send(info).body["workspaces_enabled"] for side in (spaces.stock, spaces.product)
         ]
-        assert told == [True, True]
+        assert enabled == [True, True]
         spaces.send_all(inside(name, Call("GET", "/version"), Call("GET", "/health")))
 
 
@@ -249,12 +249,12 @@ def _own(value: Any, name: str) -> Any:
 
 
 def _trace(name: str) -> dict[str, Any]:
-    place = {"type": "MLFLOW_EXPERIMENT", "mlflow_experiment": {"experiment_id": E}}
+    location = {"type": "MLFLOW_EXPERIMENT", "mlflow_experiment": {"experiment_id": E}}
     return {
         "trace": {
             "trace_info": {
                 "trace_id": f"tr-{name}",
-                "trace_location": place,
+                "trace_location": location,
                 "request_time": "2026-01-01T00:00:00Z",
                 "state": "OK",
             }
@@ -264,7 +264,7 @@ def _trace(name: str) -> dict[str, Any]:
 
 def _reads(name: str) -> list[Call]:
     v3 = "/api/3.0/mlflow/"
-    place = {"type": "MLFLOW_EXPERIMENT", "mlflow_experiment": {"experiment_id": E}}
+    location = {"type": "MLFLOW_EXPERIMENT", "mlflow_experiment": {"experiment_id": E}}
     calls = [
         get("experiments/get", experiment_id=E),
         get("experiments/get-by-name", experiment_name="same"),
@@ -279,7 +279,7 @@ def _reads(name: str) -> list[Call]:
         get("model-versions/search", filter="name='same'"),
         get("registered-models/alias", name="same", alias="a"),
         Call("GET", f"{v3}traces/tr-{name}"),
-        Call("POST", f"{v3}traces/search", {"locations": [place]}),
+        Call("POST", f"{v3}traces/search", {"locations": [location]}),
         Call("GET", f"{v3}traces/get", query={"trace_id": f"tr-{name}"}),
         get("artifacts/list", run_id=R),
     ]

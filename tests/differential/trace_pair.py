@@ -59,10 +59,10 @@ class Side:
         if own:
             text = re.sub(rf'("experiment_id": ?"|:/|id=){own}(?=["/ ])', rf"\1{ID}", text)
         try:
-            found = json.loads(text)
+            content = json.loads(text)
         except ValueError:
-            found = text
-        return answered.status, found, answered.headers.get("content-type", "").split(";")[0]
+            content = text
+        return answered.status, content, answered.headers.get("content-type", "").split(";")[0]
 
 
 def comparable(value: Any) -> Any:

@@ -70,15 +70,15 @@ class World:
         rng, trace = self.rng, new_id()
         self.ids.append(f"tr-{trace}")
         at = rng.choice((0, 0, 5, 1000, 86_400_000, 3_600_000))
-        told = rng.random()
-        if told < 0.8:
+        chance = rng.random()
+        if chance < 0.8:
             spans = [self._span(trace, 1, 0, at)]
             spans += [self._span(trace, n, rng.randrange(1, n), at) for n in (2, 3)][
                 : rng.randrange(3)
             ]
             self.two.export(spans)
-        if told > 0.4:
-            self._info(trace, at, spans=told < 0.8)
+        if chance > 0.4:
+            self._info(trace, at, spans=chance < 0.8)
         for _ in range(rng.randrange(3)):
             self._assess(trace)
 
@@ -100,9 +100,9 @@ class World:
         if not parent and rng.random() < 0.5:
             attributes.append(text("session.id", rng.choice(SESSIONS[:3])))
         status = rng.choice(({"code": 1}, {"code": 2, "message": "m"}, {}))
-        found = span(trace, number, parent, at + number, *attributes, status=status)
-        found["name"] = rng.choice(NAMES)
-        return found
+        new_span = span(trace, number, parent, at + number, *attributes, status=status)
+        new_span["name"] = rng.choice(NAMES)
+        return new_span
 
     def _info(self, trace: str, at: int, spans: bool) -> None:
         rng = self.rng

@@ -28,10 +28,10 @@ class Twins:
         """(the product's id, stock's id)"""
         self.runs: list[str] = []
         for number in range(2):
-            place = f"mlflow-artifacts:/{name}.{number}"
+            location = f"mlflow-artifacts:/{name}.{number}"
             title = f"{name}.{number}"
-            ours = api.new_experiment(title, artifact_location=place)
-            self.experiments.append((ours, stock.create_experiment(title, place)))
+            ours = api.new_experiment(title, artifact_location=location)
+            self.experiments.append((ours, stock.create_experiment(title, location)))
 
     def write(self) -> None:
         rng = self._rng

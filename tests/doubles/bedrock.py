@@ -23,11 +23,11 @@ _SIGNED = re.compile(
 )
 
 
-def converse(asked: Asked) -> Told:
+def converse(request: Asked) -> Told:
     """A model that repeats what it is told, and uses the tools that it is given."""
-    body = asked.body
-    said = body["messages"][-1]["content"][-1]
-    text = said["text"] if "text" in said else said["toolResult"]["content"][0]["text"]
+    body = request.body
+    block = body["messages"][-1]["content"][-1]
+    text = block["text"] if "text" in block else block["toolResult"]["content"][0]["text"]
     used = {
         "inputTokens": 10,
         "outputTokens": 6,
@@ -37,7 +37,7 @@ def converse(asked: Asked) -> Told:
     }
     tools = (body.get("toolConfig") or {}).get("tools")
     stop = "tool_use" if tools else "end_turn"
-    if asked.path.endswith("/converse-stream"):
+    if request.path.endswith("/converse-stream"):
         return _streamed(text, tools, stop, used)
     content: list[Any] = [{"text": f"echo: {text}"}]
     if tools:
@@ -51,18 +51,18 @@ def converse(asked: Asked) -> Told:
 
 
 def _streamed(text: str, tools: Any, stop: str, used: Any) -> Told:
-    told: list[tuple[str, Any]] = [("messageStart", {"role": "assistant"})]
+    events: list[tuple[str, Any]] = [("messageStart", {"role": "assistant"})]
     if tools:
         begun = {"toolUseId": "tooluse_1", "name": tools[0]["toolSpec"]["name"]}
-        told.append(("contentBlockStart", {"start": {"toolUse": begun}, "contentBlockIndex": 1}))
+        events.append(("contentBlockStart", {"start": {"toolUse": begun}, "contentBlockIndex": 1}))
         deltas: list[Any] = [{"toolUse": {"input": part}} for part in ('{"city": ', f'"{text}"}}')]
     else:
         deltas = [{"text": part} for part in ("echo: ", *text.split(" "))]
-    told += [("contentBlockDelta", {"delta": delta, "contentBlockIndex": 1}) for delta in deltas]
-    told.append(("contentBlockStop", {"contentBlockIndex": 1}))
-    told.append(("messageStop", {"stopReason": stop}))
-    told.append(("metadata", {"usage": used, "metrics": {"latencyMs": 3}}))
-    whole = b"".join(frame(kind, event) for kind, event in told)
+    events += [("contentBlockDelta", {"delta": delta, "contentBlockIndex": 1}) for delta in deltas]
+    events.append(("contentBlockStop", {"contentBlockIndex": 1}))
+    events.append(("messageStop", {"stopReason": stop}))
+    events.append(("metadata", {"usage": used, "metrics": {"latencyMs": 3}}))
+    whole = b"".join(frame(kind, event) for kind, event in events)
     cut = len(whole) // 3  # which is within an event
     return stream(whole[:cut], whole[cut:])
 
@@ -84,28 +84,28 @@ def frame(kind: str, event: Any, message_type: str = "event") -> bytes:
     return head + pack("!I", crc32(head))
 
 
-def signer_of(asked: Asked, secret_key: str, token: str | None = None) -> tuple[str, str]:
+def signer_of(request: Asked, secret_key: str, token: str | None = None) -> tuple[str, str]:
     """The access key and the region that a request was signed with, once botocore signs it the same
     way."""
-    signed = _SIGNED.fullmatch(asked.headers["authorization"])
+    signed = _SIGNED.fullmatch(request.headers["authorization"])
     assert signed is not None, "the header has another form"
     access_key, region, names = signed.groups()
     assert {"host", "x-amz-date"} <= set(names.split(";"))
-    moment = datetime.datetime.strptime(asked.headers["x-amz-date"], "%Y%m%dT%H%M%SZ")
+    moment = datetime.datetime.strptime(request.headers["x-amz-date"], "%Y%m%dT%H%M%SZ")
     again = AWSRequest(
         "POST",
-        f"http://{asked.headers['host']}{asked.path}",
+        f"http://{request.headers['host']}{request.path}",
         headers={
-            name: asked.headers[name]
+            name: request.headers[name]
             for name in names.split(";")
             if name not in ("x-amz-date", "x-amz-security-token")
         },
-        data=asked.raw,
+        data=request.raw,
     )
     with patch("botocore.auth.get_current_datetime", return_value=moment):
         botocore.auth.SigV4Auth(
             Credentials(access_key, secret_key, token), "bedrock", region
         ).add_auth(again)
-    assert again.headers["Authorization"] == asked.headers["authorization"]
-    assert asked.headers.get("x-amz-security-token") == token
+    assert again.headers["Authorization"] == request.headers["authorization"]
+    assert request.headers.get("x-amz-security-token") == token
     return access_key, region

@@ -85,14 +85,14 @@ class Counting:
             self._open.remove(measurement)
 
     async def __call__(self, call: Call, forward: Forward) -> Answer:
-        asked = "ReturnConsumedCapacity" in call.body
-        if call.operation in _METERED and not asked:
+        requested = "ReturnConsumedCapacity" in call.body
+        if call.operation in _METERED and not requested:
             call = call._replace(body={**call.body, "ReturnConsumedCapacity": "TOTAL"})
         began = time.monotonic()
         answer = await forward(call)
         ended = time.monotonic()
         capacity = (answer.body or {}).get("ConsumedCapacity", ())
-        if not asked and answer.body:
+        if not requested and answer.body:
             answer.body.pop("ConsumedCapacity", None)
         entry = Entry(
             operation=call.operation,

@@ -12,7 +12,7 @@ from tests.doubles.providers import Asked, Told, openai
 Json = dict[str, Any]
 
 
-def said(body: Json) -> Any:
+def statement(body: Json) -> Any:
     """What the model says to either pipeline: it knows its question by the form of the answer."""
     text = str(body["messages"][-1]["content"])
     words = [word for word in ("WRONG", "CRASH") if word in text]
@@ -22,14 +22,14 @@ def said(body: Json) -> Any:
         return "".join(f"it says {word}" for word in words)
     schema = form["json_schema"]["schema"]
     names = set(schema["properties"])
-    found = [kinds[word] for word in words]
+    categories = [kinds[word] for word in words]
     passed = not words
     rationale = f"The answer says {' and '.join(words)}." if words else "All is well."
     if "result" in names:
-        result = {"passed": str(passed).lower(), "categories": ", ".join(found)}
+        result = {"passed": str(passed).lower(), "categories": ", ".join(categories)}
         return {"result": result, "rationale": rationale}
     if "passed" in names:
-        return {"passed": passed, "categories": found, "rationale": rationale}
+        return {"passed": passed, "categories": categories, "rationale": rationale}
     if "labels" in names:
         return {"labels": [f"it says {word}" for word in words]}
     if "severity" in names:
@@ -58,9 +58,9 @@ def said(body: Json) -> Any:
     }
 
 
-def answer(asked: Asked) -> Told:
-    told = openai(asked)
-    content = said(asked.body)
+def answer(request: Asked) -> Told:
+    response = openai(request)
+    content = statement(request.body)
     text = content if isinstance(content, str) else json.dumps(content)
-    told.body["choices"][0]["message"]["content"] = text
-    return told
+    response.body["choices"][0]["message"]["content"] = text
+    return response

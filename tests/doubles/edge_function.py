@@ -41,16 +41,16 @@ class EdgeFunction:
             "uri": path,
             "querystring": _parameters(query),
             "headers": {name: {"value": value} for name, value in lower.items()},
-            "cookies": {name: {"value": one.value} for name, one in cookies.items()},
+            "cookies": {name: {"value": cookie.value} for name, cookie in cookies.items()},
         }
         event = {"version": "1.0", "context": {"eventType": "viewer-request"}, "request": request}
         run = self._run(event)
         if "statusCode" not in run:
             assert run == request
             return None
-        answered = {name: one["value"] for name, one in run.get("headers", {}).items()}
-        for name, one in run.get("cookies", {}).items():
-            answered["set-cookie"] = f"{name}={one['value']}; {one['attributes']}"
+        answered = {name: header["value"] for name, header in run.get("headers", {}).items()}
+        for name, cookie in run.get("cookies", {}).items():
+            answered["set-cookie"] = f"{name}={cookie['value']}; {cookie['attributes']}"
         return run["statusCode"], answered, run.get("body", "").encode()
 
     def _run(self, event: dict[str, Any]) -> dict[str, Any]:
@@ -60,8 +60,8 @@ class EdgeFunction:
             assert process.stdout is not None
             process.stdin.write(f"{json.dumps(event)}\n")
             process.stdin.flush()
-            found: dict[str, Any] = json.loads(process.stdout.readline())
-        return found
+            response: dict[str, Any] = json.loads(process.stdout.readline())
+        return response
 
     def _start(self) -> subprocess.Popen[str]:
         node, _ = compute_driver_executable()

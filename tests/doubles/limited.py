@@ -49,7 +49,7 @@ class PartitionLimits:
             return await forward(call)
         partitions = sorted(set(_partitions(call.body)))
         writes = call.operation in _WRITES
-        if any(self._units(one, writes) <= 0 for one in partitions):
+        if any(self._units(partition, writes) <= 0 for partition in partitions):
             self.refused += 1
             return _refusal(call)
         answer = await forward(call)
@@ -83,8 +83,8 @@ def _partitions(value: Any) -> Iterator[str]:
 
 def _consumed(answer: Answer) -> float:
     consumed = (answer.body or {}).get("ConsumedCapacity") or []
-    told = consumed if isinstance(consumed, list) else [consumed]
-    return sum(float(one["CapacityUnits"]) for one in told)
+    capacities = consumed if isinstance(consumed, list) else [consumed]
+    return sum(float(capacity["CapacityUnits"]) for capacity in capacities)
 
 
 def _refusal(call: Call) -> Answer:

@@ -31,10 +31,10 @@ class Nat:
         self._swallowing.update(self._open)
 
     def close(self) -> None:
-        for one in (self._socket, *self._open):
+        for connection in (self._socket, *self._open):
             with contextlib.suppress(OSError):
-                one.shutdown(socket.SHUT_RDWR)
-            one.close()
+                connection.shutdown(socket.SHUT_RDWR)
+            connection.close()
 
     def _serve(self) -> None:
         with contextlib.suppress(OSError):

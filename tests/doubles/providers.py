@@ -50,29 +50,29 @@ class Provider:
 
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers.get("content-length", "0")))
-                asked = Asked(
+                request = Asked(
                     self.path,
                     {name.lower(): value for name, value in self.headers.items()},
                     json.loads(body),
                     body,
                 )
-                outer.asked.append(asked)
-                told = outer.answer(asked)
-                self.send_response(told.status)
-                self.send_header("content-type", told.content_type)
-                for name, value in told.headers.items():
+                outer.asked.append(request)
+                response = outer.answer(request)
+                self.send_response(response.status)
+                self.send_header("content-type", response.content_type)
+                for name, value in response.headers.items():
                     self.send_header(name, value)
-                if told.parts:
+                if response.parts:
                     self.send_header("connection", "close")
                     self.end_headers()
                     self.close_connection = True
                     with suppress(OSError):  # nobody listens any more
-                        for part in told.parts:
+                        for part in response.parts:
                             self.wfile.write(part.encode() if isinstance(part, str) else part)
                             self.wfile.flush()
-                            time.sleep(told.pause)
+                            time.sleep(response.pause)
                     return
-                content = json.dumps(told.body).encode()
+                content = json.dumps(response.body).encode()
                 self.send_header("content-length", str(len(content)))
                 self.end_headers()
                 self.wfile.write(content)
@@ -106,7 +106,7 @@ def serving(answer: Callable[[Asked], Told]) -> Iterator[Provider]:
         provider.close()
 
 
-def events(*said: Any, named: bool = False, done: bool = True) -> Told:
+def events(*payloads: Any, named: bool = False, done: bool = True) -> Told:
     """A stream of server-sent events.
 
     Args:
@@ -114,17 +114,17 @@ def events(*said: Any, named: bool = False, done: bool = True) -> Told:
         done: whether ``[DONE]`` ends it, as OpenAI's streams end.
     """
     parts = tuple(
-        (f"event: {one['type']}\n" if named else "") + f"data: {json.dumps(one)}\n\n"
-        for one in said
+        (f"event: {payload['type']}\n" if named else "") + f"data: {json.dumps(payload)}\n\n"
+        for payload in payloads
     )
     end = ("data: [DONE]\n\n",) if done else ()
     return Told(parts=(*parts, *end), content_type="text/event-stream")
 
 
-def openai(asked: Asked) -> Told:
+def openai(request: Asked) -> Told:
     """A model at OpenAI that repeats what it is told, and calls the tools that it is given."""
-    body = asked.body
-    if asked.path.endswith("/embeddings"):
+    body = request.body
+    if request.path.endswith("/embeddings"):
         texts = body["input"] if isinstance(body["input"], list) else [body["input"]]
         data = [
             {"object": "embedding", "index": i, "embedding": [0.5, float(len(text))]}
@@ -132,7 +132,7 @@ def openai(asked: Asked) -> Told:
         ]
         used = {"prompt_tokens": 3, "total_tokens": 3}
         return Told(body={"object": "list", "data": data, "model": body["model"], "usage": used})
-    if asked.path.endswith("/responses"):
+    if request.path.endswith("/responses"):
         return _responses(body)
     text = _last(body["messages"])
     used = {"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18}
@@ -166,12 +166,13 @@ def openai(asked: Asked) -> Told:
         "created": 1700000000,
         "model": body["model"],
     }
-    said = [
+    deltas = [
         {"role": "assistant", "content": ""},
         *({"content": word} for word in ("echo: ", *text.split(" "))),
     ]
     chunks = [
-        {**head, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in said
+        {**head, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]}
+        for delta in deltas
     ]
     chunks.append({**head, "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
     if (body.get("stream_options") or {}).get("include_usage"):
@@ -210,9 +211,9 @@ def _responses(body: Json) -> Told:
     return Told(body=answer)
 
 
-def anthropic(asked: Asked) -> Told:
+def anthropic(request: Asked) -> Told:
     """A model at Anthropic that repeats what it is told, and uses the tools that it is given."""
-    body = asked.body
+    body = request.body
     text = _last(body["messages"])
     used = {"input_tokens": 10, "output_tokens": 6, "cache_read_input_tokens": 4}
     head = {
@@ -250,19 +251,19 @@ def anthropic(asked: Asked) -> Told:
     return Told(body={**head, "content": [content], "stop_reason": stop, "usage": used})
 
 
-def gemini(asked: Asked) -> Told:
+def gemini(request: Asked) -> Told:
     """A model of Gemini's that repeats what it is told; by OpenAI's protocol as well."""
-    if "/openai/" in asked.path:
-        return openai(asked)
-    text = asked.body["contents"][-1]["parts"][0]["text"]
+    if "/openai/" in request.path:
+        return openai(request)
+    text = request.body["contents"][-1]["parts"][0]["text"]
     used = {"promptTokenCount": 8, "candidatesTokenCount": 5, "totalTokenCount": 13}
-    said = {"role": "model", "parts": [{"text": f"echo: {text}"}]}
+    content = {"role": "model", "parts": [{"text": f"echo: {text}"}]}
     answer = {
-        "candidates": [{"content": said, "finishReason": "STOP", "index": 0}],
+        "candidates": [{"content": content, "finishReason": "STOP", "index": 0}],
         "usageMetadata": used,
         "modelVersion": "gemini-x",
     }
-    if ":streamGenerateContent" in asked.path:
+    if ":streamGenerateContent" in request.path:
         return events(answer, done=False)
     return Told(body=answer)
 
@@ -270,8 +271,8 @@ def gemini(asked: Asked) -> Told:
 def saying(text: str | None) -> Callable[[Asked], Told]:
     """A model at OpenAI that says the same whatever it is asked, at once."""
 
-    def answer(asked: Asked) -> Told:
-        body = openai(asked._replace(body={**asked.body, "stream": False})).body
+    def answer(request: Asked) -> Told:
+        body = openai(request._replace(body={**request.body, "stream": False})).body
         message = {"role": "assistant", "content": text}
         return Told(body={**body, "choices": [{**body["choices"][0], "message": message}]})
 
@@ -280,7 +281,7 @@ def saying(text: str | None) -> Callable[[Asked], Told]:
 
 def failing(status: int, message: str = "the model is overloaded") -> Callable[[Asked], Told]:
     """A provider that refuses everything."""
-    return lambda asked: Told(status, {"error": {"message": message, "type": "server_error"}})
+    return lambda request: Told(status, {"error": {"message": message, "type": "server_error"}})
 
 
 def _last(messages: list[Json]) -> str:

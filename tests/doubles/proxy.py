@@ -135,10 +135,10 @@ def _answer_of_store(store: Store, call: Call) -> Answer:
     try:
         return Answer(200, store.call(call.operation, call.body))
     except ClientError as error:
-        said: dict[str, Any] = {**error.response}
-        code = said.pop("Error")["Code"]
-        status = said.pop("ResponseMetadata")["HTTPStatusCode"]
-        return call.answer_error(code, said.pop("message"), status, **said)
+        fields: dict[str, Any] = {**error.response}
+        code = fields.pop("Error")["Code"]
+        status = fields.pop("ResponseMetadata")["HTTPStatusCode"]
+        return call.answer_error(code, fields.pop("message"), status, **fields)
 
 
 def _joined(stage: Stage, forward: Forward) -> Forward:

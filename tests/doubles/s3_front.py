@@ -38,7 +38,7 @@ class Front:
 @contextlib.contextmanager
 def serving(server: str, service: Guard) -> Iterator[Front]:
     """A front for the server at this URL."""
-    place = urlsplit(server)
+    address = urlsplit(server)
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -59,7 +59,9 @@ def serving(server: str, service: Guard) -> Iterator[Front]:
                 return
             if "X-Amz-Signature=" in query:
                 front.presigned.append(f"{self.command} {path}")
-            connection = http.client.HTTPConnection(place.hostname or "", place.port, timeout=60)
+            connection = http.client.HTTPConnection(
+                address.hostname or "", address.port, timeout=60
+            )
             with contextlib.closing(connection):
                 kept = {k: v for k, v in headers.items() if k not in ("connection", "expect")}
                 connection.request(self.command, self.path, body, kept)

@@ -75,11 +75,11 @@ class Service:
         if sent.headers.get("x-amz-security-token") != self._caller.token:
             raise Wrong("The security token included in the request is invalid.")
         digest = hashlib.sha256(sent.body).hexdigest()
-        said = sent.headers.get("x-amz-content-sha256", digest)
-        if said not in (digest, _UNSIGNED):
+        declared = sent.headers.get("x-amz-content-sha256", digest)
+        if declared not in (digest, _UNSIGNED):
             raise Wrong("The provided x-amz-content-sha256 does not match what was computed")
         credential, names, signature = match.groups()
-        self._compare(sent, moment, credential, names, said, signature)
+        self._compare(sent, moment, credential, names, declared, signature)
 
     def _check_query(self, sent: Sent, query: Mapping[str, str]) -> None:
         moment = query.get("X-Amz-Date", "")
@@ -100,7 +100,7 @@ class Service:
         names = signed.split(";")
         if "host" not in names:
             raise Wrong("'Host' must be a 'SignedHeader'")
-        extra = {one for one in sent.headers if one.startswith("x-amz-")} - set(names)
+        extra = {header for header in sent.headers if header.startswith("x-amz-")} - set(names)
         if extra:
             raise Wrong(f"There were headers present in the request which were not signed: {extra}")
         lines = "".join(

@@ -85,7 +85,7 @@ def main(uri: str, name: str) -> None:
 
     def names(filter_string: str, *order: str) -> list[str]:
         runs = client.search_runs([experiment_id], filter_string, order_by=list(order))
-        return [one.data.tags["mlflow.runName"] for one in runs]
+        return [run.data.tags["mlflow.runName"] for run in runs]
 
     assert names("", "metrics.loss ASC") == ["first", "inner", "second"]
     assert names("metrics.loss < 1 AND params.lr = '0.01'") == ["first"]

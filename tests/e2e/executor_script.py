@@ -16,14 +16,14 @@ from mlflow.genai.scorers import job
 
 
 def main() -> None:
-    told = json.load(sys.stdin)
-    traces = {trace["info"]["trace_id"]: Trace.from_dict(trace) for trace in told["traces"]}
+    task = json.load(sys.stdin)
+    traces = {trace["info"]["trace_id"]: Trace.from_dict(trace) for trace in task["traces"]}
     results: dict[str, dict[str, object]] = {}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "traces.json"
-        path.write_text(json.dumps(told["traces"]))
-        for name, text in told["scorers"].items():
-            answer = job._score_traces_from_file(text, str(path), told["experiment_id"], 1)
+        path.write_text(json.dumps(task["traces"]))
+        for name, text in task["scorers"].items():
+            answer = job._score_traces_from_file(text, str(path), task["experiment_id"], 1)
             results[name] = {}
             for trace_id, raw in json.loads(json.dumps(answer)).items():
                 feedback, failures = job._trace_result_from_container(raw)

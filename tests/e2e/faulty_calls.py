@@ -81,29 +81,29 @@ class Calls:
             ),
             *(("model version", version.description) for version in versions),
             *(
-                ("issue", one.name)
-                for one in _pages(issues.search_issues, experiment_id=self.experiment)
+                ("issue", issue.name)
+                for issue in _pages(issues.search_issues, experiment_id=self.experiment)
             ),
             *(
-                ("logged model", one.name)
-                for one in _pages(client.search_logged_models, experiment_ids=[self.experiment])
+                ("logged model", model.name)
+                for model in _pages(client.search_logged_models, experiment_ids=[self.experiment])
             ),
             *(
-                ("skill version", f"{self._prefix}-{int(one.digest, 16)}")
-                for one in _pages(client.search_skill_versions, name=f"{self._prefix}-skill")
+                ("skill version", f"{self._prefix}-{int(version.digest, 16)}")
+                for version in _pages(client.search_skill_versions, name=f"{self._prefix}-skill")
             ),
         ]
-        for one in results:
-            if one in counts:
-                counts[one] += 1
+        for entity in results:
+            if entity in counts:
+                counts[entity] += 1
         return counts
 
 
 def _pages(search: Callable[..., Any], **given: Any) -> list[Any]:
-    found, token = [], None
+    results, token = [], None
     while True:
         page = search(**given, page_token=token)
-        found += page
+        results += page
         token = page.token
         if not token:
-            return found
+            return results

@@ -52,8 +52,8 @@ class Configuration:
     def endpoint(self, name: str, *models: str, usage_tracking: bool = False) -> str:
         """The first model is asked first, the others when it fails."""
         configs: list[dict[str, Any]] = [
-            {"model_definition_id": one, "linkage_type": "FALLBACK", "fallback_order": order}
-            for order, one in enumerate(models)
+            {"model_definition_id": model, "linkage_type": "FALLBACK", "fallback_order": order}
+            for order, model in enumerate(models)
         ]
         configs[0] = {"model_definition_id": models[0], "linkage_type": "PRIMARY", "weight": 1}
         more: dict[str, Any] = {}

@@ -19,8 +19,8 @@ def call(server: Server, method: str, path: str, body: Json | None = None, **mor
         headers={"content-type": "application/json", **more},
     )
     with urllib.request.urlopen(request) as answer:
-        found: Json = json.loads(answer.read() or b"{}")
-    return found
+        content: Json = json.loads(answer.read() or b"{}")
+    return content
 
 
 def configure(server: Server, url: str) -> None:

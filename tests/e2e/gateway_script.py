@@ -35,28 +35,28 @@ def refused(kind: type[openai.APIStatusError], call: Callable[[], Any]) -> str:
 
 def chats(base: str) -> None:
     """Whole, streamed, with a tool, and refused."""
-    asked = client(base).chat.completions
-    answer = asked.create(model="chat", messages=SAID)
+    completions = client(base).chat.completions
+    answer = completions.create(model="chat", messages=SAID)
     assert answer.choices[0].message.content == "echo: hello there", answer
     assert answer.usage.total_tokens == 18, answer
-    stream = asked.create(model="chat", messages=SAID, stream=True)
+    stream = completions.create(model="chat", messages=SAID, stream=True)
     parts = [chunk.choices[0].delta.content or "" for chunk in stream if chunk.choices]
     assert "".join(parts) == "echo: hellothere", parts
     assert len(parts) > 2, parts
     tool = {"name": "weather", "description": "Of a city", "parameters": PARAMETERS}
     for model in ("chat", "claude") if base.startswith("mlflow") else ("chat",):
-        called = asked.create(
+        called = completions.create(
             model=model, messages=SAID, tools=[{"type": "function", "function": tool}]
         )
         (call,) = called.choices[0].message.tool_calls
         assert call.function.name == "weather", called
-    said = refused(openai.NotFoundError, lambda: asked.create(model="none", messages=SAID))
-    assert "GatewayEndpoint not found (name='none')" in said, said
+    message = refused(openai.NotFoundError, lambda: completions.create(model="none", messages=SAID))
+    assert "GatewayEndpoint not found (name='none')" in message, message
 
 
 chats("mlflow/v1")
 chats("openai/v1")
-assert [one.id for one in client("mlflow/v1").models.list()] == [
+assert [model.id for model in client("mlflow/v1").models.list()] == [
     "broken",
     "chat",
     "claude",
@@ -66,9 +66,9 @@ assert [one.id for one in client("mlflow/v1").models.list()] == [
 vectors = client("openai/v1").embeddings.create(
     model="chat", input=["a", "bcd"], encoding_format="float"
 )
-assert [one.embedding for one in vectors.data] == [[0.5, 1.0], [0.5, 3.0]], vectors
-told = client("openai/v1").responses.create(model="chat", input="hi")
-assert told.output_text == "echo: hi", told
+assert [vector.embedding for vector in vectors.data] == [[0.5, 1.0], [0.5, 3.0]], vectors
+response = client("openai/v1").responses.create(model="chat", input="hi")
+assert response.output_text == "echo: hi", response
 
 unified = client("mlflow/v1").chat.completions
 assert unified.create(model="falling", messages=SAID).choices[0].message.content.startswith("echo:")

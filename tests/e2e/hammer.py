@@ -92,8 +92,8 @@ def check(tracking: Tracking, run_id: str, processes: int, batches: int, metrics
     """What differs between the run and what was logged."""
     sent = [batch(w, n, metrics) for w in range(processes) for n in range(batches)]
     wanted: dict[str, set[tuple[str, int, int, float]]] = {}
-    for one in sent:
-        for value in one["metrics"]:
+    for body in sent:
+        for value in body["metrics"]:
             wanted.setdefault(value["key"], set()).add(_row(value))
     run = tracking.call("GET", f"runs/get?run_id={run_id}").get("run", {})
     data = run.get("data", {})
@@ -108,13 +108,13 @@ def check(tracking: Tracking, run_id: str, processes: int, batches: int, metrics
     faults += [f"unknown metric {key}" for key in latest.keys() - right.keys()]
     for key, rows in wanted.items():
         path = f"metrics/get-history?run_id={run_id}&metric_key={quote(key)}"
-        found = [_row(value) for value in tracking.call("GET", path).get("metrics", [])]
-        if sorted(found) != sorted(rows):
+        points = [_row(value) for value in tracking.call("GET", path).get("metrics", [])]
+        if sorted(points) != sorted(rows):
             faults.append(
-                f"history {key}: {len(found)} points ({len(set(found))} different) of {len(rows)}"
+                f"history {key}: {len(points)} points ({len(set(points))} different) of {len(rows)}"
             )
     params = {pair["key"]: pair["value"] for pair in data.get("params", [])}
-    if params != {pair["key"]: pair["value"] for one in sent for pair in one["params"]}:
+    if params != {pair["key"]: pair["value"] for body in sent for pair in body["params"]}:
         faults.append(f"params: {len(params)}")
     tags = {pair["key"]: pair["value"] for pair in data.get("tags", [])}
     for writer in range(processes):
@@ -133,7 +133,7 @@ def hammer(url: str, processes: int = 8, batches: int = 200, metrics: int = 10) 
         began = time.perf_counter()
         with multiprocessing.get_context("spawn").Pool(processes) as pool:
             work = [(url, run_id, writer, batches, metrics) for writer in range(processes)]
-            errors = [error for found in pool.starmap(write, work) for error in found]
+            errors = [error for failures in pool.starmap(write, work) for error in failures]
         seconds = time.perf_counter() - began
         faults = check(tracking, run_id, processes, batches, metrics)
         total = processes * batches

@@ -37,10 +37,10 @@ def numbers(name: str) -> list[str]:
     listed = mlflow.search_experiments(
         filter_string=f"name LIKE '{name} %'", order_by=["experiment_id DESC"], max_results=4
     )
-    assert [one.experiment_id for one in listed] == made[:-5:-1], listed
-    ids = ", ".join(f"'{one}'" for one in made[:3])
+    assert [experiment.experiment_id for experiment in listed] == made[:-5:-1], listed
+    ids = ", ".join(f"'{experiment_id}'" for experiment_id in made[:3])
     listed = mlflow.search_experiments(filter_string=f"experiment_id IN ({ids})")
-    assert {one.experiment_id for one in listed} == set(made[:3]), listed
+    assert {experiment.experiment_id for experiment in listed} == set(made[:3]), listed
     return made
 
 
@@ -51,8 +51,8 @@ def prompts(name: str, made: list[str]) -> None:
     for thread in threading.enumerate():
         if thread.name.startswith("link_prompt_to_experiment"):
             thread.join()
-    found = mlflow.genai.search_prompts(filter_string=f"experiment_id = '{made[-1]}'")
-    assert [one.name for one in found] == [f"{name}-{EXPERIMENTS - 1}"], found
+    matches = mlflow.genai.search_prompts(filter_string=f"experiment_id = '{made[-1]}'")
+    assert [prompt.name for prompt in matches] == [f"{name}-{EXPERIMENTS - 1}"], matches
 
 
 def scorers(made: list[str]) -> None:
@@ -64,13 +64,13 @@ def scorers(made: list[str]) -> None:
     (listed,) = list_scorers(experiment_id=made[-1])
     # None of the calls says where: the scorer knows from the answer that it came with.
     scorer = get_scorer(name="kind", experiment_id=made[-1])
-    for one in (listed, scorer):
-        assert not one.stop().sample_rate
-        for call in (one.start, one.update):
+    for instance in (listed, scorer):
+        assert not instance.stop().sample_rate
+        for call in (instance.start, instance.update):
             assert "gateway" in refused(call, sampling_config=HALF)
     mlflow.genai.scorers.delete_scorer(name="kind", experiment_id=made[-1], version="all")
-    for one in (listed, scorer):
-        message = refused(one.stop)
+    for instance in (listed, scorer):
+        message = refused(instance.stop)
         assert f"not found for experiment {made[-1]}" in message, message
     assert len(list_scorers(experiment_id="0")) == 1
 
@@ -79,8 +79,8 @@ def evaluation_datasets(name: str, made: list[str]) -> None:
     for number in (0, EXPERIMENTS - 1):
         datasets.create_dataset(name=f"{name} {number}", experiment_id=[made[number]])
     for experiment_ids in (["1"], "1"):  # a text counts as the list of its letters
-        found = datasets.search_datasets(experiment_ids=experiment_ids)
-        assert [one.name for one in found] == [f"{name} 0"], found
+        matches = datasets.search_datasets(experiment_ids=experiment_ids)
+        assert [dataset.name for dataset in matches] == [f"{name} 0"], matches
 
 
 def main(uri: str, name: str) -> None:

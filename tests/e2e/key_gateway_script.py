@@ -21,7 +21,7 @@ answer = client(KEY).chat.completions.create(
     model="chat", messages=[{"role": "user", "content": "hello there"}]
 )
 assert answer.choices[0].message.content == "echo: hello there", answer
-assert [one.id for one in client(KEY).models.list()] == ["chat"]
+assert [model.id for model in client(KEY).models.list()] == ["chat"]
 try:
     client(KEY[:-1]).models.list()
 except openai.AuthenticationError:

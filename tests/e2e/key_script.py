@@ -43,12 +43,12 @@ def main(uri: str, key: str, user: str) -> None:
     train(client)
     for wrong in (key[:-1], key + "A", ""):
         os.environ["MLFLOW_TRACKING_PASSWORD"] = wrong
-        said = ""
+        message = ""
         try:
             client.get_run(first)
         except MlflowException as error:
-            said = str(error)
-        assert "401" in said or "not authenticated" in said, said
+            message = str(error)
+        assert "401" in message or "not authenticated" in message, message
     sys.stdout.write(f"ok {VERSION}\n")
 
 

@@ -121,17 +121,17 @@ def pagers(registry: ModelRegistry, name: str) -> None:
             ("order_by_update_time", updated),
         ):
             pager = getattr(registry.get_model_versions(f"{name} pages").page_size(size), order)()
-            assert [one.name for one in pager.ascending()] == expected, (size, order)
-            assert [one.name for one in pager.descending()] == expected[::-1], (size, order)
-        assert [one.name for one in pager.restart().ascending()] == updated, size
+            assert [entry.name for entry in pager.ascending()] == expected, (size, order)
+            assert [entry.name for entry in pager.descending()] == expected[::-1], (size, order)
+        assert [entry.name for entry in pager.restart().ascending()] == updated, size
     assert [
         model_version.name for model_version in registry.get_model_versions(f"{name} pages")
     ] == created
     everything = [registered_model.id for registered_model in registry.get_registered_models()]
     assert len(everything) == len(set(everything))
     # Others register models meanwhile, so only what is there already must come again.
-    again = [one.id for one in registry.get_registered_models().page_size(2).order_by_id()]
-    assert [one for one in again if one in everything] == sorted(everything, key=int)
+    again = [model.id for model in registry.get_registered_models().page_size(2).order_by_id()]
+    assert [model_id for model_id in again if model_id in everything] == sorted(everything, key=int)
 
 
 def below(registry: ModelRegistry, name: str) -> None:
@@ -165,8 +165,8 @@ def below(registry: ModelRegistry, name: str) -> None:
     listed: list[Artifact] = run(
         api.get_model_version_artifacts(made.id, ListOptions.order_by_id(is_asc=False))
     )
-    assert {one.id for one in listed} == {document.id, artifact.id, alone.id}
-    assert alone.id in {one.id for one in run(api.get_model_artifacts())}
+    assert {entry.id for entry in listed} == {document.id, artifact.id, alone.id}
+    assert alone.id in {entry.id for entry in run(api.get_model_artifacts())}
 
 
 def with_a_runner_of_ones_own(url: str, name: str, token: str | None) -> None:
@@ -226,7 +226,7 @@ def experiments(registry: ModelRegistry, name: str) -> None:
     assert logged(registry.get_experiment_run_logs(run_id=again.info.id))["loss"].value == 0.25
     made = registry.create_experiment(f"{name} made")
     assert registry.create_experiment(f"{name} made").id == made.id
-    names = [one.name for one in registry.get_experiments().page_size(2)]
+    names = [experiment.name for experiment in registry.get_experiments().page_size(2)]
     assert {name, f"{name} own", f"{name} made"} <= set(names)
     assert len(names) == len(set(names))
     assert list(registry.get_experiment_runs(experiment_id=made.id)) == []

@@ -80,10 +80,10 @@ def paged(registry: ModelRegistry, name: str) -> None:
             model_format_version="1",
         )
     newest = registry.get_model_versions(f"{name} paged").page_size(2).order_by_creation_time()
-    assert [one.name for one in newest.descending()] == [
+    assert [entry.name for entry in newest.descending()] == [
         f"v{number}" for number in range(4, -1, -1)
     ]
-    names = [one.name for one in registry.get_registered_models().page_size(3)]
+    names = [model.name for model in registry.get_registered_models().page_size(3)]
     assert len(names) == len(set(names))
     assert {name, f"{name} paged", f"{name} kubeflow"} <= set(names)
 
@@ -94,8 +94,8 @@ def tracked(registry: ModelRegistry, name: str) -> None:
         run.log_param("rate", 0.5)
         for step in range(3):
             run.log_metric("loss", 1 / (step + 1), step=step)
-    (found,) = registry.get_experiment_runs(experiment_name=f"{name} experiment")
-    logs = {log.name: log for log in registry.get_experiment_run_logs(run_id=found.id)}
+    (listed_run,) = registry.get_experiment_runs(experiment_name=f"{name} experiment")
+    logs = {log.name: log for log in registry.get_experiment_run_logs(run_id=listed_run.id)}
     assert logs["loss"].step == 2, logs
     assert logs["rate"].value == 0.5, logs
 

@@ -49,12 +49,12 @@ def logged_in(username: str, password: str = PASSWORD) -> Iterator[None]:
 
 
 def refused(code: str, call, *arguments, **named) -> None:
-    found = "nothing"
+    message = "nothing"
     try:
         call(*arguments, **named)
     except MlflowException as error:
-        found = f"{error.error_code} {error}"
-    assert code in found, (call, arguments, found)
+        message = f"{error.error_code} {error}"
+    assert code in message, (call, arguments, message)
 
 
 def of_users(auth, name: str, admin: tuple[str, str]) -> None:
@@ -161,7 +161,7 @@ def old_grants(auth, client, name, owner, guest, experiment_id, run_id) -> None:
             experiment_permission.permission
             for experiment_permission in mine.experiment_permissions
         ] == ["EDIT"]
-        assert [one.name for one in mine.registered_model_permissions] == [model]
+        assert [permission.name for permission in mine.registered_model_permissions] == [model]
     of_scorers(auth, client, owner, guest, experiment_id)
     with logged_in(owner):
         auth.update_experiment_permission(experiment_id, guest, "NO_PERMISSIONS")
@@ -199,7 +199,9 @@ def of_scorers(auth, client, owner, guest, experiment_id) -> None:
         assert auth.get_scorer_permission(*scorer, guest).permission == "MANAGE"
     with logged_in(guest):
         mine = auth.get_user(guest).scorer_permissions
-        assert [(one.scorer_name, one.permission) for one in mine] == [(scorer[1], "MANAGE")]
+        assert [(permission.scorer_name, permission.permission) for permission in mine] == [
+            (scorer[1], "MANAGE")
+        ]
         auth.delete_scorer_permission(*scorer, guest)
         assert auth.get_user(guest).scorer_permissions == []
         refused("Permission denied", auth.get_scorer_permission, *scorer, guest)

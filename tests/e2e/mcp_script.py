@@ -40,12 +40,14 @@ async def reads_all(client: Any) -> None:
     """What the administrator sees."""
     names = {tool.name for tool in (await client.list_tools()).tools}
     assert len(names) == 11, names
-    found = await read(client, "search_experiments", filter="name LIKE 'of %'")
-    assert {one["name"] for one in found["experiments"]} == {"of all", "of few"}, found
+    listed = await read(client, "search_experiments", filter="name LIKE 'of %'")
+    assert {experiment["name"] for experiment in listed["experiments"]} == {"of all", "of few"}, (
+        listed
+    )
     for whose in ("open", "closed"):
         experiment = FACTS[f"{whose}_experiment"]
         runs = await read(client, "search_runs", experiment_ids=[experiment], max_results=1)
-        assert [one["info"]["run_id"] for one in runs["runs"]] == [FACTS[f"{whose}_run"]], runs
+        assert [run["info"]["run_id"] for run in runs["runs"]] == [FACTS[f"{whose}_run"]], runs
         run = await read(client, "get_run", run_id=FACTS[f"{whose}_run"])
         assert run["run"]["data"]["metrics"][0]["value"] == 0.25, run
         points = await read(
@@ -53,7 +55,9 @@ async def reads_all(client: Any) -> None:
         )
         assert [metric["value"] for metric in points["metrics"]] == [0.5, 0.25], points
         traces = await read(client, "search_traces", experiment_ids=[experiment])
-        assert [one["trace_id"] for one in traces["traces"]] == [FACTS[f"{whose}_trace"]], traces
+        assert [trace["trace_id"] for trace in traces["traces"]] == [FACTS[f"{whose}_trace"]], (
+            traces
+        )
         trace = await read(client, "get_trace", trace_id=FACTS[f"{whose}_trace"])
         assert f"{whose} words" in json.dumps(trace), trace
         prompt = await read(client, "get_prompt", name=f"{whose}-prompt", version="1")
@@ -113,9 +117,9 @@ async def reads_by_key(client: Any, scope: str) -> None:
     """What a key of the administrator's opens: at most its scope."""
     opened, other = ("open", "closed") if scope.startswith("experiment:") else ("closed", "open")
     allowed, refused = [], []
-    one = allowed if scope == "read" or opened == "open" else refused
-    one.append(("get_run", {"run_id": FACTS[f"{opened}_run"]}, "0.25"))
-    one.append(("get_trace", {"trace_id": FACTS[f"{opened}_trace"]}, f"{opened} words"))
+    calls = allowed if scope == "read" or opened == "open" else refused
+    calls.append(("get_run", {"run_id": FACTS[f"{opened}_run"]}, "0.25"))
+    calls.append(("get_trace", {"trace_id": FACTS[f"{opened}_trace"]}, f"{opened} words"))
     more = allowed if scope == "read" else refused
     more.append(("get_run", {"run_id": FACTS[f"{other}_run"]}, "0.25"))
     more.append(("search_prompts", {}, f"{other}-prompt"))

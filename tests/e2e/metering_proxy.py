@@ -22,13 +22,13 @@ class Meter:
     @property
     def size(self) -> int:
         """Bytes of all bodies."""
-        return sum(one.size for one in self.passages)
+        return sum(passage.size for passage in self.passages)
 
     def paths(self, method: str, prefix: str) -> list[str]:
         return [
-            one.path
-            for one in self.passages
-            if one.method == method and one.path.startswith(prefix)
+            passage.path
+            for passage in self.passages
+            if passage.method == method and passage.path.startswith(prefix)
         ]
 
 

@@ -76,7 +76,7 @@ def main(uri: str, name: str) -> None:
         models = mlflow.search_logged_models(
             experiment_ids=[experiment.experiment_id], output_format="list", **query
         )
-        return [one.name for one in models]
+        return [model.name for model in models]
 
     assert names() == ["agent", "checkpoint"]
     assert names(filter_string="params.lr = '0.1' AND metrics.loss < 0.4") == ["checkpoint"]
@@ -89,7 +89,7 @@ def main(uri: str, name: str) -> None:
     rest = client.search_logged_models(
         [experiment.experiment_id], max_results=1, page_token=page.token
     )
-    assert [one.name for one in (*page, *rest)] == ["agent", "checkpoint"]
+    assert [model.name for model in (*page, *rest)] == ["agent", "checkpoint"]
 
     logged = client.get_run(run.info.run_id)
     assert logged.data.metrics == {"loss": 1 / 3, "acc": 0.75, "f1": 0.5}

@@ -20,7 +20,7 @@ for number in range(runs):
             for key in ("loss", "val/loss")
             for step in range(20)
         ]
-        params = [Param(f"p{one}", f"{number}.{one}") for one in range(3)]
+        params = [Param(f"p{index}", f"{number}.{index}") for index in range(3)]
         client.log_batch(run.info.run_id, points, params)
         with tempfile.TemporaryDirectory() as made:
             Path(made, "a b ü.txt").write_text("words " * number)

@@ -51,8 +51,8 @@ def _posted(address: str, fields: Any) -> Any:
 
 def _gateway(url: str, experiment: str) -> None:
     def made(path: str, **fields: Any) -> Any:
-        (found,) = _posted(f"{url}/api/3.0/mlflow/{path}", fields).values()
-        return found
+        (entity,) = _posted(f"{url}/api/3.0/mlflow/{path}", fields).values()
+        return entity
 
     secret = made(
         "gateway/secrets/create",
@@ -119,8 +119,8 @@ def _mcp_server(url: str) -> None:
         ("1.0.0", {"status": "active", "tools": [{"name": "ask"}]}),
         ("2.0.0", {}),
     ):
-        said = {"name": name, "version": number, "description": f"weather {number}"}
-        made = {"server_json": said, "source": "git", **more}
+        server_json = {"name": name, "version": number, "description": f"weather {number}"}
+        made = {"server_json": server_json, "source": "git", **more}
         _posted(f"{servers}/{name}/versions", made)
     _posted(f"{servers}/{name}/versions/1.0.0/tags", {"key": "k", "value": "ü"})
     _posted(f"{servers}/{name}/tags", {"key": "k", "value": "v"})
@@ -141,7 +141,7 @@ def _run(client: Any, experiment: str, number: int, points: int) -> str:
     client.log_batch(
         run_id,
         logged,
-        [entities.Param(f"p{one}", f"{number}.{one}") for one in range(5)],
+        [entities.Param(f"p{index}", f"{number}.{index}") for index in range(5)],
         [entities.RunTag("note", f"né {number}"), entities.RunTag("long", "x" * 3000)],
     )
     if number % 4 == 0:
@@ -206,7 +206,7 @@ def _registry(client: Any, made: list[str], models: int) -> None:
 def _traces(url: str, client: Any, experiment: str, run_id: str, traces: int) -> None:
     for number in range(traces):
         trace_id = f"{number + 1:032x}"
-        spans = [_span(trace_id, one) for one in range(3)]
+        spans = [_span(trace_id, index) for index in range(3)]
         body = {"resourceSpans": [{"resource": {}, "scopeSpans": [{"spans": spans}]}]}
         answer = urllib3.request(
             "POST",

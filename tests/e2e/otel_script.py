@@ -57,20 +57,20 @@ class Kept(BatchSpanProcessor):
         super().on_end(span)
 
 
-def value(told: Told) -> Any:
+def value(encoded: Told) -> Any:
     """What a value of OpenTelemetry's JSON says."""
-    if not told:
+    if not encoded:
         return None
-    ((kind, content),) = told.items()
+    ((kind, content),) = encoded.items()
     if kind == "array_value":
-        return [value(one) for one in content.get("values", [])]
+        return [value(item) for item in content.get("values", [])]
     if kind == "kvlist_value":
         return attributes(content.get("values", []))
     return content
 
 
-def attributes(told: list[Told]) -> Told:
-    return {one.get("key", ""): value(one.get("value", {})) for one in told}
+def attributes(pairs: list[Told]) -> Told:
+    return {pair.get("key", ""): value(pair.get("value", {})) for pair in pairs}
 
 
 def hexadecimal(text: str) -> str:
@@ -78,8 +78,8 @@ def hexadecimal(text: str) -> str:
 
 
 def came(span: Told) -> Told:
-    found = attributes(span.get("attributes", []))
-    found.pop("mlflow.traceRequestId")
+    span_attributes = attributes(span.get("attributes", []))
+    span_attributes.pop("mlflow.traceRequestId")
     return {
         "id": hexadecimal(span["span_id"]),
         "parent": hexadecimal(span["parent_span_id"]) if "parent_span_id" in span else None,
@@ -90,7 +90,7 @@ def came(span: Told) -> Told:
             span["status"].get("code", "STATUS_CODE_UNSET"),
             span["status"].get("message", ""),
         ),
-        "attributes": found,
+        "attributes": span_attributes,
         "events": [
             (
                 event["name"],
@@ -110,8 +110,8 @@ def came(span: Told) -> Told:
     }
 
 
-def plain(told: Any) -> Any:
-    return json.loads(json.dumps(dict(told or {})))
+def plain(mapping: Any) -> Any:
+    return json.loads(json.dumps(dict(mapping or {})))
 
 
 def went(span: ReadableSpan) -> Told:
@@ -164,12 +164,16 @@ def check(experiment: str, ended: list[ReadableSpan]) -> None:
         by_trace.setdefault(f"tr-{span.context.trace_id:032x}", []).append(went(span))
     assert sorted(map(len, by_trace.values())) == [1, 41]
     for trace_id, spans in by_trace.items():
-        found = ask("GET", "3.0/mlflow/traces/get", params={"trace_id": trace_id})["trace"]
-        back = sorted(map(came, found["spans"]), key=lambda one: str(one["id"]))
-        for one, other in zip(back, sorted(spans, key=lambda one: str(one["id"])), strict=True):
-            different = {key: (one[key], other[key]) for key in one if one[key] != other[key]}
-            assert not different, (one["name"], different)
-        info = found["trace_info"]
+        answer = ask("GET", "3.0/mlflow/traces/get", params={"trace_id": trace_id})["trace"]
+        back = sorted(map(came, answer["spans"]), key=lambda item: str(item["id"]))
+        for received, other in zip(
+            back, sorted(spans, key=lambda item: str(item["id"])), strict=True
+        ):
+            different = {
+                key: (received[key], other[key]) for key in received if received[key] != other[key]
+            }
+            assert not different, (received["name"], different)
+        info = answer["trace_info"]
         assert info["state"] == ("OK" if len(spans) > 1 else "ERROR"), info
         assert info["tags"]["team"] == "red", info
         owner = info["trace_location"]["mlflow_experiment"]["experiment_id"]

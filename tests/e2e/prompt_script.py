@@ -99,7 +99,7 @@ def tags(client: MlflowClient, name: str) -> None:
     assert shown["reviewed"] == "yes"
     assert "gone" not in shown
     prompts = client.search_prompts(f"name = '{name}' AND tags.reviewed = 'yes'")
-    assert [one.name for one in prompts] == [name], prompts
+    assert [prompt.name for prompt in prompts] == [name], prompts
     assert not client.search_prompts(f"name LIKE '{name}%' AND tags.reviewed = 'no'")
 
 
@@ -118,8 +118,8 @@ def chat(client: MlflowClient, name: str) -> None:
     assert loaded.template == messages, loaded
     assert loaded.response_format == answer
     assert config.items() <= loaded.model_config.items(), loaded.model_config
-    asked = loaded.format(style="calm", question="why?")
-    assert [one["content"] for one in asked] == ["You are calm.", "why?"]
+    formatted = loaded.format(style="calm", question="why?")
+    assert [message["content"] for message in formatted] == ["You are calm.", "why?"]
     mlflow.genai.set_prompt_model_config(name, made.version, {"model_name": "other"})
     changed = client.get_prompt_version(name, str(made.version)).model_config
     assert changed == {"model_name": "other"}, changed

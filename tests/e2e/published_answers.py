@@ -90,10 +90,10 @@ def endpoints(r: Records) -> Rows:
 
 def breakdown(r: Records) -> Rows:
     # The model that was asked last: of a failed call, too.
-    asked = {"chat": "gpt-4o", "broken": "gpt-4o", "other": "gpt-4o-mini"}
+    models = {"chat": "gpt-4o", "broken": "gpt-4o", "other": "gpt-4o-mini"}
     rows: Rows = []
     for name, key in (
-        ("model", lambda c: asked[c["endpoint"]]),
+        ("model", lambda c: models[c["endpoint"]]),
         ("api", lambda c: "unified/chat"),
         ("requester_type", lambda c: "unknown"),
     ):

@@ -64,7 +64,7 @@ def stages(client: MlflowClient, name: str) -> None:
     assert client.get_model_version(name, "1").current_stage == "Archived"
     client.transition_model_version_stage(name, "1", "Staging")
     latest = client.get_latest_versions(name)
-    assert {(one.current_stage, int(one.version)) for one in latest} == {
+    assert {(version.current_stage, int(version.version)) for version in latest} == {
         ("Staging", 1),
         ("Production", 2),
     }, latest

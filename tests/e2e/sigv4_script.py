@@ -42,19 +42,19 @@ def main(uri: str, sizes: list[int], folder: Path) -> None:
         )
 
     listed = mlflow.artifacts.list_artifacts(artifact_uri=f"{root}/single")
-    assert {Path(one.path).name: one.file_size or 0 for one in listed} == {
+    assert {Path(file.path).name: file.file_size or 0 for file in listed} == {
         name: len(content) for name, content in files.items()
     }
     for name, content in files.items():
-        found = downloaded(f"single/{name}").read_bytes()
-        assert hashlib.sha256(found).digest() == hashlib.sha256(content).digest(), name
+        received = downloaded(f"single/{name}").read_bytes()
+        assert hashlib.sha256(received).digest() == hashlib.sha256(content).digest(), name
     tree = downloaded("tree")
     assert {path.name: path.read_bytes() for path in tree.iterdir()} == files
     assert downloaded("notes/text.txt").read_text() == "text"
     assert client.get_run(run).data.metrics == {"loss": 0.5}
-    assert [one.info.run_id for one in client.search_runs([experiment], "metrics.loss < 1")] == [
-        run
-    ]
+    assert [
+        match.info.run_id for match in client.search_runs([experiment], "metrics.loss < 1")
+    ] == [run]
     print("ok", mlflow.__version__)  # noqa: T201
 
 

@@ -67,7 +67,7 @@ def fill(url: str, *, runs: int, models: int, traces: int, points: int = old_ser
 def plain(entity: Any) -> Any:
     """An entity's fields, with those of entities in it."""
     if isinstance(entity, list | tuple):
-        return sorted((plain(one) for one in entity), key=repr)
+        return sorted((plain(item) for item in entity), key=repr)
     if isinstance(entity, dict):
         return {key: plain(value) for key, value in entity.items()}
     if hasattr(entity, "to_dictionary"):
@@ -89,13 +89,13 @@ def told(url: str) -> dict[str, Any]:
         {f"experiment {experiment.experiment_id}": plain(experiment) for experiment in experiments}
     )
     runs = list(_pages(client.search_runs, ids, run_view_type=ALL, max_results=PAGE))
-    results.update({f"run {one.info.run_id}": plain(one) for one in runs})
+    results.update({f"run {run.info.run_id}": plain(run) for run in runs})
     with ThreadPoolExecutor(READERS) as pool:
-        asked = [(run.info.run_id, key) for run in runs for key in run.data.metrics]
-        series = pool.map(lambda pair: plain(client.get_metric_history(*pair)), asked)
-        for (run_id, key), points in zip(asked, series, strict=True):
+        pairs = [(run.info.run_id, key) for run in runs for key in run.data.metrics]
+        series = pool.map(lambda pair: plain(client.get_metric_history(*pair)), pairs)
+        for (run_id, key), points in zip(pairs, series, strict=True):
             results[f"history {run_id} {key}"] = points
-        kept = [one for one in runs if one.info.artifact_uri.startswith("mlflow-artifacts:")]
+        kept = [run for run in runs if run.info.artifact_uri.startswith("mlflow-artifacts:")]
         listed = pool.map(lambda run: dict(_files(url, run.info.artifact_uri)), kept)
         for run, files in zip(kept, listed, strict=True):
             results[f"files {run.info.run_id}"] = files
@@ -151,8 +151,8 @@ def _evaluation(url: str, experiment_ids: Sequence[str]) -> Iterator[tuple[str, 
 def _files(url: str, location: str, below: str = "") -> Iterator[tuple[str, bytes]]:
     """Path and bytes of each file that the server's proxy keeps at a location."""
     root = location.removeprefix("mlflow-artifacts:").strip("/")
-    place = f"{root}/{below}" if below else root
-    listed = urllib3.request("GET", f"{url}/{FILES}", fields={"path": place}, timeout=60).json()
+    folder = f"{root}/{below}" if below else root
+    listed = urllib3.request("GET", f"{url}/{FILES}", fields={"path": folder}, timeout=60).json()
     for entry in listed.get("files", ()):
         path = f"{below}/{entry['path']}" if below else entry["path"]
         if entry.get("is_dir"):

@@ -67,7 +67,7 @@ class Run:
         self.deleted = False
 
     def latest(self) -> dict[str, tuple[int, Any]]:
-        return {key: max(points, key=lambda one: one[0]) for key, points in self.points.items()}
+        return {key: max(points, key=lambda point: point[0]) for key, points in self.points.items()}
 
 
 class Worker(threading.Thread):
@@ -148,7 +148,7 @@ class Worker(threading.Thread):
     def _active(self) -> tuple[str, Run] | None:
         """A run that can be written to."""
         chosen = self._rng.choices(list(self.runs.items()), k=4) if self.runs else []
-        return next((one for one in chosen if not one[1].deleted), None)
+        return next((pair for pair in chosen if not pair[1].deleted), None)
 
     def _point(self, key: str) -> tuple[Body, tuple[int, Any]]:
         self._step += 1
@@ -156,10 +156,10 @@ class Worker(threading.Thread):
         return {"key": key, "value": value, "timestamp": 1, "step": self._step}, (self._step, value)
 
     def _log_batch(self) -> None:
-        found = self._active()
-        if found is None:
+        active = self._active()
+        if active is None:
             return
-        run_id, run = found
+        run_id, run = active
         rng = self._rng
         points = {key: self._point(key) for key in rng.sample(KEYS, rng.choice((0, 1, 4)))}
         params = {key: rng.choice(WORDS) for key in rng.sample(KEYS, 2) if key not in run.params}
@@ -174,48 +174,48 @@ class Worker(threading.Thread):
         run.tags |= tags
 
     def _log_metric(self) -> None:
-        found = self._active()
-        if found is not None:
+        active = self._active()
+        if active is not None:
             key = self._rng.choice(KEYS)
             point, kept = self._point(key)
-            self._send("runs/log-metric", {"run_id": found[0], **point})
-            found[1].points.setdefault(key, set()).add(kept)
+            self._send("runs/log-metric", {"run_id": active[0], **point})
+            active[1].points.setdefault(key, set()).add(kept)
 
     def _log_param(self) -> None:
-        found = self._active()
+        active = self._active()
         key = self._rng.choice(KEYS)
-        if found is not None:
-            value = found[1].params.setdefault(key, self._rng.choice(WORDS))
-            self._send("runs/log-parameter", {"run_id": found[0], "key": key, "value": value})
+        if active is not None:
+            value = active[1].params.setdefault(key, self._rng.choice(WORDS))
+            self._send("runs/log-parameter", {"run_id": active[0], "key": key, "value": value})
 
     def _set_tag(self) -> None:
-        found = self._active()
-        if found is not None:
+        active = self._active()
+        if active is not None:
             key, value = self._rng.choice(KEYS), self._rng.choice(WORDS)
-            self._send("runs/set-tag", {"run_id": found[0], "key": key, "value": value})
-            found[1].tags[key] = value
+            self._send("runs/set-tag", {"run_id": active[0], "key": key, "value": value})
+            active[1].tags[key] = value
 
     def _delete_tag(self) -> None:
-        found = self._active()
+        active = self._active()
         key = self._rng.choice(KEYS)
-        if found is not None and found[1].tags.pop(key, None) is not None:
-            self._send("runs/delete-tag", {"run_id": found[0], "key": key}, 404)
+        if active is not None and active[1].tags.pop(key, None) is not None:
+            self._send("runs/delete-tag", {"run_id": active[0], "key": key}, 404)
 
     def _update(self) -> None:
-        found = self._active()
-        if found is not None:
-            run = found[1]
+        active = self._active()
+        if active is not None:
+            run = active[1]
             run.status = self._rng.choice(("RUNNING", "FINISHED", "FAILED"))
             run.tags["mlflow.runName"] = self._rng.choice(WORDS[:-1])
             body = {"status": run.status, "run_name": run.tags["mlflow.runName"]}
-            self._send("runs/update", {"run_id": found[0], **body})
+            self._send("runs/update", {"run_id": active[0], **body})
 
     def _log_inputs(self) -> None:
-        found = self._active()
-        if found is not None:
+        active = self._active()
+        if active is not None:
             name = self._rng.choice(WORDS) or "d"
             dataset = {"name": name, "digest": "1", "source_type": "local", "source": "{}"}
-            self._send("runs/log-inputs", {"run_id": found[0], "datasets": [{"dataset": dataset}]})
+            self._send("runs/log-inputs", {"run_id": active[0], "datasets": [{"dataset": dataset}]})
 
     def _stage_of_run(self) -> None:
         if self.runs:
@@ -254,17 +254,17 @@ class Worker(threading.Thread):
         """What differs between the product and what was answered."""
         faults = list(self.faults)
         for run_id, run in self.runs.items():
-            found = self.client.call("GET", f"runs/get?run_id={run_id}")[1]["run"]
-            data = found["data"]
+            shown_run = self.client.call("GET", f"runs/get?run_id={run_id}")[1]["run"]
+            data = shown_run["data"]
             pairs = {
-                field: {one["key"]: one.get("value", "") for one in data.get(field, ())}
+                field: {pair["key"]: pair.get("value", "") for pair in data.get(field, ())}
                 for field in ("params", "tags")
             }
             metrics = {
                 metric["key"]: (metric["step"], metric["value"])
                 for metric in data.get("metrics", ())
             }
-            seen = (pairs["params"], pairs["tags"], found["info"]["status"], metrics)
+            seen = (pairs["params"], pairs["tags"], shown_run["info"]["status"], metrics)
             latest = {key: (step, _stored(value)) for key, (step, value) in run.latest().items()}
             wanted = (run.params, run.tags, run.status, latest)
             if seen != wanted:
@@ -274,7 +274,7 @@ class Worker(threading.Thread):
                 if sorted(logged, key=repr) != sorted(points, key=repr):
                     faults.append(f"{run_id} {key}: {len(logged)} points, {len(points)} logged")
             stage = "deleted" if run.deleted else "active"
-            if found["info"]["lifecycle_stage"] != stage:
+            if shown_run["info"]["lifecycle_stage"] != stage:
                 faults.append(f"{run_id} is not {stage}")
         self.client.close()
         return faults

@@ -141,7 +141,9 @@ def test_every_answered_write_is_audited_once(tmp_path: Path) -> None:
         for writer in writers:
             writer.start()
         for kill in range(KILLS + 1):
-            while sum(len(one.created) for one in writers) < WRITES * (kill + 1) / (KILLS + 1):
+            while sum(len(writer.created) for writer in writers) < WRITES * (kill + 1) / (
+                KILLS + 1
+            ):
                 time.sleep(0.02)
             if kill < KILLS:
                 if kill % 2:
@@ -155,13 +157,13 @@ def test_every_answered_write_is_audited_once(tmp_path: Path) -> None:
         assert [fault for writer in writers for fault in writer.faults] == []
         created = rows_of(server.url, "runs/create")
         counted = Counter(run_id for _, outcome, run_id in created if outcome == "done")
-        lost = [one for writer in writers for one in writer.created if counted[one] != 1]
-        assert not lost, [(one, counted[one]) for one in lost]
+        lost = [run_id for writer in writers for run_id in writer.created if counted[run_id] != 1]
+        assert not lost, [(run_id, counted[run_id]) for run_id in lost]
         assert {user for user, *_ in created} == {ADMIN[0]}
         deleted = rows_of(server.url, "runs/delete")
         assert {(user, outcome) for user, outcome, _ in deleted} == {(STRANGER[0], "refused")}
         refused = Counter(run_id for *_, run_id in deleted)
-        assert all(refused[one] == 1 for writer in writers for one in writer.refused)
+        assert all(refused[run_id] == 1 for writer in writers for run_id in writer.refused)
         assert sum(len(writer.created) for writer in writers) >= WRITES
         # A stranger may not ask at all.
         assert ask(server.url, "SELECT count(*) FROM system.mlflow.audit_log", STRANGER)[0] == 403

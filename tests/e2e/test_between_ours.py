@@ -37,9 +37,9 @@ def test_a_copy_follows(tmp_path: Path) -> None:
         )
         assert written(admin(*arguments)) == 1
         assert "0 differences" in admin("compare", *arguments[1:])
-        told = store_reading.told(source.url)
-    assert f"history {run_id} k" in told
+        at_source = store_reading.told(source.url)
+    assert f"history {run_id} k" in at_source
     with stopped(start_product(second, "--data", str(data), TABLE_NAME=TABLE)) as copy:
         there = store_reading.told(copy.url)
-    assert {key: there.get(key) for key in told} == told
-    assert there.keys() == told.keys()
+    assert {key: there.get(key) for key in at_source} == at_source
+    assert there.keys() == at_source.keys()

@@ -129,14 +129,14 @@ def judged(world: World, versions: dict[str, str]) -> dict[str, Json]:
 @pytest.fixture(scope="module")
 def executed(world: World, versions: dict[str, str]) -> dict[str, Json]:
     """What MLflow's own executor makes of the same scorers and traces."""
-    told = {
+    script_input = {
         "scorers": versions,
         "traces": [trace.to_dict() for trace in world.traces],
         "experiment_id": world.experiment_id,
     }
     ended = subprocess.run(
         [sys.executable, str(Path(__file__).with_name("executor_script.py"))],
-        input=json.dumps(told),
+        input=json.dumps(script_input),
         capture_output=True,
         text=True,
         check=False,

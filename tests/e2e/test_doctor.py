@@ -61,9 +61,9 @@ def examined(
     for secret in (user[1], base64.b64encode(":".join(user).encode()).decode()):
         assert secret not in printed
         assert secret not in written
-    told = json.loads(written)
-    assert told["ok"] is (process.returncode == 0)
-    steps = {step["step"]: step for step in told["steps"]}
+    document = json.loads(written)
+    assert document["ok"] is (process.returncode == 0)
+    steps = {step["step"]: step for step in document["steps"]}
     assert all(f"{name} " in printed for name in steps)
     status = {name: step["status"] for name, step in steps.items()}
     return process.returncode, status, {name: step["detail"] for name, step in steps.items()}
@@ -85,17 +85,17 @@ def ask(
 
 def left(server: Server) -> list[str]:
     """Names of what checkups made and did not remove."""
-    found = ask(server, "POST", "experiments/search", max_results=1000)["experiments"]
-    found += ask(server, "GET", "registered-models/search").get("registered_models", [])
-    found += ask(server, "GET", "webhooks").get("webhooks", [])
-    return [one["name"] for one in found if one["name"].startswith(PREFIX)]
+    resources = ask(server, "POST", "experiments/search", max_results=1000)["experiments"]
+    resources += ask(server, "GET", "registered-models/search").get("registered_models", [])
+    resources += ask(server, "GET", "webhooks").get("webhooks", [])
+    return [resource["name"] for resource in resources if resource["name"].startswith(PREFIX)]
 
 
 def test_a_healthy_server(server: Server, tmp_path: Path) -> None:
     code, status, detail = examined(server.url, ADMIN, tmp_path / "report.json")
     assert code == 0, detail
     assert status.keys() == {*(step.name for step in STEPS), "removal"}
-    left_out = {name for name, one in status.items() if one == "left out"}
+    left_out = {name for name, state in status.items() if state == "left out"}
     assert left_out == {*OF_AWS, "gateway"}
     assert "12 MB" in detail["client"]
     assert left(server) == []
@@ -135,8 +135,10 @@ def test_what_was_made_goes_when_a_step_fails(server: Server, tmp_path: Path) ->
             url, ADMIN, tmp_path / "report.json", "--without", "client", "--without", "sql"
         )
     assert code == 1
-    assert {name for name, one in status.items() if one == "WRONG"} == {"trace", "registry"}
-    assert {"kubeflow", "webhook"} <= {name for name, one in status.items() if one == "left out"}
+    assert {name for name, state in status.items() if state == "WRONG"} == {"trace", "registry"}
+    assert {"kubeflow", "webhook"} <= {
+        name for name, state in status.items() if state == "left out"
+    }
     assert "broken on purpose" in detail["registry"]
     assert status["run"] == status["search"] == status["removal"] == "ok"
     assert left(server) == []
@@ -151,8 +153,8 @@ def test_what_cannot_be_removed_is_named(server: Server, tmp_path: Path) -> None
     assert status["removal"] == "WRONG"
     assert "STILL THERE: the experiment" in detail["removal"]
     [name] = left(server)
-    found = ask(server, "GET", f"experiments/get-by-name?experiment_name={name}")
-    ask(server, "POST", "experiments/delete", experiment_id=found["experiment"]["experiment_id"])
+    response = ask(server, "GET", f"experiments/get-by-name?experiment_name={name}")
+    ask(server, "POST", "experiments/delete", experiment_id=response["experiment"]["experiment_id"])
 
 
 def test_a_checkup_that_is_stopped_cleans_up(server: Server) -> None:

@@ -50,8 +50,8 @@ def test_kill_and_restart_keep_what_was_acknowledged(tmp_path: Path) -> None:
             path = f"metrics/get-history?run_id={run_id}&metric_key=writer%200/m0"
             return [point["step"] for point in again.call("GET", path)["metrics"]]
 
-        found = again.call("GET", "experiments/get-by-name?experiment_name=kept")
-        assert found["experiment"]["experiment_id"] == experiment
+        response = again.call("GET", "experiments/get-by-name?experiment_name=kept")
+        assert response["experiment"]["experiment_id"] == experiment
         # The call that was under way may have been executed without its answer.
         assert steps() in (list(range(acknowledged)), list(range(acknowledged + 1)))
         # The retry of that call completes it and doubles nothing.
@@ -60,6 +60,6 @@ def test_kill_and_restart_keep_what_was_acknowledged(tmp_path: Path) -> None:
         run = again.call("GET", f"runs/get?run_id={run_id}")["run"]
         tags = {tag["key"]: tag["value"] for tag in run["data"]["tags"]}
         assert tags["writer 0"] == str(acknowledged)
-        found = again.call("POST", "runs/search", {"experiment_ids": [experiment]})
-        assert [one["info"]["run_id"] for one in found["runs"]] == [run_id]
+        response = again.call("POST", "runs/search", {"experiment_ids": [experiment]})
+        assert [run["info"]["run_id"] for run in response["runs"]] == [run_id]
         assert again.errors == []

@@ -132,11 +132,13 @@ def test_evaluation_datasets(exported: Exported) -> None:
     for server in (exported.product, exported.stock):
         api = f"{server.url}/api/3.0/mlflow/datasets"
         search = {"experiment_ids": ["1"]}
-        found = urllib3.request("POST", f"{api}/search", json=search, timeout=60).json()
-        (dataset,) = found["datasets"]
+        response = urllib3.request("POST", f"{api}/search", json=search, timeout=60).json()
+        (dataset,) = response["datasets"]
         dataset["tags"] = json.loads(dataset["tags"])
-        told = urllib3.request("GET", f"{api}/{dataset['dataset_id']}/records", timeout=60).json()
-        records = json.loads(told["records"])
+        contents = urllib3.request(
+            "GET", f"{api}/{dataset['dataset_id']}/records", timeout=60
+        ).json()
+        records = json.loads(contents["records"])
         assert len(records) == 2
         shown = sorted(json.dumps(record, sort_keys=True) for record in records)
         seen.append((plain(dataset), shown))
@@ -170,8 +172,8 @@ def test_what_was_exported_can_be_imported_without_a_server(
     assert file.read_text() == "words " * 10
     # And goes out again from a data folder that nobody serves.
     out = (f"--to={tmp_path / 'again.db'}", f"--artifacts={tmp_path / 'files'}")
-    said = admin("export", *out, f"--data={tmp_path / 'data'}", "--experiment=first")
-    assert "0 differences, 0 failures" in said
+    output = admin("export", *out, f"--data={tmp_path / 'data'}", "--experiment=first")
+    assert "0 differences, 0 failures" in output
     with closing(sqlite3.connect(tmp_path / "again.db")) as connection:
         (points,) = connection.execute("SELECT count(*) FROM metrics").fetchone()
     assert points > RUNS
@@ -203,11 +205,11 @@ def test_foreign_data_stays(exported: Exported, tmp_path: Path) -> None:
         with connection:
             connection.execute("UPDATE experiments SET creation_time = 1 WHERE name = 'first'")
             connection.execute("DELETE FROM experiment_tags")
-    said = refused(
+    output = refused(
         *(f"--to={target}", "--experiment=first", "--with=runs", f"--artifacts={tmp_path}"),
         *(f"--from={exported.product.url}", f"--journal={tmp_path / 'journal'}"),
     )
-    assert "The target has another experiment 'first'" in said
+    assert "The target has another experiment 'first'" in output
     with closing(sqlite3.connect(target)) as connection:
         assert connection.execute("SELECT count(*) FROM experiment_tags").fetchone() == (0,)
 
@@ -215,10 +217,10 @@ def test_foreign_data_stays(exported: Exported, tmp_path: Path) -> None:
 def test_who_has_no_login_exports_nothing(tmp_path: Path) -> None:
     target = tmp_path / "mlflow.db"
     with stopped(start_product(tmp_path, "--auth")) as product:
-        said = refused(
+        output = refused(
             *(f"--to={target}", f"--artifacts={tmp_path / 'files'}", f"--from={product.url}")
         )
-    assert "401" in said
+    assert "401" in output
     assert not target.exists()
 
 
@@ -232,6 +234,6 @@ def test_who_has_no_login_exports_nothing(tmp_path: Path) -> None:
 )
 def test_a_target_that_cannot_be_used(exported: Exported, target: str, words: str) -> None:
     files = exported.folder / "unused"
-    said = refused(f"--to={target}", f"--artifacts={files}", f"--from={exported.product.url}")
-    assert words in said
-    assert "secret" not in said
+    output = refused(f"--to={target}", f"--artifacts={files}", f"--from={exported.product.url}")
+    assert words in output
+    assert "secret" not in output

@@ -106,7 +106,7 @@ def test_a_bucket_where_nothing_is_set(product_on_s3: Server, tmp_path: Path) ->
         completed = meter.paths("POST", "/api/2.0/mlflow-artifacts/mpu/complete/")
         # An S3 that takes long to join thousands of parts is asked again.
         assert {(429, path) for path in completed} >= {
-            (one.status, one.path) for one in meter.passages if one.status != 200
+            (passage.status, passage.path) for passage in meter.passages if passage.status != 200
         }
         assert meter.size < MOST_BYTES_OF_CALLS + PART_URL_BYTES * LARGE // PART_BYTES
         assert len(meter.paths("POST", "/api/2.0/mlflow-artifacts/mpu/create/")) == 1

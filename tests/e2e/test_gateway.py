@@ -49,9 +49,11 @@ def test_clients_of_providers(tmp_path: Path) -> None:
             target_value=made.endpoint("poor", chat),
         )
         clients.run_script(SCRIPT, clients.MODELS, tmp_path, server.url, *ADMIN)
-        assert {one.headers["authorization"] for one in good.asked} == {f"Bearer {KEYS['openai']}"}
-        assert {one.headers["x-api-key"] for one in claude.asked} == {KEYS["anthropic"]}
-        assert not any(ADMIN[1] in str(one) for one in [*good.asked, *claude.asked])
+        assert {request.headers["authorization"] for request in good.asked} == {
+            f"Bearer {KEYS['openai']}"
+        }
+        assert {request.headers["x-api-key"] for request in claude.asked} == {KEYS["anthropic"]}
+        assert not any(ADMIN[1] in str(request) for request in [*good.asked, *claude.asked])
     left = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
     assert len(left) > 2
     for key in KEYS.values():

@@ -90,12 +90,12 @@ def _is_served(product: Server, old: Server) -> None:
         ("logged-models/search", "models", "info"),
     ):
         fields = {"view_type": "ALL"} if key == "experiment_id" else {"experiment_ids": ["1"]}
-        told = [
-            old_server.call(one.url, path, max_results=50, **fields)[entries]
-            for one in (product, old)
+        listed = [
+            old_server.call(server.url, path, max_results=50, **fields)[entries]
+            for server in (product, old)
         ]
-        assert sorted(repr(one[key]) for one in told[0]) == sorted(
-            repr(one[key]) for one in told[1]
+        assert sorted(repr(row[key]) for row in listed[0]) == sorted(
+            repr(row[key]) for row in listed[1]
         )
     search = {
         "experiment_ids": ["1", "2"],
@@ -103,7 +103,9 @@ def _is_served(product: Server, old: Server) -> None:
         "run_view_type": "ALL",
         "order_by": ["metrics.loss DESC"],
     }
-    runs = [old_server.call(one.url, "runs/search", **search)["runs"] for one in (product, old)]
+    runs = [
+        old_server.call(server.url, "runs/search", **search)["runs"] for server in (product, old)
+    ]
     assert [_sorted(run) for run in runs[0]] == [_sorted(run) for run in runs[1]]
 
     for path in (
@@ -111,7 +113,7 @@ def _is_served(product: Server, old: Server) -> None:
         *("gateway/endpoints/list", "gateway/endpoints/bindings/list", "gateway/budgets/list"),
         "gateway/guardrails/list",
     ):
-        own, its = (_read(one.url, f"api/3.0/mlflow/{path}") for one in (product, old))
+        own, its = (_read(server.url, f"api/3.0/mlflow/{path}") for server in (product, old))
         assert own == its
 
 
@@ -168,10 +170,10 @@ def test_what_went_on_meanwhile_follows(old: Server, tmp_path: Path) -> None:
         admin("import", *whole, **reached)
         arguments = (f"--from={old.url}", f"--journal={tmp_path / 'j'}", "--experiment=first")
         admin("import", *arguments, **reached)
-        found = old_server.call(
+        response = old_server.call(
             product.url, "runs/search", experiment_ids=[mine], run_view_type="ALL", max_results=1
         )
-        assert found["runs"]
+        assert response["runs"]
         run = old_server.call(old.url, "runs/create", experiment_id="1", start_time=7)["run"]
         run_id = run["info"]["run_id"]
         old_server.call(old.url, "runs/log-metric", run_id=run_id, key="k", value=1, timestamp=1)

@@ -81,7 +81,7 @@ def _registry(server: Server, run: dict[str, Any]) -> None:
     call(server, "POST", "mlflow/registered-models/alias", name=name, alias="champion", version="2")
 
 
-def told(server: Server, experiment_id: str) -> list[str]:
+def server_state(server: Server, experiment_id: str) -> list[str]:
     """What a server says of an experiment's runs and of the registry."""
     runs = call(
         server,
@@ -90,24 +90,24 @@ def told(server: Server, experiment_id: str) -> list[str]:
         experiment_ids=[experiment_id],
         run_view_type="ALL",
     )["runs"]
-    said = []
+    statements = []
     for run in runs:
         run["data"] = {name: sorted(map(repr, rows)) for name, rows in run["data"].items()}
         run.pop("outputs", None)  # which a server of that time does not know
         run_id = run["info"]["run_id"]
-        said.append(json.dumps(run, sort_keys=True))
+        statements.append(json.dumps(run, sort_keys=True))
         history = call(
             server, "GET", "mlflow/metrics/get-history", run_id=run_id, metric_key="loss"
         )
-        said.append(repr(sorted(map(repr, history["metrics"]))))
-    found = call(server, "GET", "mlflow/registered-models/search")
-    for model in found["registered_models"]:
+        statements.append(repr(sorted(map(repr, history["metrics"]))))
+    registry = call(server, "GET", "mlflow/registered-models/search")
+    for model in registry["registered_models"]:
         # A server of that time lists them in another order.
         model["latest_versions"].sort(key=lambda version: version["version"])
-    said.append(json.dumps(found, sort_keys=True))
+    statements.append(json.dumps(registry, sort_keys=True))
     location = runs[0]["info"]["artifact_uri"].removeprefix("mlflow-artifacts:/")
     file = urllib3.request("GET", f"{server.url}/{FILES}/{location}/net/a b.txt")
-    return [*said, file.data.decode()]
+    return [*statements, file.data.decode()]
 
 
 def test_from_an_old_server_into_aws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -134,7 +134,7 @@ def test_from_an_old_server_into_aws(tmp_path: Path, monkeypatch: pytest.MonkeyP
         admin("import", *arguments, **reached)
         assert "0 differences, 0 failures" in admin("compare", *arguments, **reached)
         with stopped(start_product(tmp_path / "product", **reached)) as product:
-            for one, other in zip(
-                told(product, experiment_id), told(old, experiment_id), strict=True
+            for imported, original in zip(
+                server_state(product, experiment_id), server_state(old, experiment_id), strict=True
             ):
-                assert one == other
+                assert imported == original

@@ -33,8 +33,8 @@ SEED = os.environ.get("ISOLATION_SEED", "1")
 
 @pytest.fixture(scope="module")
 def receiver() -> Iterator[Receiver]:
-    with receiving() as found:
-        yield found
+    with receiving() as running:
+        yield running
 
 
 def _started(folder: Path, *options: str) -> Server:
@@ -74,8 +74,8 @@ class World:
         self._check(here, there, call, answer, MARKERS["b" if whose == "a" else "a"])
         self._check(here, self.twin, call, answer)
         if whose == "a":
-            told, wanted = here.comparable(answer), self.twin.comparable(alone)
-            assert told == wanted, (call, told, wanted)
+            actual, wanted = here.comparable(answer), self.twin.comparable(alone)
+            assert actual == wanted, (call, actual, wanted)
 
     def _remember(self, whose: str, call: Call, answer: Answer, alone: Answer) -> None:
         self.succeeded[call.route] += 1
@@ -91,10 +91,10 @@ class World:
 
     def _check(self, here: View, there: View, call: Call, answer: Answer, marker: str = "") -> None:
         assert answer.status < 500 or answer.status in (501, 503), (call, answer)
-        said = str(call)
+        request = str(call)
         hidden = there.mine() - here.told
-        found = leaks(answer, said, {*hidden, *([marker] if marker else [])})
-        assert not found, (here.name, found, call, answer)
+        leaked = leaks(answer, request, {*hidden, *([marker] if marker else [])})
+        assert not leaked, (here.name, leaked, call, answer)
 
 
 def _make(url: str, name: str, login: tuple[str, str] | None = None) -> None:
@@ -111,7 +111,7 @@ def _make(url: str, name: str, login: tuple[str, str] | None = None) -> None:
         must("/api/2.0/mlflow/users/create", username=name, password=ADMIN[1])
         query = f"workspace={name}"
         listed = admin.send(Call("", "GET", "/api/3.0/mlflow/roles/list", query))
-        [role] = [one["id"] for one in listed.body["roles"] if one["name"] == "admin"]
+        [role] = [row["id"] for row in listed.body["roles"] if row["name"] == "admin"]
         must("/api/3.0/mlflow/roles/assign", username=name, role_id=role)
     admin.close()
 

@@ -41,12 +41,12 @@ def test_a_judge_of_the_client_judges_three_traces(
 ) -> None:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
 
-    def answer(asked: providers.Asked) -> providers.Told:
-        told = providers.openai(asked)
-        fine = "wrong" not in str(asked.body["messages"][-1])
-        said = json.dumps({"result": fine, "rationale": "It reads so."})
-        told.body["choices"][0]["message"]["content"] = said
-        return told
+    def answer(request: providers.Asked) -> providers.Told:
+        response = providers.openai(request)
+        fine = "wrong" not in str(request.body["messages"][-1])
+        content = json.dumps({"result": fine, "rationale": "It reads so."})
+        response.body["choices"][0]["message"]["content"] = content
+        return response
 
     with providers.serving(answer) as provider:
         configure(open_gateway, f"{provider.url}/v1")
@@ -72,17 +72,20 @@ def judged(server: Server) -> None:
     trace_ids = []
     for number, name in enumerate(("right", "also right", "wrong")):
         trace = f"{0xE000 + number:032x}"
-        told: Json = {"mlflow__spanInputs": {"question": "What?"}, "mlflow__spanOutputs": name}
-        spans = resource_spans([span(trace, 1, **told)])
+        attributes: Json = {
+            "mlflow__spanInputs": {"question": "What?"},
+            "mlflow__spanOutputs": name,
+        }
+        spans = resource_spans([span(trace, 1, **attributes)])
         call(server, "POST", "/v1/traces", spans, **{"x-mlflow-experiment-id": experiment_id})
         trace_ids.append(f"tr-{trace}")
-    asked = {
+    request = {
         "experiment_id": experiment_id,
         "serialized_scorer": json.dumps(registered.model_dump()),
         "trace_ids": trace_ids,
         "log_assessments": True,
     }
-    [job] = call(server, "POST", "/ajax-api/3.0/mlflow/scorer/invoke", asked)["jobs"]
+    [job] = call(server, "POST", "/ajax-api/3.0/mlflow/scorer/invoke", request)["jobs"]
     until = time.monotonic() + SECONDS
     while (done := call(server, "GET", f"/ajax-api/3.0/jobs/{job['job_id']}"))["status"] in (
         "PENDING",

@@ -124,7 +124,7 @@ def test_openai(office: Office, key: str, tmp_path: Path) -> None:
         limited = office.key(scopes=["gateway:chat"])["token"]
         for token in (key, limited):
             clients.run_script(GATEWAY_SCRIPT, clients.MODELS, tmp_path, office.url, token)
-        sent = {one.headers["authorization"] for one in provider.asked}
+        sent = {request.headers["authorization"] for request in provider.asked}
         assert sent == {"Bearer sk-of-the-provider-0123456789"}, "no key of ours goes to a provider"
     answer = requests.get(
         f"{office.url}{V2}/experiments/get?experiment_id=0",

@@ -63,8 +63,8 @@ def test_nothing_answered_is_lost_and_what_is_left_heals(tmp_path: Path) -> None
         product.server.stop()
     print(  # noqa: T201
         f"seed {SEED}: {done(writers)} writes, kills {killed}, {product.restarts} starts,"
-        f" {sum(one.client.retries for one in patient)} repeated,"
-        f" {sum(one.lost for one in hasty)} never answered,"
+        f" {sum(worker.client.retries for worker in patient)} repeated,"
+        f" {sum(writer.lost for writer in hasty)} never answered,"
         f" {completed(product.server)} runs completed\n{output}"
     )
     assert faults == []

@@ -120,9 +120,9 @@ def read_only(product: Product) -> Iterator[None]:
 
 def wait_until_refused(product: Product, hasty: Sequence[Hasty]) -> None:
     """Until several writes in a row were refused, while reads are answered."""
-    before = sum(one.lost for one in hasty)
+    before = sum(writer.lost for writer in hasty)
     deadline = time.monotonic() + PATIENT_SECONDS
-    while sum(one.lost for one in hasty) < before + REFUSED:
+    while sum(writer.lost for writer in hasty) < before + REFUSED:
         assert time.monotonic() < deadline, "nothing was refused"
         time.sleep(0.01)
     reader = Client(product.server.url)
@@ -170,8 +170,8 @@ def test_nothing_answered_is_lost_while_nothing_can_be_written(tmp_path: Path) -
         product.server.stop()
     print(  # noqa: T201
         f"seed {SEED}: {done(writers)} writes, kills {happened},"
-        f" {sum(one.client.retries for one in patient)} repeated,"
-        f" {sum(one.lost for one in hasty)} never answered\n{output}"
+        f" {sum(worker.client.retries for worker in patient)} repeated,"
+        f" {sum(writer.lost for writer in hasty)} never answered\n{output}"
     )
     assert faults == []
     assert not re.search(r"[1-9]\d* (findings|behind|writes on their way)", output)
@@ -186,11 +186,11 @@ def test_one_of_two_runners_that_start_together_serves(tmp_path: Path) -> None:
     for _ in range(max(2, KILLS // 4)):
         two = [start_another(data), start_another(data)]
         deadline = time.monotonic() + PATIENT_SECONDS
-        while all(one.poll() is None for one in two):
+        while all(runner.poll() is None for runner in two):
             assert time.monotonic() < deadline, "both serve"
             time.sleep(0.01)
-        refused = next(one for one in two if one.poll() is not None)
-        (serving,) = (one for one in two if one is not refused)
+        refused = next(runner for runner in two if runner.poll() is not None)
+        (serving,) = (runner for runner in two if runner is not refused)
         assert f"is in use by another runner (process {serving.pid})" in reason_of_end(refused)
         time.sleep(rng.uniform(0, 1))
         assert serving.poll() is None

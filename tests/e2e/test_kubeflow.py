@@ -138,10 +138,10 @@ def _rights(server: Server) -> None:
     there = ask("POST", "model_versions", ann, **version).json()
     assert ask("GET", f"model_versions/{there['id']}", bob).status_code == 403
     environment = ask("POST", "serving_environments", ann, name="prod").json()
-    place = f"serving_environments/{environment['id']}"
-    assert ask("GET", place, bob).status_code == 200
-    assert ask("PATCH", place, bob, description="d").status_code == 403
-    assert ask("PATCH", place, ann, description="d").status_code == 200
+    environment_path = f"serving_environments/{environment['id']}"
+    assert ask("GET", environment_path, bob).status_code == 200
+    assert ask("PATCH", environment_path, bob, description="d").status_code == 403
+    assert ask("PATCH", environment_path, ann, description="d").status_code == 200
     service = {"registeredModelId": made["id"], "servingEnvironmentId": environment["id"]}
     assert ask("POST", "inference_services", bob, **service).status_code == 403
     assert ask("POST", "inference_services", ann, **service).status_code == 201

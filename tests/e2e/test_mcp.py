@@ -44,10 +44,10 @@ def _fill(client: MlflowClient, post: Post, whose: str, experiment: str) -> dict
     client.create_model_version(f"{whose}-model", "s3://bucket/model", run_id)
     client.register_prompt(f"{whose}-prompt", f"{whose} {{{{question}}}}")
     trace_id = f"tr-{uuid4().hex}"
-    place = {"type": "MLFLOW_EXPERIMENT", "mlflow_experiment": {"experiment_id": experiment_id}}
+    location = {"type": "MLFLOW_EXPERIMENT", "mlflow_experiment": {"experiment_id": experiment_id}}
     info = {
         "trace_id": trace_id,
-        "trace_location": place,
+        "trace_location": location,
         "request_time": "2026-01-05T10:00:00Z",
         "request_preview": f"{whose} words",
         "state": "OK",

@@ -61,20 +61,20 @@ def test_a_folder_of_runs(tmp_path: Path) -> None:
     before = content(data)
     # Again, and again without what the journal remembers.
     for remembered in (journal, tmp_path / "another.jsonl"):
-        said = admin(*arguments[:-1], f"--journal={remembered}")
-        assert sum(map(int, re.findall(r"\((\d+) written\)", said))) == 0
+        output = admin(*arguments[:-1], f"--journal={remembered}")
+        assert sum(map(int, re.findall(r"\((\d+) written\)", output))) == 0
         assert content(data) == before
     with stopped(start_product(tmp_path, "--data", str(data), TABLE_NAME=TABLE)) as product:
-        told = store_reading.told(product.url)
+        stored = store_reading.told(product.url)
     ids = {path.parent.name for path in brought.glob("*/*/artifacts")}
     assert len(ids) == RUNS
     for run_id in ids:
-        assert f"run {run_id}" in told
-        assert list(told[f"files {run_id}"]) == ["texts/a b ü.txt"]
-        assert len(told[f"history {run_id} val/loss"]) == 20
-    sizes = sorted(len(told[f"files {run_id}"]["texts/a b ü.txt"]) for run_id in ids)
+        assert f"run {run_id}" in stored
+        assert list(stored[f"files {run_id}"]) == ["texts/a b ü.txt"]
+        assert len(stored[f"history {run_id} val/loss"]) == 20
+    sizes = sorted(len(stored[f"files {run_id}"]["texts/a b ü.txt"]) for run_id in ids)
     assert sizes == [len("words ") * number for number in range(RUNS)]
-    assert any(key.startswith("logged model ") for key in told)
-    (version,) = (read for key, read in told.items() if key.startswith("version "))
+    assert any(key.startswith("logged model ") for key in stored)
+    (version,) = (read for key, read in stored.items() if key.startswith("version "))
     assert "mlflow-artifacts:/" in repr(version)
-    assert str(tmp_path) not in repr(told)
+    assert str(tmp_path) not in repr(stored)

@@ -46,21 +46,21 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
             mlflow.set_tracking_uri(before)
 
 
-def answer(asked: providers.Asked) -> providers.Told:
+def answer(request: providers.Asked) -> providers.Told:
     """The model behind the endpoint: as it is prompted, judged by, or asked for a better prompt."""
-    told = providers.openai(asked)
-    first, last = (str(asked.body["messages"][at]["content"]) for at in (0, -1))
+    response = providers.openai(request)
+    first, last = (str(request.body["messages"][at]["content"]) for at in (0, -1))
     if first.startswith("You improve"):
-        said = json.dumps({"prompt": GOOD})
+        content = json.dumps({"prompt": GOOD})
     elif first.startswith("You judge"):
         is_short = "It depends" not in last.partition("outputs")[2]
-        said = json.dumps({"result": is_short, "rationale": "By its length."})
+        content = json.dumps({"result": is_short, "rationale": "By its length."})
     else:
         capitals = {"France": "Paris", "Italy": "Rome", "Peru": "Lima"}
         country = next(name for name in capitals if name in last)
-        said = capitals[country] if "nothing else" in last else "It depends."
-    told.body["choices"][0]["message"]["content"] = said
-    return told
+        content = capitals[country] if "nothing else" in last else "It depends."
+    response.body["choices"][0]["message"]["content"] = content
+    return response
 
 
 def test_a_prompt_gets_better(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:

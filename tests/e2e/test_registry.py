@@ -65,9 +65,9 @@ def test_a_model_is_logged_registered_and_loaded(tracking_uri: str, tmp_path: Pa
     assert version.source == f"models:/{logged.model_id}"
     tag = client.get_logged_model(logged.model_id).tags["mlflow.modelVersions"]
     # From the server and from the client.
-    assert {(one["name"], int(one["version"])) for one in json.loads(tag)} == {(name, 1)}, tag
-    for place in ("1", "latest", "Production"):
-        assert mlflow.pyfunc.load_model(f"models:/{name}/{place}").predict([1, 2]) == [2, 4]
+    assert {(entry["name"], int(entry["version"])) for entry in json.loads(tag)} == {(name, 1)}, tag
+    for reference in ("1", "latest", "Production"):
+        assert mlflow.pyfunc.load_model(f"models:/{name}/{reference}").predict([1, 2]) == [2, 4]
     for uri in (f"models:/{name}@champion", logged.model_uri):
         assert mlflow.pyfunc.load_model(uri).predict([3]) == [6]
 

@@ -25,9 +25,13 @@ OUTWARD = ("logged model ", "files ", "registered model ")
 """As :data:`INWARD`, for an export; test_export.py kills it at other places."""
 
 
-def unequal(one: dict[str, object], other: dict[str, object]) -> list[object]:
-    keys = sorted({*one, *other})
-    return [(key, one.get(key), other.get(key)) for key in keys if one.get(key) != other.get(key)]
+def unequal(expected: dict[str, object], actual: dict[str, object]) -> list[object]:
+    keys = sorted({*expected, *actual})
+    return [
+        (key, expected.get(key), actual.get(key))
+        for key in keys
+        if expected.get(key) != actual.get(key)
+    ]
 
 
 def test_what_went_in_comes_out(tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ def deployment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]
             port,
             folder,
             ROOT,
-            said="\nready\n",
+            printed="\nready\n",
             ARTIFACT_BUCKET="files",
             AWS_ENDPOINT_URL_S3=bucket.url,
             AWS_REGION=REGION,
@@ -129,12 +129,12 @@ def test_the_client_works_with_files(deployment: Deployment, tmp_path: Path) -> 
     assert deployment.bucket.refused == []
     # All of them went by URLs, however small.
     assert any(
-        one.startswith("PUT") and one.endswith("/single/0.bin")
-        for one in deployment.bucket.presigned
+        request.startswith("PUT") and request.endswith("/single/0.bin")
+        for request in deployment.bucket.presigned
     )
     assert any(
-        one.startswith("GET") and one.endswith("/single/10000.bin")
-        for one in deployment.bucket.presigned
+        request.startswith("GET") and request.endswith("/single/10000.bin")
+        for request in deployment.bucket.presigned
     )
 
 

@@ -52,10 +52,10 @@ def test_callers_of_a_slow_model_hold_up_nobody(tmp_path: Path) -> None:
     """All calls wait at the provider, which counts them, when the trainings log and search."""
     arrived, over = threading.Semaphore(0), threading.Event()
 
-    def wait(asked: Asked) -> Told:
+    def wait(request: Asked) -> Told:
         arrived.release()
         over.wait(PATIENT_SECONDS)
-        return openai(asked)
+        return openai(request)
 
     server = start_product(
         tmp_path,
@@ -83,7 +83,7 @@ def test_callers_of_a_slow_model_hold_up_nobody(tmp_path: Path) -> None:
                 point = {"key": "loss", "value": 0.5, "timestamp": 1 + step, "step": step}
                 training.post("/api/2.0/mlflow/runs/log-metric", run_id=run, **point)
             runs = training.post("/api/2.0/mlflow/runs/search", experiment_ids=["0"])["runs"]
-            assert [one["info"]["run_id"] for one in runs] == [run]
+            assert [entry["info"]["run_id"] for entry in runs] == [run]
         finally:
             over.set()
         for caller in callers:

@@ -82,9 +82,9 @@ def _filled(server: Server) -> str:
     api = "/api/2.0/mlflow"
     experiment = post(f"{api}/experiments/create", name="e")["experiment_id"]
     made = post(f"{api}/logged-models", experiment_id=experiment, name="net")["model"]["info"]
-    place = made["artifact_uri"].removeprefix("mlflow-artifacts:/")
+    artifact_path = made["artifact_uri"].removeprefix("mlflow-artifacts:/")
     for name, data in FILES.items():
-        ask("PUT", f"/api/2.0/mlflow-artifacts/artifacts/{place}/{name}", data=data)
+        ask("PUT", f"/api/2.0/mlflow-artifacts/artifacts/{artifact_path}/{name}", data=data)
     model_id = str(made["model_id"])
     post(f"{api}/registered-models/create", name="churn")
     source = {"source": f"models:/{model_id}", "model_id": model_id}

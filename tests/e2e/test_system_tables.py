@@ -71,11 +71,13 @@ def test_sample_queries_over_what_the_client_logs(tracking_uri: str) -> None:
     expected = []
     for key, values in waves.items():
         quarters = statistics.quantiles(values, n=4, method="inclusive")
-        told = (statistics.mean(values), max(values), min(values), *quarters)
-        expected.append([key, len(values), *(pytest.approx(one, abs=0.0501) for one in told)])
+        figures = (statistics.mean(values), max(values), min(values), *quarters)
+        expected.append(
+            [key, len(values), *(pytest.approx(figure, abs=0.0501) for figure in figures)]
+        )
     rows = _asked(tracking_uri, "metric_statistics", run_id=run)
     assert sorted(rows) == sorted(expected, key=lambda row: str(row[0]))
-    assert all(round(one, 1) == one for row in rows for one in row[2:])
+    assert all(round(figure, 1) == figure for row in rows for figure in row[2:])
     reliable = {row[0]: row[1:] for row in _asked(tracking_uri, "low_reliability")}
     assert reliable[experiment] == [pytest.approx(20 / 40), 40]
 

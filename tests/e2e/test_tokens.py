@@ -87,15 +87,15 @@ def test_kubeflows_client_sends_tokens(
     run_script(KUBEFLOW_SCRIPT, KUBEFLOW_OLD, tmp_path, guarded.server.url, name, token)
     model_versions = client.search_model_versions(f"name = '{name} kubeflow'")
     assert [version.source for version in model_versions] == ["s3://elsewhere/moved"]
-    place = f"{guarded.server.url}{KUBEFLOW_V1}/registered_model"
-    asked = {"name": f"{name} kubeflow"}
+    url = f"{guarded.server.url}{KUBEFLOW_V1}/registered_model"
+    query = {"name": f"{name} kubeflow"}
     statuses = []
     for login in (token, other, "x.y.z", None):
         headers = {} if login is None else {"Authorization": f"Bearer {login}"}
-        answer = requests.get(place, params=asked, headers=headers, timeout=30)
+        answer = requests.get(url, params=query, headers=headers, timeout=30)
         statuses.append(answer.status_code)
         if answer.status_code == 200:
-            path = f"{place}s/{answer.json()['id']}"
+            path = f"{url}s/{answer.json()['id']}"
             changed = requests.patch(path, json={"owner": "o"}, headers=headers, timeout=30)
             statuses.append(changed.status_code)
     assert statuses == [200, 200, 200, 403, 401, 401]

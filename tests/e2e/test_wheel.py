@@ -150,11 +150,11 @@ def test_an_empty_home_serves_the_product(program: Path, tmp_path: Path) -> None
         # The other commands find the folder and the server by themselves.
         count = "SELECT count(*) AS runs FROM system.mlflow.runs_latest"
         deadline = time.monotonic() + START_SECONDS
-        while (told := ran(program, tmp_path, "sql", count, "--fresh", "--format=json"))[0] == 0:
-            if json.loads(told[1])["rows"] == [[1]]:
+        while (result := ran(program, tmp_path, "sql", count, "--fresh", "--format=json"))[0] == 0:
+            if json.loads(result[1])["rows"] == [[1]]:
                 break
-            assert time.monotonic() < deadline, told
-        assert told[0] == 0, told
+            assert time.monotonic() < deadline, result
+        assert result[0] == 0, result
         assert ran(program, tmp_path, "config", "list")[0] == 0
     finally:
         process.send_signal(signal.SIGTERM)
@@ -276,14 +276,14 @@ def test_the_command_explains_itself(program: Path, tmp_path: Path) -> None:
     names = {
         name.strip() for line in listed.splitlines() for name in re.split(r",|  +", line) if name
     }
-    code, told = ran(program, tmp_path, "nothing")
-    known = set(re.findall(r"'([a-z-]+)'", told.partition("choose from")[2]))
+    code, output = ran(program, tmp_path, "nothing")
+    known = set(re.findall(r"'([a-z-]+)'", output.partition("choose from")[2]))
     assert (code, len(known) > 10) == (2, True)
     # The overview lists every command.
     assert known <= names
     assert ran(program, tmp_path, "gc", "--help")[1].startswith("usage: mlflow-serverless gc")
     assert "--port" in ran(program, tmp_path, "serve", "--help")[1]
-    code, told = ran(program, tmp_path, "export", "--to=x.db", "--artifacts=files")
-    assert (code, "there is no folder" in told) == (1, True)
-    code, told = ran(program, tmp_path, "import", "--from=postgresql://h/db")
-    assert (code, "pip install 'mlflow-serverless[export]'" in told) == (1, True)
+    code, output = ran(program, tmp_path, "export", "--to=x.db", "--artifacts=files")
+    assert (code, "there is no folder" in output) == (1, True)
+    code, output = ran(program, tmp_path, "import", "--from=postgresql://h/db")
+    assert (code, "pip install 'mlflow-serverless[export]'" in output) == (1, True)

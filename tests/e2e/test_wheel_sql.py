@@ -156,8 +156,8 @@ def test_credentials_are_those_of_the_client(
     refused = ran(python, REFUSED, "DROP TABLE runs_latest", home=tmp_path, **uri)
     assert refused.startswith("SqlError 400 INVALID_PARAMETER_VALUE Only SELECT")
     for address in ("", "sqlite:///mlflow.db", "databricks"):
-        told = ran(python, REFUSED, query, home=tmp_path, MLFLOW_TRACKING_URI=address)
-        assert told.startswith("ValueError   name a server")
+        output = ran(python, REFUSED, query, home=tmp_path, MLFLOW_TRACKING_URI=address)
+        assert output.startswith("ValueError   name a server")
     assert ran(python, REFUSED, home=tmp_path, **uri).startswith("ValueError   give either")
 
 
@@ -187,11 +187,11 @@ def test_a_busy_server_is_asked_again_and_no_redirect_is_followed(
         thread.start()
         try:
             uri = {"MLFLOW_TRACKING_URI": f"http://127.0.0.1:{server.server_port}"}
-            told = ran(pythons[1], REFUSED, "SELECT 1", home=tmp_path, **uri, **LOGIN)
+            output = ran(pythons[1], REFUSED, "SELECT 1", home=tmp_path, **uri, **LOGIN)
         finally:
             server.shutdown()
             thread.join()
-    assert told.startswith("SqlError 307")
+    assert output.startswith("SqlError 307")
     assert _Elsewhere.requests == ["/api/3.0/mlflow-serverless/sql"] * 2
 
 

@@ -35,8 +35,8 @@ ended: dict[str, list[Any]] = {}
 
 
 def id_of(span: Any) -> str:
-    found: str = getattr(span, "trace_id", None) or span.request_id
-    return found
+    trace_id: str = getattr(span, "trace_id", None) or span.request_id
+    return trace_id
 
 
 def kept(span: Any) -> Any:
@@ -49,7 +49,7 @@ def plain(value: Any) -> Any:
     return json.loads(json.dumps(value, default=str))
 
 
-def told(span: Any) -> Told:
+def as_dict(span: Any) -> Told:
     """A span as its author sees it."""
     attributes = {key: plain(value) for key, value in span.attributes.items()}
     attributes.pop("mlflow.traceRequestId", None)
@@ -221,14 +221,16 @@ def state_of(trace: Any) -> str:
 
 def check(client: Any, trace_id: str) -> Any:
     trace = client.get_trace(trace_id)
-    came = in_order(list(map(told, trace.data.spans)))
-    went = in_order(list(map(told, ended[trace_id])))
+    came = in_order(list(map(as_dict, trace.data.spans)))
+    went = in_order(list(map(as_dict, ended[trace_id])))
     assert len(came) == len(went), (trace_id, came, went)
-    for one, other in zip(came, went, strict=True):
-        for key in COMPLETED - other["attributes"].keys():
-            one["attributes"].pop(key, None)
-        different = {key: (one[key], other[key]) for key in one if one[key] != other[key]}
-        assert not different, (trace_id, one["name"], different)
+    for received, sent in zip(came, went, strict=True):
+        for key in COMPLETED - sent["attributes"].keys():
+            received["attributes"].pop(key, None)
+        different = {
+            key: (received[key], sent[key]) for key in received if received[key] != sent[key]
+        }
+        assert not different, (trace_id, received["name"], different)
     root = next(span for span in went if span["parent"] is None)
     assert state_of(trace) == "OK"
     name = trace.info.tags["mlflow.traceName"]

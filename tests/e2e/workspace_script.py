@@ -76,8 +76,8 @@ def main(uri: str) -> None:
         mlflow.set_experiment("same")
         assert client.get_run(runs[team]).data.params == {"team": team}
         fails("RESOURCE_DOES_NOT_EXIST", client.get_run, runs[other])
-        found = mlflow.search_runs(search_all_experiments=True, output_format="list")
-        assert [run.info.run_id for run in found] == [runs[team]]
+        listed = mlflow.search_runs(search_all_experiments=True, output_format="list")
+        assert [run.info.run_id for run in listed] == [runs[team]]
         assert mlflow.artifacts.load_text(f"runs:/{runs[team]}/notes/team.txt") == team
         [version] = client.search_model_versions("name = 'same'")
         assert version.run_id == runs[team]

@@ -333,8 +333,8 @@ class Values:
     # -- traces
 
     def _of_trace_location(self) -> Any:
-        place = {"experiment_id": self._ref("experiment")}
-        return {"type": "MLFLOW_EXPERIMENT", "mlflow_experiment": place}
+        location = {"experiment_id": self._ref("experiment")}
+        return {"type": "MLFLOW_EXPERIMENT", "mlflow_experiment": location}
 
     def _of_locations(self) -> list[Any]:
         return [self._of_trace_location()]

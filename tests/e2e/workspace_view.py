@@ -89,8 +89,8 @@ class View:
     def _resolved(self, text: str) -> str:
         text = re.sub(r'"⟦(\w)\.(role_id|permission)\.(\d+)⟧"', r"⟦\1.\2.\3⟧", text)
 
-        def put(found: re.Match[str]) -> str:
-            value = self.value(*found.groups())
+        def put(match: re.Match[str]) -> str:
+            value = self.value(*match.groups())
             self.told.add(value)
             return value
 
@@ -149,7 +149,7 @@ class View:
                 labels |= {value[3:]: label, b64encode(bytes.fromhex(value[3:])).decode(): label}
         labels[self.name] = "⟦workspace⟧"
         pattern = "|".join(re.escape(value) for value in sorted(labels, key=len, reverse=True))
-        text = re.sub(pattern, lambda found: labels[found[0]], answer.text)
+        text = re.sub(pattern, lambda match: labels[match[0]], answer.text)
         text = _CONTEXT.sub("<context>", _ID.sub("<id>", _NUMBER.sub("0", text)))
         text = _SIGNED.sub("<signed>", _GENERATED_NAME.sub('"<name>"', _TIME.sub("0", text)))
         with contextlib.suppress(ValueError):
@@ -177,6 +177,6 @@ def _sorted(value: Any, field: str = "") -> Any:
     return "<number>" if field in _NUMBERS and is_number else value
 
 
-def leaks(answer: Answer, said: str, hidden: Iterable[str]) -> list[str]:
+def leaks(answer: Answer, request: str, hidden: Iterable[str]) -> list[str]:
     """What an answer shows of all that is hidden, and the request did not say itself."""
-    return [text for text in hidden if text in answer.text and text not in said]
+    return [text for text in hidden if text in answer.text and text not in request]

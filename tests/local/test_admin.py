@@ -67,15 +67,15 @@ def test_what_was_never_indexed_is_named_then_made(product: Any, tmp_path: Path)
     assert all("#experiment#" in line or "E#NAME_REV" in line for line in wrong)
 
     assert runner.end() == 0
-    found = admin("verify", "--experiment=0", data)
-    assert found.returncode == 0
+    verified = admin("verify", "--experiment=0", data)
+    assert verified.returncode == 0
     # The folder knows: all of it has still to be read.
-    last = found.stdout.splitlines()[-2:]
+    last = verified.stdout.splitlines()[-2:]
     assert re.fullmatch(r"[1-9]\d* derived items lag: .*", last[0])
     assert last[1] == "0 derived items wrong"
-    named = re.findall(r"missing +(.*)", found.stdout)
+    named = re.findall(r"missing +(.*)", verified.stdout)
     assert sorted(named) == sorted(re.findall(r"missing +(.*)", beside.stdout))
-    assert "1 writes on their way, 1 metric batches as they came" in found.stdout
+    assert "1 writes on their way, 1 metric batches as they came" in verified.stdout
     repaired = admin("reindex", data)
     assert repaired.returncode == 0, repaired.stderr
     explained, counted = repaired.stdout.splitlines()[-2:]

@@ -71,9 +71,9 @@ def test_keys_on_the_command_line(tmp_path: Path) -> None:
         assert "nobody" in command_line(folder, "rights", "nobody").stderr
         assert "there is no model" in command_line(folder, "rights", "--on", "model:no").stderr
         assert command_line(folder, "rights").returncode == 1
-        assert [status(server, one) for one in (f"Bearer {token}", basic)] == [200, 200]
-        assert [status(server, one, tag) for one in (f"Bearer {token}", basic)] == [403, 403]
+        assert [status(server, login) for login in (f"Bearer {token}", basic)] == [200, 200]
+        assert [status(server, login, tag) for login in (f"Bearer {token}", basic)] == [403, 403]
         assert admin(folder, "revoke", key_id).returncode == 0
-        assert [status(server, one) for one in (f"Bearer {token}", basic)] == [401, 401]
+        assert [status(server, login) for login in (f"Bearer {token}", basic)] == [401, 401]
         assert admin(folder, "list", "robot").stdout == ""
         assert admin(folder, "revoke", key_id).returncode == 1

@@ -14,9 +14,9 @@ def test_a_failed_task_stops_no_other(capsys: Any) -> None:
         raise ValueError("as asked")
 
     Housekeeping({"first": fail, "second": lambda: 3}).tidy()
-    said = capsys.readouterr().err
-    assert "first failed" in said
-    assert "second: 3" in said
+    printed = capsys.readouterr().err
+    assert "first failed" in printed
+    assert "second: 3" in printed
 
 
 def test_rounds(monkeypatch: pytest.MonkeyPatch) -> None:

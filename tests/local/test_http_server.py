@@ -52,7 +52,7 @@ def test_requests_on_one_connection_in_their_order(server: Running) -> None:
         request("GET", ECHO),
     ]
     got = answers(server.ask(b"".join(sent)), "POST HEAD OPTIONS PUT GET GET")
-    assert [one[0] for one in got] == [200, 200, 200, 200, 404, 200]
+    assert [answer[0] for answer in got] == [200, 200, 200, 200, 404, 200]
     first, _, options, put, _, last = got
     assert echoed(first)["query"] == "a=%20b"
     assert echoed(first)["headers"]["x-a"] == "1,2"
@@ -70,7 +70,7 @@ def test_http_1_0(server: Running) -> None:
     """It keeps a connection only if asked to, and gets no chunks."""
     kept = request("GET", ECHO, "Connection: keep-alive", version="1.0")
     got = answers(server.ask(kept + request("GET", ECHO, version="1.0") + kept))
-    assert [one[1]["connection"] for one in got] == ["keep-alive", "close"]
+    assert [answer[1]["connection"] for answer in got] == ["keep-alive", "close"]
     whole = server.ask(request("GET", "/gate/parts", "Connection: keep-alive", version="1.0"))
     head, _, body = whole.partition(b"\r\n\r\n")
     assert body == b"onetwo"
@@ -99,7 +99,7 @@ def test_a_client_that_leaves_ends_the_stream(server: Running) -> None:
 
 def test_an_answer_cannot_add_headers_of_others(server: Running) -> None:
     whole = server.ask(request("GET", "/gate/split") + request("GET", ECHO))
-    assert [one[0] for one in answers(whole)] == [500]
+    assert [answer[0] for answer in answers(whole)] == [500]
     assert b"x-other" not in whole
 
 
@@ -140,10 +140,10 @@ def test_bodies_of_all_connections_have_a_limit(monkeypatch: pytest.MonkeyPatch)
 
 def test_heads_above_the_limit(server: Running) -> None:
     long = request("GET", ECHO, "X: " + "x" * 11_000)
-    assert [one[0] for one in answers(server.ask(long + request("GET", ECHO)))] == [431, 200]
+    assert [answer[0] for answer in answers(server.ask(long + request("GET", ECHO)))] == [431, 200]
     longer = request("GET", ECHO, "X: " + "x" * 200_000)
     got = answers(server.ask(longer + request("GET", ECHO)))
-    assert [(one[0], one[1]["connection"]) for one in got] == [(431, "close")]
+    assert [(answer[0], answer[1]["connection"]) for answer in got] == [(431, "close")]
 
 
 def test_half_a_body(server: Running) -> None:
@@ -168,7 +168,7 @@ def test_what_follows_a_malformed_request_is_not_served(server: Running) -> None
         ("Host: other",),
     ):
         whole = server.ask(request("POST", ECHO, *headers) + b"0\r\n\r\n" + smuggled)
-        assert [one[0] for one in answers(whole)] == [400], headers
+        assert [answer[0] for answer in answers(whole)] == [400], headers
 
 
 def test_byte_by_byte(server: Running) -> None:
@@ -224,15 +224,17 @@ def test_a_function_that_takes_too_long(server: Running, capsys: Any) -> None:
     module.gate.clear()
     try:
         whole = server.ask(request("POST", "/hasty/wait") + request("GET", ECHO))
-        assert [(one[0], one[1]["connection"]) for one in answers(whole)] == [(500, "close")]
+        assert [(answer[0], answer[1]["connection"]) for answer in answers(whole)] == [
+            (500, "close")
+        ]
         assert module.arrived.acquire(timeout=PATIENT_SECONDS)
     finally:
         module.gate.set()
-    said: list[str] = []
+    printed: list[str] = []
 
     def is_said(text: str) -> bool:
-        said.extend(capsys.readouterr())
-        return text in "".join(said)
+        printed.extend(capsys.readouterr())
+        return text in "".join(printed)
 
     eventually(lambda: is_said("Hasty: timed out after 1 s"))
     eventually(lambda: is_said("POST /hasty/wait 500"))
@@ -301,7 +303,7 @@ def test_the_end() -> None:
             assert module.arrived.acquire(timeout=PATIENT_SECONDS)
             server.server.stop()
             assert received(idle) == b""
-            eventually(lambda: all(one._ending for one in server.server._connections))
+            eventually(lambda: all(connection._ending for connection in server.server._connections))
             assert server.thread.is_alive()
             module.gate.set()
             got = answers(received(busy))

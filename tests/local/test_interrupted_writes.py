@@ -51,12 +51,12 @@ def test_both_sides_are_whole_after_a_start(tmp_path: Path) -> None:
 
         # The point of the one was never written; of the other a later point was, and no more.
         with client_of(data) as dynamodb:
-            found = everything(dynamodb)
+            items = everything(dynamodb)
             batches = {
-                key: one
-                for one in found
-                if one["type"]["S"] == "run_metric_batch"
-                for key in metric_history.batch_points(one)
+                key: item
+                for item in items
+                if item["type"]["S"] == "run_metric_batch"
+                for key in metric_history.batch_points(item)
             }
             lost = batches["pointless"]
             dynamodb.delete_item(TableName=TABLE, Key={name: lost[name] for name in ("PK", "SK")})
@@ -74,10 +74,12 @@ def test_both_sides_are_whole_after_a_start(tmp_path: Path) -> None:
         assert runner.end() == 0
 
         with client_of(data) as dynamodb:
-            found = everything(dynamodb)
-        logged = [one for one in found if one["type"]["S"] == "run_metric_batch"]
+            items = everything(dynamodb)
+        logged = [item for item in items if item["type"]["S"] == "run_metric_batch"]
         assert [
-            point for one in logged for point in metric_history.points_of_batch(one, "pointless")
+            point
+            for batch in logged
+            for point in metric_history.points_of_batch(batch, "pointless")
         ] == [Metric("pointless", 1, 1, 1)]
     finally:
         if runner.process.poll() is None:

@@ -126,7 +126,7 @@ def test_requests_are_read_as_h11_reads_them_however_they_are_split(
     sent: list[bytes], data: st.DataObject
 ) -> None:
     content = b"".join(sent)
-    expected = [without_empty_query(one) for one in read_by_h11(content)]
+    expected = [without_empty_query(request) for request in read_by_h11(content)]
     assert len(expected) == len(sent)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(content)), max_size=6)))
     parts = [content[a:b] for a, b in zip([0, *cuts], [*cuts, len(content)], strict=True)]
@@ -139,8 +139,8 @@ def test_no_request_is_read_that_h11_reads_otherwise(content: bytes) -> None:
     other (request smuggling). One may refuse what the other reads: llhttp skips line breaks before
     a request and takes two spaces in its first line, h11 takes an empty Host."""
     ours = plain(parsed(content))
-    theirs = [without_empty_query(one) for one in read_by_h11(content)]
-    if not any(one[1].startswith(b"http") for one in theirs):
+    theirs = [without_empty_query(request) for request in read_by_h11(content)]
+    if not any(request[1].startswith(b"http") for request in theirs):
         both = min(len(ours), len(theirs))
         assert ours[:both] == theirs[:both]
 
@@ -196,7 +196,7 @@ def test_an_upgrade_is_ignored() -> None:
     second = b"GET /b HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
     third = b"GET /c HTTP/1.1\r\nHost: a\r\n\r\n"
     events = parsed(first + b"\r\n\r\nabc" + second + third)
-    assert [(one[1], one[3]) for one in plain(events)] == [
+    assert [(request[1], request[3]) for request in plain(events)] == [
         (b"/a", b"abc"),
         (b"/b", b""),
         (b"/c", b""),

@@ -49,7 +49,7 @@ KEYS = [
 def test_precedence_whatever_the_order(method: Any, path: Any, key: Any, values: Any) -> None:
     for shift in range(len(KEYS)):
         order = list(itertools.islice(itertools.cycle(KEYS), shift, shift + len(KEYS)))
-        match = Router(RouteDefinition(one, "F") for one in order).match(method, path)
+        match = Router(RouteDefinition(route_key, "F") for route_key in order).match(method, path)
         assert match is not None
         assert (match.key, match.path_parameters) == (key, values)
 

@@ -260,9 +260,9 @@ def test_the_default_password_is_warned_of_and_stays_on_this_machine(product: An
     assert again.end() == 0
 
 
-@pytest.mark.parametrize("asked", ["--auth", "--parameter=Authentication=basic"])
-def test_the_default_password_on_this_machine(product: Any, asked: str) -> None:
-    runner = product(asked)
+@pytest.mark.parametrize("argument", ["--auth", "--parameter=Authentication=basic"])
+def test_the_default_password_on_this_machine(product: Any, argument: str) -> None:
+    runner = product(argument)
     assert f"WARNING: the administrator 'admin' {KNOWN}" in runner.output
     assert runner.end() == 0
     # Setting another one later does not change it.

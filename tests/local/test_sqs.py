@@ -169,8 +169,8 @@ def test_botocore_talks_to_both_services(queues: Queues, tmp_path: Path) -> None
                 kms.decrypt(CiphertextBlob=blob, EncryptionContext=wrong)
 
         # Who only found the port is not answered.
-        place, _, _ = endpoint.url.rpartition("/")
-        for guessed in (place, f"{place}/guessed"):
+        base_url, _, _ = endpoint.url.rpartition("/")
+        for guessed in (base_url, f"{base_url}/guessed"):
             stranger = client("sqs", guessed)
             with pytest.raises(ClientError, match="AccessDenied"):
                 stranger.send_message(QueueUrl="Work", MessageBody="three")

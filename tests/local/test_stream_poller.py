@@ -206,9 +206,9 @@ def test_a_quiet_stream_is_hardly_read(opened: OpenTable, poll: Any) -> None:
     poller = poll(lambda event: None)
     read = poller.client.get_records
 
-    def counted(**asked: Any) -> Any:
+    def counted(**arguments: Any) -> Any:
         reads.append(1)
-        return read(**asked)
+        return read(**arguments)
 
     poller.client.get_records = counted
     opened.put("0")
@@ -312,7 +312,7 @@ class LongStream:
 
 
 def test_whoever_asks_is_told_when_very_much_waits(tmp_path: Any) -> None:
-    told: list[bool] = []
+    reports: list[bool] = []
     handled: list[int] = []
     few, many = BACKPRESSURE_RECORDS - 1, BACKPRESSURE_RECORDS
     poller = StreamPoller(
@@ -322,10 +322,10 @@ def test_whoever_asks_is_told_when_very_much_waits(tmp_path: Any) -> None:
         invoke=lambda event: handled.append(len(event["Records"])),
         checkpoints=Checkpoints(tmp_path / "c.json"),
         dead_letters=DeadLetters(tmp_path / "d.jsonl"),
-        report_lag=told.append,
+        report_lag=reports.append,
     )
     poller.start()
-    eventually(lambda: len(told) > 3)
+    eventually(lambda: len(reports) > 3)
     poller.stop()
     assert handled == [few, many, few]
-    assert told[:4] == [False, True, False, False]
+    assert reports[:4] == [False, True, False, False]

@@ -18,7 +18,7 @@ from .conftest import ROOT, TABLE, OpenTable
 def whole(client: Any, opened: OpenTable, limit: int) -> list[Any]:
     """All records, page by page."""
     shards = client.describe_stream(StreamArn=opened.stream)["StreamDescription"]["Shards"]
-    (shard,) = [one["ShardId"] for one in shards]
+    (shard,) = [description["ShardId"] for description in shards]
     iterator = client.get_shard_iterator(
         StreamArn=opened.stream, ShardId=shard, ShardIteratorType="TRIM_HORIZON"
     )["ShardIterator"]
@@ -72,28 +72,28 @@ def test_what_no_filter_lets_through_is_not_told(
     opened: OpenTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written(opened)
-    for said in ({"outside": "1"}, {"outside": "2"}, {"body": "é"}):
-        opened.put("8", type="run", **said)
+    for fields in ({"outside": "1"}, {"outside": "2"}, {"body": "é"}):
+        opened.put("8", type="run", **fields)
     opened.put("9", type="rank")
     patterns = [json.dumps(pattern) for pattern in NAMED]
     matches = compile_filters(patterns)
     _, *everything = whole(StreamReader(opened.file.path, TABLE), opened, 1000)
-    expected = [one for one in everything if matches(one)]
+    expected = [record for record in everything if matches(record)]
     assert len(expected) == 6
     client = StreamReader(opened.file.path, TABLE, record_requirements(patterns))
     for limit, looked_at in itertools.product((1, 2, 1000), (1, 3, 20_000)):
         monkeypatch.setattr(stream, "SCANNED_RECORDS", looked_at)
-        found, place, ends = [], "0", False
+        seen, position, ends = [], "0", False
         while not ends:
-            page = client.get_records(ShardIterator=place, Limit=limit)
+            page = client.get_records(ShardIterator=position, Limit=limit)
             records = [record for record in page["Records"] if "eventName" in record]
             assert len(records) <= limit
-            assert int(page["NextShardIterator"]) > int(place)
-            found, place, ends = found + records, page["NextShardIterator"], page["Ends"]
-        assert found == expected
+            assert int(page["NextShardIterator"]) > int(position)
+            seen, position, ends = seen + records, page["NextShardIterator"], page["Ends"]
+        assert seen == expected
         # Also the place of what is passed over is told, and nothing of it again.
-        assert place == everything[-1]["dynamodb"]["SequenceNumber"]
-        assert client.get_records(ShardIterator=place, Limit=limit)["Records"] == []
+        assert position == everything[-1]["dynamodb"]["SequenceNumber"]
+        assert client.get_records(ShardIterator=position, Limit=limit)["Records"] == []
 
 
 def test_a_long_page_ends_early_and_says_so(
@@ -125,9 +125,9 @@ def test_the_latest_and_what_comes_after_a_number(opened: OpenTable) -> None:
 
 def test_what_patterns_let_through_is_told() -> None:
     for mapping in read(ROOT / "template.yaml", TABLE, "us-east-1").mappings:
-        told = record_requirements(mapping.patterns)
-        assert told, mapping.name
-        assert len(told) == len(mapping.patterns)
+        requirements = record_requirements(mapping.patterns)
+        assert requirements, mapping.name
+        assert len(requirements) == len(mapping.patterns)
     assert record_requirements([]) is None
     assert record_requirements([json.dumps({"eventName": ["INSERT"]})]) is None
     prefixed = {"dynamodb": {"NewImage": {"type": {"S": [{"prefix": "run"}]}}}}
@@ -156,9 +156,9 @@ def test_who_removed_an_expired_item_is_told(opened: OpenTable) -> None:
     client = StreamReader(opened.file.path, TABLE)
     _, *records = whole(client, opened, 100)
     client.close()
-    told = {
+    removers = {
         record["dynamodb"]["Keys"]["SK"]["S"]: record.get("userIdentity")
         for record in records
         if record["eventName"] == "REMOVE"
     }
-    assert told == {"past": with_identity, "future": None}
+    assert removers == {"past": with_identity, "future": None}

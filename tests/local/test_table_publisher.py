@@ -67,34 +67,36 @@ def counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[float]
 def test_who_waits_for_fresh_tables_at_the_same_time_shares_a_publication(
     counted: Callable[[float], Counted],
 ) -> None:
-    one = counted(0.1)
-    waiting = [threading.Thread(target=one.publishing.refresh) for _ in range(8)]
+    publisher = counted(0.1)
+    waiting = [threading.Thread(target=publisher.publishing.refresh) for _ in range(8)]
     for thread in waiting:
         thread.start()
     for thread in waiting:
         thread.join()
-    assert 1 <= one.count <= 2, "one that may have begun too early for some, and one for these"
-    before = one.count
-    one.publishing.refresh()
-    assert one.count == before + 1, "what is written later is not in an earlier publication"
+    assert 1 <= publisher.count <= 2, (
+        "one that may have begun too early for some, and one for these"
+    )
+    before = publisher.count
+    publisher.publishing.refresh()
+    assert publisher.count == before + 1, "what is written later is not in an earlier publication"
 
 
 def test_who_waits_does_not_wait_for_a_publication_that_nobody_waits_for(
     counted: Callable[[float], Counted], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reported: list[str] = []
-    monkeypatch.setattr(table_publisher, "report", lambda *said: reported.append(str(said)))
-    one = counted(0.1)
-    one.takes = 100.0
-    unhurried = threading.Thread(target=one.publishing._publish)
+    monkeypatch.setattr(table_publisher, "report", lambda *texts: reported.append(str(texts)))
+    publisher = counted(0.1)
+    publisher.takes = 100.0
+    unhurried = threading.Thread(target=publisher.publishing._publish)
     unhurried.start()
-    while not one.count:
+    while not publisher.count:
         time.sleep(0.01)
-    one.takes = 0.1
-    one.publishing.refresh()
+    publisher.takes = 0.1
+    publisher.publishing.refresh()
     unhurried.join(10)
     assert not unhurried.is_alive()
-    assert one.count == 2
+    assert publisher.count == 2
     assert reported == []
 
 
@@ -103,14 +105,14 @@ def test_who_waits_too_long_finds_the_publication_further_later(
 ) -> None:
     """Requests end after half a minute, publications of many traces later; a request that comes
     again does not end the one that was begun for it."""
-    one = counted(0.1)
-    one.takes = 1.5
+    publisher = counted(0.1)
+    publisher.takes = 1.5
     begun = time.monotonic()
-    assert [one.publishing.refresh(time.monotonic() + 0.3) for _ in range(3)] == [False] * 3
+    assert [publisher.publishing.refresh(time.monotonic() + 0.3) for _ in range(3)] == [False] * 3
     assert time.monotonic() - begun < 1.4
-    one.takes = 0.1
-    assert one.publishing.refresh(time.monotonic() + 60)
-    assert one.count <= 3, "the first, and one that begun after each request"
+    publisher.takes = 0.1
+    assert publisher.publishing.refresh(time.monotonic() + 60)
+    assert publisher.count <= 3, "the first, and one that begun after each request"
 
 
 @pytest.mark.parametrize(("processor_seconds", "rest"), [(0.001, 0.2), (0.004, 0.4), (5.0, 0.6)])
@@ -122,9 +124,9 @@ def test_publications_rest_by_what_they_cost(
 ) -> None:
     monkeypatch.setattr(table_publisher, "EVERY_SECONDS", 0.2)
     monkeypatch.setattr(table_publisher, "LONGEST_SECONDS", 0.6)
-    one = counted(processor_seconds)
+    publisher = counted(processor_seconds)
     rests: list[float] = []
-    stop = one.publishing._stop
+    stop = publisher.publishing._stop
 
     class Stop:
         def wait(self, seconds: float) -> bool:
@@ -134,7 +136,7 @@ def test_publications_rest_by_what_they_cost(
         def is_set(self) -> bool:
             return stop.is_set()
 
-    monkeypatch.setattr(one.publishing, "_stop", Stop())
-    one.publishing._run()
+    monkeypatch.setattr(publisher.publishing, "_stop", Stop())
+    publisher.publishing._run()
     assert rests == pytest.approx([0.2, rest, rest])
-    assert one.count == 2
+    assert publisher.count == 2

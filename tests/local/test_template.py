@@ -43,7 +43,9 @@ def test_product() -> None:
     template = read(PRODUCT, "mlflow-serverless", "us-east-1")
     router = Router(template.routes)
     patient = [function for function in template.functions.values() if function.calls_models]
-    assert [(one.name, one.timeout_seconds) for one in patient] == [("GatewayCallsFunction", 900)]
+    assert [(function.name, function.timeout_seconds) for function in patient] == [
+        ("GatewayCallsFunction", 900)
+    ]
     for path in (
         "/health",
         "/version",

@@ -34,7 +34,7 @@ class Engine:
         cursor = self._connection.execute(sql)
         rows = cursor.fetchall()
         return {
-            "columns": [one[0] for one in cursor.description],
+            "columns": [column[0] for column in cursor.description],
             "rows": rows[:BOUND],
             "truncated": len(rows) > BOUND,
         }

@@ -157,9 +157,11 @@ def test_a_role_that_may_not_look_may_deploy(aws: Any) -> None:
     )
     aws("lambda").add_client_error("get_account_settings", "AccessDeniedException")
     aws("cloudfront").add_client_error("list_distributions", "AccessDenied")
-    found = preflight.examine(plan(Ui="true"), Session(aws).client, REGION, SAM)
-    assert [finding.subject for finding in found if finding.state == "missing"] == []
-    notes = [f.subject for f in found if f.state == "note" and "could not be checked" in f.detail]
+    findings = preflight.examine(plan(Ui="true"), Session(aws).client, REGION, SAM)
+    assert [finding.subject for finding in findings if finding.state == "missing"] == []
+    notes = [
+        f.subject for f in findings if f.state == "note" and "could not be checked" in f.detail
+    ]
     assert notes == ["Lambda", "CloudFront"]
 
 

@@ -125,17 +125,17 @@ def test_the_senders_words() -> None:
     assert all(f'"{words}"' in source for words in (*webhooks.SENT, webhooks.FAILED))
 
 
-@pytest.mark.parametrize("said", webhooks.SENT)
-def test_a_delivery_that_the_sender_logs(stack: Logs, said: str, no_pause: None) -> None:
+@pytest.mark.parametrize("message", webhooks.SENT)
+def test_a_delivery_that_the_sender_logs(stack: Logs, message: str, no_pause: None) -> None:
     api = server()
     stack.will_have()
     stack.will_have(line("webhook delivered") | {"webhook_id": "8"}, line(webhooks.FAILED))
-    stack.will_have(line(webhooks.FAILED), line(said))
-    one = checkup(api, stack)
-    assert "itself" in webhooks.receive(one)
+    stack.will_have(line(webhooks.FAILED), line(message))
+    state = checkup(api, stack)
+    assert "itself" in webhooks.receive(state)
     created = next(body for _, path, body in api.asked if path.endswith("/webhooks"))
     assert created["url"] == f"{URL}/health"
-    assert [made.name for made in one.made] == ["the webhook"]
+    assert [made.name for made in state.made] == ["the webhook"]
 
 
 def test_a_delivery_that_is_never_sent(stack: Logs) -> None:
@@ -172,8 +172,8 @@ def test_a_tunnel_is_what_the_webhook_names() -> None:
 
 
 def test_an_address_that_this_machine_does_not_have() -> None:
-    one = checkup(server(), None, receiver="192.0.2.1:80")  # an address of documentation
-    outcome = command._taken(Step("webhook", 1, webhooks.receive), one)
+    state = checkup(server(), None, receiver="192.0.2.1:80")  # an address of documentation
+    outcome = command._taken(Step("webhook", 1, webhooks.receive), state)
     assert outcome.status == WRONG
     assert outcome.detail.startswith("on this machine: ")
 
@@ -238,7 +238,7 @@ class Backups:
 
 
 @pytest.mark.parametrize(
-    ("parameters", "copies", "replica", "said"),
+    ("parameters", "copies", "replica", "text"),
     [
         ({}, [], "", "in another region: none"),
         (COPIED, [], REPLICA, f"table, no copy yet; files, {REPLICA}"),
@@ -246,10 +246,10 @@ class Backups:
     ],
 )
 def test_backups_in_another_region(
-    parameters: dict[str, str], copies: list[str], replica: str, said: str
+    parameters: dict[str, str], copies: list[str], replica: str, text: str
 ) -> None:
     stack = cast("Alarms", Backups(parameters, copies, replica))
-    assert said in backups.read(checkup(server(), stack))
+    assert text in backups.read(checkup(server(), stack))
 
 
 @pytest.mark.parametrize(

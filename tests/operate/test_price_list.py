@@ -39,8 +39,8 @@ def test_of_a_folder(tmp_path: Path) -> None:
     file = {"schema_version": "1.0", "models": models}
     (folder / "b.json").write_text(json.dumps(file), encoding="utf-8")
     (folder / "a.json").write_text('{"models": {}}', encoding="utf-8")
-    found = made(folder, output=tmp_path / "made.json")
-    assert list(found.items()) == [
+    prices = made(folder, output=tmp_path / "made.json")
+    assert list(prices.items()) == [
         ("a", {}),
         ("b", {'odd "name" é': Price(3, cache_write=0.5), "free": Price()}),
     ]

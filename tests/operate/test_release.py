@@ -61,7 +61,9 @@ def test_a_zip_file_holds_the_build_and_is_the_same_each_time(build: Path, tmp_p
     with zipfile.ZipFile(first) as archive:
         names = {f"RunsFunction/runs/{name}" for name in ("app.py", "bootstrap")}
         assert set(archive.namelist()) == {"template.yaml", *names, *BESIDE}
-        executable = {one.filename for one in archive.infolist() if one.external_attr >> 16 & 0o111}
+        executable = {
+            member.filename for member in archive.infolist() if member.external_attr >> 16 & 0o111
+        }
         assert "RunsFunction/runs/bootstrap" in executable
         assert "RunsFunction/runs/app.py" not in executable
         assert archive.read("RunsFunction/runs/app.py") == b"def handler(): ...\n"
@@ -82,14 +84,14 @@ def test_all_files_of_a_release_are_listed_with_their_checksums(
 ) -> None:
     monkeypatch.setattr(release, "version_of", lambda *_: "1.2.0")
     folder = tmp_path / "dist"
-    asked = ["--build", str(build), "--folder", str(folder)]
-    assert release.main(asked) == 1
+    arguments = ["--build", str(build), "--folder", str(folder)]
+    assert release.main(arguments) == 1
     assert "make wheel" in capsys.readouterr().err
     wheel = "mlflow_serverless-1.2.0-py3-none-any.whl"
     (folder / wheel).write_bytes(b"wheel")
     (folder / "mlflow-serverless-1.1.0-arm64.zip").write_bytes(b"of an earlier release")
-    assert release.main(asked) == 0
-    assert release.main([*asked, "--architecture", "x86_64"]) == 0
+    assert release.main(arguments) == 0
+    assert release.main([*arguments, "--architecture", "x86_64"]) == 0
     listed = [line.split()[1] for line in (folder / CHECKSUMS).read_text().splitlines()]
     assert sorted(listed) == sorted(
         [

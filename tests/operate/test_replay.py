@@ -21,9 +21,11 @@ class Sqs:
         self._shown: set[str] = set()
 
     def receive_message(self, **_: Any) -> dict[str, Any]:
-        fresh = [one for one in self.left if one not in self._shown][:1]
+        fresh = [handle for handle in self.left if handle not in self._shown][:1]
         self._shown.update(fresh)
-        return {"Messages": [{"ReceiptHandle": one, "Body": self.left[one]} for one in fresh]}
+        return {
+            "Messages": [{"ReceiptHandle": handle, "Body": self.left[handle]} for handle in fresh]
+        }
 
     def delete_message(self, *, QueueUrl: str, ReceiptHandle: str) -> None:  # noqa: N803
         del self.left[ReceiptHandle]
@@ -71,7 +73,7 @@ def test_a_failure_names_its_experiments_while_the_stream_has_the_records() -> N
 
 
 @pytest.mark.parametrize(
-    ("batches", "broken", "rebuilt", "told", "left"),
+    ("batches", "broken", "rebuilt", "expected", "left"),
     [
         ([batch(4, 5), batch(5, 7)], "", ["5", "7"], ["45", "567"], 0),
         ([batch(4, 5), batch(5, 7)], "7", ["5", "7"], ["45"], 1),
@@ -82,7 +84,7 @@ def test_a_failure_names_its_experiments_while_the_stream_has_the_records() -> N
     ],
 )
 def test_a_message_goes_when_its_experiments_are_rebuilt_and_all_is_told(
-    batches: list[dict[str, Any]], broken: str, rebuilt: list[str], told: list[str], left: int
+    batches: list[dict[str, Any]], broken: str, rebuilt: list[str], expected: list[str], left: int
 ) -> None:
     """One whose records are gone stays: what they had to say nobody knows."""
     sqs = Sqs(*batches)
@@ -92,27 +94,27 @@ def test_a_message_goes_when_its_experiments_are_rebuilt_and_all_is_told(
         seen.append(experiment_id)
         return experiment_id != broken
 
-    said: list[str] = []
+    announced: list[str] = []
 
     def tell(records: Sequence[dict[str, Any]]) -> bool:
-        said.append("".join(record["dynamodb"]["SequenceNumber"] for record in records))
-        return said[-1] != broken
+        announced.append("".join(record["dynamodb"]["SequenceNumber"] for record in records))
+        return announced[-1] != broken
 
     queue = FailureQueue("url", sqs, Streams())
     ended_well = replay(queue, rebuild, lambda: ["1", "2", "5"], tell)
     assert sorted(seen) == rebuilt
-    assert said == told
+    assert announced == expected
     assert ended_well is (left == 0)
     assert len(sqs.left) == left
 
 
 def test_records_tell_webhooks_and_the_remover(monkeypatch: pytest.MonkeyPatch) -> None:
     gone = {"type": {"S": "run"}, "event": {"S": "{}"}}
-    said = {"type": {"S": "registered_model"}, "event": {"S": "{}"}}
+    model = {"type": {"S": "registered_model"}, "event": {"S": "{}"}}
     records = [
         {"dynamodb": {"OldImage": gone}},
-        {"dynamodb": {"NewImage": said}},
-        {"dynamodb": {"NewImage": said, "OldImage": said}},
+        {"dynamodb": {"NewImage": model}},
+        {"dynamodb": {"NewImage": model, "OldImage": model}},
         {"dynamodb": {"NewImage": gone | {"type": {"S": "run_tag"}}, "OldImage": gone}},
     ]
     announced: list[Any] = []

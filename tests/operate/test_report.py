@@ -47,30 +47,30 @@ def test_the_file_runs_its_own_scripts_and_no_text_of_others(tmp_path: Path) -> 
     assert "connect-src" not in policy[0]
     for kind in ("script", "style"):
         inside = re.findall(rf"<{kind}>(.*?)</{kind}>", text, re.DOTALL)
-        digests = [base64.b64encode(hashlib.sha256(one.encode()).digest()) for one in inside]
+        digests = [base64.b64encode(hashlib.sha256(script.encode()).digest()) for script in inside]
         allowed = " ".join(f"'sha256-{digest.decode()}'" for digest in digests)
         assert f"{kind}-src {allowed}" in policy[0]
     [data] = re.findall(r'<script type="application/json" id="report">(.*?)</script>', text)
-    told = json.loads(data)
-    assert told["chosen"]["metric"] == told["chosen"]["run"] == HOSTILE
-    assert set(told["answers"]) == {
+    document = json.loads(data)
+    assert document["chosen"]["metric"] == document["chosen"]["run"] == HOSTILE
+    assert set(document["answers"]) == {
         "filters",
         "runs",
         "span",
         "totals",
-        *(chart["name"] for chart in told["book"]["charts"]),
+        *(chart["name"] for chart in document["book"]["charts"]),
     }
 
 
 def test_statements_get_the_values_that_they_name(tmp_path: Path) -> None:
-    asked = Asked()
+    recorder = Asked()
     report.write(
-        tmp_path / "x", asked, report.ReportOptions(user="o'neil", until="2025-12-31", minutes=5)
+        tmp_path / "x", recorder, report.ReportOptions(user="o'neil", until="2025-12-31", minutes=5)
     )
-    for sql, parameters in asked.calls:
+    for sql, parameters in recorder.calls:
         assert "{" not in sql
         assert set(re.findall(r":([a-z]+)\b", sql)) == set(parameters)
-    merged = {name: value for _, given in asked.calls for name, value in given.items()}
+    merged = {name: value for _, given in recorder.calls for name, value in given.items()}
     assert merged["user"] == "o'neil"
     assert (merged["since"], merged["until"]) == (report.BEGINNING, "2026-01-01")
     assert (merged["minutes"], merged["order"]) == ("5", "lowest")
@@ -100,11 +100,13 @@ def test_what_cannot_be_done_is_named(tmp_path: Path) -> None:
 def test_points_are_as_far_apart_as_the_time_is_long(
     tmp_path: Path, since: str, until: str, starts: list[str], grain: str
 ) -> None:
-    asked = Asked()
-    asked.months = [[start, 1, start, start] for start in starts]
+    recorder = Asked()
+    recorder.months = [[start, 1, start, start] for start in starts]
     target = tmp_path / "x"
-    report.write(target, asked, report.ReportOptions(since=since, until=until), "http://server/")
-    cut = {match for sql, _ in asked.calls for match in re.findall(r"DATE_TRUNC\('(\w+)', m", sql)}
+    report.write(target, recorder, report.ReportOptions(since=since, until=until), "http://server/")
+    cut = {
+        match for sql, _ in recorder.calls for match in re.findall(r"DATE_TRUNC\('(\w+)', m", sql)
+    }
     assert cut == {grain}
     [data] = re.findall(r'id="report">(.*?)</script>', target.read_text(), re.DOTALL)
     assert json.loads(data)["grain"] == grain.lower()

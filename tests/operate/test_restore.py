@@ -79,13 +79,15 @@ class Cloud:
     def contents(self, bucket: str) -> dict[str, str]:
         listed = self.s3.list_objects_v2(Bucket=bucket).get("Contents", ())
         return {
-            one["Key"]: self.s3.get_object(Bucket=bucket, Key=one["Key"])["Body"].read().decode()
-            for one in listed
+            entry["Key"]: self.s3.get_object(Bucket=bucket, Key=entry["Key"])["Body"]
+            .read()
+            .decode()
+            for entry in listed
         }
 
     def items(self, table: str) -> list[Any]:
-        found = self.dynamodb.scan(TableName=table)["Items"]
-        return sorted(found, key=lambda item: (item["PK"]["S"], item["SK"]["S"]))
+        items = self.dynamodb.scan(TableName=table)["Items"]
+        return sorted(items, key=lambda item: (item["PK"]["S"], item["SK"]["S"]))
 
 
 @pytest.fixture(scope="module")
@@ -111,7 +113,8 @@ def test_a_restored_table_has_what_a_restore_leaves_out(cloud: Cloud) -> None:
     for kind in ("Local", "Global"):
         keys = [
             sorted(
-                (one["IndexName"], str(one["KeySchema"])) for one in each[f"{kind}SecondaryIndexes"]
+                (index["IndexName"], str(index["KeySchema"]))
+                for index in each[f"{kind}SecondaryIndexes"]
             )
             for each in (described, original)
         ]
@@ -219,7 +222,10 @@ def test_the_import_declares_what_it_adopts_alone() -> None:
     template = adoption.import_template(TEMPLATE, adopted)
     assert template["Resources"].keys() == adopted.keys()
     assert not {"Outputs", "Transform", "Globals", "Rules"} & template.keys()
-    assert all(one["DeletionPolicy"].startswith("Retain") for one in template["Resources"].values())
+    assert all(
+        resource["DeletionPolicy"].startswith("Retain")
+        for resource in template["Resources"].values()
+    )
     assert {"DeletionProtection", "TableMaxReadUnits", "KeyRotationDays"} <= {
         *template["Parameters"]
     }
@@ -300,14 +306,14 @@ def test_the_whole_of_a_stack_is_restored_into_a_new_one(
     adoption.adopt(cloud.cloudformation, old, template, before, GIVEN)
     cloud.put(bucket, file="content")
     items = cloud.items(source)
-    asked = ["whole", old, "--at", "latest", "--into", new, "--template", str(TEMPLATE)]
+    arguments = ["whole", old, "--at", "latest", "--into", new, "--template", str(TEMPLATE)]
     # Without the word that it may, it restores beside the stack and deletes nothing.
-    assert command.main(asked) == 1
+    assert command.main(arguments) == 1
     assert "--delete-old" in capsys.readouterr().err
     assert adoption.stored_in(cloud.cloudformation, old) == before
     assert list(tmp_path.iterdir()) == []
-    assert command.main([*asked, "--delete-old", "--parameter", "KeyRotationDays=90"]) == 0
-    said = capsys.readouterr().out
+    assert command.main([*arguments, "--delete-old", "--parameter", "KeyRotationDays=90"]) == 0
+    output = capsys.readouterr().out
     restored = adoption.stored_in(cloud.cloudformation, new)
     assert restored == {**before, "Table": restored["Table"]}
     assert restored["Table"] not in (source, "")
@@ -324,7 +330,7 @@ def test_the_whole_of_a_stack_is_restored_into_a_new_one(
     assert (now["ArtifactVersionDays"], now["KeyRotationDays"]) == ("35", "90")
     assert "ArtifactVersionDays=35" in parameters_in(kept)
     # The printed command ends what an interruption left, without the stack that is gone.
-    [again] = [line for line in said.splitlines() if "continue with: " in line]
+    [again] = [line for line in output.splitlines() if "continue with: " in line]
     words = again.partition("operate.restore ")[2].split()
     adoption.remove_stack(cloud.cloudformation, new)
     assert command.main([*words, "--template", str(TEMPLATE)]) == 0
@@ -350,7 +356,7 @@ def test_the_command_says_what_is_wrong(
     use(cloud, monkeypatch)
     stack = cloud.name("none")
     whole = ["whole", stack, "--at", "latest", "--into", "x"]
-    for arguments, said in (
+    for arguments, message in (
         (["files", cloud.bucket(), "--at", "yesterday"], "--at yesterday"),
         (whole, "does not exist"),
         (["adopt", "--into", "x", "--table", "t", "--parameter", "a"], "NAME=VALUE"),
@@ -358,4 +364,4 @@ def test_the_command_says_what_is_wrong(
     ):
         template = ["--template", str(TEMPLATE)] if "--into" in arguments else []
         assert command.main([*arguments, *template]) == 1
-        assert said in capsys.readouterr().err
+        assert message in capsys.readouterr().err

@@ -37,7 +37,7 @@ def reader(**answers: Any) -> SourceReader:
 
 
 def test_traces_of_version_2() -> None:
-    told = {
+    info = {
         "request_id": "tr-1",
         "experiment_id": "3",
         "timestamp_ms": "1700000000000",
@@ -47,7 +47,7 @@ def test_traces_of_version_2() -> None:
         "tags": [{"key": "mlflow.artifactLocation", "value": "mlflow-artifacts://old:5/3/traces"}],
     }
     # The search of version 3 has another path with the same end.
-    source = reader(traces={"traces": [told]})
+    source = reader(traces={"traces": [info]})
     (trace,) = traces.listed(source, "3")
     assert (trace.experiment_id, trace.state) == ("mapped-3", "ERROR")
     assert (trace.request_time, trace.execution_duration) == (1700000000000, 12)
@@ -99,8 +99,11 @@ def test_differences_are_named() -> None:
     item = Item("run", "r", dict, dict, lambda *_: None)
     want = {"a": {"x": math.nan, "y": 1}, "b": [1]}
     assert differences(item, want, {"a": {"x": math.nan, "y": 1}, "b": [1]}) == []
-    found = differences(item, want, {"a": {"x": 1.0}, "b": [1]})
-    assert [str(one) for one in found] == ["run r: a.x: NaN ≠ 1.0", "run r: a.y: 1 ≠ nothing"]
+    actual = differences(item, want, {"a": {"x": 1.0}, "b": [1]})
+    assert [str(difference) for difference in actual] == [
+        "run r: a.x: NaN ≠ 1.0",
+        "run r: a.y: 1 ≠ nothing",
+    ]
     assert [str(difference) for difference in differences(item, want, None)] == [
         "run r: not in the target"
     ]

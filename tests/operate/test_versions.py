@@ -32,8 +32,10 @@ def rolled_back(*functions: Function) -> tuple[str, dict[str, str]]:
 
 
 def test_all_move_to_the_deployment_before() -> None:
-    found = rolled_back(function("runs", 3, "a", "b", "c"), function("users", 7, "b", "c", first=6))
-    assert found == ("b", {"runs": "2", "users": "6"})
+    outcome = rolled_back(
+        function("runs", 3, "a", "b", "c"), function("users", 7, "b", "c", first=6)
+    )
+    assert outcome == ("b", {"runs": "2", "users": "6"})
 
 
 def test_a_function_that_the_deployment_brought_stays() -> None:

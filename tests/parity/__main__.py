@@ -37,28 +37,28 @@ def main(arguments: Sequence[str]) -> int:
         differences += comparison.between(followed, surfaces)
     outcomes = list(operations.with_version(python, version))
     suites = _run_suites(chosen.suites) if is_followed and chosen.suites else []
-    found = Found(version, surfaces, differences, outcomes, suites)
-    unexplained = _report(found)
+    facts = Found(version, surfaces, differences, outcomes, suites)
+    unexplained = _report(facts)
     if is_followed:
-        PATH.write_text(markdown(found), encoding="utf-8")
+        PATH.write_text(markdown(facts), encoding="utf-8")
     return 1 if unexplained or any(suite.failed for suite in suites) else 0
 
 
-def _report(found: Found) -> int:
+def _report(facts: Found) -> int:
     """Prints the differences; returns how many are unexplained."""
-    is_newer = installation.numbers(found.version) > installation.numbers(installation.CURRENT)
+    is_newer = installation.numbers(facts.version) > installation.numbers(installation.CURRENT)
     kinds = {"lacking", "new", "changed"} if is_newer else {"lacking"}
-    open_ones = [each for each in found.differences if each.kind in kinds and not each.reason]
-    failed = [outcome for outcome in found.outcomes if outcome.is_unexplained]
-    counts = Counter((each.surface, each.kind) for each in found.differences)
+    open_ones = [each for each in facts.differences if each.kind in kinds and not each.reason]
+    failed = [outcome for outcome in facts.outcomes if outcome.is_unexplained]
+    counts = Counter((each.surface, each.kind) for each in facts.differences)
     lines = [
-        f"MLflow {found.version}; the product follows {installation.CURRENT}",
+        f"MLflow {facts.version}; the product follows {installation.CURRENT}",
         *(f"  {surface}: {count} {kind}" for (surface, kind), count in sorted(counts.items())),
         *(
             f"{each.kind:8} {each.surface}: {each.name} {each.detail}  {each.reason}".rstrip()
-            for each in found.differences
+            for each in facts.differences
         ),
-        f"{len(found.outcomes)} operations, {len(failed)} unexplained",
+        f"{len(facts.outcomes)} operations, {len(failed)} unexplained",
         *map(str, failed),
         f"{len(open_ones)} differences of surfaces are unexplained",
         *(f"  {each.kind} {each.surface}: {each.name} {each.detail}" for each in open_ones),

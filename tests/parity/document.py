@@ -33,15 +33,15 @@ class Found(NamedTuple):
     suites: Sequence[Suite]
 
 
-def markdown(found: Found) -> str:
-    return "\n".join(_lines(found)) + "\n"
+def markdown(facts: Found) -> str:
+    return "\n".join(_lines(facts)) + "\n"
 
 
-def _lines(found: Found) -> Iterator[str]:
-    yield f"""# Parity with MLflow {found.version}
+def _lines(facts: Found) -> Iterator[str]:
+    yield f"""# Parity with MLflow {facts.version}
 
 Written by `make parity` ({time.strftime("%Y-%m-%d", time.gmtime())}), which compares this product
-with MLflow's own server {found.version} on SQLite and with its client. `make parity VERSION=latest`
+with MLflow's own server {facts.version} on SQLite and with its client. `make parity VERSION=latest`
 (or a version, or the path of a wheel) compares another release, and prints what is new in it, what
 it changed and what is missing here. It writes this page only for the version that the product
 follows ({MLFLOW_VERSION}), and exits with 1 if a difference has no reason. Each week
@@ -50,20 +50,20 @@ follows ({MLFLOW_VERSION}), and exits with 1 if a difference has no reason. Each
 
 ## Surfaces
 
-| surface | names in MLflow {found.version} | without a counterpart here | of these unexplained |
+| surface | names in MLflow {facts.version} | without a counterpart here | of these unexplained |
 |---|---|---|---|"""
-    lacking = [each for each in found.differences if each.kind == "lacking"]
-    for name, names in found.surfaces.items():
+    lacking = [each for each in facts.differences if each.kind == "lacking"]
+    for name, names in facts.surfaces.items():
         if name == "routes":
             unexplained = sum(not each.reason for each in lacking)
             yield f"| {name} | {len(names)} | {len(lacking)} | {unexplained} |"
         else:
             yield f"| {name} | {len(names)} | compared between releases | 0 |"
-    counts = Counter(map(_kind, found.outcomes))
+    counts = Counter(map(_kind, facts.outcomes))
     yield f"""
 ## Operations of the client
 
-{len(found.outcomes)} operations of MLflow's client (tracking, registry, traces, prompts,
+{len(facts.outcomes)} operations of MLflow's client (tracking, registry, traces, prompts,
 evaluation, reviews, issues, skills, MCP servers, webhooks; `tests/differential/operations`), each
 done with both servers:
 
@@ -73,22 +73,22 @@ done with both servers:
         yield f"| {_KINDS[kind]} | {counts[kind]} |"
     yield "\n| different on purpose | what MLflow's server does |\n|---|---|"
     reason = ""
-    for operation, said in MEANT.items():
-        reason = reason if said == "likewise" else said
+    for operation, explanation in MEANT.items():
+        reason = reason if explanation == "likewise" else explanation
         yield f"| `{operation}` | {reason} |"
     yield "\n| different from servers before 3.18 | what they do |\n|---|---|"
-    for operation, said in BEFORE_3_18.items():
-        yield f"| `{operation}` | {said} |"
-    if found.suites:
+    for operation, explanation in BEFORE_3_18.items():
+        yield f"| `{operation}` | {explanation} |"
+    if facts.suites:
         yield """
 ## Suites
 
 | file of `tests/differential` | passed | failed |
 |---|---|---|"""
-        for suite in found.suites:
+        for suite in facts.suites:
             yield f"| `{suite.file}` | {suite.passed} | {suite.failed} |"
-        passed = sum(suite.passed for suite in found.suites)
-        yield f"| all | {passed} | {sum(suite.failed for suite in found.suites)} |"
+        passed = sum(suite.passed for suite in facts.suites)
+        yield f"| all | {passed} | {sum(suite.failed for suite in facts.suites)} |"
     yield """
 ## Routes that are not served
 
@@ -132,10 +132,10 @@ def _not_served(lacking: Sequence[Difference]) -> Iterator[str]:
 
 def deviations() -> Mapping[str, str]:
     """Returns where answers of routes differ from those of MLflow's server, by route."""
-    results = {}
+    facts = {}
     for domain in sorted(path.parent.name for path in (ROOT / "functions").glob("*/app.py")):
         app = import_module(f"{domain}.app")
         for route in (*getattr(app, "RPCS", ()), *getattr(app, "PLAIN_ROUTES", ())):
             if route.deviation and not getattr(route, "twin_of", ""):
-                results[f"{route.method} `{route.path}`"] = route.deviation
-    return results
+                facts[f"{route.method} `{route.path}`"] = route.deviation
+    return facts

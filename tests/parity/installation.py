@@ -72,5 +72,5 @@ def surfaces(python: str) -> dict[str, dict[str, str]]:
         cwd=FOLDER.parent,
         env=environment(**REMEMBERED),
     )
-    found: dict[str, dict[str, str]] = json.loads(printed.stdout)
-    return found
+    names_by_surface: dict[str, dict[str, str]] = json.loads(printed.stdout)
+    return names_by_surface

@@ -50,17 +50,17 @@ def routes() -> dict[str, str]:
     server, auth = _module("server"), _module("server.auth")
     with_login = {**os.environ}
     os.environ.setdefault("MLFLOW_FLASK_SERVER_SECRET_KEY", "x")
-    found = _of_flask(server.app)
+    entries = _of_flask(server.app)
     fastapi = _module("server.fastapi_app")
     if fastapi is not None:
-        found |= _of_starlette(fastapi.app.routes)
+        entries |= _of_starlette(fastapi.app.routes)
     if auth is not None:
         listed = vars(_module("server.auth.routes"))
         paths = {value for name, value in listed.items() if name.isupper()}
-        found |= {f"* {plain_path(path)}" for path in paths if isinstance(path, str)}
+        entries |= {f"* {plain_path(path)}" for path in paths if isinstance(path, str)}
     os.environ.clear()
     os.environ.update(with_login)
-    return dict.fromkeys(found, "")
+    return dict.fromkeys(entries, "")
 
 
 def _of_flask(app: Any) -> set[str]:
@@ -97,7 +97,7 @@ def fields() -> dict[str, str]:
     return results
 
 
-def _add_fields(found: dict[str, str], message: Any) -> None:
+def _add_fields(fields: dict[str, str], message: Any) -> None:
     for field in message.fields:
         is_repeated = getattr(field, "is_repeated", None)
         if is_repeated is None:  # an older protobuf
@@ -105,9 +105,9 @@ def _add_fields(found: dict[str, str], message: Any) -> None:
         repeated = "repeated " if is_repeated else ""
         kind = field.message_type or field.enum_type
         of = kind.full_name if kind is not None else str(field.type)
-        found[f"{message.full_name}.{field.name}"] = f"{repeated}{of} = {field.number}"
+        fields[f"{message.full_name}.{field.name}"] = f"{repeated}{of} = {field.number}"
     for nested in message.nested_types:
-        _add_fields(found, nested)
+        _add_fields(fields, nested)
 
 
 def error_codes() -> dict[str, str]:
@@ -166,8 +166,8 @@ def retries() -> dict[str, str]:
     for owner in (module, request):
         for name, value in vars(owner).items() if owner is not None else ():
             if "RETR" in name and isinstance(value, list | tuple | set | frozenset):
-                for one in value:
-                    results[f"{name} {getattr(one, '__name__', one)}"] = ""
+                for item in value:
+                    results[f"{name} {getattr(item, '__name__', item)}"] = ""
     return results
 
 

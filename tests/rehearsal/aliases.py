@@ -33,24 +33,24 @@ def functions(stack: Stack) -> dict[str, str]:
     """Logical id → name of each function."""
     pages = stack.client("cloudformation").get_paginator("list_stack_resources")
     return {
-        one["LogicalResourceId"]: one["PhysicalResourceId"]
+        resource["LogicalResourceId"]: resource["PhysicalResourceId"]
         for page in pages.paginate(StackName=stack.name)
-        for one in page["StackResourceSummaries"]
-        if one["ResourceType"] == "AWS::Lambda::Function"
+        for resource in page["StackResourceSummaries"]
+        if resource["ResourceType"] == "AWS::Lambda::Function"
     }
 
 
 def published(stack: Stack) -> dict[str, Published]:
     """By logical id."""
-    found, service = {}, stack.client("lambda")
+    by_id, service = {}, stack.client("lambda")
     for logical_id, name in functions(stack).items():
         alias = service.get_alias(FunctionName=name, Name="live")
         live = service.get_function_configuration(FunctionName=name, Qualifier="live")
         latest = service.get_function_configuration(FunctionName=name)
-        found[logical_id] = Published(
+        by_id[logical_id] = Published(
             int(alias["FunctionVersion"]), _configuration(live), _configuration(latest)
         )
-    return found
+    return by_id
 
 
 def versions(stack: Stack) -> dict[str, list[int]]:
@@ -71,6 +71,10 @@ def _configuration(answer: dict[str, Any]) -> dict[str, Any]:
     return {name: answer.get(name) for name in CONFIGURATION} | {"Layers": layers}
 
 
-def wrong(found: dict[str, Published]) -> dict[str, Published]:
+def wrong(by_id: dict[str, Published]) -> dict[str, Published]:
     """The functions whose callers do not reach what was deployed last."""
-    return {name: one for name, one in found.items() if one.configuration != one.wanted}
+    return {
+        name: function
+        for name, function in by_id.items()
+        if function.configuration != function.wanted
+    }

@@ -47,8 +47,8 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="package")  # the emulator takes a third of a processor while it is there
 def stack(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    with deployed(tmp_path_factory.mktemp("rehearsal"), built) as found:
-        yield found
+    with deployed(tmp_path_factory.mktemp("rehearsal"), built) as running_stack:
+        yield running_stack
 
 
 @pytest.fixture(scope="package")

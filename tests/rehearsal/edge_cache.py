@@ -37,7 +37,7 @@ class EdgeCache:
 
     def __init__(self, config: Any) -> None:
         stated = config.get("CustomErrorResponses", {}).get("Items", ())
-        self._errors = {one["ErrorCode"]: one["ErrorCachingMinTTL"] for one in stated}
+        self._errors = {entry["ErrorCode"]: entry["ErrorCachingMinTTL"] for entry in stated}
         self._kept: dict[tuple[str, str, str], tuple[float, Reply]] = {}
         self._lock = threading.Lock()
 

@@ -76,9 +76,9 @@ def invoke(
         finally:
             function.stop()
         log.seek(0)
-        told = log.read()
-    match = _INIT.search(told)
-    assert match is not None, told.decode(errors="replace")
+        output = log.read()
+    match = _INIT.search(output)
+    assert match is not None, output.decode(errors="replace")
     init = float(match[1])
     return Invocation(answer, init, max(first - init, 0.0), second, cpu)
 

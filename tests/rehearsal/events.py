@@ -193,8 +193,8 @@ def gone(_receiver: Receiver) -> bool:
 
 def indexed(_receiver: Receiver) -> bool:
     """Whether the experiment of the stream's event is found by its name's end."""
-    found = table.query_all(keys.experiment(EXPERIMENT).pk, attributes=[Item.type])
-    return keys.EXPERIMENT_NAME_REV.name in {item["type"]["S"] for item in found}
+    items = table.query_all(keys.experiment(EXPERIMENT).pk, attributes=[Item.type])
+    return keys.EXPERIMENT_NAME_REV.name in {item["type"]["S"] for item in items}
 
 
 def delivered(receiver: Receiver) -> bool:
@@ -231,19 +231,19 @@ def differences(name: str, answer: Any) -> list[str]:
     return list(_missing(expected.body, body, ""))
 
 
-def _missing(expected: Any, found: Any, place: str) -> list[str]:
+def _missing(expected: Any, actual: Any, path: str) -> list[str]:
     if isinstance(expected, type):
-        return [] if isinstance(found, expected) and found else [f"{place}: {found!r}"]
-    if isinstance(expected, dict) and isinstance(found, dict):
+        return [] if isinstance(actual, expected) and actual else [f"{path}: {actual!r}"]
+    if isinstance(expected, dict) and isinstance(actual, dict):
         return [
             text
             for key, value in expected.items()
-            for text in _missing(value, found.get(key), f"{place}.{key}")
+            for text in _missing(value, actual.get(key), f"{path}.{key}")
         ]
-    if isinstance(expected, list) and isinstance(found, list) and len(expected) == len(found):
+    if isinstance(expected, list) and isinstance(actual, list) and len(expected) == len(actual):
         return [
             text
-            for number, (one, other) in enumerate(zip(expected, found, strict=True))
-            for text in _missing(one, other, f"{place}[{number}]")
+            for number, (wanted, given) in enumerate(zip(expected, actual, strict=True))
+            for text in _missing(wanted, given, f"{path}[{number}]")
         ]
-    return [] if expected == found else [f"{place}: {found!r} instead of {expected!r}"]
+    return [] if expected == actual else [f"{path}: {actual!r} instead of {expected!r}"]

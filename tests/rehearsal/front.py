@@ -62,8 +62,8 @@ class Distribution:
                 .read()
                 .decode()
             )
-            for one in (self._default, *self._behaviours)
-            for association in one.get("FunctionAssociations", {}).get("Items", ())
+            for behaviour in (self._default, *self._behaviours)
+            for association in behaviour.get("FunctionAssociations", {}).get("Items", ())
         }
         self.word: Mapping[str, str] = {
             item["HeaderName"]: item["HeaderValue"]
@@ -80,7 +80,9 @@ class Distribution:
     def answer(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Reply:
         path, _, query = target.partition("?")
         matching = (
-            one for one in self._behaviours if fnmatch.fnmatchcase(path, one["PathPattern"])
+            behaviour
+            for behaviour in self._behaviours
+            if fnmatch.fnmatchcase(path, behaviour["PathPattern"])
         )
         behaviour = next(matching, self._default)
         if method not in behaviour["AllowedMethods"]["Items"]:
@@ -126,18 +128,18 @@ class Distribution:
 
     def _file(self, bucket: str, key: str) -> Reply:
         try:
-            found = self._files.get_object(Bucket=bucket, Key=key)
+            file = self._files.get_object(Bucket=bucket, Key=key)
         except ClientError:
             return Reply(403, {"Content-Type": "application/xml"}, _DENIED)
-        headers = {"Content-Type": found["ContentType"], "Cache-Control": found["CacheControl"]}
-        return Reply(200, headers, found["Body"].read())
+        headers = {"Content-Type": file["ContentType"], "Cache-Control": file["CacheControl"]}
+        return Reply(200, headers, file["Body"].read())
 
     def call(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Reply:
         """What the API answers at its own address."""
-        place = urlsplit(self._api)
-        connection = http.client.HTTPConnection(place.hostname or "", place.port, timeout=60)
+        address = urlsplit(self._api)
+        connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=60)
         with contextlib.closing(connection):
-            connection.request(method, place.path + target, body, dict(headers))
+            connection.request(method, address.path + target, body, dict(headers))
             response = connection.getresponse()
             fields = response.getheaders()
             cookies = [value for name, value in fields if name.lower() == "set-cookie"]

@@ -10,9 +10,9 @@ import sys
 if __name__ == "__main__":
     stacks = importlib.import_module("samcli.lib.providers.sam_stack_provider")
     apis = importlib.import_module("samcli.lib.providers.api_provider")
-    found, _ = stacks.SamLocalStackProvider.get_stacks(
+    parsed_stacks, _ = stacks.SamLocalStackProvider.get_stacks(
         sys.argv[1], parameter_overrides={"Authentication": "none"}
     )
-    routes = apis.ApiProvider(found).api.routes
+    routes = apis.ApiProvider(parsed_stacks).api.routes
     listed = [[route.path, sorted(route.methods), route.function_name] for route in routes]
     sys.stdout.write(json.dumps(listed) + "\n")

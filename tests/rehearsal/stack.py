@@ -129,7 +129,7 @@ class Stack:
         the context is asked for is tested with the template."""
         iam, formation = self.client("iam"), self.client("cloudformation")
         pages = formation.get_paginator("list_stack_resources").paginate(StackName=self.name)
-        for resource in (one for page in pages for one in page["StackResourceSummaries"]):
+        for resource in (summary for page in pages for summary in page["StackResourceSummaries"]):
             if resource["ResourceType"] != "AWS::IAM::Role":
                 continue
             role = resource["PhysicalResourceId"]

@@ -80,9 +80,9 @@ def files(stack: Stack, output: str) -> Iterator[tuple[str, str]]:
     unpacked."""
     service, bucket = stack.client("s3"), stack.outputs[output]
     for page in service.get_paginator("list_objects_v2").paginate(Bucket=bucket):
-        for one in page.get("Contents", ()):
-            content = service.get_object(Bucket=bucket, Key=one["Key"])["Body"].read()
-            yield one["Key"], _text(one["Key"], content)
+        for entry in page.get("Contents", ()):
+            content = service.get_object(Bucket=bucket, Key=entry["Key"])["Body"].read()
+            yield entry["Key"], _text(entry["Key"], content)
 
 
 def _text(key: str, content: bytes) -> str:
@@ -114,7 +114,7 @@ def remove_former_files(stack: Stack) -> None:
 def _tables(stack: Stack) -> Iterator[tuple[str, str]]:
     """Names and addresses of the system tables that have been written."""
     bucket = stack.outputs["SystemTablesBucketName"]
-    for table in (one.name for one in table_definitions.TABLES):
+    for table in (definition.name for definition in table_definitions.TABLES):
         uri = f"s3://{bucket}/system/mlflow/{table}"
         if DeltaTable.is_deltatable(uri, storage_options=_options(stack)):
             yield table, uri

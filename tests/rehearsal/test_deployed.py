@@ -48,8 +48,10 @@ def test_a_run_and_its_index(stack: Stack) -> None:
     run_id = run["run"]["info"]["run_id"]
     metrics = [{"key": "loss", "value": value, "timestamp": 1, "step": 1} for value in (1.5, 0.5)]
     stack.ask("POST", "runs/log-batch", run_id=run_id, metrics=metrics)
-    found = stack.ask("POST", "runs/search", experiment_ids=[experiment], filter="metrics.loss < 2")
-    assert [one["info"]["run_id"] for one in found["runs"]] == [run_id]
+    response = stack.ask(
+        "POST", "runs/search", experiment_ids=[experiment], filter="metrics.loss < 2"
+    )
+    assert [run["info"]["run_id"] for run in response["runs"]] == [run_id]
     stack.ask("POST", "runs/update", run_id=run_id, status="FINISHED")
     deadline = time.monotonic() + 60
     while not any(key.startswith("RANKROWS#") for key in keys(stack, f"EXP#{experiment}")):

@@ -24,8 +24,8 @@ def test_clients(stack: Stack, tmp_path: Path, client: str) -> None:
     stack.ask("POST", "model-versions/create", name=name, source="s3://elsewhere/of-mlflow")
     with signed.before(stack.url, basic(ADMIN)) as url:
         run_script(KUBEFLOW_SCRIPT, client, tmp_path, url, name, "--models")
-    found = f"model-versions/get?name={name} kubeflow&version=1".replace(" ", "%20")
-    made = stack.ask("GET", found)["model_version"]
+    path = f"model-versions/get?name={name} kubeflow&version=1".replace(" ", "%20")
+    made = stack.ask("GET", path)["model_version"]
     assert made["source"] == "s3://elsewhere/moved"
     assert {"key": "layers", "value": "3"} in made["tags"]
 
@@ -34,8 +34,8 @@ def test_serving_and_deleting(stack: Stack) -> None:
     """What the clients have no words for, with the rights of the function's own role."""
 
     def ask(method: str, path: str, expected: int, **fields: str) -> str:
-        place = f"/api/model_registry/v1/{path}"
-        status, body, _ = stack.call(method, place, fields or None)
+        full_path = f"/api/model_registry/v1/{path}"
+        status, body, _ = stack.call(method, full_path, fields or None)
         assert status == expected, (path, status, body)
         return str(body["id"]) if status in (200, 201) else ""
 

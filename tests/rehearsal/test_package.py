@@ -38,7 +38,7 @@ def test_the_packaged_template_makes_a_stack(stack: Stack, tmp_path: Path) -> No
     prefix = f"https://{BUCKET}.s3.{stack.region}.amazonaws.com/"
     assert address.startswith(prefix)
     listed = s3.list_objects_v2(Bucket=BUCKET)["Contents"]
-    assert address.removeprefix(prefix) in {one["Key"] for one in listed}
+    assert address.removeprefix(prefix) in {entry["Key"] for entry in listed}
     formation.create_stack(
         StackName=NAME,
         TemplateURL=f"{stack.endpoint}/{BUCKET}/{address.removeprefix(prefix)}",
@@ -53,10 +53,10 @@ def test_the_packaged_template_makes_a_stack(stack: Stack, tmp_path: Path) -> No
     assert described["Table"]["TableStatus"] == "ACTIVE"
     pages = formation.get_paginator("list_stack_resources").paginate(StackName=NAME)
     functions = {
-        one["PhysicalResourceId"]
+        resource["PhysicalResourceId"]
         for page in pages
-        for one in page["StackResourceSummaries"]
-        if one["ResourceType"] == "AWS::Lambda::Function"
+        for resource in page["StackResourceSummaries"]
+        if resource["ResourceType"] == "AWS::Lambda::Function"
     }
     assert len(functions) > 20
     formation.delete_stack(StackName=NAME)

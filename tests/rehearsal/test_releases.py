@@ -46,11 +46,11 @@ def moved(upgraded: Stack, versions: dict[str, int]) -> None:
 def test_up_side_by_side_and_back(stack: Stack, upgraded: Stack, tmp_path: Path) -> None:
     experiment = upgraded.ask("POST", "experiments/create", name="of both")["experiment_id"]
     run_id = upgraded.ask("POST", "runs/create", experiment_id=experiment)["run"]["info"]["run_id"]
-    old = {name: one.version for name, one in aliases.published(upgraded).items()}
+    old = {name: function.version for name, function in aliases.published(upgraded).items()}
     with traffic.running(upgraded, run_id) as seen:
         upgraded.deploy(stack.build)
         upgraded.allow_what_the_emulator_asks_for_besides()
-        new = {name: one.version for name, one in aliases.published(upgraded).items()}
+        new = {name: function.version for name, function in aliases.published(upgraded).items()}
         assert all(new[name] > number for name, number in old.items())
         upgraded.doctor(upgraded.url, tmp_path / "new.json", *ROUTES)
         rng = random.Random(LAST_RELEASE)
@@ -62,18 +62,18 @@ def test_up_side_by_side_and_back(stack: Stack, upgraded: Stack, tmp_path: Path)
         upgraded.doctor(upgraded.url, tmp_path / "mixed.json", *MIXED)
         moved(upgraded, new)
         upgraded.versions("rollback")
-        back = {name: one.version for name, one in aliases.published(upgraded).items()}
+        back = {name: function.version for name, function in aliases.published(upgraded).items()}
         assert back == {**new, **old}, "a function that this version brought stays"
         upgraded.doctor(upgraded.url, tmp_path / "back.json", *MIXED)
     assert not seen.failures
     assert set(seen.statuses) == {200}
-    status, found, _ = upgraded.call("GET", f"/api/2.0/mlflow/runs/get?run_id={run_id}", user=ADMIN)
+    status, body, _ = upgraded.call("GET", f"/api/2.0/mlflow/runs/get?run_id={run_id}", user=ADMIN)
     assert status == 200
-    latest = {metric["key"]: metric["value"] for metric in found["run"]["data"]["metrics"]}
+    latest = {metric["key"]: metric["value"] for metric in body["run"]["data"]["metrics"]}
     for caller in range(traffic.CALLERS):
         history = upgraded.ask(
             "GET", f"metrics/get-history?run_id={run_id}&metric_key=m{caller}&max_results=25000"
         )["metrics"]
-        steps = [one["step"] for one in history]
+        steps = [point["step"] for point in history]
         assert sorted(steps) == list(range(len(steps))), "each point once, by whichever version"
         assert latest[f"m{caller}"] == len(steps) - 1

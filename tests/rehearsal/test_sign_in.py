@@ -62,16 +62,16 @@ def test_people_sign_in_and_out(site: Site) -> None:
         begun: list[str] = []
         page.on("request", lambda request: begun.append(request.url))
         page.goto(f"{site.url}/dashboards")
-        [address] = [one for one in begun if one.startswith(f"{site.provider.issuer}/auth?")]
+        [address] = [url for url in begun if url.startswith(f"{site.provider.issuer}/auth?")]
         assert fields_of(address)["redirect_uri"] == f"{site.url}/login/callback"
         sign_in(page, "ada")
         page.wait_for_url(f"{site.url}/dashboards")
         assert page.title() == "MLflow dashboards"
-        assert not [one for one in begun if "execute-api" in one]
+        assert not [url for url in begun if "execute-api" in url]
         assert page.evaluate("document.cookie") == ""
         [cookie] = page.context.cookies(site.url)
         kept = ("name", "domain", "path", "secure", "httpOnly", "sameSite")
-        assert [cookie[one] for one in kept] == [SESSION, site.domain, "/", True, True, "Lax"]
+        assert [cookie[field] for field in kept] == [SESSION, site.domain, "/", True, True, "Lax"]
         call = f"fetch('{CURRENT}').then(r => r.json())"
         assert page.evaluate(call)["user"]["username"] == "ada@example.org"
         create = (

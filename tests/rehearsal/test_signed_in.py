@@ -136,8 +136,8 @@ def test_erased_person_is_nowhere(site: Site, ada: Visitor) -> None:
     assert [text for text in stored.items(stack) if name in text] == []
     for output in ("SystemTablesBucketName", "ArtifactBucketName"):
         assert [key for key, text in stored.files(stack, output) if name in key + text] == []
-    found = ada.call("GET", f"/ajax-api/2.0/mlflow/runs/get?run_id={run_id}")[1]["run"]
-    assert found["info"]["user_id"].startswith("person-")
+    kept_run = ada.call("GET", f"/ajax-api/2.0/mlflow/runs/get?run_id={run_id}")[1]["run"]
+    assert kept_run["info"]["user_id"].startswith("person-")
     verified = stack.operate("audit", "verify")
     assert verified.returncode == 0, verified.stdout + verified.stderr
 

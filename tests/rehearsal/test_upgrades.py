@@ -30,11 +30,13 @@ def test_a_changed_layer_and_a_changed_parameter(stack: Stack, tmp_path: Path) -
     assert set(seen.statuses) == {200}
     after = aliases.published(stack)
     assert not aliases.wrong(after)
-    for name, one in after.items():
-        assert one.version > before[name].version, name
-        assert one.configuration["Environment"]["Variables"]["DEFAULT_PERMISSION"] == "USE", name
-        assert one.configuration["Layers"] != before[name].configuration["Layers"], name
-    status, found, headers = stack.call("GET", f"/api/2.0/mlflow/runs/get?run_id={run_id}")
+    for name, function in after.items():
+        assert function.version > before[name].version, name
+        assert function.configuration["Environment"]["Variables"]["DEFAULT_PERMISSION"] == "USE", (
+            name
+        )
+        assert function.configuration["Layers"] != before[name].configuration["Layers"], name
+    status, body, headers = stack.call("GET", f"/api/2.0/mlflow/runs/get?run_id={run_id}")
     assert (status, headers["x-content-type-options"]) == (200, SENT[1].strip('"'))
-    metrics = {metric["key"]: metric["value"] for metric in found["run"]["data"]["metrics"]}
+    metrics = {metric["key"]: metric["value"] for metric in body["run"]["data"]["metrics"]}
     assert metrics["loss"] == 0.5

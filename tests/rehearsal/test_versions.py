@@ -46,8 +46,8 @@ def test_one_changed_function_moves_all_together(stack: Stack, tmp_path: Path) -
     assert set(seen.statuses) == {200}
     after = aliases.published(stack)
     assert not aliases.wrong(after)
-    assert all(one.version > before[name].version for name, one in after.items())
-    assert len({one.configuration["Description"] for one in after.values()}) == 1
+    assert all(function.version > before[name].version for name, function in after.items())
+    assert len({function.configuration["Description"] for function in after.values()}) == 1
     stack.deploy(build, DefaultPermission="READ")
 
 
@@ -58,9 +58,9 @@ def test_callers_are_taken_back_and_old_versions_removed(stack: Stack) -> None:
     assert all(len(numbers) > 2 for numbers in kept.values())
     assert "Settings" in stack.versions("rollback")
     back = aliases.published(stack)
-    for name, one in back.items():
-        assert one.version == kept[name][-2]
-        variables = one.configuration["Environment"]["Variables"]
+    for name, function in back.items():
+        assert function.version == kept[name][-2]
+        variables = function.configuration["Environment"]["Variables"]
         assert variables["DEFAULT_PERMISSION"] == "USE", name
     assert stack.call(*QUERY)[0] == 200
     stack.deploy(stack.build, DefaultPermission="EDIT")
@@ -118,7 +118,7 @@ def test_logins_change_in_both_directions(elsewhere: Stack) -> None:
     with issuer.running() as signs:
         signs.publish("a-key", issuer.ec_key())
         token = signs.token("a-key", groups=[ADMINISTRATORS])
-        told = {"OidcIssuer": signs.url, "OidcAudience": AUDIENCE}
+        parameters = {"OidcIssuer": signs.url, "OidcAudience": AUDIENCE}
         for mode, passes, refused in (
             ("basic", ADMIN, (None, token)),
             ("oidc", token, (None, ADMIN)),
@@ -131,7 +131,7 @@ def test_logins_change_in_both_directions(elsewhere: Stack) -> None:
                     elsewhere.build,
                     Authentication=mode,
                     OidcAdminGroup=ADMINISTRATORS,
-                    **told,
+                    **parameters,
                 )
             assert not seen.failures, mode
             assert set(seen.statuses) <= {200, 401}, mode
@@ -142,8 +142,8 @@ def test_logins_change_in_both_directions(elsewhere: Stack) -> None:
                 assert headers["www-authenticate"].split()[0] == (
                     "Basic" if mode == "basic" else "Bearer"
                 )
-            status, found, _ = elsewhere.call(
+            status, body, _ = elsewhere.call(
                 "GET", f"/api/2.0/mlflow/runs/get?run_id={run_id}", user=passes
             )
-            assert status == 200, (mode, found)
-            assert found["run"]["info"]["experiment_id"] == experiment
+            assert status == 200, (mode, body)
+            assert body["run"]["info"]["experiment_id"] == experiment

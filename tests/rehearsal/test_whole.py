@@ -73,8 +73,8 @@ def test_a_logged_model(stack: Stack) -> None:
     ready = {"model_id": model_id, "status": "LOGGED_MODEL_READY"}
     status, body, _ = stack.call("PATCH", f"/api/2.0/mlflow/logged-models/{model_id}", ready)
     assert status == 200, body
-    found = stack.ask("GET", f"logged-models/{model_id}")
-    assert found["model"]["info"]["status"] == "LOGGED_MODEL_READY"
+    response = stack.ask("GET", f"logged-models/{model_id}")
+    assert response["model"]["info"]["status"] == "LOGGED_MODEL_READY"
 
 
 TRACE = """
@@ -110,8 +110,8 @@ def test_registry_and_its_webhook(stack: Stack) -> None:
         made = stack.ask("POST", "model-versions/create", name="rehearsed", source="s3://b/model")
         assert made["model_version"]["version"] == "1"
         stack.ask("POST", "registered-models/alias", name="rehearsed", alias="best", version="1")
-        found = stack.ask("GET", "registered-models/alias?name=rehearsed&alias=best")
-        assert found["model_version"]["version"] == "1"
+        response = stack.ask("GET", "registered-models/alias?name=rehearsed&alias=best")
+        assert response["model_version"]["version"] == "1"
         assert announced(receiver) == {"registered_model.created", "model_version_alias.created"}
         assert all("x-mlflow-signature" in delivery.headers for delivery in receiver.deliveries)
 
@@ -175,8 +175,8 @@ def test_zz_the_stack_goes_and_another_adopts_its_data(stack: Stack, tmp_path: P
     other.allow_what_the_emulator_asks_for_besides()
     assert other.table == stored["Table"]
     # The administrator, too, is in the table.
-    found = other.ask("GET", f"experiments/get?experiment_id={experiment}")["experiment"]
-    assert found["name"] == name
+    adopted = other.ask("GET", f"experiments/get?experiment_id={experiment}")["experiment"]
+    assert adopted["name"] == name
     run = other.ask("POST", "runs/create", experiment_id=experiment)["run"]["info"]
     assert run["experiment_id"] == experiment
     other.delete()

@@ -23,10 +23,10 @@ class Traffic:
         self.failures: list[str] = []
         """Answers of 500 and above, and calls without one."""
 
-    def take(self, place: str, status: int, body: object) -> None:
+    def take(self, path: str, status: int, body: object) -> None:
         self.statuses[status] += 1
         if status >= 500:
-            self.failures.append(f"{place}: {status} {body}")
+            self.failures.append(f"{path}: {status} {body}")
 
 
 @contextlib.contextmanager

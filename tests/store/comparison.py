@@ -48,7 +48,7 @@ class Comparison:
             operation, parameters = operations.draw()
             self.compare(operation, parameters, f"seed {seed}, request {number}")
 
-    def compare(self, operation: str, parameters: Raw, place: str = "") -> None:
+    def compare(self, operation: str, parameters: Raw, where: str = "") -> None:
         """Sends a request to both, and for the pages that follow.
 
         Raises:
@@ -60,7 +60,7 @@ class Comparison:
             self.answers[theirs.get("error") or operation] += 1
             if ours != theirs and not is_known(operation, parameters, ours, theirs):
                 raise Difference(
-                    f"{place}: {operation}\n{_shown(parameters)}\n"
+                    f"{where}: {operation}\n{_shown(parameters)}\n"
                     f"store:  {_shown(ours)}\nengine: {_shown(theirs)}"
                 )
             start = theirs.get("LastEvaluatedKey")

@@ -330,8 +330,8 @@ class Operations:
             partition = "PK" if index.startswith("LSI") else f"gsi{number}pk"
         is_global = partition != "PK"
         given = Given()
-        asked = self._one(TEXTS if is_global else PARTITIONS)
-        condition = f"{given.name(partition)} = {given.value({'S': asked})}"
+        partition_key = self._one(TEXTS if is_global else PARTITIONS)
+        condition = f"{given.name(partition)} = {given.value({'S': partition_key})}"
         if self._often(0.6):
             condition += " AND " + self._range(given, sort, SORT_KEYS if not index else TEXTS)
         request: Raw = {

@@ -79,10 +79,10 @@ def test_everything_is_there_and_the_stream_goes_on(
 ) -> None:
     with engine_on(folder, monkeypatch) as engine:
         fill(engine)
-        told: list[tuple[int, int]] = []
-        with contextlib.closing(converted(folder, lambda *now: told.append(now))) as store:
-            assert told == sorted(told)
-            assert told[-1][0] == told[-1][1] > MANY
+        progress: list[tuple[int, int]] = []
+        with contextlib.closing(converted(folder, lambda *now: progress.append(now))) as store:
+            assert progress == sorted(progress)
+            assert progress[-1][0] == progress[-1][1] > MANY
             comparison = Comparison(store, folder / "store", engine, TABLE)
             comparison.compare("Scan", {"TableName": TABLE})
             for index in ("LSI1", "GSI1"):

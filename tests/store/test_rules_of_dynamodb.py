@@ -70,8 +70,8 @@ def test_a_token_stands_for_one_transaction(opened: OpenStore) -> None:
 
     for _ in range(3):
         transact(1)
-    found = opened.client.call("GetItem", {"TableName": TABLE, "Key": {**KEY, "SK": {"S": "1"}}})
-    assert found["Item"]["n"] == {"N": "1"}
+    stored = opened.client.call("GetItem", {"TableName": TABLE, "Key": {**KEY, "SK": {"S": "1"}}})
+    assert stored["Item"]["n"] == {"N": "1"}
     with pytest.raises(ClientError) as caught:
         transact(2)
     assert caught.value.response["Error"]["Code"] == "IdempotentParameterMismatchException"

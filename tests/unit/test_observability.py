@@ -19,12 +19,14 @@ from tests.arch import project
 @pytest.fixture
 def line(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """What the last line says beside its message."""
-    said: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     monkeypatch.setenv("TABLE_NAME", "mlflow-under-test")
     monkeypatch.setattr(observability, "_metrics_enabled", True)
-    monkeypatch.setattr(observability._requests, "info", lambda _message, extra: said.update(extra))
+    monkeypatch.setattr(
+        observability._requests, "info", lambda _message, extra: fields.update(extra)
+    )
     settings.cache_clear()
-    return said
+    return fields
 
 
 def log(measurement: Measurement, *, is_unavailable: bool = False) -> None:
@@ -82,9 +84,9 @@ def test_routes_have_metrics_where_they_are_wanted(
 ) -> None:
     monkeypatch.setattr(observability, "_route_metrics_enabled", True)
     log(Measurement())
-    found = metrics(line)
-    assert found["table", "mlflow-under-test"] == OF_THE_TABLE
-    assert len(found["rpc", "/x"]) == 8
+    by_dimension = metrics(line)
+    assert by_dimension["table", "mlflow-under-test"] == OF_THE_TABLE
+    assert len(by_dimension["rpc", "/x"]) == 8
 
 
 LINES = """

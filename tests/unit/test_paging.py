@@ -26,10 +26,10 @@ QUERIES = st.lists(st.text(), max_size=3)
 def test_a_position_comes_back(position: list[Any], query: list[str]) -> None:
     text = paging.token(position, query)
     assert text.isascii()
-    found = paging.position_of(text, query)
-    assert found == position
-    assert found is not None
-    assert [type(value) for value in found] == [type(value) for value in position]
+    restored = paging.position_of(text, query)
+    assert restored == position
+    assert restored is not None
+    assert [type(value) for value in restored] == [type(value) for value in position]
 
 
 def test_no_token_is_the_first_page() -> None:

@@ -43,18 +43,21 @@ def test_what_is_remembered_is_the_latest_that_fits(
     process_cache.clear()
     expected: list[tuple[ProcessCache[int, int], int, int]] = []
     for where, key, weight in writes:
-        expected = [one for one in expected if one[:2] != (where, key)]
+        expected = [entry for entry in expected if entry[:2] != (where, key)]
         if weight is None:
             where.pop(key)
         else:
             where.put(key, weight)
             if weight + process_cache.ENTRY_BYTES <= process_cache.MAX_BYTES:
                 expected.append((where, key, weight))
-        while sum(one[2] + process_cache.ENTRY_BYTES for one in expected) > process_cache.MAX_BYTES:
+        while (
+            sum(entry[2] + process_cache.ENTRY_BYTES for entry in expected)
+            > process_cache.MAX_BYTES
+        ):
             expected.pop(0)
         for each, number in itertools.product((FIRST, SECOND), range(6)):
-            found = [one[2] for one in expected if one[:2] == (each, number)]
-            assert each.get(number) == (found[0] if found else None)
+            weights = [entry[2] for entry in expected if entry[:2] == (each, number)]
+            assert each.get(number) == (weights[0] if weights else None)
 
 
 def test_of_those_who_take_one_gets_it() -> None:
@@ -62,7 +65,7 @@ def test_of_those_who_take_one_gets_it() -> None:
         FIRST.put(number, 1)
     with ThreadPoolExecutor(8) as threads:
         taken = list(threads.map(FIRST.pop, [n for n in range(200) for _ in range(8)]))
-    assert sum(one is not None for one in taken) == 200
+    assert sum(value is not None for value in taken) == 200
 
 
 def test_it_is_forgotten_in_time(monkeypatch: pytest.MonkeyPatch) -> None:

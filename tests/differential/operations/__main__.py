@@ -63,5 +63,5 @@ def everything(url: str, name: str) -> list[tuple[str, str]]:
 
 if __name__ == "__main__":
     logging.disable(logging.CRITICAL)
-    found = everything(sys.argv[1], sys.argv[2])
-    Path(sys.argv[3]).write_text(json.dumps(found))
+    results = everything(sys.argv[1], sys.argv[2])
+    Path(sys.argv[3]).write_text(json.dumps(results))

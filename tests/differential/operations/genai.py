@@ -64,8 +64,8 @@ def prompts(record: Record, client: MlflowClient, name: str) -> None:
     do("create_prompt_version", client.create_prompt_version, f"{name}-2", TEXT, "d", {"k": "v"})
     do("create_prompt_version no", client.create_prompt_version, f"{name}-9", TEXT)
     do("model of the name", client.create_registered_model, first)
-    for one in (first, f"{name}-2", f"{name}-9"):
-        do("get_prompt", client.get_prompt, one)
+    for prompt_name in (first, f"{name}-2", f"{name}-9"):
+        do("get_prompt", client.get_prompt, prompt_name)
     for number in (1, "2", 3, 99, "x", 0):
         do(f"get_prompt_version {number}", client.get_prompt_version, first, number)
         do(f"load {number}", client.load_prompt, first, number)
@@ -121,8 +121,8 @@ def _find_prompts(record: Record, client: MlflowClient, name: str, first: str) -
     for order in ("name DESC", "start time"):
         where = {"filter_string": f"name LIKE '{name}%'", "order_by": [order]}
         do(f"search_prompts by {order}", client.search_prompts, **where)
-    for one in (first, f"{name}-9"):
-        do("search_prompt_versions", client.search_prompt_versions, one)
+    for prompt_name in (first, f"{name}-9"):
+        do("search_prompt_versions", client.search_prompt_versions, prompt_name)
     do("prompts are no models", client.search_registered_models, f"name LIKE '{name}%'")
     do("prompts are no versions", client.search_model_versions, f"name LIKE '{name}%'")
 
@@ -160,10 +160,10 @@ def scorers(record: Record, client: MlflowClient, experiment: str) -> None:
     do("register nowhere", judge.register, experiment_id="98765432")
     for each in (experiment, "98765432", "x"):
         do("list_scorers", _names, mlflow.genai.list_scorers, experiment_id=each)
-    for one in ("judge", "second", "missing", ""):
+    for scorer_name in ("judge", "second", "missing", ""):
         for version in (None, 1, 2, 9):
-            named = {**where, "name": one, "version": version}
-            do(f"get_scorer {one} {version}", _told, **named)
+            named = {**where, "name": scorer_name, "version": version}
+            do(f"get_scorer {scorer_name} {version}", _told, **named)
     store = client._tracking_client.store
     do("versions", _versions, store, experiment, "judge")
     do("versions missing", _versions, store, experiment, "missing")
@@ -175,12 +175,14 @@ def scorers(record: Record, client: MlflowClient, experiment: str) -> None:
 
 
 def _names(call: Any, **named: Any) -> list[Any]:
-    return [(one.name, getattr(one, "instructions", None)) for one in call(**named)]
+    return [
+        (registered.name, getattr(registered, "instructions", None)) for registered in call(**named)
+    ]
 
 
 def _told(**named: Any) -> Any:
-    found = mlflow.genai.get_scorer(**named)
-    return {"name": found.name, "instructions": getattr(found, "instructions", None)}
+    registered = mlflow.genai.get_scorer(**named)
+    return {"name": registered.name, "instructions": getattr(registered, "instructions", None)}
 
 
 def _versions(store: Any, experiment: str, name: str) -> Any:
@@ -205,8 +207,8 @@ def evaluation(record: Record, client: MlflowClient, name: str, experiments: lis
         do(f"create_dataset {str(bad)[:4]}", client.create_dataset, bad)
     do("create_dataset nowhere", client.create_dataset, f"{name} x", "98765432")
     do("create_dataset again", client.create_dataset, f"{name} 1", experiments[3])
-    for one in (made[0], "d-" + UNKNOWN, "", "x"):
-        do("get_dataset", client.get_dataset, one)
+    for dataset_id in (made[0], "d-" + UNKNOWN, "", "x"):
+        do("get_dataset", client.get_dataset, dataset_id)
     for number, rows in enumerate(RECORDS):
         do(f"merge {number}", lambda rows=rows: client.get_dataset(made[0]).merge_records(rows))
         do(f"records {number}", lambda: _sorted(client.get_dataset(made[0]).records))
@@ -249,8 +251,8 @@ def _find_datasets(record: Record, client: MlflowClient, name: str, experiments:
 
 
 def _sorted(records: Any) -> Any:
-    told = [record.to_dict() if hasattr(record, "to_dict") else record for record in records or []]
-    return sorted(told, key=lambda one: repr(one.get("inputs")))
+    rows = [record.to_dict() if hasattr(record, "to_dict") else record for record in records or []]
+    return sorted(rows, key=lambda row: repr(row.get("inputs")))
 
 
 def _about(dataset: Any) -> Any:
@@ -267,8 +269,8 @@ def reviews(record: Record, client: MlflowClient, experiment: str, trace_ids: li
     for number, input_ in enumerate(inputs):
         kind: Any = "expectation" if number % 2 else "feedback"
         named = {"type": kind, "input": input_, "instruction": "look", "experiment_id": experiment}
-        told = do("create_label_schema", label_schemas.create_label_schema, f"s{number}", **named)
-        made.append(told.schema_id if told else "ls-" + UNKNOWN)
+        schema = do("create_label_schema", label_schemas.create_label_schema, f"s{number}", **named)
+        made.append(schema.schema_id if schema else "ls-" + UNKNOWN)
     do("create again", label_schemas.create_label_schema, "s0", **named)
     do("create over", label_schemas.create_label_schema, "s0", **named, overwrite=True)
     do("create empty", label_schemas.create_label_schema, "", **named)
@@ -312,9 +314,9 @@ def reviews(record: Record, client: MlflowClient, experiment: str, trace_ids: li
     do("list after", label_schemas.list_label_schemas, experiment)
     issue = do("create_issue", store.create_issue, experiment, "late", "it comes late")
     issue_id = getattr(issue, "issue_id", "iss-" + UNKNOWN)
-    for one in (issue_id, "iss-" + UNKNOWN):
-        do("get_issue", store.get_issue, one)
-        do("update_issue", store.update_issue, one, name="later")
+    for target_id in (issue_id, "iss-" + UNKNOWN):
+        do("get_issue", store.get_issue, target_id)
+        do("update_issue", store.update_issue, target_id, name="later")
     for text in (None, "status = 'pending'", "foo = 'x'", "status > 'x'"):
         do(f"search_issues {text}", store.search_issues, experiment, text)
     if trace_ids:

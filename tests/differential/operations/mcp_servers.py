@@ -52,39 +52,50 @@ def registry(record: Record, client: MlflowClient, prefix: str) -> None:
 
 def _change(record: Record, client: MlflowClient, name: str) -> None:
     do = record.do
-    for one in (name, "com.example/none"):
-        what = "none" if one.endswith("none") else "mine"
-        do(f"get {what}", client.get_mcp_server, one)
-        do(f"latest {what}", client.get_latest_mcp_server_version, one)
+    for server_name in (name, "com.example/none"):
+        what = "none" if server_name.endswith("none") else "mine"
+        do(f"get {what}", client.get_mcp_server, server_name)
+        do(f"latest {what}", client.get_latest_mcp_server_version, server_name)
         do(
             f"update {what}",
             client.update_mcp_server,
-            one,
+            server_name,
             display_name="Weather",
             description=None,
         )
         for version in ("1.0.0", "1.0.1", "9"):
-            do(f"get {version} {what}", client.get_mcp_server_version, one, version)
+            do(f"get {version} {what}", client.get_mcp_server_version, server_name, version)
             for status in ("draft", "active", "deprecated", "bogus", "deleted"):
                 update = client.update_mcp_server_version
-                do(f"update {version} {status} {what}", update, one, version, status=status)
+                do(f"update {version} {status} {what}", update, server_name, version, status=status)
         for alias, version in (
             ("prod", "1.0.0"),
             ("latest", "1.0.0"),
             ("a b", "1.0.0"),
             ("x", "9"),
         ):
-            do(f"set_alias {alias} {what}", client.set_mcp_server_alias, one, alias, version)
-            do(f"by alias {alias} {what}", client.get_mcp_server_version_by_alias, one, alias)
+            do(
+                f"set_alias {alias} {what}",
+                client.set_mcp_server_alias,
+                server_name,
+                alias,
+                version,
+            )
+            do(
+                f"by alias {alias} {what}",
+                client.get_mcp_server_version_by_alias,
+                server_name,
+                alias,
+            )
         for key, value in (("team", "a"), ("a/b", ""), ("", "v"), ("x" * 300, "v")):
-            do(f"tag {key[:5]} {what}", client.set_mcp_server_tag, one, key, value)
+            do(f"tag {key[:5]} {what}", client.set_mcp_server_tag, server_name, key, value)
             tag = client.set_mcp_server_version_tag
-            do(f"version tag {key[:5]} {what}", tag, one, "1.0.0", key, value)
+            do(f"version tag {key[:5]} {what}", tag, server_name, "1.0.0", key, value)
         for key in ("a/b", "a/b"):
-            do(f"delete tag {key} {what}", client.delete_mcp_server_tag, one, key)
+            do(f"delete tag {key} {what}", client.delete_mcp_server_tag, server_name, key)
             delete = client.delete_mcp_server_version_tag
-            do(f"delete version tag {key} {what}", delete, one, "1.0.0", key)
-        _endpoints(record, client, one, what)
+            do(f"delete version tag {key} {what}", delete, server_name, "1.0.0", key)
+        _endpoints(record, client, server_name, what)
 
 
 def _search(record: Record, client: MlflowClient, name: str) -> None:

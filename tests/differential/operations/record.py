@@ -79,7 +79,7 @@ class Record:
     def plain(self, value: Any, field: str = "") -> Any:
         """As JSON has it, with labels for ids and moments."""
         if isinstance(value, PagedList):
-            return {"items": [self.plain(one) for one in value], "more": bool(value.token)}
+            return {"items": [self.plain(item) for item in value], "more": bool(value.token)}
         if isinstance(value, enum.Enum):
             return value.name
         if value is None or isinstance(value, bool):
@@ -92,7 +92,7 @@ class Record:
             if field == "trace_id" and value.endswith("=="):
                 return "<id>"
             if field in _EXPERIMENT_FIELDS:
-                return re.sub(r"\d+", lambda found: self._experiment(found.group()), value)
+                return re.sub(r"\d+", lambda match: self._experiment(match.group()), value)
             return self._text(value)
         if isinstance(value, Mapping):
             return {
@@ -101,11 +101,11 @@ class Record:
                 if str(key).lstrip("_") not in _CHOSEN and not str(key).startswith(_NOT_THEIRS)
             }
         if isinstance(value, set | frozenset):
-            return sorted((self.plain(one, field) for one in value), key=repr)
+            return sorted((self.plain(item, field) for item in value), key=repr)
         if type(value).__module__.startswith("mlflow."):
             return self._entity(value)
         if isinstance(value, Iterable):
-            parts = [self.plain(one, field) for one in value]
+            parts = [self.plain(item, field) for item in value]
             return sorted(parts, key=repr) if field in _UNORDERED else parts
         return type(value).__name__
 
@@ -133,12 +133,12 @@ class Record:
     def _text(self, text: str) -> str:
         text = text.replace(self._url, "<server>").replace(self._url.split(":")[-1], "<port>")
         text = re.sub(r"\{('[^{}:]*)\}", _sorted_set, text)
-        text = _ID.sub(lambda found: self._label(found.lastgroup or "", found.group()), text)
-        text = _EXPERIMENT.sub(lambda found: self._experiment(found.group()), text)
+        text = _ID.sub(lambda match: self._label(match.lastgroup or "", match.group()), text)
+        text = _EXPERIMENT.sub(lambda match: self._experiment(match.group()), text)
         text = _MOMENT.sub("<time>", text)
         return _GENERATED_NAME.sub("<name>", text)
 
 
-def _sorted_set(found: re.Match[str]) -> str:
+def _sorted_set(match: re.Match[str]) -> str:
     """The client and the server print Python sets, whose order changes from process to process."""
-    return "{" + ", ".join(sorted(found.group(1).split(", "))) + "}"
+    return "{" + ", ".join(sorted(match.group(1).split(", "))) + "}"

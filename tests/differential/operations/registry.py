@@ -41,8 +41,8 @@ def models(record: Record, client: MlflowClient, name: str) -> None:
         do("create_registered_model", client.create_registered_model, f"{name} {number}", tags, "d")
     for bad in (f"{name} 1", "", " ", "a/b", "a:b", ".", "x" * 300, None):
         do(f"create_registered_model {str(bad)[:5]}", client.create_registered_model, bad)
-    for one in (f"{name} 0", f"{name} 9", "", "a/b"):
-        do("get_registered_model", client.get_registered_model, one)
+    for model_name in (f"{name} 0", f"{name} 9", "", "a/b"):
+        do("get_registered_model", client.get_registered_model, model_name)
     for key, value in (("k", "v"), ("k", "w"), ("é x", "☃"), ("", "v"), ("k" * 251, "v"), ("n", 5)):
         do(f"set tag {key[:5]}", client.set_registered_model_tag, f"{name} 0", key, value)
     for key in ("k", "k", "missing", ""):

@@ -156,11 +156,11 @@ def change(record: Record, client: MlflowClient, trace_ids: list[str], run_id: s
     human = AssessmentSource("HUMAN", "ann")
     made = []
     for value in VALUES:
-        told = do(
+        feedback = do(
             *(f"log_feedback {value}", mlflow.log_feedback),
             **{"trace_id": trace_ids[1], "name": "good", "value": value, "source": human},
         )
-        made.append(told)
+        made.append(feedback)
         do(
             *(f"log_expectation {value}", mlflow.log_expectation),
             **{"trace_id": trace_ids[2], "name": "answer", "value": value, "metadata": {"a": "b"}},
@@ -180,8 +180,8 @@ def change(record: Record, client: MlflowClient, trace_ids: list[str], run_id: s
         source=AssessmentSource("LLM_JUDGE", "m"),
     )
     do("feedback name", mlflow.log_feedback, trace_id=trace_ids[3], name="", value=1)
-    one = made[0].assessment_id
-    for assessment_id in (one, "a-" + "f" * 32, "x"):
+    first_id = made[0].assessment_id
+    for assessment_id in (first_id, "a-" + "f" * 32, "x"):
         of = {"trace_id": trace_ids[1], "assessment_id": assessment_id}
         do("get_assessment", mlflow.get_assessment, **of)
         do("update feedback", mlflow.update_assessment, **of, assessment=Feedback("good", False))
@@ -189,8 +189,8 @@ def change(record: Record, client: MlflowClient, trace_ids: list[str], run_id: s
         do("override", mlflow.override_feedback, **of, value=False, rationale="no", source=human)
         do("get after", mlflow.get_assessment, **of)
     do("trace with all", client.get_trace, trace_ids[1])
-    do("delete_assessment", mlflow.delete_assessment, trace_ids[1], one)
-    do("delete_assessment again", mlflow.delete_assessment, trace_ids[1], one)
+    do("delete_assessment", mlflow.delete_assessment, trace_ids[1], first_id)
+    do("delete_assessment again", mlflow.delete_assessment, trace_ids[1], first_id)
     do("trace after", client.get_trace, trace_ids[1])
     do("trace expected", client.get_trace, trace_ids[2])
     do("trace failed", client.get_trace, trace_ids[3])

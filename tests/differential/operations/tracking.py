@@ -73,8 +73,8 @@ def experiments(record: Record, client: MlflowClient, name: str) -> list[str]:
         do("experiment_id refused", _create, record, client, bad, {})
     do("experiment_id at", _create, record, client, f"{name} at", {}, "s3://bucket/some")
     do("experiment_id bad at", _create, record, client, f"{name} y", {}, "http://h/x?a#b")
-    for one in (*ids, "98765432", "x", ""):
-        do("get_experiment", client.get_experiment, one)
+    for experiment_id in (*ids, "98765432", "x", ""):
+        do("get_experiment", client.get_experiment, experiment_id)
     for number in (0, 9):
         do("get_experiment_by_name", client.get_experiment_by_name, f"{name} {number}")
     for key, value in (("k", "v"), ("k", "w"), ("é/x", "☃"), ("", "v"), ("k" * 251, "v"), ("$", 1)):
@@ -221,9 +221,13 @@ def models(record: Record, client: MlflowClient, experiment: str, run_id: str) -
     made = []
     for number in range(4):
         named = {"tags": {"t": "v"}, "params": {"p": str(number)}, "model_type": "agent"}
-        told = named if number % 2 else {"source_run_id": run_id}
+        arguments = named if number % 2 else {"source_run_id": run_id}
         model = do(
-            "create_logged_model", client.create_logged_model, experiment, f"model {number}", **told
+            "create_logged_model",
+            client.create_logged_model,
+            experiment,
+            f"model {number}",
+            **arguments,
         )
         made.append(model.model_id)
     for bad in ("a/b", "x" * 501, "a:b", "."):

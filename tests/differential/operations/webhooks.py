@@ -43,8 +43,8 @@ def hooks(record: Record, client: MlflowClient, name: str) -> None:
     for given in refused:
         do(f"create_webhook {str(given)[:40]}", client.create_webhook, *given)
     do("create_webhook again", client.create_webhook, f"{name}-0", ADDRESS, ["prompt.created"])
-    for one in (made[0], made[1], UNKNOWN, "", "x"):
-        do("get_webhook", client.get_webhook, one)
+    for webhook_id in (made[0], made[1], UNKNOWN, "", "x"):
+        do("get_webhook", client.get_webhook, webhook_id)
     changes = (
         *({"name": f"{name}-new"}, {"description": "other"}, {"url": ADDRESS + "/x"}, {}),
         *({"events": ["model_version.created", "prompt.created"]}, {"secret": "t"}, {"name": ""}),
@@ -52,8 +52,8 @@ def hooks(record: Record, client: MlflowClient, name: str) -> None:
         *({"events": []}, {"url": "ftp://h"}, {"description": ""}, {"name": "a/b"}),
     )
     for change in changes:
-        for one in (made[0], UNKNOWN):
-            do(f"update_webhook {change}", client.update_webhook, one, **change)
+        for webhook_id in (made[0], UNKNOWN):
+            do(f"update_webhook {change}", client.update_webhook, webhook_id, **change)
     mine = set(made)
     do(
         "list",
@@ -62,9 +62,9 @@ def hooks(record: Record, client: MlflowClient, name: str) -> None:
     for most in (0, -1, 1001):
         do(f"list {most}", client.list_webhooks, most)
     do("list token", client.list_webhooks, 5, "bad")
-    for one in (made[3], made[3], UNKNOWN):
-        do("delete_webhook", client.delete_webhook, one)
+    for webhook_id in (made[3], made[3], UNKNOWN):
+        do("delete_webhook", client.delete_webhook, webhook_id)
     do("get deleted", client.get_webhook, made[3])
     do("test missing", client.test_webhook, UNKNOWN)
-    for one in made:
-        do("delete_webhook all", client.delete_webhook, one)
+    for webhook_id in made:
+        do("delete_webhook all", client.delete_webhook, webhook_id)

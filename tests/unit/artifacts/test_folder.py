@@ -80,9 +80,9 @@ def test_signed_urls(tmp_path_factory: pytest.TempPathFactory, key: str) -> None
     url = urlsplit(folder.upload_url(key, seconds=9, content_type=None, origin="http://h:1"))
     check = Folder(folder.files.parent).signer.check
     assert url.netloc == "h:1"
-    found = check("PUT", url.path, url.query)
-    assert found is not None
-    assert found[0] == key
+    checked = check("PUT", url.path, url.query)
+    assert checked is not None
+    assert checked[0] == key
     assert check("GET", url.path, url.query) is None
     assert check("PUT", url.path + "x", url.query) is None
     assert check("PUT", url.path, url.query + "&a=b") is None

@@ -24,17 +24,17 @@ def _artifacts(chosen: Random) -> list[dict[str, Any]]:
     """Some of a model, each of which says most of what can be said."""
     results = []
     for _ in range(chosen.randrange(6)):
-        one: dict[str, Any] = {
+        artifact: dict[str, Any] = {
             NAMES.latency: chosen.choice(LATENCIES),
             NAMES.rate: chosen.choice(RATES),
             NAMES.hardware_count: chosen.choice(COUNTS),
             NAMES.hardware: chosen.choice("AAB"),
         }
         if chosen.random() < 0.3:
-            one[candidates.REPLICAS] = chosen.choice(COUNTS)
+            artifact[candidates.REPLICAS] = chosen.choice(COUNTS)
         if chosen.random() < 0.3:
-            del one[chosen.choice(list(one))]
-        results.append(one)
+            del artifact[chosen.choice(list(artifact))]
+        results.append(artifact)
     return results
 
 
@@ -62,14 +62,15 @@ def test_candidates_are_all_that_counts() -> None:
     for target in TARGETS:
         setting = Setting(target, NAMES)
 
-        def place(model: Entry, setting: Setting = setting) -> tuple[float, int]:
+        def rank(model: Entry, setting: Setting = setting) -> tuple[float, int]:
             every = recommendations.performance_artifacts(model, setting)
             latencies = [
-                one.properties[NAMES.latency] for one in recommendations.recommend(every, setting)
+                artifact.properties[NAMES.latency]
+                for artifact in recommendations.recommend(every, setting)
             ]
             return min(latencies, default=float("inf")), model.id
 
-        expected = [model.id for model in sorted(models, key=place)]
+        expected = [model.id for model in sorted(models, key=rank)]
         assert candidates.model_order(stored, target, len(models)) == expected
 
 

@@ -31,14 +31,18 @@ def test_reads_and_writes_add_up() -> None:
 
 
 def test_the_fullest_partition_counts() -> None:
-    def told(key: str, least: float) -> dict[str, Any]:
+    def size_estimate(key: str, least: float) -> dict[str, Any]:
         return {"ItemCollectionKey": {"PK": {"S": key}}, "SizeEstimateRangeGB": [least, least + 1]}
 
     here = table.Table()
     with capacity.measure() as measured:
-        one = {"ItemCollectionMetrics": told("one", 2.0)}
-        capacity.add_call(capacity.current(), "UpdateItem", one)
-        many = {"ItemCollectionMetrics": {"t": [told("small", 0.0), told("large", 7.0)]}}
+        single = {"ItemCollectionMetrics": size_estimate("one", 2.0)}
+        capacity.add_call(capacity.current(), "UpdateItem", single)
+        many = {
+            "ItemCollectionMetrics": {
+                "t": [size_estimate("small", 0.0), size_estimate("large", 7.0)]
+            }
+        }
         calls = [
             lambda: capacity.add_call(capacity.current(), "TransactWriteItems", many),
             lambda: capacity.add_call(capacity.current(), "Query", answer(1)),

@@ -63,7 +63,7 @@ VALUES = {
 def test_the_environment_says_what_botocore_would_find(
     given: tuple[str | None, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in [one for one in os.environ if one.startswith("AWS_")]:
+    for name in [variable for variable in os.environ if variable.startswith("AWS_")]:
         monkeypatch.delenv(name)
     for name, value in zip(VALUES, given, strict=True):
         if value is not None:
@@ -77,13 +77,13 @@ def test_the_environment_says_what_botocore_would_find(
         (tmp_path / variable).write_text(text)
         monkeypatch.setenv(variable, str(tmp_path / variable))
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    said = client._from_environment("dynamodb")
-    if said is None:
+    of_environment = client._from_environment("dynamodb")
+    if of_environment is None:
         assert "other" in given or "" in given or None in given[:2]
         return
     region, endpoint, keys_of_now = client._from_botocore("dynamodb")
-    assert said[:2] == (region, endpoint)
-    assert said[2]() == keys_of_now()
+    assert of_environment[:2] == (region, endpoint)
+    assert of_environment[2]() == keys_of_now()
 
 
 def test_botocores_authorities_are_trusted() -> None:

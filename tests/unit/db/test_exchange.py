@@ -77,7 +77,7 @@ def test_answers_are_read_as_python_reads_them(
     assert reply.headers.get(b"x-amz-crc32", b"").decode() == expected.headers.get(
         "x-amz-crc32", ""
     )
-    head, _, told = sent.partition(b"\r\n\r\n")
+    head, _, sent_body = sent.partition(b"\r\n\r\n")
     lines = head.decode().split("\r\n")
     assert lines[0] == "POST / HTTP/1.1"
     assert lines[1:] == [
@@ -85,7 +85,7 @@ def test_answers_are_read_as_python_reads_them(
         "Accept-Encoding: identity",
         f"Content-Length: {len(BODY)}",
     ]
-    assert told == BODY
+    assert sent_body == BODY
 
 
 @given(bodies, st.data())
@@ -128,8 +128,8 @@ def test_large_bodies_arrive_whole() -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
         theirs.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
-        for one in (ours, theirs):
-            one.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 400_000)
+        for end in (ours, theirs):
+            end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 400_000)
         exchange.post(ours, HEADERS, body)
         sent = b""
         while len(sent) < 100_000 or not sent.endswith(body):

@@ -62,7 +62,7 @@ KEY = Key("p", "0")
 def test_sizes_are_asked_of_writes_where_wanted(
     played: Played, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def asked() -> list[bool]:
+    def size_requests() -> list[bool]:
         played.calls.clear()
         table = Table()
         table.get(KEY)
@@ -71,10 +71,10 @@ def test_sizes_are_asked_of_writes_where_wanted(
         table.transact([Put(item(0))], "token")
         return ["ReturnItemCollectionMetrics" in parameters for _, parameters in played.calls]
 
-    assert asked() == [False] * 4
+    assert size_requests() == [False] * 4
     monkeypatch.setenv("COLLECTION_SIZES", "true")
     settings.cache_clear()
-    assert asked() == [False, True, True, True]
+    assert size_requests() == [False, True, True, True]
 
 
 def test_every_read_is_consistent_but_those_of_global_indexes(played: Played) -> None:
@@ -107,8 +107,8 @@ def test_batch_get_keeps_order_and_asks_once_for_each_key(played: Played) -> Non
     ]
     table = Table()
     table.parallel = lambda calls: [call() for call in calls]
-    found = table.batch_get(keys)
-    assert [None if one is None else int(one["SK"]["S"]) for one in found] == [
+    rows = table.batch_get(keys)
+    assert [None if row is None else int(row["SK"]["S"]) for row in rows] == [
         n if n < 100 or n == 110 else None for n in [*range(120), *range(10)]
     ]
     assert [len(call["RequestItems"][TABLE]["Keys"]) for _, call in played.calls] == [100, 1, 1, 20]

@@ -100,7 +100,7 @@ handler = lambda_handler(
             "GET",
             "/files/{path+}",
             files,
-            lambda found, _: Response(200, found),
+            lambda text, _: Response(200, text),
             "requests.anybody",
         ),
     ),
@@ -335,10 +335,10 @@ def test_workspaces(monkeypatch: pytest.MonkeyPatch) -> None:
     status, answer = call("POST", "/api/2.0/things/create", "{}", headers=headers)
     assert (status, answer["error_code"]) == (400, "FEATURE_DISABLED")
     monkeypatch.setenv("MLFLOW_ENABLE_WORKSPACES", "true")
-    asked: list[str] = []
-    monkeypatch.setattr(workspaces, "check_exists", asked.append)
+    checked: list[str] = []
+    monkeypatch.setattr(workspaces, "check_exists", checked.append)
     assert call("POST", "/api/2.0/things/create", "{}", headers=headers)[1]["ws"] == "team"
-    assert asked == ["team"]
+    assert checked == ["team"]
     headers["x-mlflow-workspace"] = "No-Name"
     status, answer = call("POST", "/api/2.0/things/create", "{}", headers=headers)
     assert (status, answer["error_code"]) == (400, "INVALID_PARAMETER_VALUE")
@@ -361,8 +361,8 @@ def test_the_deadline_of_a_request(
         seen.append(deadline.current() - 100.0)
         return Response(200, "")
 
-    asked = lambda_handler((), (PlainRoute("GET", "/look", nothing, look, "requests.public"),))
-    asked({"rawPath": "/look", "requestContext": {"http": {"method": "GET"}}}, context)
+    handler = lambda_handler((), (PlainRoute("GET", "/look", nothing, look, "requests.public"),))
+    handler({"rawPath": "/look", "requestContext": {"http": {"method": "GET"}}}, context)
     assert seen == [seconds]
     assert deadline.current() == math.inf
 

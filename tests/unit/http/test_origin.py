@@ -64,14 +64,14 @@ def test_no_word_is_required_by_default(environment: dict[str, str]) -> None:
 def test_the_authorizer_refuses_before_it_looks_for_a_user(monkeypatch: pytest.MonkeyPatch) -> None:
     """Then API Gateway answers 403 and calls no function."""
     monkeypatch.setenv(REQUIRED_WORD, WORD)
-    asked: list[str] = []
-    monkeypatch.setattr(authorizer, "_authenticate", lambda login, _address: asked.append(login))
+    logins: list[str] = []
+    monkeypatch.setattr(authorizer, "_authenticate", lambda login, _address: logins.append(login))
     event: dict[str, Any] = {
         "requestContext": {"http": {"sourceIp": "192.0.2.7"}},
         "headers": {"authorization": "x"},
     }
     assert authorizer.handler(event, None) == {"isAuthorized": False}
-    assert asked == []
+    assert logins == []
     event["headers"][ORIGIN_HEADER] = WORD
     assert authorizer.handler(event, None)["isAuthorized"] is True
-    assert asked == ["x"]
+    assert logins == ["x"]

@@ -29,7 +29,7 @@ EVERYTHING = tuple(
 HOOK = Webhook("w", "team", "n", "https://x", EVERYTHING, ACTIVE, "", "", 0, 0)
 
 
-def image(said: str | None, **tags: str) -> dict[str, Any]:
+def image(event: str | None, **tags: str) -> dict[str, Any]:
     item: dict[str, Any] = {
         "PK": {"S": "RM#m#1"},
         "SK": {"S": "M#META"},
@@ -39,7 +39,7 @@ def image(said: str | None, **tags: str) -> dict[str, Any]:
         "aliases": {"M": {}},
         "version": {"N": "1"},
     }
-    return item if said is None else {**item, "event": {"S": said}}
+    return item if event is None else {**item, "event": {"S": event}}
 
 
 @given(st.sampled_from([MODEL, PROMPT]), st.text(), st.text(), st.integers(1, 2**63))
@@ -47,18 +47,18 @@ def test_announcements_are_read_as_they_were_written(
     model: RegisteredModel, key: str, value: str, number: int
 ) -> None:
     noun = "prompt" if model is PROMPT else "model"
-    said = {
+    texts = {
         f"{noun}_version_tag.set": announcement.version_tag_set(model, number, key),
         f"{noun}_version_tag.deleted": announcement.version_tag_deleted(model, number, key),
         announcement.parse(announcement.model_created(model)).event: announcement.model_created(
             model
         ),
     }
-    for event, text in said.items():
+    for event, text in texts.items():
         read = announcement.parse(text)
         assert str(read.event) == str(event)
         assert (read.workspace, read.name) == ("team", "m#1")
-    read = announcement.parse(said[f"{noun}_version_tag.set"])
+    read = announcement.parse(texts[f"{noun}_version_tag.set"])
     assert (read.version, read.key) == (number, key)
 
 
@@ -71,24 +71,24 @@ def test_models_that_are_no_prompts_have_silent_tags() -> None:
 
 
 def test_a_write_that_says_nothing_new_is_no_event() -> None:
-    said, other = announcement.model_created(MODEL), announcement.model_created(MODEL)
-    assert webhook_events.announces({"NewImage": image(said)})
-    assert webhook_events.announces({"NewImage": image(said), "OldImage": image(other)})
-    assert not webhook_events.announces({"NewImage": image(said), "OldImage": image(said)})
-    assert not webhook_events.announces({"NewImage": image(None), "OldImage": image(said)})
-    assert not webhook_events.announces({"OldImage": image(said)})
+    text, other = announcement.model_created(MODEL), announcement.model_created(MODEL)
+    assert webhook_events.announces({"NewImage": image(text)})
+    assert webhook_events.announces({"NewImage": image(text), "OldImage": image(other)})
+    assert not webhook_events.announces({"NewImage": image(text), "OldImage": image(text)})
+    assert not webhook_events.announces({"NewImage": image(None), "OldImage": image(text)})
+    assert not webhook_events.announces({"OldImage": image(text)})
 
 
 def test_only_who_asked_in_time_is_told() -> None:
-    said = announcement.parse(announcement.model_created(MODEL))
+    created = announcement.parse(announcement.model_created(MODEL))
     asking = [
         HOOK,
         HOOK._replace(webhook_id="off", status=DISABLED),
         HOOK._replace(webhook_id="other", events=(EventName("prompt", "created"),)),
-        HOOK._replace(webhook_id="late", creation_time=said.time_ms + 1),
+        HOOK._replace(webhook_id="late", creation_time=created.time_ms + 1),
         HOOK._replace(webhook_id="second"),
     ]
-    deliveries = webhook_events.deliveries(said, image(said.text(), k="v"), asking)
+    deliveries = webhook_events.deliveries(created, image(created.text(), k="v"), asking)
     assert [delivery.webhook_id for delivery in deliveries] == ["w", "second"]
     assert deliveries[0].data == {"name": "m#1", "tags": {"k": "v"}, "description": ""}
 
@@ -106,7 +106,7 @@ def test_a_record_that_comes_again_makes_the_same_messages(monkeypatch: pytest.M
     webhook_events.project(records)
     webhook_events.project(records)
     assert sent[0] == sent[1]
-    assert len({message.parse(one.body).delivery_id for one in sent[0]}) == 3
+    assert len({message.parse(queued.body).delivery_id for queued in sent[0]}) == 3
 
 
 @given(st.dictionaries(st.text(), st.text() | st.none(), max_size=3), st.integers(0, 2**53))

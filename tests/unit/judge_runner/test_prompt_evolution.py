@@ -50,9 +50,9 @@ class World:
             validated.append(number)
             assert calls == self.calls
 
-        found = evolve("1", self.records, settings, self.evaluate, self.propose, log)
-        assert validated == list(range(len(found)))
-        return found
+        candidates = evolve("1", self.records, settings, self.evaluate, self.propose, log)
+        assert validated == list(range(len(candidates)))
+        return candidates
 
 
 @given(

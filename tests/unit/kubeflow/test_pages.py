@@ -34,12 +34,12 @@ def entity(number: int, created: int = 0, updated: int = 0, description: str = "
 LISTS = st.lists(
     st.builds(entity, st.integers(1, 2**31 - 1), TIMES, TIMES),
     max_size=12,
-    unique_by=lambda one: one.id,
+    unique_by=lambda item: item.id,
 )
 POSITIONS: dict[str, Any] = {
-    "ID": lambda one: one.id,
-    "CREATE_TIME": lambda one: (one.create_time, one.id),
-    "LAST_UPDATE_TIME": lambda one: (one.update_time, one.id),
+    "ID": lambda item: item.id,
+    "CREATE_TIME": lambda item: (item.create_time, item.id),
+    "LAST_UPDATE_TIME": lambda item: (item.update_time, item.id),
 }
 
 
@@ -74,9 +74,9 @@ def test_pages_are_the_list(listed: list[Entity], by: str, direction: str, size:
     )
     down = direction.upper() == "DESC"
     expected = sorted(listed, key=POSITIONS.get(by, POSITIONS["ID"]), reverse=down)
-    assert [name for page in names for name in page] == [one.name for one in expected]
+    assert [name for page in names for name in page] == [item.name for item in expected]
     assert [len(page) for page in names] == sizes
-    assert all(told == size for told in sizes[:-1])
+    assert all(count == size for count in sizes[:-1])
     assert len(set(tokens)) == len(tokens)
 
 
@@ -95,7 +95,7 @@ def test_a_list_that_changes_between_pages(
     order = pages.order_of({"pageSize": str(size)})
     first = pages.page(order.sorted(listed), order, "v1")
     gone = data.draw(st.sets(st.integers(0, 11)))
-    stays = [one for place, one in enumerate(listed) if place not in gone]
+    stays = [item for index, item in enumerate(listed) if index not in gone]
     token = first["nextPageToken"]
     seen = [item["name"] for item in first["items"]]
     while token:
@@ -111,7 +111,7 @@ def test_a_page_ends_before_it_is_too_large_for_a_response() -> None:
     size = pages.RESPONSE_BYTES // 5
     listed = [entity(number, description="x" * size) for number in range(1, 13)]
     names, tokens, sizes = read(listed, {})
-    assert [name for page in names for name in page] == [one.name for one in listed]
+    assert [name for page in names for name in page] == [item.name for item in listed]
     assert len(tokens) > 1
     assert max(sizes) * size < 2 * pages.RESPONSE_BYTES
     alone, _, _ = read([entity(1, description="x" * 2 * pages.RESPONSE_BYTES)], {})

@@ -47,8 +47,8 @@ def test_no_names(name: str) -> None:
     ],
 )
 def test_values(kind: str, sent: Any, value: Value) -> None:
-    found = limits.value_of(QueryParameter("p", kind), sent)
-    assert (type(found), found) == (type(value), value)
+    parsed = limits.value_of(QueryParameter("p", kind), sent)
+    assert (type(parsed), parsed) == (type(value), value)
 
 
 @pytest.mark.parametrize(

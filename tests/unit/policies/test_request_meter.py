@@ -32,76 +32,76 @@ def passing(request_meter: RequestMeter, now: int, attempts: int) -> int:
 
 
 def test_rate_holds_over_a_minute() -> None:
-    one = meter(per_second=7)
-    assert passing(one, NOON, 1_000) == 7 * BURST_SECONDS
-    passed = sum(passing(one, NOON + 50 * step, 10) for step in range(1, 60 * 20 + 1))
+    request_meter = meter(per_second=7)
+    assert passing(request_meter, NOON, 1_000) == 7 * BURST_SECONDS
+    passed = sum(passing(request_meter, NOON + 50 * step, 10) for step in range(1, 60 * 20 + 1))
     assert passed == 7 * 60
 
 
 def test_refusal_says_when_to_come_back() -> None:
-    one = meter(per_second=2)
-    passing(one, NOON, 100)
-    refusal = one.refusal(NOON)
+    request_meter = meter(per_second=2)
+    passing(request_meter, NOON, 100)
+    refusal = request_meter.refusal(NOON)
     assert refusal == (2, "second", 1)
     assert refusal is not None
-    assert one.refusal(NOON + refusal.seconds * 1000) is None
+    assert request_meter.refusal(NOON + refusal.seconds * 1000) is None
 
 
 def test_refused_requests_cost_nothing() -> None:
-    one = meter(per_second=1)
-    passing(one, NOON, 10_000)
-    assert passing(one, NOON + 1000, 10_000) == 1
+    request_meter = meter(per_second=1)
+    passing(request_meter, NOON, 10_000)
+    assert passing(request_meter, NOON + 1000, 10_000) == 1
 
 
 def test_a_clock_that_goes_back_gives_nothing() -> None:
-    one = meter(per_second=1)
-    passing(one, NOON, 100)
-    assert passing(one, NOON - 3_600_000, 100) == 0
-    assert passing(one, NOON - 3_599_000, 100) == 1
+    request_meter = meter(per_second=1)
+    passing(request_meter, NOON, 100)
+    assert passing(request_meter, NOON - 3_600_000, 100) == 0
+    assert passing(request_meter, NOON - 3_599_000, 100) == 1
 
 
 def test_number_of_the_day_includes_other_processes() -> None:
-    one = meter(per_day=100, total=60)
-    assert passing(one, NOON, 1_000) == 40
-    assert one.refusal(NOON) == (100, "day", MOST_SECONDS)
+    request_meter = meter(per_day=100, total=60)
+    assert passing(request_meter, NOON, 1_000) == 40
+    assert request_meter.refusal(NOON) == (100, "day", MOST_SECONDS)
     last_seconds = NOON + DAY_MS // 2 - 5_000
-    assert one.refusal(last_seconds) == (100, "day", 5)
-    assert one.needs_total(NOON + DAY_MS // 2)
-    one.learn(0, NOON + DAY_MS // 2)
-    assert passing(one, NOON + DAY_MS // 2, 1_000) == 100
+    assert request_meter.refusal(last_seconds) == (100, "day", 5)
+    assert request_meter.needs_total(NOON + DAY_MS // 2)
+    request_meter.learn(0, NOON + DAY_MS // 2)
+    assert passing(request_meter, NOON + DAY_MS // 2, 1_000) == 100
 
 
 def test_requests_on_their_way_to_the_counter_count() -> None:
-    one = meter(per_day=10)
-    passing(one, NOON, 4)
-    report = one.take_report()
+    request_meter = meter(per_day=10)
+    passing(request_meter, NOON, 4)
+    report = request_meter.take_report()
     assert report.requests == 4
-    assert passing(one, NOON, 100) == 6
-    one.not_reported(report, NOON)
-    assert one.take_report().requests == 10
-    assert passing(one, NOON, 100) == 0
+    assert passing(request_meter, NOON, 100) == 6
+    request_meter.not_reported(report, NOON)
+    assert request_meter.take_report().requests == 10
+    assert passing(request_meter, NOON, 100) == 0
 
 
 def test_report_of_yesterday_changes_nothing_today() -> None:
-    one = meter(per_day=10)
-    passing(one, NOON, 4)
-    report = one.take_report()
-    one.learn(0, NOON + DAY_MS)
-    one.reported(report, 10, NOON + DAY_MS)
-    one.not_reported(report, NOON)
-    assert passing(one, NOON + DAY_MS, 100) == 10
+    request_meter = meter(per_day=10)
+    passing(request_meter, NOON, 4)
+    report = request_meter.take_report()
+    request_meter.learn(0, NOON + DAY_MS)
+    request_meter.reported(report, 10, NOON + DAY_MS)
+    request_meter.not_reported(report, NOON)
+    assert passing(request_meter, NOON + DAY_MS, 100) == 10
 
 
 @pytest.mark.parametrize(("per_day", "step"), [(1, 1), (100, 1), (101, 2), (10_000, 100)])
 def test_a_hundredth_of_the_day_is_reported(per_day: int, step: int) -> None:
-    one = meter(per_day=per_day)
-    passing(one, NOON, step - 1)
-    assert not one.must_report(NOON)
-    passing(one, NOON, 1)
-    assert one.must_report(NOON)
-    one.not_reported(one.take_report(), NOON)
-    assert not one.must_report(NOON + 59_999)
-    assert one.must_report(NOON + 60_000)
+    request_meter = meter(per_day=per_day)
+    passing(request_meter, NOON, step - 1)
+    assert not request_meter.must_report(NOON)
+    passing(request_meter, NOON, 1)
+    assert request_meter.must_report(NOON)
+    request_meter.not_reported(request_meter.take_report(), NOON)
+    assert not request_meter.must_report(NOON + 59_999)
+    assert request_meter.must_report(NOON + 60_000)
 
 
 def test_processes_share_a_rate() -> None:
@@ -126,20 +126,20 @@ def test_processes_share_a_rate() -> None:
 
 
 def test_a_share_is_forgotten_after_a_silence() -> None:
-    one = meter(per_second=100)
-    passing(one, NOON, 1)
-    one.reported(one.take_report(), 10_000, NOON + 60_000)
-    assert passing(one, NOON + 120_000, 1_000) == 5
-    one.reported(one.take_report(), 20_000, NOON + 3_600_000)
-    one.refusal(NOON + 3_600_000)
-    assert passing(one, NOON + 3_610_000, 1_000) == 100 * BURST_SECONDS
+    request_meter = meter(per_second=100)
+    passing(request_meter, NOON, 1)
+    request_meter.reported(request_meter.take_report(), 10_000, NOON + 60_000)
+    assert passing(request_meter, NOON + 120_000, 1_000) == 5
+    request_meter.reported(request_meter.take_report(), 20_000, NOON + 3_600_000)
+    request_meter.refusal(NOON + 3_600_000)
+    assert passing(request_meter, NOON + 3_610_000, 1_000) == 100 * BURST_SECONDS
 
 
 def test_limits_of_the_environment() -> None:
     assert stated({}) == {}
     assert stated({"USER_REQUESTS_PER_SECOND": "0", "KEY_REQUESTS_PER_DAY": ""}) == {}
-    found = stated({"USER_REQUESTS_PER_SECOND": "5", "WORKSPACE_REQUESTS_PER_DAY": "7"})
-    assert found == {"user": CallerLimit(5, None), "workspace": CallerLimit(None, 7)}
+    limits = stated({"USER_REQUESTS_PER_SECOND": "5", "WORKSPACE_REQUESTS_PER_DAY": "7"})
+    assert limits == {"user": CallerLimit(5, None), "workspace": CallerLimit(None, 7)}
     for wrong in ("-1", "1.5", "many"):
         with pytest.raises(ValueError, match="USER_REQUESTS_PER_DAY"):
             stated({"USER_REQUESTS_PER_DAY": wrong})

@@ -44,10 +44,10 @@ def test_the_data_of_a_run(values: dict[str, Any], texts: dict[str, str]) -> Non
         tags=dict(reversed(texts.items())),
     )
     for runs in ([run], [run, run._replace(metrics={}), run._replace(params={}, tags={})]):
-        plain = encode({"runs": [responses.run(one) for one in runs], "next_page_token": "x"})
+        plain = encode({"runs": [responses.run(shown) for shown in runs], "next_page_token": "x"})
         text = encode(
             {
-                "runs": [responses.run(one, responses.encoded_data(one)) for one in runs],
+                "runs": [responses.run(shown, responses.encoded_data(shown)) for shown in runs],
                 "next_page_token": "x",
             }
         )

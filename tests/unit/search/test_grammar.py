@@ -43,8 +43,10 @@ def test_one_comparison(text: str, expected: Comparison) -> None:
 
 
 def test_comparisons_are_joined_by_and() -> None:
-    found = grammar.parse_filter("metrics.a > 1 and tags.b IS NULL AND run_id IN ('x')", fields.RUN)
-    assert [comparison.key for comparison in found] == ["a", "b", "run_id"]
+    comparisons = grammar.parse_filter(
+        "metrics.a > 1 and tags.b IS NULL AND run_id IN ('x')", fields.RUN
+    )
+    assert [comparison.key for comparison in comparisons] == ["a", "b", "run_id"]
 
 
 @pytest.mark.parametrize("text", ["", None])

@@ -105,7 +105,7 @@ def own_conditions(draw: st.DrawFn) -> Filter:
     value: Any = draw({"name": WORDS, "id": INTS, "score": FLOATS | INTS}[name])
     if draw(st.booleans()):
         others = draw(st.lists({"name": WORDS, "id": INTS, "score": FLOATS}[name], max_size=3))
-        members = ", ".join(shown(one, "'") for one in others)
+        members = ", ".join(shown(member, "'") for member in others)
         return Filter(f"{name} IN ({members})", lambda thing: thing.known.get(name) in others)
     sign = draw(st.sampled_from(sorted(SIGNS)))
     text = f"{name}{sign}{shown(value, chr(39))}"
@@ -115,15 +115,15 @@ def own_conditions(draw: st.DrawFn) -> Filter:
 def joined(inner: st.SearchStrategy[Filter]) -> st.SearchStrategy[Filter]:
     several = st.lists(inner, min_size=1, max_size=3)
     both = several.map(
-        lambda found: Filter(
-            " AND ".join(f"({each.text})" for each in found),
-            lambda thing: all(each.holds(thing) for each in found),
+        lambda filters: Filter(
+            " AND ".join(f"({each.text})" for each in filters),
+            lambda thing: all(each.holds(thing) for each in filters),
         )
     )
     either = several.map(
-        lambda found: Filter(
-            " OR ".join(f"({each.text})" for each in found),
-            lambda thing: any(each.holds(thing) for each in found),
+        lambda filters: Filter(
+            " OR ".join(f"({each.text})" for each in filters),
+            lambda thing: any(each.holds(thing) for each in filters),
         )
     )
     return both | either
@@ -139,8 +139,8 @@ def test_a_filter_means_what_it_is_made_of(made: Filter, things: list[Thing]) ->
 
 
 @given(st.lists(conditions(), min_size=3, max_size=3), THINGS)
-def test_and_binds_closer_than_or(found: list[Filter], thing: Thing) -> None:
-    first, second, third = found
+def test_and_binds_closer_than_or(filters: list[Filter], thing: Thing) -> None:
+    first, second, third = filters
     text = f"{first.text} OR {second.text} AND {third.text}"
     expected = first.holds(thing) or (second.holds(thing) and third.holds(thing))
     assert kubeflow_filter.parse_test(text, SOURCE)(thing) == expected
@@ -151,8 +151,8 @@ def test_patterns(pattern: str, text: str, folded: bool) -> None:
     word = "ILIKE" if folded else "LIKE"
     test = kubeflow_filter.parse_test(f"p {word} '{pattern}'", SOURCE)
     glob = pattern.replace("%", "*").replace("_", "?")
-    asked, wanted = (text.lower(), glob.lower()) if folded else (text, glob)
-    assert test(Thing({}, {"p": (TEXT, text)})) == fnmatch.fnmatchcase(asked, wanted)
+    subject, wanted = (text.lower(), glob.lower()) if folded else (text, glob)
+    assert test(Thing({}, {"p": (TEXT, text)})) == fnmatch.fnmatchcase(subject, wanted)
 
 
 @given(st.text(max_size=30))

@@ -43,9 +43,9 @@ def model(**changed: Any) -> LoggedModel:
 
 
 def holds(text: str, *datasets: MetricDataset, **changed: Any) -> bool:
-    found = language.predicate(language.parse_filter(text), datasets)(model(**changed))
-    assert isinstance(found, bool)
-    return found
+    is_match = language.predicate(language.parse_filter(text), datasets)(model(**changed))
+    assert isinstance(is_match, bool)
+    return is_match
 
 
 @pytest.mark.parametrize(

@@ -67,8 +67,8 @@ def test_experiments() -> None:
 
     def ids(*orders: str) -> list[str]:
         parsed = grammar.parse_order_by(orders, fields.EXPERIMENT)
-        found = sorted(experiments, key=sort_key(parsed, fields.EXPERIMENT))
-        return [experiment.experiment_id for experiment in found]
+        ordered = sorted(experiments, key=sort_key(parsed, fields.EXPERIMENT))
+        return [experiment.experiment_id for experiment in ordered]
 
     assert ids() == ["2", "0", "1"]
     assert ids("name") == ["2", "0", "1"]
@@ -85,9 +85,10 @@ def test_ids_of_experiments_are_numbers() -> None:
         )
         key_of = sort_key(entries, fields.EXPERIMENT)
         experiments = sorted(
-            (Experiment(one, "", "", "", 0, 0, {}, "") for one in ordered), key=key_of
+            (Experiment(experiment_id, "", "", "", 0, 0, {}, "") for experiment_id in ordered),
+            key=key_of,
         )
-        listed = [one.experiment_id for one in experiments]
+        listed = [experiment.experiment_id for experiment in experiments]
         assert listed == (ordered if ascending else ordered[::-1])
         for experiment in experiments:
             key = key_of(experiment)

@@ -46,8 +46,8 @@ def test_the_accesses_of_a_filter(text: str, expected: list[str]) -> None:
 
 
 def test_a_name_has_one_field_by_all_its_names() -> None:
-    found = accesses("run_name ILIKE '%ann%' AND tags.mlflow.runName ILIKE '%ann%'")
-    assert len(set(found)) == 1
+    accessed = accesses("run_name ILIKE '%ann%' AND tags.mlflow.runName ILIKE '%ann%'")
+    assert len(set(accessed)) == 1
 
 
 @pytest.mark.parametrize(

@@ -72,13 +72,13 @@ def test_how_a_condition_is_looked_up(
     field: str, operator: str, pattern: str, expected: list[str]
 ) -> None:
     shown = []
-    for one in lookups.lookups_for(field, operator, pattern):
-        if one.exact is not None:
-            shown.append(f"is {one.exact}")
-        elif one.begin is not None:
-            shown.append(f"begins {one.begin}")
+    for lookup in lookups.lookups_for(field, operator, pattern):
+        if lookup.exact is not None:
+            shown.append(f"is {lookup.exact}")
+        elif lookup.begin is not None:
+            shown.append(f"begins {lookup.begin}")
         else:
-            shown.append(f"has {','.join(one.trigrams)}{' or number' if one.numbers else ''}")
+            shown.append(f"has {','.join(lookup.trigrams)}{' or number' if lookup.numbers else ''}")
     assert shown == expected
 
 

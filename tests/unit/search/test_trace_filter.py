@@ -14,12 +14,12 @@ from mlcore.search.trace_filter import (
 
 
 def test_conditions_by_what_decides_them() -> None:
-    found = parse_filter(
+    parsed = parse_filter(
         "name LIKE 'a%' AND run_id = 'r' AND span.type IN ('LLM', 'TOOL') AND trace.text ILIKE 'x'"
         " AND feedback.`is ok` IS NOT NULL AND metadata.`k.l` != 'v' AND timestamp >= 10"
         " AND timestamp_ms < 20"
     )
-    assert found == TraceFilter(
+    assert parsed == TraceFilter(
         own=(
             TraceCondition("tag", "mlflow.traceName", "LIKE", "a%"),
             TraceCondition("request_metadata", "k.l", "!=", "v"),
@@ -50,9 +50,9 @@ def test_conditions_by_what_decides_them() -> None:
     ],
 )
 def test_bounds_of_the_time(text: str, bounds: tuple[int | None, int | None]) -> None:
-    found = parse_filter(text)
+    parsed = parse_filter(text)
     low, high = bounds
-    assert (found.earliest, found.latest) == (
+    assert (parsed.earliest, parsed.latest) == (
         -(2**63) if low is None else low,
         2**63 - 1 if high is None else high,
     )

@@ -26,8 +26,8 @@ def test_points_by_time_and_dimension() -> None:
         MetricRow(1_000, {"trace_name": None}, 1),
         MetricRow(1_000, {"trace_name": "a"}, None),
     ]
-    asked = query(dimensions=("trace_name",), interval=1)
-    assert language.points(rows, asked) == [
+    metric_query = query(dimensions=("trace_name",), interval=1)
+    assert language.points(rows, metric_query) == [
         {
             "metric_name": "latency",
             "dimensions": {"time_bucket": "1969-12-31T23:59:59+00:00", "trace_name": "a"},
@@ -39,7 +39,7 @@ def test_points_by_time_and_dimension() -> None:
             "values": {"AVG": 3.0},
         },
     ]
-    assert len(language.points(rows, asked._replace(limit=1))) == 1
+    assert len(language.points(rows, metric_query._replace(limit=1))) == 1
 
 
 def test_nothing() -> None:
@@ -59,8 +59,8 @@ def test_percentiles_are_between_values(values: list[float], wanted: float) -> N
 
 
 def test_filters() -> None:
-    found = language.parse_filter("trace.metadata.`a.b` = 'x'", "SPANS")
-    assert found == MetricFilter("trace", "metadata", "a.b", "x")
+    parsed = language.parse_filter("trace.metadata.`a.b` = 'x'", "SPANS")
+    assert parsed == MetricFilter("trace", "metadata", "a.b", "x")
     for text in (
         "status = 'a'",
         "trace.tag = 'a'",

@@ -15,8 +15,8 @@ def found_by(lookup: Lookup, field: str, token: IndexToken) -> bool:
     if lookup.exact is not None or lookup.begin is not None:
         return word == lookup.exact if lookup.begin is None else word.startswith(lookup.begin)
     held = {
-        one
-        for one in text.trigrams_of_token(token)
-        if field != "content" or text.is_indexed_in_contents(one)
+        trigram
+        for trigram in text.trigrams_of_token(token)
+        if field != "content" or text.is_indexed_in_contents(trigram)
     }
     return held.issuperset(lookup.trigrams) or (lookup.numbers and text.is_number(word))

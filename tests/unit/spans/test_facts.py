@@ -41,7 +41,7 @@ SPANS = st.lists(
     st.tuples(st.integers(1, 20), st.sampled_from([0, 1]), ATTRIBUTES),
     min_size=1,
     max_size=8,
-    unique_by=lambda one: one[0],
+    unique_by=lambda fields: fields[0],
 )
 
 
@@ -49,7 +49,7 @@ SPANS = st.lists(
 def test_facts_do_not_depend_on_the_order(
     drawn: list[tuple[int, int, dict[str, str]]], chance: random.Random
 ) -> None:
-    made = [(span(*one), {"service": f"s{one[0] % 2}"}) for one in drawn]
+    made = [(span(*fields), {"service": f"s{fields[0] % 2}"}) for fields in drawn]
     expected = facts.facts_of_spans(made)
     shuffled = [*made, *chance.sample(made, chance.randrange(len(made)))]
     chance.shuffle(shuffled)

@@ -42,13 +42,13 @@ SPANS = 10
 def chat_span(number: int, content: str) -> Any:
     """A span of a chat, of 3 KB."""
     system = {"role": "system", "content": WORDS}
-    asked = [system, {"role": "user", "content": content}]
+    messages = [system, {"role": "user", "content": content}]
     answer = {"role": "assistant", "content": content}
     usage = {"input_tokens": 120, "output_tokens": 55, "total_tokens": 175}
     attributes = {
         "mlflow.traceRequestId": json.dumps("tr-" + "a" * 32),
         "mlflow.spanType": '"CHAT_MODEL"',
-        "mlflow.spanInputs": json.dumps({"messages": asked, "model": "gpt-4o", "top_p": 1}),
+        "mlflow.spanInputs": json.dumps({"messages": messages, "model": "gpt-4o", "top_p": 1}),
         "mlflow.spanOutputs": json.dumps({"id": f"c-{number}", "choices": [{"message": answer}]}),
         "mlflow.llm.model": '"gpt-4o"',
         "mlflow.llm.provider": '"openai"',

@@ -48,10 +48,10 @@ def test_the_oldest_object_of_any_shard_tells_the_age(folder: Path) -> None:
             for key in list(waiting.get(shard, ()))[: rng.randrange(1, 5)]:
                 landing.remove([key])
                 del waiting[shard][key]
-        ages = [age for one in waiting.values() for age in one.values()]
+        ages = [age for objects in waiting.values() for age in objects.values()]
         assert landing.age(NOW) == (max(ages) if ages else None)
         assert {key for key, _ in landing.waiting(1 << 40)} == {
-            key for one in waiting.values() for key in one
+            key for objects in waiting.values() for key in objects
         }
     assert number > 50
 

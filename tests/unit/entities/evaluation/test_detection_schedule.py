@@ -66,15 +66,15 @@ SCHEDULES = st.fixed_dictionaries(
 
 def near_changes(zone: str) -> list[int]:
     """Times at which the clocks of a zone are changed, from 2010 to 2030."""
-    known, found = ZoneInfo(zone), []
+    known, times = ZoneInfo(zone), []
     first = int(datetime(2010, 1, 1, tzinfo=UTC).timestamp())
     offset = None
     for second in range(first, first + 20 * 366 * 86_400, 12 * 3600):
         current = datetime.fromtimestamp(second, known).utcoffset()
         if offset is not None and current != offset:
-            found.append(second * 1000)
+            times.append(second * 1000)
         offset = current
-    return found
+    return times
 
 
 CHANGES = {zone: near_changes(zone) for zone in CHANGING}

@@ -50,12 +50,12 @@ def sent(
     that are in another experiment."""
     messages: list[queues.Message] = []
     monkeypatch.setenv(file_removals.QUEUE, "queue")
-    monkeypatch.setattr(queues, "send", lambda _, found: messages.extend(found))
+    monkeypatch.setattr(queues, "send", lambda _, batch: messages.extend(batch))
     monkeypatch.setattr(former_root, "enter_locations", lambda _: True)
     monkeypatch.setattr(locations, "is_complete", lambda: True)
     monkeypatch.setattr(locations, "overlapping", lambda _: list(claims))
     monkeypatch.setattr(
-        locations, "existing_holders", lambda found, _: {claim.holder for claim in found}
+        locations, "existing_holders", lambda claimed, _: {claim.holder for claim in claimed}
     )
     monkeypatch.setattr(locations, "remove_entry", lambda *_: None)
     monkeypatch.setattr(locations, "remove_run_entry", lambda *_: None)
@@ -70,16 +70,16 @@ def sent(
     return [json.loads(message.body) for message in messages]
 
 
-def places(found: list[dict[str, Any]]) -> list[tuple[str, list[str]]]:
-    return [(one["key"], one["keep"]) for one in found]
+def places(messages: list[dict[str, Any]]) -> list[tuple[str, list[str]]]:
+    return [(message["key"], message["keep"]) for message in messages]
 
 
 def test_a_run_and_a_model_lose_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     run = item("run", run_id="R", artifact_uri="mlflow-artifacts:/E/R/artifacts")
-    found = sent(monkeypatch, run, experiment("w"))
-    assert places(found) == [("workspaces/w/E/R/artifacts", [])]
+    messages = sent(monkeypatch, run, experiment("w"))
+    assert places(messages) == [("workspaces/w/E/R/artifacts", [])]
     # A file may be written and its run removed within one second, which is all that is told.
-    assert found[0]["before_ms"] == 6000
+    assert messages[0]["before_ms"] == 6000
     monkeypatch.setenv("ARTIFACT_BUCKET", "b")
     model = item("logged_model", model_id="m", artifact_location="s3://b/x/models/m/artifacts")
     assert places(sent(monkeypatch, model, experiment())) == [("x/models/m/artifacts", [])]
@@ -123,8 +123,8 @@ def test_a_trace_says_nothing_about_places(monkeypatch: pytest.MonkeyPatch) -> N
     trace = item("trace", trace_id="tr-1") | {
         "tags": {"M": {"mlflow.artifactLocation": {"S": "mlflow-artifacts:/OTHER"}}}
     }
-    found = sent(monkeypatch, trace, experiment("w"))
-    assert places(found) == [
+    messages = sent(monkeypatch, trace, experiment("w"))
+    assert places(messages) == [
         ("workspaces/w/E/traces/tr-1", []),
         (".internal/workspaces/w/traces/E/tr-1", []),
         (".internal/traces/E/tr-1", []),
@@ -132,13 +132,11 @@ def test_a_trace_says_nothing_about_places(monkeypatch: pytest.MonkeyPatch) -> N
     moved = experiment() | {"former_workspaces": {"SS": ["w"]}}
     of_spans = [".internal/traces/E", ".internal/workspaces/w/traces/E"]
     assert [
-        place
-        for place, _ in places(sent(monkeypatch, trace, moved))
-        if place.startswith(".internal")
-    ] == [f"{place}/tr-1" for place in of_spans]
-    assert {place for place, _ in places(sent(monkeypatch, moved, None))} > set(of_spans)
+        path for path, _ in places(sent(monkeypatch, trace, moved)) if path.startswith(".internal")
+    ] == [f"{path}/tr-1" for path in of_spans]
+    assert {path for path, _ in places(sent(monkeypatch, moved, None))} > set(of_spans)
     # Another trace may come by the same id within the second.
-    assert {one["before_ms"] for one in found} == {5000}
+    assert {message["before_ms"] for message in messages} == {5000}
     assert sent(monkeypatch, item("trace", trace_id="tr/../1"), experiment()) == []
     encoded = item("trace", trace_id="tr%2Fother")
     assert places(sent(monkeypatch, encoded, experiment())) == [

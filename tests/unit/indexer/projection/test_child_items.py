@@ -47,14 +47,14 @@ def test_what_is_written_is_what_the_source_says_now(before: Any, after: Any, no
     current = now or {}
     places = {"params": keys.run_param, "tags": keys.run_tag}
     for name, key in changed:
-        place = places[name](*OWNER, key)
+        item_key = places[name](*OWNER, key)
         text = current.get(name, {}).get(key)
         if text is None:
-            assert place in writes.deletes
-            assert place not in put
+            assert item_key in writes.deletes
+            assert item_key not in put
         else:
-            assert put[place]["value"]["S"] == text
-            assert place not in writes.deletes
+            assert put[item_key]["value"]["S"] == text
+            assert item_key not in writes.deletes
     assert len(put) + len(writes.deletes) == len(changed)
     # A tag may have moved out of the item since it was read, so its child is not simply replaced.
     assert {item["type"]["S"] for item in writes.careful_puts} <= {"run_tag"}

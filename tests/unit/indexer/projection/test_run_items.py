@@ -28,7 +28,7 @@ def text(value: float, step: int = 0) -> str:
 def image(**maps: dict[str, str]) -> dict[str, Any]:
     """A run item with these maps."""
     made: dict[str, Any] = {
-        name: {"M": {key: {"S": one} for key, one in maps.get(name, {}).items()}}
+        name: {"M": {key: {"S": value} for key, value in maps.get(name, {}).items()}}
         for name in run_children.MAPS
     }
     return {
@@ -82,16 +82,18 @@ def test_only_a_param_that_moves_is_touched() -> None:
 
     assert touched(image(tags={"t": "a"}), image(tags={"t": "b"})) == {}
     assert touched(image(params={"p": "a"}), image(params={"p": "a"})) == {}
-    place = keys.rank_param("1", "p", "a", "R")
-    assert touched(None, image(params={"p": "a"})) == {("params", "p"): {place}}
-    assert touched(image(params={"p": "a"}), None) == {("params", "p"): {place}}
+    item_key = keys.rank_param("1", "p", "a", "R")
+    assert touched(None, image(params={"p": "a"})) == {("params", "p"): {item_key}}
+    assert touched(image(params={"p": "a"}), None) == {("params", "p"): {item_key}}
     moved = touched(image(params={"p": "a"}), image(params={"p": "b"}))
-    assert moved == {("params", "p"): {place, keys.rank_param("1", "p", "b", "R")}}
+    assert moved == {("params", "p"): {item_key, keys.rank_param("1", "p", "b", "R")}}
 
 
 def test_only_a_metric_that_moves_is_ranked() -> None:
     def moved(before: str | None, after: str | None) -> set[str]:
-        images = [image(**({"metrics": {"m": one}} if one else {})) for one in (before, after)]
+        images = [
+            image(**({"metrics": {"m": metric}} if metric else {})) for metric in (before, after)
+        ]
         seen = seen_of(*images)
         assert seen.index_keys == {}
         assert seen.entries == set()
@@ -124,7 +126,7 @@ def test_what_lives_outside_is_compared_with_nothing() -> None:
 def test_everything_of_a_run_is_derived() -> None:
     item = image(metrics={"m": text(1.0)}, params={"p": "v"}, tags={"t": "v"})
     wanted = expected_items.of_run(RUN, item, {("metrics", "o"): text(2.0)}, None)
-    assert {one["type"]["S"] for one in wanted.values()} == {
+    assert {entry["type"]["S"] for entry in wanted.values()} == {
         *("run_param", "run_tag", "rank_metric", "rank_param")
     }
     # What its item does not say is outside is a leftover.

@@ -31,11 +31,11 @@ def identity(point: ModelMetric) -> object:
 
 @given(st.lists(st.lists(POINT, min_size=1, max_size=4), max_size=4))
 def test_each_point_is_shown_once(packs: list[list[ModelMetric]]) -> None:
-    found = points.read(LoggedModel.of(item(packs)))
+    shown = points.read(LoggedModel.of(item(packs)))
     sent = [point for pack in packs for point in pack]
-    assert len({identity(point) for point in found}) == len(found)
-    assert {identity(point) for point in found} == {identity(point) for point in sent}
-    assert set(found) <= set(sent)
+    assert len({identity(point) for point in shown}) == len(shown)
+    assert {identity(point) for point in shown} == {identity(point) for point in sent}
+    assert set(shown) <= set(sent)
 
 
 @given(st.lists(POINT, max_size=4), st.lists(POINT, max_size=6))

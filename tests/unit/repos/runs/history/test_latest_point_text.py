@@ -92,10 +92,10 @@ def test_a_request_is_one_item_and_a_retry_the_same(metrics: list[Metric]) -> No
     assert len(made) == 1
     again = metric_history.items("1", "R", metrics)
     assert made[0]["SK"] == again[0]["SK"]
-    found = [
+    points = [
         metric for series in metric_history.batch_points(made[0]).values() for metric in series
     ]
-    assert sorted(map(repr, found)) == sorted(map(repr, metrics))
+    assert sorted(map(repr, points)) == sorted(map(repr, metrics))
 
 
 def test_no_item_is_larger_than_dynamodb_takes() -> None:

@@ -30,26 +30,26 @@ BESIDE = [Metric("other", 7.0, 1, 1)]
 
 def kept(series: Sequence[Metric], cuts: Sequence[int], chance: Any) -> Kept:
     """The series in parts, each kept in one of the ways, and some in two."""
-    found = Kept([], [], [])
+    stored = Kept([], [], [])
     ends = sorted({min(cut, len(series)) for cut in cuts} | {len(series)})
     parts = [series[begin:end] for begin, end in zip([0, *ends], ends, strict=False) if end > begin]
     chance.shuffle(parts)
     for part in parts:
         for form in chance.choice(("b", "p", "s", "b", "p", "s", "bp", "bs")):
             if form == "b":
-                found.batches.extend(metric_history.items("1", "r", [*part, *BESIDE]))
+                stored.batches.extend(metric_history.items("1", "r", [*part, *BESIDE]))
             elif form == "p":
-                found.packs.extend(metric_history.history_items("1", "r", "k", part))
+                stored.packs.extend(metric_history.history_items("1", "r", "k", part))
             else:
-                found.segments.append(point_columns.pack({"k": part})[0])
-    return found
+                stored.segments.append(point_columns.pack({"k": part})[0])
+    return stored
 
 
 def chosen_by_sql(series: Sequence[Metric], wanted: Wanted) -> list[tuple[str, int, int]]:
     """Value, timestamp and step of what MLflow's statement chooses of distinct points."""
     rows = {
-        (0.0 if math.isnan(one.value) else one.value, math.isnan(one.value), *one[2:])
-        for one in series
+        (0.0 if math.isnan(point.value) else point.value, math.isnan(point.value), *point[2:])
+        for point in series
     }
     connection = sqlite3.connect(":memory:")
     connection.execute("CREATE TABLE points (value REAL, is_nan INT, timestamp INT, step INT)")

@@ -30,18 +30,18 @@ def bits(metric: Metric) -> tuple[object, ...]:
     return metric.key, struct.pack(">d", value), metric.timestamp, metric.step
 
 
-def metrics_of(told: dict[str, list[tuple[float, int, int]]]) -> dict[str, list[Metric]]:
-    return {key: [Metric(key, *point) for point in found] for key, found in told.items()}
+def metrics_of(points_by_key: dict[str, list[tuple[float, int, int]]]) -> dict[str, list[Metric]]:
+    return {key: [Metric(key, *point) for point in points] for key, points in points_by_key.items()}
 
 
 @given(SERIES)
-def test_columns_come_back(told: dict[str, list[tuple[float, int, int]]]) -> None:
-    series = metrics_of(told)
+def test_columns_come_back(points_by_key: dict[str, list[tuple[float, int, int]]]) -> None:
+    series = metrics_of(points_by_key)
     data, digest = point_columns.pack(series)
     unpack = point_columns.unpack(data)
     assert list(unpack) == list(series)
-    assert [list(map(bits, one)) for one in unpack.values()] == [
-        list(map(bits, one)) for one in series.values()
+    assert [list(map(bits, points)) for points in unpack.values()] == [
+        list(map(bits, points)) for points in series.values()
     ]
     for key, metrics in series.items():
         (alone,) = point_columns.unpack(data, key).values()

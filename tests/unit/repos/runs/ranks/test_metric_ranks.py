@@ -23,7 +23,7 @@ def test_pages_of_a_stretch_have_all_of_it(
     places: list[int], size: int, stretch: tuple[int, int]
 ) -> None:
     first, last = sorted(stretch)
-    entries = [Ranked(place, f"{n:032x}", n, 7) for n, place in enumerate(sorted(places))]
+    entries = [Ranked(bits, f"{n:032x}", n, 7) for n, bits in enumerate(sorted(places))]
     with mock.patch.object(metric_ranks, "PAGE_ENTRIES", size):
         made = rank_segments.segment_items("1", "loss", 2, "5e6", entries)
     segment = metric_ranks.segment_of(made.segment)
@@ -31,14 +31,14 @@ def test_pages_of_a_stretch_have_all_of_it(
     assert segment.size == len(entries)
     pages = [metric_ranks.page_of(page) for page in made.pages]
     assert [entry for page in pages for entry in (segment.entries or ())] == []
-    assert [*(segment.entries or ()), *(one for page in pages for one in page)] == entries
+    assert [*(segment.entries or ()), *(entry for page in pages for entry in page)] == entries
     assert len(segment.all_pages()) == len(pages)
     for number, page in enumerate(made.pages):
         page_key = segment.page_key("1", number)
         assert (page["PK"]["S"], page["SK"]["S"]) == page_key
     named = segment.pages(first, last)
     assert set(named) <= set(segment.all_pages())
-    results = [*(segment.entries or ()), *(one for number in named for one in pages[number])]
+    results = [*(segment.entries or ()), *(entry for number in named for entry in pages[number])]
     wanted = metric_ranks.within(entries, first, last)
     assert metric_ranks.within(results, first, last) == wanted
     # At most one page on either side has none of it.

@@ -17,7 +17,7 @@ from mlcore.repos.runs.ranks.rank_columns import Ranked, RunRanks, UnknownRanks
 NUMBER = st.integers(0, 2**63) | st.integers(0, 3)
 PLACES = st.floats().map(inverted_double_bits)
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
-HEX_IDS = st.uuids().map(lambda one: one.hex)
+HEX_IDS = st.uuids().map(lambda uuid: uuid.hex)
 # All of one kind, or mixed: ids that are 16 bytes in hex have a column of their own.
 IDS = st.sampled_from([HEX_IDS, TEXTS, HEX_IDS.map(str.upper), HEX_IDS | TEXTS])
 
@@ -40,12 +40,12 @@ def same_double(one: float, other: float) -> bool:
 
 @given(st.lists(st.floats()))
 def test_places_are_the_order_of_values(values: list[float]) -> None:
-    places = [inverted_double_bits(one) for one in values]
-    for value, place in zip(values, places, strict=True):
-        assert 0 <= place < 2**64
-        assert same_double(value, double_of_inverted_bits(place))
-    in_order = [double_of_inverted_bits(place) for place in sorted(places)]
-    numbers = [one for one in in_order if not math.isnan(one)]
+    places = [inverted_double_bits(value) for value in values]
+    for value, bits in zip(values, places, strict=True):
+        assert 0 <= bits < 2**64
+        assert same_double(value, double_of_inverted_bits(bits))
+    in_order = [double_of_inverted_bits(bits) for bits in sorted(places)]
+    numbers = [value for value in in_order if not math.isnan(value)]
     assert numbers == sorted(numbers, reverse=True)
     assert all(map(math.isnan, in_order[len(numbers) :]))
 
@@ -62,16 +62,16 @@ def test_values_of_a_metric_come_back(entries: list[Ranked]) -> None:
 def test_runs_come_back_by_metric(runs: list[RunRanks], others: set[str]) -> None:
     wanted: dict[str, list[Ranked]] = {}
     for run in runs:
-        for key, place in run.places.items():
-            wanted.setdefault(key, []).append(Ranked(place, run.run_id, run.version, run.minute))
+        for key, bits in run.places.items():
+            wanted.setdefault(key, []).append(Ranked(bits, run.run_id, run.version, run.minute))
     data = rank_columns.pack_runs(runs)
     assert rank_columns.unpack_runs(data) == wanted
-    for asked in (others, {*others, *list(wanted)[::2]}):
-        unpack_values = rank_columns.unpack_values(data, asked)
+    for keys in (others, {*others, *list(wanted)[::2]}):
+        unpack_values = rank_columns.unpack_values(data, keys)
         assert unpack_values == {
             key: [entry._replace(version=0, minute=0) for entry in entries]
             for key, entries in wanted.items()
-            if key in asked
+            if key in keys
         }
 
 
@@ -100,12 +100,12 @@ LIFE = st.lists(
 
 def written(lives: Iterable[list[tuple[int, int, int]]], run_id: str) -> list[Ranked]:
     """What is ranked of a run, in the order in which it is."""
-    now, found = 1_000, []
+    now, ranked = 1_000, []
     for life in lives:
-        for version, (passed, ahead, place) in enumerate(life, 1):
+        for version, (passed, ahead, bits) in enumerate(life, 1):
             now += passed
-            found.append(Ranked(place, run_id, version, now + ahead))
-    return found
+            ranked.append(Ranked(bits, run_id, version, now + ahead))
+    return ranked
 
 
 @given(
@@ -117,7 +117,7 @@ def test_merges_never_lose_what_a_run_has(
 ) -> None:
     """Entries that were put in any number of lists, which are merged in any order."""
     of_runs = [written(each, f"run {number}") for number, each in enumerate(lives)]
-    entries = [one for each in of_runs for one in each] * 2
+    entries = [entry for each in of_runs for entry in each] * 2
     lists: list[list[Ranked]] = [[] for _ in range(4)]
     for entry in entries:
         lists[data.draw(st.integers(0, 3))].append(entry)
