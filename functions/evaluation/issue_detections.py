@@ -30,7 +30,8 @@ def invoke(message: m.InvokeIssueDetection, request: Request) -> dict[str, Any]:
     """Creates a run and the job that will report issues and end the run. Returns the ids of both.
 
     Raises:
-        InvalidParameterValue: the request names no model that can be called, or too much.
+        InvalidParameterValue: the request names no model that can be called, a key of another
+            provider, or too much.
         ResourceDoesNotExist: there is no such endpoint, or no such key.
         ResourceAlreadyExists: a detection is running in the experiment.
         PermissionDenied: a trace is in another experiment.
@@ -49,7 +50,7 @@ def invoke(message: m.InvokeIssueDetection, request: Request) -> dict[str, Any]:
             f"instructions must have at most {MAX_INSTRUCTIONS_LENGTH} characters"
         )
     model = detection_models.of_message(message)
-    model.check_exists(configuration.read(request.workspace))
+    model.check_usable(configuration.read(request.workspace))
     experiment = experiment_lookup.get_active(message.experiment_id, request)
     load_traces(trace_ids, experiment, request)
     run_id = ids.new_ulid()

@@ -39,7 +39,7 @@ def update_state(message: m.UpdateDetectionSchedule, request: Request) -> dict[s
 
     Raises:
         InvalidParameterValue: the schedule names neither an endpoint of the AI gateway nor a model
-            with a saved key, or the experiment is deleted.
+            with a saved key of its provider, or the experiment is deleted.
         PermissionDenied: the caller may not use the endpoint or the key, or it does not exist.
         ResourceDoesNotExist: there is no such experiment or, for callers who may know it, endpoint
             or key.

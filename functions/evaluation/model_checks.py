@@ -17,6 +17,7 @@ def check_usable(models: Collection[JobModel], request: Request) -> None:
         PermissionDenied: the caller may not use one, or it does not exist; an administrator, and
             everybody where there is no login, gets to know the difference.
         ResourceDoesNotExist: an endpoint or a key does not exist.
+        InvalidParameterValue: a key is another provider's.
     """
     if request.access is not None:
         from mlcore.policies.jobs import may_use_models  # noqa: PLC0415 -- only with logins
@@ -25,7 +26,7 @@ def check_usable(models: Collection[JobModel], request: Request) -> None:
             raise errors.PermissionDenied("Permission denied")
     known = configuration.read(request.workspace)
     for model in sorted(models, key=lambda each: each.uri):
-        model.check_exists(known)
+        model.check_usable(known)
 
 
 def check_endpoints_of(serialized_scorers: Iterable[str], request: Request) -> None:

@@ -34,6 +34,7 @@ def create_model_definition(
 
     def change(current: Configuration) -> dict[str, Any]:
         require_part(current.secrets, definition.secret_id, "GatewaySecret", "secret_id")
+        _check_provider(current, definition, request)
         _check_name(current, definition)
         granted = request.granting(GATEWAY_MODEL_DEFINITION, definition.model_definition_id)
         configuration.write(current, puts=[definition], also=granted)
@@ -80,6 +81,8 @@ def update_model_definition(
             last_updated_at=ids.now_ms(),
             last_updated_by=message.updated_by or before.last_updated_by,
         )
+        if (after.secret_id, after.provider) != (before.secret_id, before.provider):
+            _check_provider(current, after, request)
         _check_name(current, after)
         configuration.write(current, puts=[after])
         return {"model_definition": responses.model_definition(after, current)}
@@ -121,6 +124,22 @@ def _get_definition(current: Configuration, model_definition_id: str) -> ModelDe
 
 def _uses_secret(definition: ModelDefinition, secret_id: str, current: Configuration) -> bool:
     return definition.secret_id == secret_id and secret_id in current.secrets
+
+
+def _check_provider(current: Configuration, definition: ModelDefinition, request: Request) -> None:
+    """Checks that a caller who may only use a secret does not send it to another provider than its
+    own. Who may update the secret can choose its destination anyway. Raises
+    InvalidParameterValue."""
+    secret = current.secrets.get(definition.secret_id)
+    if secret is None or secret.is_of(definition.provider) or request.access is None:
+        return
+    from mlcore.policies.gateway import may_update_secret  # noqa: PLC0415 -- only with logins
+
+    if not may_update_secret(request.access, secret.secret_id):
+        raise errors.InvalidParameterValue(
+            f"The secret '{secret.secret_name}' is for the provider '{secret.provider}'. Only who "
+            f"may update it can use it for models of '{definition.provider}'."
+        )
 
 
 def _check_name(current: Configuration, definition: ModelDefinition) -> None:

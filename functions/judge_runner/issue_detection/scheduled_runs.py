@@ -194,9 +194,11 @@ def _refusal(confirmed: ConfirmedSchedule, model: JobModel) -> str | None:
                 "or may no longer use the schedule's endpoint or API key."
             )
     try:
-        model.check_exists(configuration.read(confirmed.workspace))
+        model.check_usable(configuration.read(confirmed.workspace))
     except errors.ResourceDoesNotExist:
         return "The schedule's endpoint or API key does not exist any more."
+    except errors.InvalidParameterValue as error:
+        return error.message
     return None
 
 

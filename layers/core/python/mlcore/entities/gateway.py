@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from mlcore.entities.evaluation.scorers import ScorerVersion
-from mlcore.errors import ResourceDoesNotExist
+from mlcore.errors import InvalidParameterValue, ResourceDoesNotExist
 
 PRIMARY: Final = "PRIMARY"
 FALLBACK: Final = "FALLBACK"
@@ -17,6 +17,13 @@ USER: Final = "USER"
 
 SCORER_RESOURCE: Final = "scorer"
 """The only resource type that an endpoint can be bound to."""
+
+_PROVIDER_BY_OTHER_NAME: Final = {
+    "bedrock_converse": "bedrock",
+    "amazon-bedrock": "bedrock",
+    "together_ai": "togetherai",
+}
+"""Providers that are called alike, whatever their name."""
 
 
 class Secret(NamedTuple):
@@ -36,6 +43,11 @@ class Secret(NamedTuple):
     last_updated_at: int
     revision: int = 0
     """Revision of the stored item; 0 before it is stored."""
+
+    def is_of(self, provider: str) -> bool:
+        """Whether these are credentials of a provider: the stored one, in any case of its letters.
+        Without a stored provider they may be those of any."""
+        return self.provider is None or _same_name(self.provider) == _same_name(provider)
 
 
 class ModelDefinition(NamedTuple):
@@ -60,6 +72,20 @@ class SavedKeyModel(NamedTuple):
     secret_id: str
     provider: str
     model_name: str
+
+    def check_usable(self, known: Configuration) -> None:
+        """Checks that the key exists and is one of the provider, since it is sent there.
+
+        Raises:
+            ResourceDoesNotExist: there is no such key.
+            InvalidParameterValue: it is another provider's.
+        """
+        secret = known.existing_secret(self.secret_id)
+        if not secret.is_of(self.provider):
+            raise InvalidParameterValue(
+                f"The saved API key '{secret.secret_name}' is for the provider "
+                f"'{secret.provider}', so it cannot be used with '{self.provider}'."
+            )
 
 
 class ModelMapping(NamedTuple):
@@ -171,6 +197,12 @@ class Configuration(NamedTuple):
         return sorted(
             uses, key=lambda use: (use.execution_order is None, use.execution_order or 0, use[0])
         )
+
+
+def _same_name(provider: str) -> str:
+    """Returns one of the names that a provider has."""
+    name = provider.lower()
+    return _PROVIDER_BY_OTHER_NAME.get(name, name)
 
 
 class BudgetPolicy(NamedTuple):

@@ -43,9 +43,10 @@ def complete_chat(
 
     Raises:
         ResourceDoesNotExist: the key was deleted.
+        InvalidParameterValue: the key is another provider's.
     """
     known = configuration.read(workspace)
-    known.existing_secret(model.secret_id)
+    model.check_usable(known)
     known = _with_endpoint(known, model, endpoint_name)
     return guarded_calls.complete_chat(
         workspace, endpoint_name, chat, username, judges=judges, known=known

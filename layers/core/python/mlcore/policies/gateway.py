@@ -61,6 +61,10 @@ delete_endpoint = on_endpoint("delete")
 read_guardrails = on_endpoint("read")
 
 
+def may_update_secret(access: Access, secret_id: str) -> bool:
+    return access.allows(Requirement(GATEWAY_SECRET, secret_id, "update"))
+
+
 def create_secret(access: Access, message: Any) -> bool:
     return access.may_create() and _may_create_type(access, GATEWAY_SECRET)
 

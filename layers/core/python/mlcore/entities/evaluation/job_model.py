@@ -32,9 +32,14 @@ class JobModel(NamedTuple):
         endpoint = {"endpoint_name": self.endpoint_name} if self.endpoint_name else {}
         return {"model": self.uri, **endpoint}
 
-    def check_exists(self, known: Configuration) -> None:
-        """Raises ResourceDoesNotExist if there is no such endpoint or key."""
+    def check_usable(self, known: Configuration) -> None:
+        """Checks that the endpoint exists or that the key can be used with the provider.
+
+        Raises:
+            ResourceDoesNotExist: there is no such endpoint or key.
+            InvalidParameterValue: the key is another provider's.
+        """
         if self.saved_key is None:
             known.existing_endpoint(self.endpoint_name)
         else:
-            known.existing_secret(self.saved_key.secret_id)
+            self.saved_key.check_usable(known)
