@@ -60,8 +60,14 @@ FREE: Final = {
 """Types that cost nothing while unused, each with what it is charged by."""
 
 
+SCHEDULED_READ_UNITS: Final = 2.0
+"""Read units of a scheduled call that finds nothing to do. tests/contract/test_idle_sweeps.py
+counts those of the judge runner, also with schedules of issue detection that are not due."""
+
 SCHEDULED_CALL: Final = (
-    prices.INVOCATION + SCHEDULED_GB_SECONDS * prices.GB_SECOND + prices.READ_UNIT
+    prices.INVOCATION
+    + SCHEDULED_GB_SECONDS * prices.GB_SECOND
+    + SCHEDULED_READ_UNITS * prices.READ_UNIT
 )
 _RATE: Final = re.compile(r"rate\((\d+) (minute|hour)s?\)")
 
