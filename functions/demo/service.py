@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 from demo import conversations, experiments, judge, prompts, training
 from mlcore.http import Request, Response, Sent
 from mlcore.http.api_client import ApiClient
+from mlcore.wire.json_text import parse_json_bytes
 
 EXPERIMENT: Final = "MLflow Demo"
 """The same name as on MLflow's server, because the UI searches for it."""
@@ -80,7 +81,7 @@ def parse_features(sent: Sent) -> list[str]:
     """Returns the parts that a body ``{"features": [...]}`` names; as on MLflow's server, all parts
     for any other body."""
     try:
-        body = json.loads(sent.body() or b"{}")
+        body = parse_json_bytes(sent.body() or b"{}")
     except ValueError:
         body = {}
     features = body.get("features") if isinstance(body, dict) else None

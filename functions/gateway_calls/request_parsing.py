@@ -3,13 +3,13 @@ or in the body's ``model``."""
 
 from __future__ import annotations
 
-import json
 import zlib
 from typing import Any, Final, NamedTuple, Protocol
 from urllib.parse import quote
 
 from mlcore.errors import GatewayCallFailed
 from mlcore.http import Sent
+from mlcore.wire.json_text import parse_json_bytes
 
 Json = dict[str, Any]
 
@@ -79,7 +79,7 @@ def parse_proxy(sent: Sent) -> ProxyCall:
 def _body(sent: Sent) -> Json:
     content = _decoded(sent.body(), sent.headers.get("content-encoding", "").strip().lower())
     try:
-        body = json.loads(content)
+        body = parse_json_bytes(content)
     except ValueError as error:
         raise GatewayCallFailed(400, f"Invalid JSON payload: {error}") from None
     if not isinstance(body, dict):

@@ -5,7 +5,6 @@ As with MLflow's server the status is always 200, and errors are plain texts.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -19,6 +18,7 @@ from mlcore.http import Request, Response
 from mlcore.observability import logger
 from mlcore.process_cache import ProcessCache
 from mlcore.wire import encode
+from mlcore.wire.json_text import parse_json_text
 from ui import messages as m
 from ui import query_limits
 from ui.schema import SCHEMA
@@ -49,7 +49,7 @@ def _execute(message: m.GraphQlRequest, request: Request) -> tuple[Any, Sequence
     variables = message.variables
     if isinstance(variables, str):
         try:
-            variables = json.loads(variables) if variables else None
+            variables = parse_json_text(variables) if variables else None
         except ValueError:
             return None, ["The variables are not JSON."]
     if not isinstance(variables, dict | None):

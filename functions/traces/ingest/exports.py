@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import io
 import json
 import zlib
 from typing import Final, NamedTuple
@@ -129,22 +130,35 @@ def _media_type(sent: Sent) -> str:
 
 
 def _decompressed(body: bytes, encoding: str) -> bytes:
-    windows = {"gzip": (16 + zlib.MAX_WBITS,), "deflate": (zlib.MAX_WBITS, -zlib.MAX_WBITS)}
-    if encoding not in windows:
-        raise _Refused(400, f"Unsupported Content-Encoding: {encoding}")
-    for bits in windows[encoding]:
-        try:
-            decompressor = zlib.decompressobj(bits)
-            content = decompressor.decompress(body, MAX_BYTES)
-        except zlib.error:
-            continue
-        if decompressor.unconsumed_tail:
-            raise _Refused(413, f"The spans take more than {MAX_BYTES} bytes.")
-        if decompressor.eof:
-            return content + (
-                gzip.decompress(decompressor.unused_data) if decompressor.unused_data else b""
-            )
-    raise _Refused(400, f"Failed to decompress {encoding} payload")
+    """Decompresses the body of an export. A body in gzip may have several members. Raises _Refused
+    if the encoding is unknown or wrong (400), or if the content is too large (413)."""
+    try:
+        if encoding == "gzip":
+            with gzip.GzipFile(fileobj=io.BytesIO(body)) as members:
+                content = members.read(MAX_BYTES + 1)
+        elif encoding == "deflate":
+            content = _inflated(body)
+        else:
+            raise _Refused(400, f"Unsupported Content-Encoding: {encoding}")
+    except (OSError, EOFError, zlib.error):
+        raise _Refused(400, f"Failed to decompress {encoding} payload") from None
+    if len(content) > MAX_BYTES:
+        raise _Refused(413, f"The spans take more than {MAX_BYTES} bytes.")
+    return content
+
+
+def _inflated(body: bytes) -> bytes:
+    """Returns at most MAX_BYTES + 1 bytes of a body that zlib compressed, with or without its
+    header. Raises zlib.error, or EOFError if the body is cut off."""
+    decompressor = zlib.decompressobj()
+    try:
+        content = decompressor.decompress(body, MAX_BYTES + 1)
+    except zlib.error:
+        decompressor = zlib.decompressobj(-zlib.MAX_WBITS)
+        content = decompressor.decompress(body, MAX_BYTES + 1)
+    if len(content) <= MAX_BYTES and not decompressor.eof:
+        raise EOFError
+    return content
 
 
 def _link(export: Export, request: Request) -> None:

@@ -3,7 +3,6 @@ once, for the trace."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
@@ -14,6 +13,7 @@ from mlcore.providers.provider import (
     OPENAI_CHAT,
     OPENAI_RESPONSES,
 )
+from mlcore.wire.json_text import parse_json_text
 
 Json = dict[str, Any]
 
@@ -104,7 +104,7 @@ def _assemble_anthropic(events: Sequence[Json]) -> Json | None:
     for block in blocks.values():
         text = block.pop("_json")
         if block.get("type") == "tool_use":
-            block["input"] = json.loads(text) if text else {}
+            block["input"] = parse_json_text(text, lone_surrogates=True) if text else {}
     return {**message, "content": [blocks[index] for index in sorted(blocks)]} if message else None
 
 

@@ -20,6 +20,7 @@ from mlcore.providers.provider import (
     forwarded_headers,
     token_counts,
 )
+from mlcore.wire.json_text import parse_json_text
 
 DEFAULT_MAX_TOKENS: Final = 8192
 MAX_MAX_TOKENS: Final = 1_000_000
@@ -249,7 +250,7 @@ def _message(message: Json) -> Json | None:
 def _tool_use(call: Json) -> Json:
     function = call["function"]
     try:
-        arguments = json.loads(function.get("arguments") or "{}")
+        arguments = parse_json_text(function.get("arguments") or "{}")
     except ValueError:
         raise GatewayCallFailed(
             422, f"The arguments of the tool call {call['id']!r} are not JSON."

@@ -14,6 +14,7 @@ from mlcore.providers import completions
 from mlcore.providers.anthropic import JSON_ONLY
 from mlcore.providers.data_urls import base64_parts
 from mlcore.providers.openai import unexpected_answer
+from mlcore.wire.json_text import parse_json_text
 
 Json = dict[str, Any]
 
@@ -188,7 +189,7 @@ def _tool_use(call: Json) -> Json:
     function = call["function"]
     arguments = function.get("arguments")
     try:
-        tool_input = {} if arguments is None else json.loads(arguments)
+        tool_input = {} if arguments is None else parse_json_text(arguments)
     except ValueError:
         raise GatewayCallFailed(
             422,

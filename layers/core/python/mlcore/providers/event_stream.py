@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any, Final
 
 from botocore.eventstream import EventStreamBuffer, ParserError
 
 from mlcore.errors import GatewayCallFailed
+from mlcore.providers import transport
 
 Json = dict[str, Any]
 
@@ -36,7 +36,7 @@ def _complete_messages(buffer: EventStreamBuffer) -> Iterator[tuple[str, Json]]:
             headers: Any = message.headers
             if headers.get(":message-type") != "event":
                 raise _failure(headers, message.payload)
-            content = json.loads(message.payload)
+            content = transport.parse(message.payload)
             if isinstance(content, dict):
                 yield str(headers.get(":event-type")), content
     except (ParserError, ValueError) as error:
@@ -48,7 +48,7 @@ def _complete_messages(buffer: EventStreamBuffer) -> Iterator[tuple[str, Json]]:
 def _failure(headers: dict[str, Any], payload: bytes) -> GatewayCallFailed:
     exception_type = str(headers.get(":exception-type") or headers.get(":error-code"))
     try:
-        content = json.loads(payload)
+        content = transport.parse(payload)
     except ValueError:
         content = None
     message = content.get("message") if isinstance(content, dict) else headers.get(":error-message")

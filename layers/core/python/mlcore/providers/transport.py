@@ -23,6 +23,7 @@ from mlcore.providers import waiting_time
 from mlcore.providers.environment import ALLOW_PRIVATE, private_allowed, timeout_seconds
 from mlcore.providers.kept_connections import Destination, KeptConnections
 from mlcore.webhooks import addresses, connections
+from mlcore.wire.json_text import parse_json_bytes
 
 MAX_ANSWER_BYTES: Final = 16 * 1024 * 1024
 
@@ -108,12 +109,23 @@ def encode_body(payload: Json) -> bytes:
     return json.dumps(payload).encode()
 
 
+def parse(data: bytes) -> Any:
+    """Returns the value of a provider's JSON text, with ``?`` for each half of a surrogate pair,
+    which no answer and no item can hold. Raises ValueError if the text is no JSON, or nested too
+    deeply."""
+    try:
+        return parse_json_bytes(data)
+    except UnicodeEncodeError:
+        value = parse_json_bytes(data, lone_surrogates=True)
+        return json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
+
+
 def events(stream: Iterator[bytes]) -> Iterator[Json]:
     """Yields the JSON objects of server-sent events; other lines are skipped."""
     for line in stream:
         if line.startswith(b"data:"):
             try:
-                data = json.loads(line[5:])
+                data = parse(line[5:])
             except ValueError:  # such as [DONE]
                 continue
             if isinstance(data, dict):
@@ -125,6 +137,10 @@ def _lines_in(parts: Iterator[bytes]) -> Iterator[bytes]:
     for part in parts:
         *complete, rest = (rest + part).split(b"\n")
         yield from (line + b"\n" for line in complete)
+        if len(rest) > MAX_ANSWER_BYTES:
+            raise GatewayCallFailed(
+                502, f"A line of the provider's stream exceeds {MAX_ANSWER_BYTES} bytes."
+            )
     if rest:
         yield rest
 
@@ -135,7 +151,7 @@ def _answer_of(response: BaseHTTPResponse) -> Json:
     content = _read_all(response)
     content_type = response.headers.get("Content-Type")
     if content_type and "application/json" in content_type:
-        answer = _parse(content)
+        answer = _parse_answer(content)
     elif content_type and "text/plain" in content_type:
         answer = {"message": content.decode("utf-8", "replace")}
     else:
@@ -327,9 +343,9 @@ def _target(parts: SplitResult) -> str:
     return (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
 
 
-def _parse(content: bytes) -> Any:
+def _parse_answer(content: bytes) -> Any:
     try:
-        return json.loads(content)
+        return parse(content)
     except ValueError:
         raise GatewayCallFailed(502, "The provider's answer is not JSON.") from None
 
@@ -348,7 +364,7 @@ def _error_message(content: bytes) -> str:
     """Returns the most specific text in the body of a provider's error: its message, or else the
     whole body."""
     try:
-        answer = json.loads(content)
+        answer = parse(content)
     except ValueError:
         return content.decode("utf-8", "replace")
     if isinstance(answer, dict):

@@ -29,6 +29,12 @@ def parse_json_text(text: str, *, lone_surrogates: bool = False) -> Any:
     return value
 
 
+def parse_json_bytes(data: bytes, *, lone_surrogates: bool = False) -> Any:
+    """As :func:`parse_json_text`, of a JSON text in UTF-8, UTF-16 or UTF-32."""
+    text = data.decode(json.detect_encoding(data))
+    return parse_json_text(text, lone_surrogates=lone_surrogates)
+
+
 def check_storable(value: Any) -> None:
     """Raises ValueError for a JSON value in which a text has half of a surrogate pair, which no
     string attribute of an item can hold, or that is nested deeper than :data:`MAX_DEPTH`."""
