@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable
 
 from mlcore import errors
 from mlcore.entities.evaluation.job_model import JobModel
+from mlcore.entities.evaluation.scorers import ScorerVersion
 from mlcore.http import Request
 from mlcore.repos.gateway import configuration
 
@@ -37,4 +38,25 @@ def check_endpoints_of(serialized_scorers: Iterable[str], request: Request) -> N
     from mlcore.policies.jobs import uses_endpoints  # noqa: PLC0415 -- only with logins
 
     if not uses_endpoints(request.access, serialized_scorers):
+        raise errors.PermissionDenied("Permission denied")
+
+
+def check_judges_automatically(version: ScorerVersion, request: Request) -> None:
+    """Checks that the caller may let a scorer judge new traces automatically, which it does in the
+    caller's name. Raises PermissionDenied.
+
+    Args:
+        version: the scorer with the name of its endpoint.
+    """
+    if request.access is None:
+        return
+    from mlcore.policies.jobs import may_judge  # noqa: PLC0415 -- only with logins
+
+    if not may_judge(
+        request.access,
+        version.experiment_id,
+        version.serialized_scorer,
+        version.name,
+        writes=True,
+    ):
         raise errors.PermissionDenied("Permission denied")

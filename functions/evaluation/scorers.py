@@ -7,8 +7,9 @@ import json
 from typing import Any
 from uuid import uuid4
 
-from evaluation import experiment_lookup, gateway_scorers
+from evaluation import experiment_lookup, gateway_scorers, model_checks
 from evaluation import messages as m
+from evaluation.gateway_scorers import StoredScorer
 from mlcore import errors, ids
 from mlcore.auth.permissions import EXPERIMENT, SCORER, scorer_pattern
 from mlcore.entities.evaluation.code_scorers import CodeScorer
@@ -20,7 +21,12 @@ from mlcore.entities.stages import ACTIVE
 from mlcore.http import Request
 from mlcore.limits.evaluation import code_scorers as code_limits
 from mlcore.limits.evaluation import judges as judge_limits
-from mlcore.limits.evaluation.scorers import check_name, check_payload, code_is_allowed
+from mlcore.limits.evaluation.scorers import (
+    check_name,
+    check_payload,
+    code_is_allowed,
+    judge_endpoint,
+)
 from mlcore.optimistic_retry import retry_on_conflict
 from mlcore.repos.evaluation import online_scorers, scorers
 from mlcore.repos.experiments import experiments
@@ -32,11 +38,17 @@ from mlcore.search.order import sortable_experiment_id
 
 def register_scorer(message: m.RegisterScorer, request: Request) -> dict[str, Any]:
     """Stores the scorer as the next version of its name. All versions of a name share one scorer
-    id."""
+    id.
+
+    A scorer that judges automatically does so in its owner's name, so a version with another
+    endpoint makes the caller the owner. Raises PermissionDenied if the caller may not use that
+    endpoint.
+    """
     data = check_payload(message.serialized_scorer)
     check_name(message.name)
     experiment = experiment_lookup.get_active(message.experiment_id, request)
     judge = gateway_scorers.to_stored(message.serialized_scorer, data, request.workspace)
+    online = _online_elsewhere(message, experiment, judge, request)
 
     def attempt() -> ScorerVersion:
         before = scorers.latest(experiment, message.name)
@@ -52,6 +64,11 @@ def register_scorer(message: m.RegisterScorer, request: Request) -> dict[str, An
         return version
 
     version = retry_on_conflict("scorer", attempt)
+    if online is not None:
+        confirmed = online._replace(
+            config_id=uuid4().hex, owner=request.username(), endpoint_id=judge.endpoint_id
+        )
+        online_scorers.replace(confirmed, online)
     if judge.endpoint_id is not None:
         gateway_scorers.bind_endpoint(version, judge.endpoint_id, request.workspace)
     (version,) = gateway_scorers.with_endpoint_names([version], request.workspace)
@@ -168,6 +185,9 @@ def set_online_config(message: m.SetOnlineScoringConfig, request: Request) -> di
         raise _missing(message.name, message.experiment_id)
     if rate > 0:
         _check_online(latest)
+        if request.access is not None:
+            (named,) = gateway_scorers.with_endpoint_names([latest], request.workspace)
+            model_checks.check_judges_automatically(named, request)
     before = online_scorers.find(request.workspace, experiment.experiment_id, message.name)
     was_on = before is not None and before.sample_rate > 0
     config = OnlineScorer(
@@ -179,6 +199,8 @@ def set_online_config(message: m.SetOnlineScoringConfig, request: Request) -> di
         sample_rate=rate,
         filter_string=message.filter_string or None,
         since=before.since if before is not None and was_on else ids.now_ms(),
+        owner=request.username() if rate > 0 else None,
+        endpoint_id=judge_endpoint(json.loads(latest.serialized_scorer)) if rate > 0 else None,
     )
     if before is not None and before == config._replace(
         config_id=before.config_id, since=before.since
@@ -186,6 +208,29 @@ def set_online_config(message: m.SetOnlineScoringConfig, request: Request) -> di
         return {"config": responses.online_config(before)}  # a repeated request changes nothing
     online_scorers.put(config)
     return {"config": responses.online_config(config)}
+
+
+def _online_elsewhere(
+    message: m.RegisterScorer, experiment: Experiment, judge: StoredScorer, request: Request
+) -> OnlineScorer | None:
+    """Returns the online settings of a scorer that judges automatically if the new version asks
+    another endpoint; None where no login is required. Raises PermissionDenied if the caller may not
+    let the new version judge automatically."""
+    if request.access is None or judge.endpoint_id is None:
+        return None
+    online = online_scorers.find(request.workspace, experiment.experiment_id, message.name)
+    if online is None or online.sample_rate <= 0 or online.endpoint_id == judge.endpoint_id:
+        return None
+    version = ScorerVersion(
+        experiment_id=experiment.experiment_id,
+        name=message.name,
+        version=0,
+        scorer_id=online.scorer_id,
+        serialized_scorer=message.serialized_scorer,
+        creation_time=0,
+    )
+    model_checks.check_judges_automatically(version, request)
+    return online
 
 
 def _check_online(version: ScorerVersion) -> None:

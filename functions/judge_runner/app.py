@@ -23,7 +23,13 @@ from judge_runner.issue_detection import detection, scheduled_runs
 from judge_runner.job_execution import JobExecution, JobLeased, JobStopped, OutOfTime, start
 from mlcore import ids, job_queue
 from mlcore.entities.evaluation import issue_detection
-from mlcore.entities.evaluation.jobs import INVOKE_EVALUATION, INVOKE_SCORER, OPTIMIZE_PROMPT, Job
+from mlcore.entities.evaluation.jobs import (
+    INVOKE_EVALUATION,
+    INVOKE_SCORER,
+    ONLINE_SCORING,
+    OPTIMIZE_PROMPT,
+    Job,
+)
 from mlcore.entities.gateway import SavedKeyModel
 from mlcore.errors import MlflowError, TemporarilyUnavailable
 from mlcore.job_queue import JobMessage
@@ -44,7 +50,7 @@ _RUN_BY_JOB_NAME: Final[Mapping[str, Run]] = {
     INVOKE_SCORER: trace_scoring.run,
     INVOKE_EVALUATION: evaluation_runs.run,
     OPTIMIZE_PROMPT: prompt_optimization.run,
-    online_scoring.JOB_NAME: online_scoring.run,
+    ONLINE_SCORING: online_scoring.run,
     issue_detection.JOB_NAME: detection.run,
 }
 _WITH_RUN: Final = frozenset((INVOKE_EVALUATION, OPTIMIZE_PROMPT))

@@ -10,11 +10,16 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from judge_runner import online_scoring
 from mlcore import errors
 from mlcore.entities.evaluation import issue_detection
 from mlcore.entities.evaluation.job_model import JobModel
-from mlcore.entities.evaluation.jobs import INVOKE_EVALUATION, INVOKE_SCORER, OPTIMIZE_PROMPT, Job
+from mlcore.entities.evaluation.jobs import (
+    INVOKE_EVALUATION,
+    INVOKE_SCORER,
+    ONLINE_SCORING,
+    OPTIMIZE_PROMPT,
+    Job,
+)
 from mlcore.entities.gateway import SavedKeyModel
 from mlcore.http.gate import is_on
 from mlcore.limits.evaluation.prompt_optimization import optimizer_settings
@@ -35,13 +40,14 @@ Params = Mapping[str, Any]
 
 def check(job: Job) -> None:
     """Decides the rights of a job's creator anew, with the policies of the job's creation. Does
-    nothing for jobs of online scoring, which no user creates, and where no login is required.
+    nothing where no login is required, and for online scoring that was set up without one.
 
     Raises:
         PermissionDenied: the creator lacks a right, or does not exist any more; or the experiment
             was moved to another workspace.
     """
-    if job.name == online_scoring.JOB_NAME or not is_on(os.environ):
+    is_ownerless = job.name == ONLINE_SCORING and job.creator is None
+    if is_ownerless or not is_on(os.environ):
         return
     creator = absent_caller(job.creator or "", job.workspace)
     if creator is None:
@@ -96,6 +102,7 @@ def _may_optimize(creator: Access, params: Params) -> bool:
 
 _ALLOWED_BY_JOB_NAME: Final[Mapping[str, Callable[[Access, Params], bool]]] = {
     INVOKE_SCORER: _may_judge,
+    ONLINE_SCORING: _may_judge,
     INVOKE_EVALUATION: _may_evaluate,
     issue_detection.JOB_NAME: _may_detect_issues,
     OPTIMIZE_PROMPT: _may_optimize,

@@ -17,10 +17,10 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from judge_runner import trace_scoring
+from judge_runner import creator_rights, trace_scoring
 from mlcore import errors, ids, reserved_tags
 from mlcore.entities.evaluation.code_scorers import CodeScorer
-from mlcore.entities.evaluation.jobs import Job, batches
+from mlcore.entities.evaluation.jobs import ONLINE_SCORING, Job, batches
 from mlcore.entities.evaluation.judges import Judge
 from mlcore.entities.evaluation.online_scorers import OnlineScorer, Progress
 from mlcore.entities.experiments import Experiment
@@ -39,7 +39,6 @@ from mlcore.repos.gateway import configuration
 from mlcore.repos.traces import search
 from mlcore.search.trace_filter import parse_filter, parse_order_by
 
-JOB_NAME: Final = "run_online_trace_scorer"
 BUFFER_SECONDS: Final = "MLFLOW_ONLINE_SCORING_DEFAULT_TRACE_COMPLETION_BUFFER_SECONDS"
 """Environment: the age at which a trace is assessed, in seconds; its spans may arrive late."""
 _DEFAULT_BUFFER_SECONDS: Final = 300
@@ -238,7 +237,8 @@ def _scorer(
     experiment: Experiment, config: OnlineScorer, endpoints: Mapping[str, Endpoint]
 ) -> _Scorer | None:
     """Returns the latest version of a scorer, a judge with the name of its gateway endpoint. None
-    if the scorer or the endpoint has been deleted, or if the scorer can no longer run here."""
+    if the scorer or the endpoint has been deleted; if the scorer can no longer run here; or if its
+    owner did not confirm the endpoint, or may no longer judge with it."""
     latest = scorers.latest(experiment, config.name)
     if latest is None:
         return None
@@ -248,10 +248,15 @@ def _scorer(
         if endpoint is None:
             return None
         data = with_endpoint(data, endpoint.name)
+        if config.owner is not None and endpoint.endpoint_id != config.endpoint_id:
+            logger.warning("a scorer has another endpoint", extra={"scorer": config.name})
+            return None
     text = json.dumps(data)
     try:
-        return _Scorer(config, parse_scorer(check_payload(text)), text, latest.version)
-    except errors.InvalidParameterValue as error:
+        scorer = _Scorer(config, parse_scorer(check_payload(text)), text, latest.version)
+        creator_rights.check(_job(experiment, scorer, [], ""))
+        return scorer
+    except (errors.InvalidParameterValue, errors.PermissionDenied) as error:
         logger.warning("a scorer cannot judge", extra={"scorer": config.name, "why": str(error)})
         return None
 
@@ -267,4 +272,6 @@ def _job(experiment: Experiment, scorer: _Scorer, trace_ids: list[str], task: st
         "username": None,
         "task": f"online:{task}",
     }
-    return jobs.new(experiment.workspace, JOB_NAME, params, len(trace_ids))
+    return jobs.new(
+        experiment.workspace, ONLINE_SCORING, params, len(trace_ids), scorer.config.owner
+    )

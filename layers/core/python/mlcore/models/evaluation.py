@@ -64,7 +64,8 @@ class ScorerVersion(Item):
 
 class OnlineScorer(Item):
     """The online settings of a scorer: it judges the share ``sample_rate`` (0 to 1) of the traces
-    since ``since`` that match ``filter_string``."""
+    since ``since`` that match ``filter_string``, in the name of ``owner`` and only through the
+    gateway endpoint ``endpoint_id``."""
 
     pattern = keys.ONLINE_SCORER
 
@@ -77,6 +78,8 @@ class OnlineScorer(Item):
     sample_rate = DoubleAttribute()
     filter_string = TextAttribute(null=True)
     since = IntAttribute()
+    owner = TextAttribute(null=True)
+    endpoint_id = TextAttribute(null=True)
 
 
 class OnlineProgress(Item):

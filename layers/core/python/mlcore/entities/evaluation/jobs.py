@@ -19,6 +19,7 @@ FINAL: Final = frozenset((SUCCEEDED, FAILED, TIMEOUT, CANCELED))
 INVOKE_SCORER: Final = "invoke_scorer"
 INVOKE_EVALUATION: Final = "invoke_genai_evaluate"
 OPTIMIZE_PROMPT: Final = "optimize_prompts"
+ONLINE_SCORING: Final = "run_online_trace_scorer"
 
 DEFAULT_SECONDS: Final = 3600
 """A job without a timeout of its own that has not ended this long after its creation has timed

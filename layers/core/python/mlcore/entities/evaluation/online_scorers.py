@@ -20,6 +20,11 @@ class OnlineScorer(NamedTuple):
     """A trace search filter that selects the traces; None: all."""
     since: int
     """Only traces from this time on are judged; in milliseconds since the epoch."""
+    owner: str | None = None
+    """The user in whose name it judges: who saved this last, with a rate above 0. None without a
+    login, and in settings of release 0.1.0."""
+    endpoint_id: str | None = None
+    """The gateway endpoint of the scorer as the owner knew it; None for code."""
 
 
 class Progress(NamedTuple):

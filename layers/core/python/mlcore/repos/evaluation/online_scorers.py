@@ -3,6 +3,7 @@ reads whole. They are few and seldom change."""
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Collection
 
 from mlcore.db import keys
@@ -19,22 +20,16 @@ from mlcore.optimistic_retry import WriteConflict
 
 def put(config: OnlineScorer) -> None:
     """Writes a scorer's online settings, replacing earlier ones."""
-    key = keys.online_scorer(config.workspace, config.experiment_id, config.name)
-    item = OnlineScorerItem(
-        PK=key.pk,
-        SK=key.sk,
-        config_id=config.config_id,
-        workspace=config.workspace,
-        experiment_id=config.experiment_id,
-        name=config.name,
-        scorer_id=config.scorer_id,
-        sample_rate=config.sample_rate,
-        filter_string=config.filter_string,
-        since=config.since,
-        version=1,
-        updated_at=now_ms(),
-    )
-    table.put(item.serialize())
+    table.put(_item(config))
+
+
+def replace(config: OnlineScorer, former: OnlineScorer) -> None:
+    """Writes a scorer's online settings, unless they were written since the former ones were
+    read."""
+    unchanged = ConditionExpression()
+    unchanged.require_equal(OnlineScorerItem.config_id, former.config_id)
+    with contextlib.suppress(ConditionFailed):
+        table.put(_item(config), unchanged)
 
 
 def find(workspace: str, experiment_id: str, name: str) -> OnlineScorer | None:
@@ -102,6 +97,27 @@ def set_progress(workspace: str, experiment_id: str, reached: Progress) -> None:
         raise WriteConflict from failed
 
 
+def _item(config: OnlineScorer) -> Raw:
+    key = keys.online_scorer(config.workspace, config.experiment_id, config.name)
+    item = OnlineScorerItem(
+        PK=key.pk,
+        SK=key.sk,
+        config_id=config.config_id,
+        workspace=config.workspace,
+        experiment_id=config.experiment_id,
+        name=config.name,
+        scorer_id=config.scorer_id,
+        sample_rate=config.sample_rate,
+        filter_string=config.filter_string,
+        since=config.since,
+        owner=config.owner,
+        endpoint_id=config.endpoint_id,
+        version=1,
+        updated_at=now_ms(),
+    )
+    return item.serialize()
+
+
 def _pk() -> str:
     return keys.online_scorer("", "", "").pk
 
@@ -117,4 +133,6 @@ def _config(raw: Raw) -> OnlineScorer:
         sample_rate=item.sample_rate,
         filter_string=item.filter_string,
         since=item.since,
+        owner=item.owner,
+        endpoint_id=item.endpoint_id,
     )

@@ -1,0 +1,228 @@
+"""In whose name scorers judge new traces automatically, and who may let them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import evaluation.app
+import judge_runner.app
+from judge_runner import online_scoring
+from mlcore import ids
+from mlcore.auth.permissions import Grant, scorer_pattern
+from mlcore.entities.evaluation.jobs import Job
+from mlcore.entities.evaluation.online_scorers import OnlineScorer
+from mlcore.entities.evaluation.scorers import ScorerVersion
+from mlcore.environment import AUTHENTICATION
+from mlcore.http import lambda_handler
+from mlcore.repos.evaluation import jobs, online_scorers, scorers
+from mlcore.repos.users import grants, users
+from tests.contract import trace_calls
+from tests.contract.conftest import Store
+from tests.contract.gateway_world import endpoint, model
+from tests.contract.judges_world import Context, World, assessments, judge
+from tests.contract.logins import called_as, named
+from tests.contract.sealing import seal_here
+
+Json = dict[str, Any]
+SCORERS = "/api/3.0/mlflow/scorers"
+NAME = "quality"
+
+
+class Members(World):
+    """``owner`` may use the endpoint ``e`` and ``editor`` none; both may edit the experiment and
+    its scorer, which asks ``e``. Nobody may use the endpoint ``f``."""
+
+    def __init__(self, api: Any, patch: pytest.MonkeyPatch, folder: Path) -> None:
+        super().__init__(api, patch)
+        seal_here(patch, folder)
+        patch.setenv(online_scoring.BUFFER_SECONDS, "0")
+        self.now = ids.now_ms()
+        patch.setattr(trace_calls, "START", (self.now + 30_000) * 1_000_000)
+        self.e, self.f = (endpoint(name, [model(name, "openai")]) for name in "ef")
+        for name in ("owner", "editor"):
+            user = users.create(name, "", is_admin=False)
+            grants.put(user, "default", Grant("experiment", self.experiment, "EDIT"))
+            pattern = scorer_pattern(self.experiment, NAME)
+            grants.put(user, "default", Grant("scorer", pattern, "EDIT"))
+        self.owner, self.editor = users.get("owner"), users.get("editor")
+        grants.put(self.owner, "default", Grant("gateway_endpoint", self.e, "USE"))
+        patch.setenv(AUTHENTICATION, "basic")
+        patch.setenv("DEFAULT_PERMISSION", "NO_PERMISSIONS")
+        self._handler = lambda_handler(evaluation.app.RPCS)
+        assert self.register("owner", "e")[0] == 200
+        patch.setattr(ids, "now_ms", lambda: self.now)
+
+    def call(self, user: str, method: str, path: str, body: Json) -> tuple[int, str]:
+        sent = json.dumps({"experiment_id": self.experiment, "name": NAME, **body})
+        return called_as(named(user), self._handler, method, f"{SCORERS}/{path}", sent)
+
+    def register(self, user: str, asked: str) -> tuple[int, str]:
+        data = judge("Is {{ outputs }} fine?", NAME, model=f"gateway:/{asked}")
+        return self.call(user, "POST", "register", {"serialized_scorer": json.dumps(data)})
+
+    def set_rate(self, user: str, rate: float) -> int:
+        return self.call(user, "PUT", "online-config", {"sample_rate": rate})[0]
+
+    def setting(self) -> OnlineScorer | None:
+        return online_scorers.find("default", self.experiment, NAME)
+
+    def scored(self) -> list[Job]:
+        """The jobs after a trace that is new and a sweep a minute later."""
+        self.trace("q", "a")
+        self.now += 60_000
+        judge_runner.app.handler({"source": "schedule"}, Context())
+        self.now -= 60_000
+        return list(jobs.of_workspace("default"))
+
+
+@pytest.fixture
+def world(store: Store, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Members:
+    members = Members(store.api, monkeypatch, tmp_path)
+    members.queue.waiting.clear()
+    return members
+
+
+def test_only_who_may_use_the_endpoint_turns_it_on(world: Members) -> None:
+    for rate in (1.0, 0.001):
+        assert world.set_rate("editor", rate) == 403
+    assert world.setting() is None
+    assert world.set_rate("editor", 0.0) == 200
+    assert world.scored() == []
+    assert world.set_rate("owner", 1.0) == 200
+    assert world.set_rate("editor", 1.0) == 403
+    setting = world.setting()
+    assert setting is not None
+    assert (setting.owner, setting.endpoint_id) == ("owner", world.e)
+    for kind in ("trace", "assessment", "scorer_version"):
+        grants.put(world.owner, "default", Grant(kind, "*", "DENY"))
+        assert world.set_rate("owner", 0.5) == 403
+        grants.delete(world.owner, "default", kind, "*")
+    assert world.setting() == setting
+    assert world.set_rate("editor", 0.0) == 200, "everybody who may edit it turns it off"
+
+
+def test_an_endpoint_with_the_id_of_another_as_its_name(world: Members) -> None:
+    """Stored scorers name their endpoint by its id."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(AUTHENTICATION, "none")
+        own = endpoint(world.e, [model("own", "openai")])
+    grants.put(world.editor, "default", Grant("gateway_endpoint", own, "MANAGE"))
+    assert world.set_rate("editor", 1.0) == 403
+    assert world.setting() is None
+
+
+def test_it_judges_in_its_owners_name(world: Members) -> None:
+    assert world.set_rate("owner", 1.0) == 200
+    (job,) = world.scored()
+    assert job.creator == "owner"
+    assert world.work() == []
+    assert [each["endpoint"] for each in world.model.asked] == ["e"]
+    assert len(assessments(job.params["trace_ids"][0])) == 1
+
+
+def test_a_version_with_another_endpoint(world: Members) -> None:
+    """Needs the right to use it, and makes its author the owner."""
+    assert world.register("editor", "f")[0] == 200, "while it does not judge automatically"
+    assert world.register("owner", "e")[0] == 200
+    assert world.set_rate("owner", 1.0) == 200
+    for user in ("editor", "owner"):
+        assert world.register(user, "f")[0] == 403
+    assert world.register("editor", "e")[0] == 200, "the owner has confirmed this endpoint"
+    (job,) = world.scored()
+    assert (job.creator, job.params["scorer_version"]) == ("owner", 4)
+    grants.put(world.editor, "default", Grant("gateway_endpoint", world.f, "USE"))
+    assert world.register("editor", "f")[0] == 200
+    setting = world.setting()
+    assert setting is not None
+    assert (setting.owner, setting.endpoint_id) == ("editor", world.f)
+    assert world.scored()[-1].creator == "editor"
+    assert world.work() == []
+    assert [each["endpoint"] for each in world.model.asked] == ["e", "f"]
+
+
+def test_a_version_that_nobody_confirmed_is_not_asked(world: Members) -> None:
+    """One that is stored at the same moment as the settings; also if the owner might use it."""
+    assert world.set_rate("owner", 1.0) == 200
+    grants.put(world.owner, "default", Grant("gateway_endpoint", world.f, "USE"))
+    setting = world.setting()
+    assert setting is not None
+    text = json.dumps(judge("Is {{ outputs }} fine?", NAME, model=f"gateway:/{world.f}"))
+    version = ScorerVersion(world.experiment, NAME, 2, setting.scorer_id, text, ids.now_ms())
+    scorers.create(version)
+    assert world.scored() == []
+    assert world.set_rate("owner", 1.0) == 200
+    assert [job.creator for job in world.scored()] == ["owner"]
+
+
+def _without_endpoint(world: Members) -> None:
+    grants.delete(world.owner, "default", "gateway_endpoint", world.e)
+
+
+def _without_experiment(world: Members) -> None:
+    grants.delete(world.owner, "default", "experiment", world.experiment)
+
+
+def _denied(world: Members) -> None:
+    grants.put(world.owner, "default", Grant("assessment", "*", "DENY"))
+
+
+def _deleted(world: Members) -> None:
+    users.delete(users.get_profile("owner"))
+
+
+@pytest.mark.parametrize("lose", [_without_endpoint, _without_experiment, _denied, _deleted])
+def test_an_owner_who_loses_a_right(world: Members, lose: Callable[[Members], None]) -> None:
+    """No job is made any more, and one that waits asks nothing. Somebody else may take it over."""
+    assert world.set_rate("owner", 1.0) == 200
+    (waiting,) = world.scored()
+    lose(world)
+    assert [job.job_id for job in world.scored()] == [waiting.job_id]
+    assert world.work() == []
+    job = jobs.find("default", waiting.job_id)
+    assert job is not None
+    assert job.status == "FAILED"
+    assert "The user who created this job" in str(job.error_message)
+    assert world.model.asked == []
+    grants.put(world.editor, "default", Grant("gateway_endpoint", world.e, "USE"))
+    assert world.set_rate("editor", 1.0) == 200
+    assert world.scored()[-1].creator == "editor"
+
+
+def test_settings_without_an_owner_go_on(world: Members) -> None:
+    """Those of release 0.1.0, and those from before there were logins."""
+    assert world.set_rate("owner", 1.0) == 200
+    setting = world.setting()
+    assert setting is not None
+    online_scorers.put(setting._replace(owner=None, endpoint_id=None))
+    (job,) = world.scored()
+    assert job.creator is None
+    assert world.work() == []
+    done = jobs.find("default", job.job_id)
+    assert done is not None
+    assert done.status == "SUCCEEDED"
+    assert world.register("editor", "f")[0] == 403
+
+
+def test_settings_that_are_saved_while_a_version_is_registered(
+    world: Members, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are not written over: what was turned off stays so."""
+    assert world.set_rate("owner", 1.0) == 200
+    grants.put(world.editor, "default", Grant("gateway_endpoint", world.f, "USE"))
+    create = scorers.create
+
+    def then_turned_off(version: ScorerVersion) -> None:
+        create(version)
+        assert world.set_rate("owner", 0.0) == 200
+
+    monkeypatch.setattr(scorers, "create", then_turned_off)
+    assert world.register("editor", "f")[0] == 200
+    setting = world.setting()
+    assert setting is not None
+    assert (setting.sample_rate, setting.owner) == (0.0, None)
+    assert world.scored() == []
