@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from operator import itemgetter
 from typing import Any, Protocol
 
 from mlcore.entities.gateway import BudgetPolicy, Configuration
@@ -20,6 +21,8 @@ from mlcore.observability import logger
 from mlcore.prices.cost import cost
 from mlcore.providers.provider import Provider
 from mlcore.repos.settings import llm_prices
+from mlcore.reserved_tags import SPAN_INPUTS
+from mlcore.spans.attributes import json_text
 from mlcore.spans.names import SPAN_COST
 
 Json = dict[str, Any]
@@ -103,18 +106,47 @@ class Invocation:
 
         return self.route.ask(attempt)
 
-    def stream(self, ask: Callable[[Provider], Iterator[Any]], usage: Usage) -> Iterator[Any]:
+    def stream(
+        self,
+        ask: Callable[[Provider], Iterator[Any]],
+        usage: Usage,
+        named_models: tuple[str, ...] = (),
+    ) -> Iterator[Any]:
         """Asks the endpoint's models in turn and yields the parts of the first streamed answer that
-        does not fail. Raises GatewayCallFailed, possibly after some parts. Arguments are those of
-        :meth:`ask`."""
+        does not fail. Raises GatewayCallFailed, possibly after some parts.
+
+        Args:
+            ask: as in :meth:`ask`.
+            usage: as in :meth:`ask`.
+            named_models: the models that the request itself names, if it is sent as it is.
+        """
 
         def attempt(provider: Provider) -> Iterator[Any]:
             with self.record.attempt(provider.model) as span:
-                for part in ask(provider):
-                    span.add_usage(usage(provider, part))
-                    yield part
+                span.named_models = named_models
+                events = 0
+                try:
+                    for part in ask(provider):
+                        span.add_usage(usage(provider, part))
+                        events += not isinstance(part, bytes) or part.startswith(b"data:")
+                        yield part
+                except GeneratorExit:
+                    span.add_usage(self._least_usage(span, events))
+                    raise
 
         return self.route.stream(attempt)
+
+    def _least_usage(self, span: Span, events: int) -> dict[str, int]:
+        """Returns the token counts of a stream that the client left. Providers report tokens at the
+        end, so a caller could read an answer without its cost: each event counts as a token, and
+        four characters of the request if it was not counted yet."""
+        reported = span.usage
+        request = self.record.spans[0].attributes.get(SPAN_INPUTS)
+        counted = {
+            "input_tokens": reported.get("input_tokens") or len(json_text(request)) // 4,
+            "output_tokens": max(reported.get("output_tokens", 0), events),
+        }
+        return {**counted, "total_tokens": sum(counted.values())}
 
     def _finish(self) -> None:
         """Adds the call's cost and tokens to budgets and limits, and writes the trace. The caller
@@ -138,7 +170,8 @@ class Invocation:
 
     def _cost(self) -> float:
         """Returns the cost of the call in US dollars, and sets on each span that asked a model the
-        cost of this model."""
+        cost of this model. A request that names models itself costs as much as the dearest of them
+        and the endpoint's, since some may have no price."""
         model_spans = [
             (span, span.model)
             for span in self.record.spans
@@ -147,7 +180,11 @@ class Invocation:
         dollars = 0.0
         own_prices: Mapping[str, Any] = llm_prices.own() if model_spans else {}
         for span, model in model_spans:
-            span_cost = cost(model.name, span.usage, model.provider, own_prices)
+            costs = [
+                cost(name, span.usage, model.provider, own_prices)
+                for name in (model.name, *span.named_models)
+            ]
+            span_cost = max(filter(None, costs), key=itemgetter("total_cost"), default=None)
             if span_cost is not None:
                 span.attributes[SPAN_COST] = span_cost
                 dollars += span_cost["total_cost"]

@@ -4,8 +4,10 @@ endpoints of that provider accept them.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
+from urllib.parse import unquote
 
 from mlcore.errors import GatewayCallFailed
 from mlcore.gateway import answer_events, chat_shapes, stream_assembly
@@ -44,6 +46,7 @@ _PROXIED_ACTIONS: Final = (
     (":streamGenerateContent", p.GEMINI_STREAM_GENERATE_CONTENT),
 )
 """The ends of providers' paths, and the actions that stream the same answers."""
+_MODEL_IN_PATH: Final = re.compile(r"models/([^/:?]+):")
 _UNGUARDED_ANSWERS: Final = (p.OPENAI_EMBEDDINGS, p.ANTHROPIC_COUNT_TOKENS)
 """Actions whose answers hold no text that a guardrail could check."""
 
@@ -124,7 +127,9 @@ def proxy(
         request = call.guarded_request(body)
         try:
             for part in call.stream(
-                lambda provider: provider.proxy(path, dict(request), headers), _usage_in
+                lambda provider: provider.proxy(path, dict(request), headers),
+                _usage_in,
+                _named_models(path, body),
             ):
                 if isinstance(part, dict):
                     checked = part
@@ -150,6 +155,13 @@ def proxied_action(path: str) -> str | None:
     path; None if the path is not known."""
     plain = path.partition("?")[0]
     return next((action for end, action in _PROXIED_ACTIONS if plain.endswith(end)), None)
+
+
+def _named_models(path: str, body: Json) -> tuple[str, ...]:
+    """Returns the models that a proxied request names in its body and, as Gemini's do, in its
+    path."""
+    in_path = [unquote(name) for name in _MODEL_IN_PATH.findall(path)]
+    return tuple(name for name in (body.get("model"), *in_path) if isinstance(name, str))
 
 
 def _unchecked_stream(call: Invocation) -> GatewayCallFailed:

@@ -68,7 +68,10 @@ def internal_caller(username: str | None, *, judges: bool) -> Caller:
 class Span:
     """A timed step of a call, which becomes a span of the call's trace."""
 
-    __slots__ = ("attributes", "end", "error", "model", "name", "parent", "span_id", "start")
+    __slots__ = (
+        *("attributes", "end", "error", "model", "name", "named_models", "parent", "span_id"),
+        "start",
+    )
 
     def __init__(self, name: str, kind: str, parent: Span | None) -> None:
         self.name = name
@@ -79,6 +82,8 @@ class Span:
         self.error: BaseException | None = None
         self.model: Model | None = None
         """The model that is asked, if one is."""
+        self.named_models: tuple[str, ...] = ()
+        """The models that the request itself names, if it is sent as it is."""
         self.attributes: dict[str, Any] = {reserved_tags.SPAN_TYPE: kind}
 
     @property

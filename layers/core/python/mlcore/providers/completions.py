@@ -4,9 +4,13 @@ them: OpenAI's, with all of its fields and no others."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeGuard
+from typing import Any, Final, TypeGuard
 
 Json = dict[str, Any]
+
+_MAX_COUNT: Final = 2**31
+"""More tokens than any call has. A provider's address may be a user's own, and what it reports is
+added to numbers of others."""
 
 
 def completion(
@@ -146,5 +150,6 @@ def token_counts_of(answer: Mapping[str, Any]) -> dict[str, int]:
 
 
 def is_count(value: Any) -> TypeGuard[int]:
-    """Whether a value is a number of tokens: whole and not negative."""
-    return type(value) is int and value >= 0
+    """Whether a value is a number of tokens: whole, not negative, and no more than a call can
+    have."""
+    return type(value) is int and 0 <= value < _MAX_COUNT

@@ -1,0 +1,131 @@
+"""Nobody uses models beyond a budget or a limit by hiding a call's tokens: with a stream that
+reports none, by leaving it before they are reported, by another model's name at the proxy, or by a
+provider's false numbers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Final
+
+import pytest
+
+import gateway_calls.app
+from mlcore.gateway.budgets import read_spending
+from mlcore.ids import now_ms
+from mlcore.repos.gateway import budgets
+from mlcore.repos.settings import config
+from tests.contract.conftest import Store
+from tests.contract.gateway_requests import post
+from tests.contract.gateway_world import PRICE, allow_local, budget, endpoint, model
+from tests.contract.sealing import seal_here
+from tests.doubles.providers import Asked, Provider, Told, anthropic, gemini, openai, serving
+
+Json = dict[str, Any]
+
+SAID: Final = [{"role": "user", "content": "hello there " * 20}]
+CHAT: Final = {"model": "chat", "messages": SAID, "stream": True, "max_tokens": 9}
+PATHS: Final = ("mlflow/v1/chat/completions", "openai/v1/chat/completions")
+PROXY: Final = "proxy/chat/v1/chat/completions"
+
+
+@pytest.fixture(autouse=True)
+def sealed(store: Store, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    seal_here(monkeypatch, tmp_path)
+    allow_local(monkeypatch)
+
+
+@pytest.fixture
+def provider() -> Iterator[Provider]:
+    with serving(openai) as made:
+        models = [model("m", "openai", f"{made.url}/v1", model_name="gpt-4o-mini")]
+        endpoint("chat", models, usage_tracking=True)
+        budget("GLOBAL", 100.0)
+        yield made
+
+
+def spent() -> float:
+    return read_spending(budgets.find_all(), now_ms())[0]
+
+
+def left(path: str, body: Json, parts: int) -> int:
+    """The status of a stream whose client leaves after some parts."""
+    event = {
+        "rawPath": f"/gateway/{path}",
+        "headers": {},
+        "requestContext": {"http": {"method": "POST"}},
+        "body": json.dumps(body),
+    }
+    answer = gateway_calls.app.handler(event, SimpleNamespace(streams=True))
+    if answer["statusCode"] == 200:
+        for _ in range(parts):
+            next(answer["body"])
+        answer["body"].close()
+    return int(answer["statusCode"])
+
+
+def test_streams_report_their_tokens(provider: Provider) -> None:
+    answered = 0
+    for path in (*PATHS, PROXY):
+        for options in ({}, {"include_usage": False}, {"include_usage": 0}, None, []):
+            status = post(path, {**CHAT, "stream_options": options})[0]
+            assert status in {200, 400, 422}
+            answered += status == 200
+            # 11 tokens in, 7 out
+            assert spent() == pytest.approx(answered * (11 * 0.15e-6 + 7 * 0.6e-6)), (path, options)
+    assert answered == len(provider.asked) > 9
+
+
+@pytest.mark.parametrize("path", [*PATHS, PROXY])
+def test_streams_that_are_left(provider: Provider, path: str) -> None:
+    config.put("gateway_limits", {"endpoints": {"chat": {"tokens_per_day": 200}}})
+    assert left(path, CHAT, 12) == 200
+    least = len(json.dumps(SAID)) // 4 * 0.15e-6 + 5 * 0.6e-6
+    assert least <= spent() <= 3 * least
+    assert [left(path, CHAT, 12) for _ in range(5)][-1] == 429
+    config.delete("gateway_limits")
+
+
+@pytest.mark.parametrize(
+    ("kind", "answer", "path"),
+    [
+        ("anthropic", anthropic, "anthropic/v1/messages"),
+        ("gemini", gemini, "gemini/v1beta/models/other:streamGenerateContent"),
+    ],
+)
+def test_streams_of_others_that_are_left(kind: str, answer: Any, path: str) -> None:
+    names = {"anthropic": "claude-sonnet-4-5", "gemini": "gemini-2.5-flash"}
+    with serving(answer) as made:
+        endpoint("other", [model("o", kind, f"{made.url}/v1", model_name=names[kind])])
+        budget("GLOBAL", 100.0)
+        body = {**CHAT, "model": "other", "contents": [{"parts": [{"text": "hello " * 40}]}]}
+        assert left(path, body, 2) == 200
+    assert spent() > 0
+
+
+def test_a_model_that_the_request_names(provider: Provider) -> None:
+    """The proxy sends the body as it is, so the model may be dearer than the endpoint's."""
+    body = {"messages": SAID, "model": "gpt-4o"}
+    assert post(PROXY, body)[0] == 200
+    assert spent() == pytest.approx(PRICE)
+    assert post(PROXY, {**body, "model": "no-such-model"})[0] == 200
+    assert spent() == pytest.approx(PRICE + 11 * 0.15e-6 + 7 * 0.6e-6)
+
+
+@pytest.mark.parametrize("tokens", ["9" * 10, "9" * 40, "9" * 400, "-5", "1e308", "true", '"9"'])
+@pytest.mark.parametrize("is_stream", [False, True])
+def test_false_numbers_of_a_provider(provider: Provider, tokens: str, is_stream: bool) -> None:
+    config.put("gateway_limits", {"endpoints": {"chat": {"tokens_per_day": 1000}}})
+    whole = openai(Asked("/chat/completions", {}, {**CHAT, "stream": False})).body
+    used = dict.fromkeys(("prompt_tokens", "completion_tokens", "total_tokens"), "@")
+    text = json.dumps({**whole, "usage": used}).replace('"@"', tokens)
+    provider.answer = lambda _: Told(parts=(text.encode(),))
+    if is_stream:
+        event = f"data: {text.replace('message', 'delta')}\n\n".encode()
+        provider.answer = lambda _: Told(parts=(event,), content_type="text/event-stream")
+    for path in (*PATHS, PROXY):
+        assert post(path, {**CHAT, "stream": is_stream})[0] == 200
+    assert spent() == 0
+    config.delete("gateway_limits")
