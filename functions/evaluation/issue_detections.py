@@ -56,7 +56,7 @@ def invoke(message: m.InvokeIssueDetection, request: Request) -> dict[str, Any]:
     run_id = ids.new_ulid()
     priorities = Priorities(tuple(categories), message.instructions)
     job = issue_detections.new_job(
-        experiment, run_id, trace_ids, priorities, model, request.username()
+        experiment, run_id, trace_ids, priorities, model, request.creator()
     )
     tags = {
         **issue_detections.run_tags(categories, model, len(trace_ids)),

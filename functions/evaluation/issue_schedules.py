@@ -23,6 +23,7 @@ from mlcore.entities.evaluation.detection_schedule import (
 )
 from mlcore.entities.evaluation.fire_times import following
 from mlcore.entities.evaluation.job_model import JobModel
+from mlcore.entities.evaluation.jobs import Creator
 from mlcore.http import Request
 from mlcore.limits import experiments as limits
 from mlcore.optimistic_retry import retry_on_conflict
@@ -56,9 +57,8 @@ def update_state(message: m.UpdateDetectionSchedule, request: Request) -> dict[s
         state = _state(schedule, former, None)
     else:
         _check_model(schedule.model, request)
-        state = retry_on_conflict(
-            "schedule", lambda: _confirm(stored, schedule, former, request.username())
-        )
+        owner = request.creator()
+        state = retry_on_conflict("schedule", lambda: _confirm(stored, schedule, former, owner))
     if state != former:
         tags.set_tag(stored, STATE_TAG, state.to_json())
     return {"next_fire_time_ms": state.next_fire_time}
@@ -75,7 +75,7 @@ def _check_model(model: JobModel | None, request: Request) -> None:
 
 
 def _confirm(
-    stored: StoredExperiment, schedule: Schedule, former: State | None, username: str | None
+    stored: StoredExperiment, schedule: Schedule, former: State | None, owner: Creator
 ) -> State:
     """Stores the schedule as the caller's and returns its state. Raises WriteConflict if the stored
     schedule is written at this moment."""
@@ -88,7 +88,8 @@ def _confirm(
             experiment_id=experiment.experiment_id,
             schedule_text=experiment.tags[SCHEDULE_TAG],
             filter_text=experiment.tags.get(FILTER_TAG),
-            owner=username,
+            owner=owner.username,
+            owner_id=owner.user_id,
             last_fire_time=state.last_fire_time,
             fire_time=following(schedule, state.last_fire_time),
             version=confirmed.version if confirmed else 0,

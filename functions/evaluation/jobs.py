@@ -49,11 +49,12 @@ def search_jobs(message: m.SearchJobs, request: Request) -> dict[str, Any]:
     own jobs."""
     now, wanted = ids.now_ms(), message.params or {}
     access = request.access
+    user_id = None if access is None or access.is_admin else access.user_id()
     matching = [
         job
         for stored in jobs.of_workspace(request.workspace)
         if (job := as_of(stored, now))
-        and (access is None or access.is_admin or job.creator == access.username)
+        and (access is None or access.is_admin or _is_of(job, access.username, user_id))
         and (message.job_name is None or job.name == message.job_name)
         and (not message.statuses or job.status in message.statuses)
         and all(key in job.params and job.params[key] == wanted[key] for key in wanted)
@@ -61,6 +62,10 @@ def search_jobs(message: m.SearchJobs, request: Request) -> dict[str, Any]:
     newest = list(map(responses.job, reversed(matching[-_MAX_JOBS:])))
     shown = paging.fitting(newest, lambda job: len(json.dumps(job)), _MAX_ANSWER)
     return {"jobs": shown[::-1]}
+
+
+def _is_of(job: Job, username: str, user_id: int | None) -> bool:
+    return job.creator == username and job.creator_id in (None, user_id)
 
 
 @contextmanager

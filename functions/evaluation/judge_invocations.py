@@ -46,6 +46,7 @@ def invoke_scorer(message: m.InvokeScorer, request: Request) -> dict[str, Any]:
         data = check_payload(text)
     of_sessions = parse_scorer(data).of_sessions
     stored_traces = load_traces(trace_ids, experiment, request)
+    creator = request.creator()
     submitted = [
         jobs.new(
             request.workspace,
@@ -57,10 +58,10 @@ def invoke_scorer(message: m.InvokeScorer, request: Request) -> dict[str, Any]:
                 **({} if message.scorer_name is None else {"scorer_name": message.scorer_name}),
                 "trace_ids": batch,
                 "log_assessments": bool(message.log_assessments),
-                "username": request.username(),
+                "username": creator.username,
             },
             len(batch),
-            request.username(),
+            creator,
         )
         for batch in (_group_by_session(stored_traces) if of_sessions else batches(trace_ids))
     ]
@@ -124,7 +125,7 @@ def invoke_evaluation(message: m.InvokeEvaluation, request: Request) -> dict[str
         INVOKE_EVALUATION,
         params,
         len(trace_ids),
-        request.username(),
+        request.creator(),
         job_runs.timeout(len(trace_ids) * len(texts)),
     )
     tags = {reserved_tags.RUN_TYPE: RUN_TYPE, JOB_TAG: job.job_id}

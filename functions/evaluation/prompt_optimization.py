@@ -89,7 +89,7 @@ def create_job(message: m.CreatePromptOptimizationJob, request: Request) -> dict
         OPTIMIZE_PROMPT,
         params,
         total,
-        request.username(),
+        request.creator(),
         job_runs.timeout(total * (1 + len(texts))),
     )
     _submit(job, _new_run(job, logged, dataset, experiment), experiment)

@@ -13,6 +13,7 @@ from evaluation.gateway_scorers import StoredScorer
 from mlcore import errors, ids
 from mlcore.auth.permissions import EXPERIMENT, SCORER, scorer_pattern
 from mlcore.entities.evaluation.code_scorers import CodeScorer
+from mlcore.entities.evaluation.jobs import NOBODY
 from mlcore.entities.evaluation.judges import EXPECTATIONS
 from mlcore.entities.evaluation.online_scorers import OnlineScorer
 from mlcore.entities.evaluation.scorers import ScorerVersion
@@ -65,8 +66,12 @@ def register_scorer(message: m.RegisterScorer, request: Request) -> dict[str, An
 
     version = retry_on_conflict("scorer", attempt)
     if online is not None:
+        online_owner = request.creator()
         confirmed = online._replace(
-            config_id=uuid4().hex, owner=request.username(), endpoint_id=judge.endpoint_id
+            config_id=uuid4().hex,
+            owner=online_owner.username,
+            owner_id=online_owner.user_id,
+            endpoint_id=judge.endpoint_id,
         )
         online_scorers.replace(confirmed, online)
     if judge.endpoint_id is not None:
@@ -190,6 +195,7 @@ def set_online_config(message: m.SetOnlineScoringConfig, request: Request) -> di
             model_checks.check_judges_automatically(named, request)
     before = online_scorers.find(request.workspace, experiment.experiment_id, message.name)
     was_on = before is not None and before.sample_rate > 0
+    owner = request.creator() if rate > 0 else NOBODY
     config = OnlineScorer(
         config_id=uuid4().hex,
         workspace=request.workspace,
@@ -199,7 +205,8 @@ def set_online_config(message: m.SetOnlineScoringConfig, request: Request) -> di
         sample_rate=rate,
         filter_string=message.filter_string or None,
         since=before.since if before is not None and was_on else ids.now_ms(),
-        owner=request.username() if rate > 0 else None,
+        owner=owner.username,
+        owner_id=owner.user_id,
         endpoint_id=judge_endpoint(json.loads(latest.serialized_scorer)) if rate > 0 else None,
     )
     if before is not None and before == config._replace(

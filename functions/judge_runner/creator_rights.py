@@ -34,6 +34,7 @@ from mlcore.policies.jobs import (
 )
 from mlcore.policies.prompt_optimization import may_optimize
 from mlcore.policies.requests import are_in_workspace
+from mlcore.repos.users import api_keys
 
 Params = Mapping[str, Any]
 
@@ -43,17 +44,20 @@ def check(job: Job) -> None:
     nothing where no login is required, and for online scoring that was set up without one.
 
     Raises:
-        PermissionDenied: the creator lacks a right, or does not exist any more; or the experiment
-            was moved to another workspace.
+        PermissionDenied: the creator lacks a right, or does not exist any more; the API key of the
+            request was revoked (not: has expired); or the experiment was moved to another
+            workspace.
     """
     is_ownerless = job.name == ONLINE_SCORING and job.creator is None
     if is_ownerless or not is_on(os.environ):
         return
-    creator = absent_caller(job.creator or "", job.workspace)
+    creator = absent_caller(job.creator or "", job.creator_id, job.workspace)
     if creator is None:
         raise errors.PermissionDenied(
             "The user who created this job does not exist any more, or was deactivated."
         )
+    if job.key_id is not None and api_keys.find(job.key_id) is None:
+        raise errors.PermissionDenied("The API key by which this job was created was revoked.")
     is_allowed = creator.is_admin or _ALLOWED_BY_JOB_NAME[job.name](creator, job.params)
     if not is_allowed or not are_in_workspace(creator, [job.params["experiment_id"]]):
         raise errors.PermissionDenied(

@@ -20,7 +20,7 @@ from typing import Any, Final, NamedTuple
 from judge_runner import creator_rights, trace_scoring
 from mlcore import errors, ids, reserved_tags
 from mlcore.entities.evaluation.code_scorers import CodeScorer
-from mlcore.entities.evaluation.jobs import ONLINE_SCORING, Job, batches
+from mlcore.entities.evaluation.jobs import ONLINE_SCORING, Creator, Job, batches
 from mlcore.entities.evaluation.judges import Judge
 from mlcore.entities.evaluation.online_scorers import OnlineScorer, Progress
 from mlcore.entities.experiments import Experiment
@@ -272,6 +272,5 @@ def _job(experiment: Experiment, scorer: _Scorer, trace_ids: list[str], task: st
         "username": None,
         "task": f"online:{task}",
     }
-    return jobs.new(
-        experiment.workspace, ONLINE_SCORING, params, len(trace_ids), scorer.config.owner
-    )
+    owner = Creator(scorer.config.owner, scorer.config.owner_id)
+    return jobs.new(experiment.workspace, ONLINE_SCORING, params, len(trace_ids), owner)

@@ -9,7 +9,7 @@ from typing import Any
 
 from mlcore.db import keys
 from mlcore.db.table import table
-from mlcore.entities.evaluation.jobs import Job
+from mlcore.entities.evaluation.jobs import Creator, Job
 from mlcore.entities.workspaces import Workspace
 from mlcore.repos.evaluation import datasets, jobs
 from mlcore.repos.workspaces import workspaces
@@ -125,7 +125,7 @@ class DatasetsWorld:
 
     def submit(self) -> None:
         params = {"experiment_id": "7", "q": self.rng.choice(VALUES)}
-        job = jobs.new(self.rng.choice((HOME, AWAY)), "invoke_scorer", params, 3, "ann")
+        job = jobs.new(self.rng.choice((HOME, AWAY)), "invoke_scorer", params, 3, Creator("ann"))
         jobs.create(job)
         self.jobs[job.job_id] = job
 

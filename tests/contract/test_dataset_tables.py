@@ -12,6 +12,7 @@ from typing import Any
 import polars
 import pytest
 
+from mlcore.entities.evaluation.jobs import Creator
 from mlcore.repos.evaluation import jobs
 from tests.contract.conftest import Store
 from tests.contract.datasets_world import DatasetsWorld
@@ -91,7 +92,7 @@ def test_each_column_has_its_type_and_content(store: Store, tables: Tables) -> N
         "source": {"source_type": "TRACE", "source_data": {"trace_id": "tr-1"}},
     }
     assert upsert(dataset_id, record).status == 200
-    jobs.create(jobs.new("default", "invoke_scorer", {"experiment_id": "7"}, 3, "ann"))
+    jobs.create(jobs.new("default", "invoke_scorer", {"experiment_id": "7"}, 3, Creator("ann")))
     tables.follow()
     time = polars.Datetime("us", "UTC")
     times = {"create_time", "last_update_time", "update_time"}
@@ -148,7 +149,7 @@ def test_who_may_not_read_a_workspace_learns_nothing_of_its_datasets(
 ) -> None:
     """Neither by counting and guessing nor by an error."""
     assert upsert(new_dataset(), {"inputs": {"q": "secret"}}).status == 200
-    jobs.create(jobs.new("default", "secret", {}, 1, "ann"))
+    jobs.create(jobs.new("default", "secret", {}, 1, Creator("ann")))
     tables.follow()
     columns = dict(zip(TABLES, ("name", "inputs", "job_name"), strict=True))
     for table in columns:

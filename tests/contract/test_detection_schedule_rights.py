@@ -177,6 +177,14 @@ def _deleted(world: Members) -> None:
     users.delete(users.get_profile("owner"))
 
 
+def _made_anew(world: Members) -> None:
+    """A later user of the same name, with the same rights."""
+    users.delete(users.get_profile("owner"))
+    again = users.create("owner", "", is_admin=False)
+    grants.put(again, "default", Grant("experiment", world.experiment, "EDIT"))
+    grants.put(again, "default", Grant("gateway_endpoint", world.endpoint_id, "USE"))
+
+
 @pytest.mark.parametrize(
     ("lose", "reason"),
     [
@@ -184,6 +192,7 @@ def _deleted(world: Members) -> None:
         (_without_experiment, "may no longer"),
         (_without_traces, "may no longer"),
         (_deleted, "does not exist any more"),
+        (_made_anew, "does not exist any more"),
     ],
 )
 def test_lost_rights_end_the_schedule(world: Members, lose: Any, reason: str) -> None:
@@ -223,7 +232,7 @@ def test_an_administrators_schedule_runs(world: Members, monkeypatch: pytest.Mon
     traces_at(world, due)
     stored = world.stored()
     assert stored is not None
-    detection_schedules.put(stored._replace(owner="root"))
+    detection_schedules.put(stored._replace(owner="root", owner_id=None))
     world.now = due
     sweep()
     assert [run["status"] for run in world.runs()] == ["RUNNING"]

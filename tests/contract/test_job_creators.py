@@ -6,210 +6,36 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any
 
 import pytest
 
-import evaluation.app
 import gateway.app
 from judge_runner import creator_rights
-from mlcore import artifacts
-from mlcore.artifacts.folder import Folder
 from mlcore.auth.permissions import Grant, scorer_pattern
 from mlcore.db import capacity
-from mlcore.entities.evaluation.jobs import Job
 from mlcore.entities.scim import scim_id_of
 from mlcore.environment import AUTHENTICATION
-from mlcore.http import lambda_handler
+from mlcore.ids import now_ms
 from mlcore.repos.evaluation import jobs
 from mlcore.repos.removal import workspace_moves
 from mlcore.repos.traces import links
-from mlcore.repos.users import grants, roles, scim_users, users
+from mlcore.repos.users import api_keys, grants, roles, scim_users, users
 from tests.contract import gateway_world
 from tests.contract.api import called
 from tests.contract.conftest import Store, enable_workspaces
-from tests.contract.evaluation_calls import sent
-from tests.contract.issue_detection_world import CATEGORIES, Detective
-from tests.contract.judges_world import assessments, judge
-from tests.contract.logins import called_as, named
-from tests.contract.optimization_world import JOBS, OptimizationWorld
+from tests.contract.job_creators_world import KINDS, SCORER, JobWorld, holds_nothing
+from tests.contract.judges_world import judge
+from tests.contract.logins import named
 from tests.doubles import detective, providers
-from tests.doubles.providers import Provider
 
 Json = dict[str, Any]
-AJAX: Final = "/ajax-api/3.0/mlflow"
-SCORER: Final = "quality"
-
-
-class JobWorld(OptimizationWorld):
-    """A member who may create every kind of job, with a trace, a scorer and a saved key."""
-
-    def __init__(
-        self, api: Any, patch: pytest.MonkeyPatch, folder: Path, provider: Provider
-    ) -> None:
-        super().__init__(api, patch, folder)
-        patch.setattr(artifacts, "store", lambda: Folder(folder))
-        self.provider = provider
-        self.scorer = judge("Is {{ outputs }} fine?", SCORER)
-        fields = {"experiment_id": self.experiment, "name": SCORER}
-        sent("POST", "scorers/register", {**fields, "serialized_scorer": json.dumps(self.scorer)})
-        self.traces = [self.trace("q", "WRONG"), self.trace("q", "fine")]
-        self.key = gateway_world.saved_key(f"{provider.url}/v1", "the key")
-        self.member = users.create("member", "", is_admin=False)
-        self.granted = {
-            "experiment": Grant("experiment", self.experiment, "EDIT"),
-            "endpoint": Grant("gateway_endpoint", self.endpoint_id, "USE"),
-            "prompt": Grant("prompt", "qa", "EDIT"),
-            "key": Grant("gateway_secret", self.key, "USE"),
-        }
-        for grant in self.granted.values():
-            grants.put(self.member, "default", grant)
-        patch.setenv(AUTHENTICATION, "basic")
-        patch.setenv("DEFAULT_PERMISSION", "NO_PERMISSIONS")
-        self._handler = lambda_handler(evaluation.app.RPCS)
-        detecting = Detective().say
-        optimizing = self.model.said
-
-        def say(chat: Json) -> Any:
-            words = chat["messages"][0]["content"]
-            is_other = words.startswith(("You improve", "You judge")) or "briefly" in str(chat)
-            return (
-                optimizing(chat) if is_other or "response_format" not in chat else detecting(chat)
-            )
-
-        self.model.said = say
-
-    def create_as_member(self, kind: Kind) -> tuple[int, str]:
-        body = json.dumps(kind.body(self))
-        return called_as(named("member"), self._handler, "POST", kind.path, body)
-
-    def created(self, kind: Kind) -> Job:
-        status, text = self.create_as_member(kind)
-        assert status == 200, text
-        return self.stored()
-
-    def stored(self) -> Job:
-        """The newest job."""
-        return list(jobs.of_workspace("default"))[-1]
-
-    def calls(self) -> int:
-        """Calls of models so far."""
-        return len(self.model.asked) + len(self.provider.asked)
-
-    def revoke(self, name: str) -> None:
-        grant = self.granted[name]
-        grants.delete(self.member, "default", grant.resource_type, grant.resource_pattern)
-
-    def deny(self, resource_type: str, pattern: str = "*") -> None:
-        grants.put(self.member, "default", Grant(resource_type, pattern, "DENY"))
-
-
-class Kind(NamedTuple):
-    """A kind of job: its route, a request, the grants and the types of resources that it needs."""
-
-    path: str
-    body: Callable[[JobWorld], Json]
-    needs: tuple[str, ...]
-    denied_by: tuple[str, ...]
-
-
-def _invocation(world: JobWorld) -> Json:
-    return {
-        "experiment_id": world.experiment,
-        "serialized_scorer": json.dumps(world.scorer),
-        "trace_ids": world.traces,
-        "log_assessments": True,
-    }
-
-
-def _registered_invocation(world: JobWorld) -> Json:
-    return {**_invocation(world), "scorer_name": SCORER, "scorer_version": 1}
-
-
-def _evaluation(world: JobWorld) -> Json:
-    return {
-        "experiment_id": world.experiment,
-        "serialized_scorers": [json.dumps(world.scorer)],
-        "scorer_versions": [1],
-        "trace_ids": world.traces,
-    }
-
-
-def _detection(world: JobWorld) -> Json:
-    return {
-        "experiment_id": world.experiment,
-        "trace_ids": world.traces,
-        "categories": CATEGORIES,
-        "provider": "openai",
-        "endpoint_name": "e",
-    }
-
-
-def _detection_with_key(world: JobWorld) -> Json:
-    key = {"endpoint_name": "", "model": "gpt-4o-mini", "secret_id": world.key}
-    return {**_detection(world), **key}
-
-
-KINDS: Final = {
-    "judge": Kind(
-        f"{AJAX}/scorer/invoke",
-        _invocation,
-        ("experiment", "endpoint"),
-        ("trace", "assessment", "scorer_version"),
-    ),
-    "registered judge": Kind(
-        f"{AJAX}/scorer/invoke",
-        _registered_invocation,
-        ("experiment", "endpoint"),
-        ("trace", "assessment", "scorer", "scorer_version"),
-    ),
-    "evaluation": Kind(
-        f"{AJAX}/genai/evaluate/invoke",
-        _evaluation,
-        ("experiment", "endpoint"),
-        ("run", "scorer", "scorer_version"),
-    ),
-    "detection": Kind(
-        f"{AJAX}/issues/invoke",
-        _detection,
-        ("experiment", "endpoint"),
-        ("run", "trace", "assessment"),
-    ),
-    "detection with a key": Kind(
-        f"{AJAX}/issues/invoke",
-        _detection_with_key,
-        ("experiment", "key"),
-        ("run", "trace", "assessment"),
-    ),
-    "optimization": Kind(
-        JOBS,
-        lambda world: world.body("METAPROMPT"),
-        ("experiment", "endpoint", "prompt"),
-        ("run", "prompt_version", "scorer_version"),
-    ),
-}
 
 
 @pytest.fixture
 def world(store: Store, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[JobWorld]:
     with providers.serving(detective.answer) as provider:
         yield JobWorld(store.api, monkeypatch, tmp_path, provider)
-
-
-def holds_nothing(world: JobWorld, job_id: str, calls: int = 0) -> None:
-    """Checks that a job has failed, and has asked and written nothing."""
-    job = jobs.find("default", job_id)
-    assert job is not None
-    assert (job.status, job.result) == ("FAILED", None), job
-    assert "The user who created this job" in str(job.error_message)
-    assert world.calls() == calls
-    assert world.queue.waiting == []
-    assert [assessments(trace) for trace in world.traces] == [[], []]
-    assert len(world.versions()) == 1
-    if run_id := job.params.get("run_id"):
-        run = world.run(run_id)
-        assert run["info"]["status"] == "FAILED"
-        assert "metrics" not in run["data"]
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -270,6 +96,63 @@ def test_a_deleted_creator(world: JobWorld, name: str) -> None:
     holds_nothing(world, job.job_id)
 
 
+def test_a_later_user_of_the_same_name(world: JobWorld) -> None:
+    """Inherits no jobs, although it has the same rights."""
+    job = world.created(KINDS["judge"])
+    waiting = world.created(KINDS["judge"])
+    [message, later] = world.queue.waiting
+    world.queue.waiting = [message]
+    assert world.work() == []
+    path = f"/ajax-api/3.0/jobs/{job.job_id}"
+    status, text = world.ask(named("member"), "GET", path)
+    assert (status, json.loads(text)["status"]) == (200, "SUCCEEDED")
+    calls = world.calls()
+
+    users.delete(users.get_profile("member"))
+    again = users.create("member", "", is_admin=False)
+    for grant in world.granted.values():
+        grants.put(again, "default", grant)
+    world.queue.waiting = [later]
+    assert world.work() == []
+    ended = jobs.find("default", waiting.job_id)
+    assert ended is not None
+    assert ended.status == "FAILED"
+    assert "does not exist any more" in str(ended.error_message)
+    assert world.calls() == calls
+    refused = world.ask(named("member"), "GET", path)
+    assert refused == world.ask(named("member"), "GET", f"/ajax-api/3.0/jobs/{jobs.new_id()}")
+    assert refused[0] == 403
+    cancelled = f"/ajax-api/3.0/jobs/cancel/{waiting.job_id}"
+    assert world.ask(named("member"), "PATCH", cancelled)[0] == 403
+    status, text = world.ask(named("member"), "POST", "/ajax-api/3.0/jobs/search")
+    assert (status, json.loads(text)) == (200, {"jobs": []})
+    own = world.created(KINDS["judge"])
+    status, text = world.ask(named("member"), "POST", "/ajax-api/3.0/jobs/search")
+    assert [each["job_id"] for each in json.loads(text)["jobs"]] == [own.job_id]
+
+
+def test_an_api_key_that_is_revoked(world: JobWorld) -> None:
+    """One that has expired, or that somebody else revokes, changes nothing."""
+    kind = KINDS["judge"]
+    made = [
+        api_keys.create(world.member, name, "default", None, None).key
+        for name in ("revoked", "expired")
+    ]
+    created = []
+    for key in made:
+        claims = {"key_user": "member", "key_id": key.key_id, "is_admin": False}
+        assert world.ask({"lambda": claims}, "POST", kind.path, kind.body(world))[0] == 200
+        created.append(world.stored())
+    created.append(world.created(kind))
+    api_keys.delete(made[0].key_id)
+    api_keys.expire(made[1], now_ms() - 1)
+    assert world.work() == []
+    ended = [jobs.find("default", job.job_id) for job in created]
+    assert [job and job.status for job in ended] == ["FAILED", "SUCCEEDED", "SUCCEEDED"]
+    assert ended[0] is not None
+    assert "API key by which this job was created was revoked" in str(ended[0].error_message)
+
+
 def test_a_creator_whom_the_directory_deactivates(world: JobWorld) -> None:
     job = world.created(KINDS["judge"])
     scim_id = scim_id_of(world.member.user_id, "member")
@@ -288,7 +171,9 @@ def test_an_experiment_that_was_moved_meanwhile(
     users.create("root", "", is_admin=True)
     grants.put(world.member, "default", Grant("workspace", "*", "MANAGE"))
     job = world.created(KINDS["evaluation"])
-    jobs.change("default", job.job_id, lambda stored: stored._replace(creator=creator))
+    jobs.change(
+        "default", job.job_id, lambda stored: stored._replace(creator=creator, creator_id=None)
+    )
     enable_workspaces(monkeypatch, "team")
     workspace_moves.experiment(world.experiment, "team")
     assert world.work() == []
@@ -368,7 +253,7 @@ def test_what_a_decision_reads(world: JobWorld, monkeypatch: pytest.MonkeyPatch,
     more = {"optimization": 3, "detection with a key": -1}.get(name, 0)
     for creator, reads in (("root", 1), ("member", 4 + more)):
         with capacity.measure() as cost:
-            creator_rights.check(job._replace(creator=creator))
+            creator_rights.check(job._replace(creator=creator, creator_id=None))
         assert (cost.round_trips, cost.write_units) == (reads, 0)
     monkeypatch.setenv(AUTHENTICATION, "none")
     with capacity.measure() as cost:

@@ -175,7 +175,17 @@ def _deleted(world: Members) -> None:
     users.delete(users.get_profile("owner"))
 
 
-@pytest.mark.parametrize("lose", [_without_endpoint, _without_experiment, _denied, _deleted])
+def _made_anew(world: Members) -> None:
+    """A later user of the same name, with the same rights."""
+    users.delete(users.get_profile("owner"))
+    again = users.create("owner", "", is_admin=False)
+    grants.put(again, "default", Grant("experiment", world.experiment, "EDIT"))
+    grants.put(again, "default", Grant("gateway_endpoint", world.e, "USE"))
+
+
+@pytest.mark.parametrize(
+    "lose", [_without_endpoint, _without_experiment, _denied, _deleted, _made_anew]
+)
 def test_an_owner_who_loses_a_right(world: Members, lose: Callable[[Members], None]) -> None:
     """No job is made any more, and one that waits asks nothing. Somebody else may take it over."""
     assert world.set_rate("owner", 1.0) == 200

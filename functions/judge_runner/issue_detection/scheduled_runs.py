@@ -34,7 +34,7 @@ from mlcore.entities.evaluation.detection_schedule import (
 )
 from mlcore.entities.evaluation.fire_times import due, following, window_start
 from mlcore.entities.evaluation.job_model import JobModel
-from mlcore.entities.evaluation.jobs import Job
+from mlcore.entities.evaluation.jobs import Creator, Job
 from mlcore.entities.experiments import Experiment
 from mlcore.entities.stages import ACTIVE
 from mlcore.entities.traces import Trace
@@ -183,7 +183,7 @@ def _put(confirmed: ConfirmedSchedule) -> None:
 def _refusal(confirmed: ConfirmedSchedule, model: JobModel) -> str | None:
     """Returns why the schedule must not run in its owner's name; None if it may."""
     if is_on(os.environ):
-        caller = absent_caller(confirmed.owner or "", confirmed.workspace)
+        caller = absent_caller(confirmed.owner or "", confirmed.owner_id, confirmed.workspace)
         if caller is None:
             return "The user who saved the schedule does not exist any more."
         if not (
@@ -259,7 +259,7 @@ def _job(occurrence: _Occurrence, window: _Window, run_id: str) -> Job:
         window.trace_ids,
         occurrence.priorities,
         occurrence.model,
-        occurrence.confirmed.owner,
+        Creator(occurrence.confirmed.owner, occurrence.confirmed.owner_id),
     )
     covered = [newest.request_time, newest.trace_id] if newest else None
     return job._replace(params={**job.params, "newest_trace": covered})

@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from mlcore import errors
 from mlcore.auth.requirements import Reader, reads_everything
+from mlcore.entities.evaluation.jobs import NOBODY, Creator
 from mlcore.entities.workspaces import DEFAULT_WORKSPACE
 from mlcore.environment import AUTHENTICATION, IAM, workspaces_enabled
 from mlcore.http.sent import Event, Sent
@@ -57,6 +58,14 @@ class Request(NamedTuple):
     def username(self) -> str | None:
         """Returns the name of the caller; None without login."""
         return None if self.access is None else str(self.access.username)
+
+    def creator(self) -> Creator:
+        """Returns the caller as the one who starts a job; reads the user's number, if the policy
+        has not. Raises ResourceDoesNotExist if the user was deleted after the login was
+        checked."""
+        if self.access is None:
+            return NOBODY
+        return Creator(self.access.username, self.access.user_id(), self.access.key_id or None)
 
     def may_read(self, resource_type: str) -> Reader:
         """Returns a function that says, by id, whether a list may show a resource of this type to

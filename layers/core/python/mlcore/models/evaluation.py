@@ -79,6 +79,7 @@ class OnlineScorer(Item):
     filter_string = TextAttribute(null=True)
     since = IntAttribute()
     owner = TextAttribute(null=True)
+    owner_id = IntAttribute(null=True)
     endpoint_id = TextAttribute(null=True)
 
 
@@ -108,6 +109,8 @@ class Job(Item):
     creation_time = IntAttribute()
     last_update_time = IntAttribute()
     creator = TextAttribute(null=True)
+    creator_id = IntAttribute(null=True)
+    key_id = TextAttribute(null=True)
     timeout = TextAttribute(null=True)
     result = BytesAttribute(null=True)
     error_message = TextAttribute(null=True)
@@ -153,6 +156,7 @@ class DetectionSchedule(IndexedItem):
     schedule = TextAttribute()
     trace_filter = TextAttribute(null=True)
     owner = TextAttribute(null=True)
+    owner_id = IntAttribute(null=True)
     last_fire_time = IntAttribute()
     fire_time = IntAttribute()
 

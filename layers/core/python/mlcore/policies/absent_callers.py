@@ -8,11 +8,16 @@ from mlcore.policies.signed_callers import is_iam_administrator
 from mlcore.repos.users import users
 
 
-def absent_caller(username: str, workspace: str) -> Access | None:
+def absent_caller(username: str, user_id: int | None, workspace: str) -> Access | None:
     """Returns the rights that a user has now; None if there is no such user, or if the directory
-    has deactivated the user. One consistent GetItem."""
+    has deactivated the user. One consistent GetItem.
+
+    Args:
+        user_id: the user's number: a later user of the same name is another one. None if it is not
+            known.
+    """
     user = users.find(username)
-    if user is None or not user.is_active:
+    if user is None or not user.is_active or user_id not in (None, user.user_id):
         return None
     is_administrator = user.is_admin or is_iam_administrator(username)
     return Access(username, is_administrator, workspace, by_password=False)

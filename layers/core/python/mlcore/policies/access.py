@@ -141,6 +141,11 @@ class Access:
         :meth:`profile`."""
         return users.get(self.username) if self._profile is None else self._profile.user
 
+    def user_id(self) -> int:
+        """Returns the number of the caller's user; one GetItem unless the grants were read. Raises
+        as :meth:`profile`."""
+        return self._user().user_id
+
     def roles(self) -> list[Role]:
         """Returns the caller's roles: assigned ones, and those of groups of the directory."""
         if self._roles is None:

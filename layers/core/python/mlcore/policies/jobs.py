@@ -155,10 +155,14 @@ def _may_use_secret(access: Access, secret_id: str) -> bool:
 
 
 def own_job(access: Access, message: Any) -> bool:
-    """Allows access to a job only to the user who created it. A missing job is refused like another
-    user's, so that ids cannot be probed."""
+    """Allows access to a job only to the user who created it, and not to a later user of the same
+    name. A missing job is refused like another user's, so that ids cannot be probed."""
     job = jobs.find(access.workspace, message.job_id)
-    return job is not None and job.creator == access.username
+    return (
+        job is not None
+        and job.creator == access.username
+        and job.creator_id in (None, access.user_id())
+    )
 
 
 def own_jobs(access: Access, message: Any) -> bool:

@@ -99,6 +99,8 @@ class ConfirmedSchedule(NamedTuple):
     """When it is due."""
     version: int = 0
     """How often it was written; 0 if it is not stored yet."""
+    owner_id: int | None = None
+    """The number of the owner, which a later user of the same name does not have."""
 
 
 def parse_schedule(text: str | None) -> Schedule | None:

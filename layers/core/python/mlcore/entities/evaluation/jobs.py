@@ -31,6 +31,21 @@ TRACES_PER_JOB: Final = 100
 """Traces that one job judges."""
 
 
+class Creator(NamedTuple):
+    """Who starts a job."""
+
+    username: str | None
+    """None without a login."""
+    user_id: int | None = None
+    """The number of the user, which a later user of the same name does not have. None without a
+    login, and where it was not stored (release 0.1.0)."""
+    key_id: str | None = None
+    """The API key of the request; None for another login, and for jobs without a request."""
+
+
+NOBODY: Final = Creator(None)
+
+
 class Job(NamedTuple):
     """A job with its status, progress and result. Times are in milliseconds since the epoch."""
 
@@ -43,7 +58,7 @@ class Job(NamedTuple):
     creation_time: int
     last_update_time: int
     creator: str | None = None
-    """The user who started the job; None without login."""
+    """The user who started the job; None without login. See :class:`Creator`."""
     timeout: float | None = None
     """Seconds after its creation at which the job times out."""
     result: Any = None
@@ -64,6 +79,8 @@ class Job(NamedTuple):
     """What the models of judges have cost so far; None if no price of them is known."""
     stage: str | None = None
     """What the job is doing, for jobs with several stages."""
+    creator_id: int | None = None
+    key_id: str | None = None
     version: int = 0
     """Version of the stored item; 0 before it is stored."""
 

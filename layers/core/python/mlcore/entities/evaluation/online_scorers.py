@@ -23,6 +23,8 @@ class OnlineScorer(NamedTuple):
     owner: str | None = None
     """The user in whose name it judges: who saved this last, with a rate above 0. None without a
     login, and in settings of release 0.1.0."""
+    owner_id: int | None = None
+    """The number of the owner, which a later user of the same name does not have."""
     endpoint_id: str | None = None
     """The gateway endpoint of the scorer as the owner knew it; None for code."""
 

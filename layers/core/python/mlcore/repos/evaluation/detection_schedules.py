@@ -56,6 +56,7 @@ def replacement(confirmed: ConfirmedSchedule) -> Put:
         schedule=confirmed.schedule_text,
         trace_filter=confirmed.filter_text,
         owner=confirmed.owner,
+        owner_id=confirmed.owner_id,
         last_fire_time=confirmed.last_fire_time,
         fire_time=confirmed.fire_time,
         version=confirmed.version + 1,
@@ -105,4 +106,5 @@ def _of_item(raw: Raw) -> ConfirmedSchedule:
         last_fire_time=item.last_fire_time,
         fire_time=item.fire_time,
         version=item.version,
+        owner_id=item.owner_id,
     )

@@ -14,7 +14,7 @@ from mlcore.db.table import Put, table
 from mlcore.entities.evaluation import issue_detection
 from mlcore.entities.evaluation.detection_priorities import Priorities
 from mlcore.entities.evaluation.job_model import JobModel
-from mlcore.entities.evaluation.jobs import FINAL, Job, as_of
+from mlcore.entities.evaluation.jobs import FINAL, Creator, Job, as_of
 from mlcore.entities.experiments import Experiment
 from mlcore.ids import now_ms
 from mlcore.models.evaluation import IssueDetection as DetectionItem
@@ -37,13 +37,13 @@ def new_job(
     trace_ids: Sequence[str],
     priorities: Priorities,
     model: JobModel,
-    username: str | None,
+    creator: Creator,
 ) -> Job:
     """Returns a new job that detects issues in traces, without storing it.
 
     Args:
         run_id: the run that the job will fill.
-        username: the user who asks the model.
+        creator: the user in whose name the model is asked.
     """
     params = {
         "experiment_id": experiment.experiment_id,
@@ -52,11 +52,9 @@ def new_job(
         "run_id": run_id,
         "instructions": priorities.instructions or None,
         **model.params,
-        "username": username,
+        "username": creator.username,
     }
-    return jobs.new(
-        experiment.workspace, issue_detection.JOB_NAME, params, len(trace_ids), username
-    )
+    return jobs.new(experiment.workspace, issue_detection.JOB_NAME, params, len(trace_ids), creator)
 
 
 def run_tags(categories: Sequence[str], model: JobModel, traces: int) -> dict[str, str]:

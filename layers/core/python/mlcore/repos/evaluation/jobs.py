@@ -17,7 +17,7 @@ from mlcore.db import keys
 from mlcore.db.expression import ConditionExpression, Raw
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import Put, table
-from mlcore.entities.evaluation.jobs import FAILED, PENDING, Job
+from mlcore.entities.evaluation.jobs import FAILED, NOBODY, PENDING, Creator, Job
 from mlcore.ids import now_ms
 from mlcore.job_queue import JobMessage
 from mlcore.models.evaluation import Job as JobItem
@@ -50,7 +50,7 @@ def new(
     name: str,
     params: dict[str, Any],
     total: int,
-    creator: str | None = None,
+    creator: Creator = NOBODY,
     timeout: float | None = None,
 ) -> Job:
     """Returns a new pending job, without storing it.
@@ -58,7 +58,6 @@ def new(
     Args:
         name: the name of the task.
         total: how many units of work the job has.
-        creator: the user who started it; None without a login.
         timeout: seconds after which it times out; None for the default.
     """
     now = now_ms()
@@ -70,7 +69,9 @@ def new(
         status=PENDING,
         creation_time=now,
         last_update_time=now,
-        creator=creator,
+        creator=creator.username,
+        creator_id=creator.user_id,
+        key_id=creator.key_id,
         timeout=timeout,
         total=total,
     )
@@ -200,6 +201,8 @@ def _item(job: Job) -> Raw:
         creation_time=job.creation_time,
         last_update_time=job.last_update_time,
         creator=job.creator,
+        creator_id=job.creator_id,
+        key_id=job.key_id,
         timeout=None if job.timeout is None else repr(job.timeout),
         result=None if job.result is None else _packed(job.result),
         error_message=job.error_message,
@@ -229,6 +232,8 @@ def of_item(raw: Raw) -> Job:
         creation_time=item.creation_time,
         last_update_time=item.last_update_time,
         creator=item.creator,
+        creator_id=item.creator_id,
+        key_id=item.key_id,
         timeout=None if item.timeout is None else float(item.timeout),
         result=None if item.result is None else _unpacked(item.result),
         error_message=item.error_message,

@@ -111,6 +111,7 @@ def _item(config: OnlineScorer) -> Raw:
         filter_string=config.filter_string,
         since=config.since,
         owner=config.owner,
+        owner_id=config.owner_id,
         endpoint_id=config.endpoint_id,
         version=1,
         updated_at=now_ms(),
@@ -134,5 +135,6 @@ def _config(raw: Raw) -> OnlineScorer:
         filter_string=item.filter_string,
         since=item.since,
         owner=item.owner,
+        owner_id=item.owner_id,
         endpoint_id=item.endpoint_id,
     )
