@@ -17,6 +17,7 @@ import gateway_calls.app
 from gateway_calls.replies import RESPONSE_STYLE
 from mlcore.environment import AUTHENTICATION
 from mlcore.http import lambda_handler
+from mlcore.http.origin import ORIGIN_HEADER
 from mlcore.repos.users import users
 from tests.contract.conftest import Store
 from tests.contract.gateway_requests import ask, events_of, post
@@ -129,6 +130,18 @@ def test_a_login_is_never_sent_to_a_provider(
         assert status == 200
         assert "login-of-ann" not in text
         assert json.loads(text)["headers"]["authorization"] == f"Bearer {KEY}"
+
+
+@pytest.mark.parametrize("path", ["proxy/chat/v1/x", "openai/v1/chat/completions"])
+def test_headers_of_the_way_are_never_sent_to_a_provider(provider: Any, path: str) -> None:
+    """Above all the word that CloudFront adds, with which any address could pass for it."""
+    provider.answer = echoes_headers
+    secret = "word-of-cloudfront"
+    names = (ORIGIN_HEADER, "x-mlflow-experiment-id", "x-forwarded-for", "forwarded", "x-real-ip")
+    headers = dict.fromkeys((*names, "cookie", "via", "x-amz-security-token"), secret)
+    text = ask("POST", path, {"model": "chat", "messages": SAID}, headers=headers)[2]
+    assert secret not in text
+    assert KEY in text
 
 
 def test_who_may_use_the_proxy(provider: Any, monkeypatch: pytest.MonkeyPatch) -> None:

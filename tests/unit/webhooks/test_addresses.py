@@ -14,8 +14,12 @@ from mlcore.webhooks.environment import webhook_settings
 CLOSED = [
     *("0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12"),
     *("192.168.0.0/16", "198.18.0.0/15", "224.0.0.0/4", "240.0.0.0/4", "192.0.2.0/24"),
+    *("192.0.0.0/24", "192.88.99.0/24"),
 ]
-CLOSED_V6 = ["::/128", "::1/128", "fc00::/7", "fe80::/10", "fec0::/10", "ff00::/8", "2001:db8::/32"]
+CLOSED_V6 = [
+    *("::/128", "::1/128", "fc00::/7", "fe80::/10", "fec0::/10", "ff00::/8", "2001:db8::/32"),
+    *("64:ff9b:1::/48", "100::/64", "3fff::/20", "5f00::/16", "2001::/32"),
+]
 
 
 def within(*networks: str) -> st.SearchStrategy[Any]:
@@ -36,6 +40,7 @@ def written(address: ipaddress.IPv4Address) -> st.SearchStrategy[Any]:
             ipaddress.IPv6Address((0xFFFF << 32) + number),
             ipaddress.IPv6Address(number),
             ipaddress.IPv6Address((0x64FF9B << 96) + number),
+            ipaddress.IPv6Address((0xFFFF << 48) + number),
             ipaddress.IPv6Address((0x2002 << 112) + (number << 80) + 1),
         ]
     )

@@ -43,6 +43,11 @@ _SUBSCRIPTION_AGENTS: Final = ("claude-cli", "codex", "geminicli")
 gateway knows them: Claude Code, Codex and Gemini CLI."""
 
 
+_OWN_PREFIXES: Final = ("x-amz", "x-amzn", "x-forwarded-", "cloudfront-", "via", "x-mlflow-")
+"""Beginnings of the names of headers that are for this server or made on the way to it. One holds
+the word by which CloudFront's requests are known, which a provider could use to pass for it."""
+
+
 class Provider:
     """Calls one model at its provider. Chats, chunks and embeddings have the form of OpenAI's
     API."""
@@ -150,13 +155,12 @@ def forwarded_headers(headers: Mapping[str, str], own: Mapping[str, str]) -> dic
         own = {name: value for name, value in own.items() if name.lower() not in _CLIENT_AUTH}
     else:
         credentials = frozenset()
-    excluded = {name.lower() for name in own} | {"cookie", "x-mlflow-workspace"}
+    excluded = {name.lower() for name in own} | {"cookie", "forwarded", "x-real-ip"}
     excluded |= _CLIENT_AUTH - credentials
     forwarded = {
         name: value
         for name, value in headers.items()
-        if name.lower() not in excluded
-        and not name.lower().startswith(("x-amz", "x-amzn", "x-forwarded-", "cloudfront-", "via"))
+        if name.lower() not in excluded and not name.lower().startswith(_OWN_PREFIXES)
     }
     return {**forwarded, **own}
 

@@ -18,8 +18,14 @@ from mlcore.webhooks.environment import webhook_settings
 
 RESOLVE_SECONDS: Final = 5.0
 
-_NAT64: Final = ipaddress.IPv6Network("64:ff9b::/96")
-_IPV4_COMPATIBLE: Final = ipaddress.IPv6Network("::/96")
+_WITH_IPV4: Final = tuple(map(ipaddress.IPv6Network, ("64:ff9b::/96", "::/96", "::ffff:0:0:0/96")))
+"""NAT64, and the compatible and the translated form: the last 32 bits are an IPv4 address."""
+_NOT_PUBLIC_V4: Final = tuple(map(ipaddress.IPv4Network, ("192.0.0.0/24", "192.88.99.0/24")))
+_NOT_PUBLIC_V6: Final = tuple(
+    map(ipaddress.IPv6Network, ("64:ff9b:1::/48", "100::/64", "3fff::/20", "5f00::/16"))
+)
+"""Special addresses that old versions of Python take for public ones. A cloud's metadata is at
+192.0.0.192; behind 64:ff9b:1::/48 is a network's own NAT64."""
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -82,10 +88,14 @@ def is_public(address: Address) -> bool:
         if address.is_site_local or address.scope_id:
             return False
         embedded = address.ipv4_mapped or address.sixtofour
-        if embedded is None and (address in _NAT64 or address in _IPV4_COMPATIBLE):
+        if embedded is None and any(address in network for network in _WITH_IPV4):
             embedded = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
         if embedded is not None:
             return is_public(embedded)
+        if any(address in network for network in _NOT_PUBLIC_V6):
+            return False
+    elif any(address in network for network in _NOT_PUBLIC_V4):
+        return False
     return address.is_global and not address.is_multicast
 
 
