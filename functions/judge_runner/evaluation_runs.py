@@ -51,7 +51,7 @@ def run(work: JobExecution, complete: Complete) -> dict[str, Any]:
     ]
     for task in tasks:
         scoring.check_source(task, work.job, task.judge.name)
-    stored = trace_scoring.load_traces(params["trace_ids"], workspace)
+    stored = trace_scoring.load_traces(work.job)
     if work.job.completed is None:  # otherwise an earlier call has done it
         links.put(params["run_id"], params["trace_ids"])
     scorers = [

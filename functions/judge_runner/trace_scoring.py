@@ -11,6 +11,7 @@ from judge_runner import assessing, scoring
 from judge_runner.assessing import Task
 from judge_runner.job_execution import JobExecution
 from mlcore import errors
+from mlcore.entities.evaluation.jobs import Job
 from mlcore.entities.traces import Assessment
 from mlcore.judges import content
 from mlcore.judges.chat import Complete
@@ -35,13 +36,13 @@ def run(work: JobExecution, complete: Complete) -> dict[str, Any]:
         ResourceDoesNotExist: a trace is missing.
         JobStopped, OutOfTime: see :mod:`judge_runner.job_execution`.
     """
-    params, workspace = work.job.params, work.job.workspace
+    params = work.job.params
     task = Task(
         params.get("task") or work.job.job_id,
         parse_scorer(json.loads(params["serialized_scorer"])),
         params["scorer_version"],
     )
-    stored = load_traces(params["trace_ids"], workspace)
+    stored = load_traces(work.job)
     write = bool(params["log_assessments"])
     scoring.check_source(task, work.job, params.get("scorer_name") or task.judge.name)
     ways = scoring.new_scoring(task, work.job, complete, expectations=False)
@@ -65,13 +66,20 @@ def run(work: JobExecution, complete: Complete) -> dict[str, Any]:
     return dict(work.results)
 
 
-def load_traces(trace_ids: Sequence[str], workspace: str) -> list[StoredTrace]:
-    """Returns the traces with these ids. Raises ResourceDoesNotExist if some are missing."""
-    stored_traces = traces.find_many(trace_ids, workspace)
-    missing = [each for each, trace in zip(trace_ids, stored_traces, strict=True) if trace is None]
+def load_traces(job: Job) -> list[StoredTrace]:
+    """Returns the traces of a job. One of another experiment counts as missing: the request that
+    created the job has checked those that there were, but ids may be given before their traces
+    exist. Raises ResourceDoesNotExist if some are missing."""
+    trace_ids = job.params["trace_ids"]
+    own = {
+        trace.trace_id: trace
+        for trace in traces.find_many(trace_ids, job.workspace)
+        if trace is not None and trace.experiment.experiment_id == job.params["experiment_id"]
+    }
+    missing = [each for each in trace_ids if each not in own]
     if missing:
         raise errors.ResourceDoesNotExist(f"Traces not found: {missing}")
-    return [trace for trace in stored_traces if trace is not None]
+    return [own[trace_id] for trace_id in trace_ids]
 
 
 def check_session(session: Sequence[Subject]) -> None:

@@ -7,22 +7,16 @@ from typing import Any
 
 import pytest
 
-import evaluation.app
 import judge_runner.app
 from judge_runner import job_execution
 from mlcore import ids, queues
-from mlcore.auth.permissions import Grant, scorer_pattern
 from mlcore.entities.evaluation.jobs import DEFAULT_SECONDS
-from mlcore.environment import AUTHENTICATION
 from mlcore.errors import TemporarilyUnavailable
-from mlcore.http import lambda_handler
 from mlcore.repos.evaluation import jobs
 from mlcore.repos.runs.core import endings
-from mlcore.repos.users import grants, users
 from tests.contract import trace_calls
 from tests.contract.conftest import Store
 from tests.contract.judges_world import World, ask, assessments, builtin, judge
-from tests.contract.logins import called_as, named
 
 Json = dict[str, Any]
 BOTH = "Is {{ outputs }} a fine answer to {{ inputs }}?"
@@ -193,21 +187,6 @@ def test_a_fault_of_ours_is_tried_again_and_told_at_last(
     assert (job["status"], job["error_message"]) == ("FAILED", "The job failed unexpectedly.")
 
 
-def test_traces_of_others_are_not_judged(world: World) -> None:
-    other = world.api.post("experiments/create", name="other")["experiment_id"]
-    trace = world.trace("q", "a")
-    body = {
-        "experiment_id": other,
-        "serialized_scorer": json.dumps(judge(BOTH)),
-        "trace_ids": [trace],
-    }
-    answer = ask("POST", "mlflow/scorer/invoke", body)
-    assert (answer.status, answer.code) == (403, "PERMISSION_DENIED")
-    assert answer.body["message"] == "Not all requested traces could be accessed."
-    job = world.done(judge(BOTH), ["tr-none"])
-    assert job["error_message"] == "Traces not found: ['tr-none']"
-
-
 def test_jobs_are_found_by_what_they_are(world: World) -> None:
     first = world.invoke(judge(BOTH), [world.trace("q", "a")])
     second = world.invoke(judge(BOTH, "other"), [world.trace("q", "a")], log_assessments=False)
@@ -345,39 +324,6 @@ def test_a_repeated_evaluation_logs_its_metrics_once(
         (metric["timestamp"], metric["step"], metric["value"]) for metric in run["data"]["metrics"]
     ]
     assert latest == [(time, step, value)]
-
-
-@pytest.mark.parametrize("denied", [("scorer", ""), ("scorer_version", "*")])
-def test_nobody_evaluates_with_a_scorer_that_is_denied_to_them(
-    world: World, monkeypatch: pytest.MonkeyPatch, denied: tuple[str, str]
-) -> None:
-    trace = world.trace("q", "a")
-    user = users.create("member", "", is_admin=False)
-    grants.put(user, "default", Grant("experiment", world.experiment, "MANAGE"))
-    kind, pattern = denied
-    pattern = pattern or scorer_pattern(world.experiment, "the judge")
-    grants.put(user, "default", Grant(kind, pattern, "DENY"))
-    monkeypatch.setenv(AUTHENTICATION, "basic")
-    handler = lambda_handler(evaluation.app.RPCS)
-
-    def status(text: str, version: Any) -> int:
-        body = {
-            "experiment_id": world.experiment,
-            "trace_ids": [trace],
-            "serialized_scorers": [text],
-            "scorer_versions": [version],
-        }
-        path = "/ajax-api/3.0/mlflow/genai/evaluate/invoke"
-        return called_as(named("member"), handler, "POST", path, json.dumps(body))[0]
-
-    for name in ("the judge", "the\\u0020judge"):
-        for version in (1, 99, 0, False, "1"):
-            assert status(f'{{"name": "{name}"}}', version) == 403
-    # A name that cannot be read cannot be checked.
-    for text in ("no JSON", "[]", "{}", '{"name": 7}', '{"name": ""}', '{"name": null}'):
-        assert status(text, 1) == 403
-    assert status('{"name": "the judge"}', None) == 400, "an inline scorer is only looked at"
-    assert world.queue.waiting == []
 
 
 def test_a_run_of_evaluation_ends_with_its_job(world: World) -> None:
