@@ -110,7 +110,7 @@ class Invocation:
         self,
         ask: Callable[[Provider], Iterator[Any]],
         usage: Usage,
-        named_models: tuple[str, ...] = (),
+        named_models: tuple[str, ...] | None = None,
     ) -> Iterator[Any]:
         """Asks the endpoint's models in turn and yields the parts of the first streamed answer that
         does not fail. Raises GatewayCallFailed, possibly after some parts.
@@ -118,28 +118,33 @@ class Invocation:
         Args:
             ask: as in :meth:`ask`.
             usage: as in :meth:`ask`.
-            named_models: the models that the request itself names, if it is sent as it is.
+            named_models: the models that the request itself names, if it is sent as it is. A part
+                that is JSON is then a whole answer, not an event of a stream.
         """
 
         def attempt(provider: Provider) -> Iterator[Any]:
             with self.record.attempt(provider.model) as span:
-                span.named_models = named_models
+                span.named_models = named_models or ()
                 events = 0
                 try:
                     for part in ask(provider):
                         span.add_usage(usage(provider, part))
-                        events += not isinstance(part, bytes) or part.startswith(b"data:")
+                        is_bytes = isinstance(part, bytes)
+                        events += part.startswith(b"data:") if is_bytes else named_models is None
                         yield part
                 except GeneratorExit:
                     span.add_usage(self._least_usage(span, events))
                     raise
+                if events and not span.usage:
+                    span.add_usage(self._least_usage(span, events))
 
         return self.route.stream(attempt)
 
     def _least_usage(self, span: Span, events: int) -> dict[str, int]:
-        """Returns the token counts of a stream that the client left. Providers report tokens at the
-        end, so a caller could read an answer without its cost: each event counts as a token, and
-        four characters of the request if it was not counted yet."""
+        """Returns token counts of a stream whose provider did not report them, which it does at the
+        end and, with OpenAI's protocol, only if asked to: the client left the stream, or did not
+        ask. Otherwise a caller could read an answer that counts in no budget. Each event counts as
+        a token, and so do four characters of the request if it was not counted yet."""
         reported = span.usage
         request = self.record.spans[0].attributes.get(SPAN_INPUTS)
         counted = {

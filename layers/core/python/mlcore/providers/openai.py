@@ -23,10 +23,6 @@ from mlcore.providers.provider import (
 _AZURE: Final = ("azure", "azuread")
 
 
-_REPORTING: Final = frozenset(("messages", "prompt"))
-"""Fields of requests whose streams report tokens only if asked to; those of responses always do."""
-
-
 class Compatible(Provider):
     """Calls a provider with OpenAI's protocol, at a base URL with a bearer token."""
 
@@ -84,8 +80,6 @@ class Compatible(Provider):
         )
 
     def proxy(self, path: str, payload: Json, headers: Mapping[str, str]) -> Iterator[Json | bytes]:
-        if payload.get("stream") and not _REPORTING.isdisjoint(payload):
-            payload = _with_usage(payload)
         return transport.answer_or_lines(
             proxied_url(self.model.auth_config.get("api_base") or self.default_base, path),
             forwarded_headers(headers, self.headers()),
@@ -199,11 +193,11 @@ def unexpected_answer(error: Exception) -> GatewayCallFailed:
 
 
 def _with_usage(payload: Json) -> Json:
-    """Returns the streaming request with ``include_usage`` set in ``stream_options``, even if the
-    caller does not want it: what is not reported would count in no budget."""
+    """Returns the streaming request with ``include_usage`` set in ``stream_options``, unless the
+    caller has set it."""
     options = payload.get("stream_options")
     given_options = options if isinstance(options, dict) else {}
-    return {**payload, "stream_options": {**given_options, "include_usage": True}}
+    return {**payload, "stream_options": {"include_usage": True, **given_options}}
 
 
 def _completion(answer: Json) -> Json:
