@@ -96,6 +96,7 @@ def invoke_evaluation(message: m.InvokeEvaluation, request: Request) -> dict[str
         )
     experiment = experiment_lookup.get_active(message.experiment_id, request)
     load_traces(trace_ids, experiment, request)
+    names: list[str | None] = [None] * len(texts)
     for index, version in enumerate(versions):
         if version is None:
             continue
@@ -104,6 +105,7 @@ def invoke_evaluation(message: m.InvokeEvaluation, request: Request) -> dict[str
         name = check_payload(_check_text(texts[index])).get("name")
         if not isinstance(name, str):
             raise errors.InvalidParameterValue("A registered scorer must contain a valid name")
+        names[index] = name
         texts[index] = _load_registered(experiment, name, version, request)
     registered = [
         text for text, version in zip(texts, versions, strict=True) if version is not None
@@ -116,6 +118,7 @@ def invoke_evaluation(message: m.InvokeEvaluation, request: Request) -> dict[str
         "trace_ids": trace_ids,
         "serialized_scorers": texts,
         "scorer_versions": versions,
+        "scorer_names": names,
         "experiment_id": experiment.experiment_id,
         "run_id": run_id,
         "username": request.username(),

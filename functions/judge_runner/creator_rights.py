@@ -77,9 +77,8 @@ def _may_judge(creator: Access, params: Params) -> bool:
 
 
 def _may_evaluate(creator: Access, params: Params) -> bool:
-    return may_evaluate(
-        creator, params["experiment_id"], params["serialized_scorers"], params["scorer_versions"]
-    )
+    names = [name for name in params.get("scorer_names", ()) if name is not None]
+    return may_evaluate(creator, params["experiment_id"], params["serialized_scorers"], names)
 
 
 def _may_detect_issues(creator: Access, params: Params) -> bool:

@@ -49,8 +49,10 @@ def run(work: JobExecution, complete: Complete) -> dict[str, Any]:
             params["serialized_scorers"], params["scorer_versions"], strict=True
         )
     ]
-    for task in tasks:
-        scoring.check_source(task, work.job, task.judge.name)
+    # A scorer may be registered under another name than its text has.
+    names = params.get("scorer_names") or [None] * len(tasks)
+    for task, name in zip(tasks, names, strict=True):
+        scoring.check_source(task, work.job, name or task.judge.name)
     stored = trace_scoring.load_traces(work.job)
     if work.job.completed is None:  # otherwise an earlier call has done it
         links.put(params["run_id"], params["trace_ids"])

@@ -40,7 +40,7 @@ class JobWorld(OptimizationWorld):
         super().__init__(api, patch, folder)
         patch.setattr(artifacts, "store", lambda: Folder(folder))
         self.provider = provider
-        self.scorer = judge("Is {{ outputs }} fine?", SCORER)
+        self.scorer = judge("Is {{ outputs }} fine?", "another name")
         fields = {"experiment_id": self.experiment, "name": SCORER}
         sent("POST", "scorers/register", {**fields, "serialized_scorer": json.dumps(self.scorer)})
         self.traces = [self.trace("q", "WRONG"), self.trace("q", "fine")]
@@ -124,7 +124,7 @@ def _registered_invocation(world: JobWorld) -> Json:
 def _evaluation(world: JobWorld) -> Json:
     return {
         "experiment_id": world.experiment,
-        "serialized_scorers": [json.dumps(world.scorer)],
+        "serialized_scorers": [json.dumps({**world.scorer, "name": SCORER})],
         "scorer_versions": [1],
         "trace_ids": world.traces,
     }

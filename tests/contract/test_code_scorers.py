@@ -188,6 +188,22 @@ def test_the_registered_source_runs_and_not_the_one_in_the_request(world: World)
     assert assessments(trace)[0]["feedback"] == {"value": "registered"}
 
 
+def test_an_evaluation_with_a_scorer_whose_text_has_another_name(world: World) -> None:
+    """It is found under the name under which it is registered."""
+    trace = world.trace("q", "a")
+    version = register(world, code("return True"), "registered")
+    body = {
+        "experiment_id": world.experiment,
+        "trace_ids": [trace],
+        "serialized_scorers": [json.dumps({"name": "registered"})],
+        "scorer_versions": [version],
+    }
+    asked = ask("POST", "mlflow/genai/evaluate/invoke", body).body
+    assert world.work() == []
+    assert world.job(asked["job_id"])["status"] == "SUCCEEDED"
+    assert [each["assessment_name"] for each in assessments(trace)] == ["quality"]
+
+
 def test_code_is_refused_unless_the_operator_allows_it(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -65,22 +65,21 @@ def may_judge(
 def invoke_evaluation(access: Access, message: Any) -> bool:
     """Allows evaluating traces to those who :func:`may_evaluate`."""
     texts = message.serialized_scorers if isinstance(message.serialized_scorers, list) else []
-    return may_evaluate(
-        access, str(subject(message, "experiment_id")), texts, message.scorer_versions
-    )
+    names = _registered_names(texts, message.scorer_versions)
+    experiment_id = str(subject(message, "experiment_id"))
+    return names is not None and may_evaluate(access, experiment_id, texts, names)
 
 
-def may_evaluate(access: Access, experiment_id: str, texts: list[Any], versions: Any) -> bool:
-    """Whether the caller may create runs in the experiment, is not denied any registered scorer
-    that the request names, and may use the endpoints that the scorers call.
+def may_evaluate(
+    access: Access, experiment_id: str, texts: Iterable[Any], names: Iterable[str]
+) -> bool:
+    """Whether the caller may create runs in the experiment, is not denied any registered scorer,
+    and may use the endpoints that the scorers call.
 
     Args:
         texts: the serialized scorers.
-        versions: for each scorer its version; None for one that is not registered.
+        names: the names of those that are registered.
     """
-    names = _registered_names(texts, versions)
-    if names is None:
-        return False
     required = create_inside(experiment_id, RUN)
     return access.allows(*required, *_not_denied_scorers(experiment_id, names)) and uses_endpoints(
         access, texts
