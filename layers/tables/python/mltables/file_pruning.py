@@ -85,8 +85,9 @@ class Bound(NamedTuple):
 
     def _admits(self, value: Any, low: Any, high: Any) -> bool:
         if isinstance(value, datetime):
-            reaches = high + _PRECISION >= value
-            begins = low - _PRECISION <= value
+            # The differences, because a time beside the first or the last one does not exist.
+            reaches = value - high <= _PRECISION
+            begins = low - value <= _PRECISION
         else:
             reaches = high >= value or value.startswith(high)
             begins = low <= value
