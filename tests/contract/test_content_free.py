@@ -13,18 +13,22 @@ from mlcore import reserved_tags
 from mlcore.errors import InvalidParameterValue
 from mlcore.limits.settings import check_setting
 from mlcore.repos.settings import config
+from tests.contract import span_files
 from tests.contract.artifact_folder import artifacts_in
 from tests.contract.conftest import Store
 from tests.contract.full_text_setting import setting
 from tests.contract.gateway_requests import post
 from tests.contract.gateway_world import allow_local, endpoint, model
 from tests.contract.index_state import deliver
+from tests.contract.lake import Tables, tables
 from tests.contract.private_texts import TRACE, stored
 from tests.contract.sealing import seal_here
 from tests.contract.streams import following
 from tests.contract.trace_calls import export, info, infos, span, start, tell
 from tests.contract.trace_uploads import upload
 from tests.doubles.providers import openai, serving
+
+__all__ = ["tables"]
 
 SAID = "zebra quartz"
 TIME = "2023-11-14T22:13:20Z"
@@ -269,3 +273,29 @@ def test_the_rule_holds_in_its_scope_alone(store: Store, experiment: str) -> Non
     other = store.api.new_experiment("other")
     assert export(other, [said_span()]).status == 200
     assert SAID in info(TRACE)["request_preview"]
+
+
+def test_columns_of_spans_hold_no_content(store: Store, tables: Tables, experiment: str) -> None:
+    """Attributes whose forms are words stay; texts in their place do not, nor do others."""
+    texts: dict[str, Any] = {
+        key.replace(".", "__"): SAID
+        for key in (
+            *("mlflow.spanType", "mlflow.llm.model", "mlflow.llm.provider", "session.id"),
+            *("user.id", "gen_ai.tool.name", "gen_ai.request.model", "error.type"),
+            *("mlflow.chat.tokenUsage", "mlflow.llm.cost", "mlflow.spanFunctionName"),
+        )
+    }
+    spans = [span("a" * 32, 1, None, **texts), said_span(2, 1)]
+    assert export(experiment, spans).status == 200
+    tables.follow()
+    assert span_files.assert_columns_are_the_map() == [True]
+    (file,) = span_files.files()
+    first, second = sorted(span_files.rows(file), key=lambda row: str(row["span_id"]))
+    for row in (first, second):
+        text = json.dumps(row, default=str).lower()
+        assert "zebra" not in text
+        assert "quartz" not in text
+    columns = [value for name, value in first.items() if name.startswith("inner_attribute_")]
+    assert len(columns) == 24
+    assert set(columns) == {None}
+    assert second["inner_attribute_mlflow_spantype"] == "CHAT_MODEL"

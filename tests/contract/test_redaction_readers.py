@@ -26,6 +26,7 @@ from mlcore.repos.users import users
 from operate.transfer import files as transferred_files
 from operate.transfer.mlflow_server import Server
 from operate.transfer.transfer_item import differences
+from tests.contract import span_files
 from tests.contract.artifact_folder import artifacts_in
 from tests.contract.conftest import Store, enable_workspaces
 from tests.contract.full_text_setting import setting
@@ -142,6 +143,29 @@ def test_system_tables(store: Store, tables: Tables, experiment: str) -> None:
         rows = json.dumps(tables.rows(name), default=str, ensure_ascii=False)
         assert "[REDACTED email]" in rows, name
         assert private_in(rows) == [], name
+    assert span_files.assert_columns_are_the_map() == [True]
+    (file,) = span_files.files()
+    (row,) = span_files.rows(file)
+    assert row["inner_attribute_mlflow_spantype"] == row["inner_attribute_user_id"]
+    assert row["inner_attribute_user_id"] == "[REDACTED email]"
+    assert private_in(json.dumps(row, default=str, ensure_ascii=False)) == []
+
+
+def test_rules_that_come_later_replace_what_columns_held(
+    store: Store, tables: Tables, experiment: str
+) -> None:
+    config.put("redaction", {"rules": []})
+    write_everything(experiment)
+    tables.follow()
+    (file,) = span_files.files()
+    assert SECRET in span_files.rows(file)[0]["inner_attribute_user_id"]
+    config.put("redaction", RULES)
+    write_everything(experiment)
+    tables.follow()
+    (file,) = span_files.files()
+    (row,) = span_files.rows(file)
+    assert span_files.assert_columns_are_the_map() == [True]
+    assert private_in(json.dumps(row, default=str, ensure_ascii=False)) == []
 
 
 def test_webhooks_log_lines_and_audit(

@@ -13,6 +13,7 @@ from lander import app as lander
 from mlcore import artifacts
 from mlcore.db import keys
 from mlcore.system_tables import location
+from tests.contract import span_files
 from tests.contract.conftest import Store
 from tests.contract.lake import Tables, tables
 from tests.contract.trace_calls import START, export, otlp_value, span, start, tell
@@ -230,6 +231,59 @@ def test_upkeep_merges_the_small_files_of_days(
     for name, rows in before.items():
         assert tables.frame(name).sort("trace_id").to_dicts() == rows
     assert list(pytest.importorskip("mltables.verification").verify()) == []
+
+
+def test_files_with_and_without_columns_are_one_table(
+    store: Store, tables: Tables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each step writes the columns of what it writes, and reads files that lack them."""
+    experiment = store.api.new_experiment("mixed")
+    kinds = (
+        "SELECT attributes['mlflow.spanType'] AS type, count(*) FROM system.mlflow.spans "
+        "GROUP BY type ORDER BY type"
+    )
+
+    def write(number: int, kind: str, day: int = 0) -> None:
+        at = day * 86_400_000
+        made = [span(f"{number:032x}", n, start=at, mlflow__spanType=kind) for n in (1, 2)]
+        assert export(experiment, made).status == 200
+        tables.follow()
+
+    def check(expected: dict[str, int], marked: int, plain: int) -> None:
+        assert sorted(span_files.assert_columns_are_the_map()) == [False] * plain + [True] * marked
+        for workspaces in (None, ["default"]):
+            assert dict(tables.ask(kinds, workspaces)["rows"]) == expected
+        assert tables.ask(kinds, ["team"])["rows"] == []
+        assert list(pytest.importorskip("mltables.verification").verify()) == []
+
+    with span_files.without_columns():
+        write(1, "LLM")
+        write(2, "TOOL", day=1)
+    check({"LLM": 2, "TOOL": 2}, 0, 2)
+    write(3, "TOOL")
+    check({"LLM": 2, "TOOL": 4}, 1, 2)
+    write(1, "AGENT")  # replaces rows of a file without columns
+    check({"AGENT": 2, "TOOL": 4}, 2, 1)
+    with span_files.without_columns():
+        write(3, "LLM")  # replaces rows of a file with columns
+        write(4, "TOOL")
+    check({"AGENT": 2, "LLM": 2, "TOOL": 4}, 1, 3)
+    pytest.importorskip("mltables.table_maintenance").maintain_tables()
+    check({"AGENT": 2, "LLM": 2, "TOOL": 4}, 1, 1)
+    with span_files.without_columns():
+        write(5, "LLM", day=1)
+    pytest.importorskip("mltables.table_maintenance").maintain_tables()
+    check({"AGENT": 2, "LLM": 4, "TOOL": 4}, 2, 0)
+
+
+def test_a_backfill_writes_the_columns(store: Store, tables: Tables) -> None:
+    experiment = store.api.new_experiment("before")
+    assert export(experiment, [span(TRACE, 1, mlflow__spanType="LLM")]).status == 200
+    tables.stream.fresh()  # never landed
+    pytest.importorskip("mltables.backfill").backfill()
+    assert span_files.assert_columns_are_the_map() == [True]
+    (row,) = span_files.rows(*span_files.files())
+    assert row["inner_attribute_mlflow_spantype"] == "LLM"
 
 
 def test_a_late_change_of_day_leaves_an_expired_trace_one_row(store: Store, tables: Tables) -> None:

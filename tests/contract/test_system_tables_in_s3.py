@@ -16,9 +16,10 @@ from lander import app as lander
 from mlcore import errors
 from mlcore.system_tables import location
 from tests import ministack
-from tests.contract import delta_readers
+from tests.contract import delta_readers, span_files
 from tests.contract.conftest import EXAMPLES, STEP, Store
 from tests.contract.lake import Tables, tables
+from tests.contract.trace_calls import export, span
 from tests.doubles import s3_front
 from tests.doubles.signatures import Sent, Wrong
 from tests.engines import REGION
@@ -117,6 +118,43 @@ def test_what_is_published_in_a_bucket_is_read_alike(
     assert [len(expected[name]) for name in ("run_metrics_history", "above")] == [4, 1]
     assert delta_readers.by_polars() == expected
     assert delta_readers.by_the_extension(tmp_path / "read") == expected
+
+
+def test_columns_of_spans_are_fetched_without_their_map(
+    store: Store, bucket: Tables, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Files without the columns need the map; the other files are asked for the columns only."""
+    cache = pytest.importorskip("mltables.column_cache")
+    experiment = store.api.new_experiment("s3")
+    with span_files.without_columns():
+        assert export(experiment, [span(f"{1:032x}", 1, mlflow__spanType="LLM")]).status == 200
+        bucket.follow()
+    assert export(experiment, [span(f"{2:032x}", 1, mlflow__spanType="TOOL")]).status == 200
+    bucket.follow()
+    kinds = "SELECT attributes['mlflow.spanType'] AS type FROM system.mlflow.spans ORDER BY type"
+    for workspaces in (None, ["default"]):
+        assert bucket.ask(kinds, workspaces)["rows"] == [["LLM"], ["TOOL"]]
+    asked: list[tuple[str, tuple[str, ...]]] = []
+    linked = cache.ColumnCache.linked
+
+    def noted(self: Any, files: Any, columns: Any, target: Path) -> Any:
+        asked.extend((Path(file.key).name[:8], tuple(sorted(columns))) for file in files)
+        return linked(self, files, columns, target)
+
+    monkeypatch.setattr(cache.ColumnCache, "linked", noted)
+    monkeypatch.setattr(cache, "SMALL_FILE_BYTES", 8)  # else a file is fetched as a whole
+    monkeypatch.setenv("SYSTEM_TABLES_SCRATCH", str(tmp_path / "empty"))
+    statement = pytest.importorskip("mltables.statement_check").translate(kinds)
+    processes = pytest.importorskip("mltables.query_processes")
+    (tmp_path / "query").mkdir()
+    sources = processes.permitted_rows.row_sources(statement.reads, None, tmp_path / "query")
+    with processes.open_views(sources) as connection:
+        assert connection.execute(statement.sql).fetchall() == [("LLM",), ("TOOL",)]
+    marked = [columns for name, columns in asked if name == "part-a1-"]
+    assert marked == [("account_id", "inner_attribute_mlflow_spantype")]
+    assert [columns for name, columns in asked if name != "part-a1-"] == [
+        ("account_id", "attributes")
+    ]
 
 
 def test_past_versions_are_read_from_the_bucket(store: Store, bucket: Tables) -> None:

@@ -14,7 +14,8 @@ from typing import Final
 from sqlglot import exp
 
 from mltables import time_travel
-from mltables.table_definitions import TABLES
+from mltables.dialect import map_lookups
+from mltables.table_definitions import SPANS, TABLES
 from mltables.views import VIEWS
 
 Columns = frozenset[str]
@@ -39,6 +40,8 @@ def columns_read(query: exp.Query, schema: str) -> Mapping[str, Columns]:
         for view in sorted(named)
         if time_travel.table_of(view)[0] == table.name
     }
+    if SPANS.name in reads:
+        reads[SPANS.name] |= map_lookups.columns_of(query)
     for view in sorted(VIEWS.keys() & named):
         columns = VIEWS[view].columns
         _add_view(reads, view, frozenset(n for n in columns if words is None or n in words))
@@ -68,7 +71,7 @@ def _identifiers(query: exp.Query) -> frozenset[str]:
     """Returns the names in a query, except those of its tables."""
     return frozenset(
         word.name.lower()
-        for word in query.find_all(exp.Identifier)
+        for word in map_lookups.identifiers(query)
         if not isinstance(word.parent, exp.Table)
     )
 

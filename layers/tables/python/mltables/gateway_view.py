@@ -13,6 +13,8 @@ from typing import Final
 
 from mlcore import reserved_tags
 from mlcore.gateway import call_traces
+from mltables.span_attribute_columns import COLUMNS as ATTRIBUTE_COLUMNS
+from mltables.span_attribute_columns import VIEW as SPANS_VIEW
 from mltables.table_definitions import SPANS, TRACES
 
 NAME: Final = "gateway_usage"
@@ -59,35 +61,32 @@ _OF_TRACE: Final[Mapping[str, tuple[str, str, str]]] = {
     **{name: (_KINDS[name], f"t.{name}", name) for name in (*_COUNTS, *_COSTS)},
 }
 """Of the columns from ``traces``: type in DuckDB, expression, and the column that it reads."""
-_OF_SPANS: Final[Mapping[str, tuple[str, str, str]]] = {
+_PROVIDER: Final = ATTRIBUTE_COLUMNS[reserved_tags.SPAN_PROVIDER]
+_MODEL: Final = ATTRIBUTE_COLUMNS[reserved_tags.SPAN_MODEL]
+_OF_SPANS: Final[Mapping[str, tuple[str, str, tuple[str, ...]]]] = {
     "provider": (
         "VARCHAR",
-        f"max_by(attributes['{reserved_tags.SPAN_PROVIDER}'], (start_time_unix_nano, span_id)) "
-        f"FILTER (attributes['{reserved_tags.SPAN_PROVIDER}'] IS NOT NULL)",
-        "attributes",
+        f"max_by({_PROVIDER}, (start_time_unix_nano, span_id)) FILTER ({_PROVIDER} IS NOT NULL)",
+        (_PROVIDER,),
     ),
     "model": (
         "VARCHAR",
-        f"max_by(attributes['{reserved_tags.SPAN_MODEL}'], (start_time_unix_nano, span_id)) "
-        f"FILTER (attributes['{reserved_tags.SPAN_PROVIDER}'] IS NOT NULL)",
-        "attributes",
+        f"max_by({_MODEL}, (start_time_unix_nano, span_id)) FILTER ({_PROVIDER} IS NOT NULL)",
+        (_PROVIDER, _MODEL),
     ),
-    "attempts": (
-        "BIGINT",
-        f"count(*) FILTER (attributes['{reserved_tags.SPAN_PROVIDER}'] IS NOT NULL)",
-        "attributes",
-    ),
+    "attempts": ("BIGINT", f"count(*) FILTER ({_PROVIDER} IS NOT NULL)", (_PROVIDER,)),
     "error_status": (
         "BIGINT",
         f"TRY_CAST(regexp_extract({_ERROR}, '^[A-Za-z]+: ([0-9]{{3}}): ', 1) AS BIGINT)",
-        "status",
+        ("status",),
     ),
-    "error_message": ("VARCHAR", _ERROR, "status"),
+    "error_message": ("VARCHAR", _ERROR, ("status",)),
 }
 """The same of the columns from ``spans``; the expressions are aggregates over a trace's spans."""
 
 COLUMNS: Final[Mapping[str, str]] = {
-    name: kind for name, (kind, *_) in {**_OF_TRACE, **_OF_SPANS}.items()
+    **{name: kind for name, (kind, *_) in _OF_TRACE.items()},
+    **{name: kind for name, (kind, *_) in _OF_SPANS.items()},
 }
 """The view's columns and their types in DuckDB, in order."""
 BOUNDED: Final = frozenset(("request_time", "trace_id", "experiment_id"))
@@ -101,7 +100,7 @@ def tables_read(columns: Collection[str]) -> Mapping[str, frozenset[str]]:
     """Returns the tables, with their columns, that the view needs for some of its columns."""
     of_trace = {_OF_TRACE[name][2] for name in columns if name in _OF_TRACE}
     reads = {TRACES.name: _KEY | {"trace_metadata"} | of_trace}
-    of_spans = {_OF_SPANS[name][2] for name in columns if name in _OF_SPANS}
+    of_spans = {read for name in columns if name in _OF_SPANS for read in _OF_SPANS[name][2]}
     if of_spans:
         order = {"span_id", "parent_span_id", "start_time_unix_nano"}
         reads[SPANS.name] = _KEY | order | of_spans
@@ -119,7 +118,7 @@ def definition(schema: str, columns: Collection[str]) -> str:
         join = (
             f" LEFT JOIN (SELECT experiment_id, trace_id, {aggregates} "
             # Without this, the spans of all other traces would be read, too.
-            f"FROM {schema}.{SPANS.name} SEMI JOIN (SELECT experiment_id, trace_id "
+            f"FROM {schema}.{SPANS_VIEW} SEMI JOIN (SELECT experiment_id, trace_id "
             f"FROM {schema}.{TRACES.name} t WHERE {_IS_CALL}) calls "
             "USING (experiment_id, trace_id) GROUP BY experiment_id, trace_id) s "
             "USING (experiment_id, trace_id)"

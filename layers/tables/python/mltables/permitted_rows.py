@@ -18,14 +18,14 @@ from typing import Any, Final, NamedTuple
 
 import duckdb
 
-from mltables import time_travel
+from mltables import span_attribute_columns, time_travel
 from mltables.column_pruning import Columns
 from mltables.duckdb_connection import connect
 from mltables.file_pruning import Bounds, may_hold, partition_may_hold, sql_condition
 from mltables.lake import Lake
 from mltables.snapshot import quoted
-from mltables.table_columns import Table
-from mltables.table_definitions import AUDIT, TABLES, audit_rows, open_if_exists
+from mltables.table_columns import DERIVED_MARK, Table
+from mltables.table_definitions import AUDIT, SPANS, TABLES, audit_rows, open_if_exists
 from mltables.time_travel import Moment
 from mltables.views import VIEWS
 
@@ -46,11 +46,17 @@ class Source(NamedTuple):
     """The name of the view that shows the rows: that of the table, or of a past version of it."""
     columns: tuple[str, ...]
     files: tuple[str, ...]
+    underived: tuple[str, ...] = ()
+    """More files. They lack the columns in ``Table.derived``, so these are computed."""
 
     @classmethod
     def of_json(cls, fields: Sequence[Any]) -> Source:
-        view, columns, files = fields
-        return cls(view, tuple(columns), tuple(files))
+        view, columns, files, underived = fields
+        return cls(view, tuple(columns), tuple(files), tuple(underived))
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        return (*self.files, *self.underived)
 
     @property
     def table(self) -> Table:
@@ -59,13 +65,41 @@ class Source(NamedTuple):
         (table,) = (table for table in TABLES if table.name == name)
         return table
 
-    def relation(self) -> str:
-        """Returns a FROM source with the rows, for DuckDB."""
-        if not self.files:
+    def views(self) -> list[tuple[str, tuple[str, ...]]]:
+        """Returns the views that the engine needs, with their columns. A statement sees derived
+        columns only where the gate has put them in, so they have a view of their own."""
+        derived = dict(self.table.derived)
+        views = [(self.view, tuple(name for name in self.columns if name not in derived))]
+        if self.view == SPANS.name:
+            views.append((span_attribute_columns.VIEW, self.columns))
+        return views
+
+    def relation(self, columns: Sequence[str] = ()) -> str:
+        """Returns a FROM source with the rows, for DuckDB.
+
+        Args:
+            columns: the columns that are read, by default those of the source.
+        """
+        names = columns or self.columns
+        derived = {name: sql for name, sql in self.table.derived if name in names}
+        if not derived:
+            return self._plain_relation(self.paths)
+        computed = ", ".join(
+            f"{derived[name]} AS {name}" if name in derived else name for name in names
+        )
+        parts = []
+        if self.files:
+            parts.append(f"SELECT {', '.join(names)} FROM {self._plain_relation(self.files)}")
+        if self.underived or not self.files:
+            parts.append(f"SELECT {computed} FROM {self._plain_relation(self.underived)}")
+        return f"({' UNION ALL '.join(parts)})"
+
+    def _plain_relation(self, files: Sequence[str]) -> str:
+        if not files:
             return self.table.nothing
         if self.table is AUDIT:
-            return audit_rows([quoted(path) for path in self.files])
-        listed = ", ".join(map(quoted, self.files))
+            return audit_rows([quoted(path) for path in files])
+        listed = ", ".join(map(quoted, files))
         # Otherwise DuckDB would add columns from the names of folders.
         return f"read_parquet([{listed}], hive_partitioning=false)"
 
@@ -100,6 +134,7 @@ def row_sources(
         (table,) = (table for table in TABLES if table.name == name)
         # A query such as count(*) names no column, but a file needs one.
         columns = tuple(name for name, *_ in table.columns if name in read) or ("account_id",)
+        columns += tuple(name for name, _ in table.derived if name in read)
         bounds = wanted.get(view, ())
         permitted = of_table.get(table.name, workspaces)
         if position is not None:
@@ -111,7 +146,7 @@ def row_sources(
             files = _files_with_columns(
                 lake, table, columns, folder / view, partial(may_hold, bounds=bounds)
             )
-            sources.append(Source(view, columns, tuple(files)))
+            sources.append(Source(view, columns, *files))
         else:
             sources.append(_write_permitted_rows(lake, table, columns, permitted, folder, bounds))
     return sources
@@ -124,8 +159,9 @@ def _files_with_columns(
     folder: Path,
     may_matter: Callable[[Mapping[str, Any]], bool],
     moment: Moment | None = None,
-) -> list[str]:
-    """Returns the local paths of the table's files that may matter, with at least these columns.
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Returns the local paths of the table's files that may matter, with at least these columns,
+    and in a list of their own those of files from whose columns derived ones are to be computed.
 
     Args:
         folder: where links to the files are made.
@@ -133,7 +169,7 @@ def _files_with_columns(
     """
     delta = open_if_exists(lake, table)
     if delta is None:
-        return []
+        return (), ()
     if moment is not None:
         time_travel.travel(delta, moment)
     log = delta.get_add_actions(flatten=True)
@@ -142,7 +178,21 @@ def _files_with_columns(
         dict(zip(listed, values, strict=True)) for values in zip(*listed.values(), strict=True)
     ]
     some = sorted((file["path"], file["size_bytes"]) for file in files if may_matter(file))
-    return lake.columns(delta, some, columns, folder)
+    derived = {name for name, _ in table.derived}.intersection(columns)
+    if not derived:
+        return tuple(lake.columns(delta, some, columns, folder)), ()
+    newer = [file for file in some if _has_derived(file[0])]
+    older = [file for file in some if not _has_derived(file[0])]
+    named = sorted({*columns, span_attribute_columns.MAP} - derived)
+    return (
+        tuple(lake.columns(delta, newer, columns, folder)),
+        tuple(lake.columns(delta, older, named, folder / "underived")),
+    )
+
+
+def _has_derived(name: str) -> bool:
+    """Whether a file has the columns in ``Table.derived``, by its name in the table's log."""
+    return name.rpartition("/")[2].startswith(DERIVED_MARK)
 
 
 def _write_permitted_rows(
@@ -169,13 +219,13 @@ def _write_permitted_rows(
         folder / table.name,
         lambda file: partition_may_hold(table, file.get(partition), bounds),
     )
-    source = Source(table.name, columns, tuple(files))
+    source = Source(table.name, columns, *files)
     target = str(folder / f"{table.name}.parquet")
     # A separate engine, which is closed before the caller's engine starts.
     with connect(folder, MEMORY) as connection:
         rows = permitted_relation(source, sorted(used), workspaces, bounds)
         _copy_rows(connection, source, rows, target)
-    return source._replace(files=(target,))
+    return source._replace(files=(target,), underived=())
 
 
 def _write_past_rows(
@@ -197,24 +247,20 @@ def _write_past_rows(
     past = Source(
         view,
         columns,
-        tuple(
-            _files_with_columns(
-                lake,
-                table,
-                sorted(used),
-                folder / view,
-                lambda file: partition_may_hold(table, file.get(partition), bounds),
-                moment,
-            )
+        *_files_with_columns(
+            lake,
+            table,
+            sorted(used),
+            folder / view,
+            lambda file: partition_may_hold(table, file.get(partition), bounds),
+            moment,
         ),
     )
     present = Source(
         entities.name,
         identity,
-        tuple(
-            _files_with_columns(
-                lake, entities, (*identity, "workspace_id"), folder / f"{view}_now", lambda _: True
-            )
+        *_files_with_columns(
+            lake, entities, (*identity, "workspace_id"), folder / f"{view}_now", lambda _: True
         ),
     )
     allowed = "" if workspaces is None else f"WHERE {_is_in(workspaces)}"
@@ -254,7 +300,7 @@ def permitted_relation(
     statistics. They are applied outside of a LIMIT that no table reaches, because DuckDB moves no
     condition below a LIMIT.
     """
-    return _within(f"{source.relation()} WHERE {_is_in(workspaces)}", columns, bounds)
+    return _within(f"{source.relation(columns)} WHERE {_is_in(workspaces)}", columns, bounds)
 
 
 def _is_in(workspaces: Sequence[str]) -> str:

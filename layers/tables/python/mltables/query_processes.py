@@ -24,6 +24,7 @@ from mltables.duckdb_connection import connect
 from mltables.file_pruning import evaluate_bounds
 from mltables.permitted_rows import Source
 from mltables.snapshot import quoted
+from mltables.span_attribute_columns import PREFIX
 from mltables.table_definitions import AUDIT
 from mltables.views import VIEWS
 
@@ -32,8 +33,8 @@ ADDRESS_SPACE: Final = 800 << 20
 """Bytes of address space that a query may add to those that the process has at its start."""
 ROWS: Final = 10_000
 BYTES: Final = 4 << 20
-NAME_NOT_FOUND: Final = "missing"
-"""The first member of the result if the engine did not know a name in the statement."""
+RUN_AGAIN: Final = "again"
+"""The first member of the result of a statement that :func:`has_to_run_again`."""
 
 
 def prepare_rows(request: dict[str, Any], folder: Path) -> dict[str, Any]:
@@ -47,14 +48,17 @@ def prepare_rows(request: dict[str, Any], folder: Path) -> dict[str, Any]:
     try:
         # Parsing counts against the statement's own limit of time, reading files does not.
         _set_deadline(float(request["seconds"]))
-        passed = statement_check.translate(str(request["sql"]), request.get("casts") or {})
+        whole = bool(request.get("whole"))
+        passed = statement_check.translate(
+            str(request["sql"]), request.get("casts") or {}, from_maps=whole
+        )
         given = request.get("parameters") or {}
         named = passed.parameters.union(*(as_of.parameters for as_of in passed.as_of))
         missing = sorted(named - given.keys())
         if missing:
             raise statement_check.Refused(f"The parameter {missing[0]!r} has no value.")
         reads = passed.reads
-        if request.get("whole"):
+        if whole:
             reads = all_columns(reads)
         _set_deadline(float(request["starting"]))
         values = {name: given[name] for name in passed.parameters}
@@ -90,12 +94,21 @@ def run_statement(request: dict[str, Any], plan: dict[str, Any]) -> dict[str, An
         _restrict_resources()
         _set_deadline(float(request["seconds"]))
         return execute(connection, plan["sql"], {**request, "parameters": plan["parameters"]})
-    except duckdb.BinderException as error:
-        return {NAME_NOT_FOUND: True, "error": error_text(error)}
     except result_encoding.TooLarge as refused:
         return {"error": str(refused)}
     except (duckdb.Error, RuntimeError, MemoryError) as error:
-        return {"error": error_text(error)}
+        again = {RUN_AGAIN: True} if has_to_run_again(plan["sql"], error) else {}
+        return {**again, "error": error_text(error)}
+
+
+def has_to_run_again(sql: str, error: Exception) -> bool:
+    """Whether a statement that failed is run again with all columns of its tables, and with maps in
+    place of their derived columns: the engine did not know a name, or the statement reads derived
+    columns. Then its error may name one, or come from a row that another condition would have
+    dropped first."""
+    if isinstance(error, duckdb.BinderException):
+        return True
+    return PREFIX in sql and not _is_of_memory(error)
 
 
 def execute(
@@ -131,14 +144,15 @@ def open_views(
     macros.set_arithmetic_errors(connection)
     connection.execute(f"CREATE SCHEMA {statement_check.SCHEMA}")
     for source in sources:
-        connection.execute(
-            f"CREATE VIEW {statement_check.SCHEMA}.{source.view} AS "
-            f"SELECT {', '.join(source.columns)} FROM {source.relation()}"
-        )
+        for view, shown in source.views():
+            connection.execute(
+                f"CREATE VIEW {statement_check.SCHEMA}.{view} AS "
+                f"SELECT {', '.join(shown)} FROM {source.relation()}"
+            )
     for name, columns in views.items():
         view = VIEWS[name].definition(statement_check.SCHEMA, columns)
         connection.execute(f"CREATE VIEW {statement_check.SCHEMA}.{name} AS {view}")
-    paths = ", ".join(quoted(path) for source in sources for path in source.files)
+    paths = ", ".join(quoted(path) for source in sources for path in source.paths)
     connection.execute(
         f"SET allowed_paths = [{paths}]; SET python_enable_replacements = false; "
         "SET enable_external_access = false; SET lock_configuration = true"
@@ -167,10 +181,14 @@ def _restrict_resources() -> None:
 def error_text(error: Exception) -> str:
     """Returns the message for the caller: the first line of the engine's error. Later lines, which
     may name files of this machine, are dropped."""
-    if isinstance(error, duckdb.OutOfMemoryException | MemoryError) or "alloc" in str(error):
+    if _is_of_memory(error):
         return "The query needs more memory than it may have."
     text = str(error).split("\n\nLINE", maxsplit=1)[0].split("\n", maxsplit=1)[0]
     return (
         error_messages.databricks_text(text.replace(f'"{statement_check.SCHEMA}".', ""))[:1000]
         or type(error).__name__
     )
+
+
+def _is_of_memory(error: Exception) -> bool:
+    return isinstance(error, duckdb.OutOfMemoryException | MemoryError) or "alloc" in str(error)

@@ -48,7 +48,7 @@ new process."""
 FOLDERS: Final = "query"
 """``query-<process id of the server>-…`` is the folder of a query."""
 
-_MISSING: Final = f'{{"{query_processes.NAME_NOT_FOUND}"'.encode()
+_AGAIN: Final = f'{{"{query_processes.RUN_AGAIN}"'.encode()
 
 Json = dict[str, Any]
 
@@ -149,9 +149,9 @@ def _processes(request: Json, folder: Path, conversation: socket.socket) -> tupl
     if not result or "error" in plan:
         return {**ended, "began": False}, result
     ended, result = _process(lambda: _confined(request, plan), conversation)
-    if result.startswith(_MISSING) and not request.get("whole"):
-        # The error may come from column pruning. Run again with all columns, so that the error
-        # names those that the statement may have meant.
+    if result.startswith(_AGAIN) and not request.get("whole"):
+        # The error may come from column pruning, or from columns that stand for a map. Run again
+        # with all columns and with maps, so that the error names what the statement may have meant.
         again = folder / "whole"
         again.mkdir()
         return _processes({**request, "whole": True}, again, conversation)

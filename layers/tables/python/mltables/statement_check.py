@@ -15,7 +15,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from mltables import time_travel
+from mltables import attribute_lookups, time_travel
 from mltables.column_pruning import Columns, columns_read
 from mltables.dialect import (
     allowed_syntax,
@@ -61,12 +61,15 @@ class TranslatedStatement(NamedTuple):
     """The times of past tables that the statement reads."""
 
 
-def translate(text: str, casts: Mapping[str, str] = MappingProxyType({})) -> TranslatedStatement:
+def translate(
+    text: str, casts: Mapping[str, str] = MappingProxyType({}), *, from_maps: bool = False
+) -> TranslatedStatement:
     """Checks a statement and translates it for DuckDB. Raises Refused if the statement is not a
     single query of the system tables.
 
     Args:
         casts: the SQL types to which the statement casts parameters, by name.
+        from_maps: whether attributes of spans are read from their map even if they have columns.
     """
     if len(text) > LONGEST:
         raise Refused(f"A statement has at most {LONGEST} characters.")
@@ -83,9 +86,13 @@ def translate(text: str, casts: Mapping[str, str] = MappingProxyType({})) -> Tra
             _placeholder(placeholder) for placeholder in query.find_all(exp.Placeholder)
         )
         _cast_parameters(query, casts)
-        join_spans(query, SCHEMA)
+        from_columns = not from_maps and not attribute_lookups.spells_columns(query)
+        if from_columns:
+            attribute_lookups.read_columns(query, SCHEMA)
+        join_spans(query, SCHEMA, from_columns=from_columns)
         reads = columns_read(query, SCHEMA)
         bounds = where_bounds(query, SCHEMA)
+        attribute_lookups.point_to_columns(query)
         sql = sql_generator.generate_sql(query)
         return TranslatedStatement(sql, placeholders, reads, bounds, as_of)
     except SqlglotError as error:

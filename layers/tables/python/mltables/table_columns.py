@@ -12,6 +12,10 @@ Type = PrimitiveType | MapType | StructType | ArrayType
 Column = tuple[str, str, Type, bool]
 """Name, type in DuckDB, type in Delta, and whether the column may be NULL."""
 
+DERIVED_MARK: Final = "part-a1-"
+"""How the names of files begin that have the columns in ``Table.derived``. The number changes when
+the columns change."""
+
 
 class Table(NamedTuple):
     """A system table. ``columns`` are the columns that queries see. ``partition`` names one more
@@ -29,6 +33,9 @@ class Table(NamedTuple):
     order: str = ""
     """The columns by which the rows of a file are sorted, separated by commas."""
     time: str = ""
+    derived: tuple[tuple[str, str], ...] = ()
+    """Columns of the files that are not in Delta's schema, each with the SQL expression over
+    ``columns`` from which it is computed. Files without ``DERIVED_MARK`` lack them."""
 
     @property
     def time_format(self) -> str:

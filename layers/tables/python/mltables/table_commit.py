@@ -22,7 +22,7 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from mltables.lake import Lake
 from mltables.snapshot import Snapshot, quoted
-from mltables.table_columns import Table
+from mltables.table_columns import DERIVED_MARK, Table
 from mltables.table_definitions import ROW_GROUP, WRITER
 
 
@@ -46,11 +46,15 @@ class TableCommit:
 
         Args:
             rows: a query for the table's columns without the partition's, in the order in which the
-                rows are stored.
+                rows are stored. The columns in ``Table.derived`` are added here.
             partition: the value of the table's partition column.
         """
         table = self._snapshot.table
         name = f"part-{uuid4()}.parquet"
+        if table.derived:
+            derived = ", ".join(f"{sql} AS {column}" for column, sql in table.derived)
+            rows = f"SELECT *, {derived} FROM ({rows})"
+            name = f"{DERIVED_MARK}{uuid4()}.parquet"
         local = self._folder / name
         ((_, count, size, _, columns, *_),) = self._connection.execute(
             f"COPY ({rows}) TO {quoted(str(local))} (FORMAT parquet, COMPRESSION zstd, "

@@ -17,6 +17,7 @@ from deltalake import (
 from deltalake.exceptions import TableNotFoundError
 from deltalake.schema import ArrayType, PrimitiveType, StructType
 
+from mltables import span_attribute_columns
 from mltables.entity_tables import OF_ENTITIES
 from mltables.lake import Lake
 from mltables.table_columns import (
@@ -234,6 +235,7 @@ SPANS: Final = Table(
     "experiment_id, trace_id, span_id",
     "experiment_id, request_time, trace_id, start_time_unix_nano, span_id",
     "request_time",
+    span_attribute_columns.DERIVED,
 )
 AUDIT: Final = Table(
     "audit_log",

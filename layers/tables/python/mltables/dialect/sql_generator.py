@@ -14,8 +14,10 @@ from sqlglot.generators.duckdb import DuckDBGenerator
 from mltables.dialect import (
     aggregate_calls,
     aggregate_functions,
+    cast_templates,
     collection_functions,
     function_list,
+    map_lookups,
     operand_types,
     row_generators,
     text_functions,
@@ -26,31 +28,6 @@ from mltables.dialect.refusal import Refused
 LONGEST: Final = 2_000_000
 """Most characters of the generated SQL."""
 
-_CASTS: Final = {
-    exp.DType.TINYINT: "inner_tinyint({0})",
-    exp.DType.SMALLINT: "inner_smallint({0})",
-    exp.DType.INT: "inner_int({0})",
-    exp.DType.BIGINT: "inner_bigint({0})",
-    exp.DType.FLOAT: "CAST(inner_double({0}) AS FLOAT)",
-    exp.DType.DOUBLE: "inner_double({0})",
-    exp.DType.TEXT: "spark_string({0})",
-    exp.DType.BOOLEAN: "inner_boolean({0})",
-    exp.DType.DATE: "spark_date({0})",
-    exp.DType.TIMESTAMPTZ: "spark_timestamp({0})",
-}
-_NESTED: Final = "inner_text_of_value({0})"
-_TRIED: Final = {
-    **dict.fromkeys(
-        (exp.DType.TINYINT, exp.DType.SMALLINT, exp.DType.INT, exp.DType.BIGINT),
-        "inner_try_integer",
-    ),
-    **dict.fromkeys((exp.DType.FLOAT, exp.DType.DOUBLE), "inner_try_double"),
-    exp.DType.DECIMAL: "inner_try_decimal",
-    exp.DType.BOOLEAN: "inner_try_boolean",
-    exp.DType.DATE: "inner_try_date",
-    exp.DType.TIMESTAMPTZ: "inner_try_time",
-}
-_NULLS: Final = {exp.DType.TIMESTAMPTZ: "TIMESTAMPTZ", exp.DType.TEXT: "VARCHAR"}
 _SHORT: Final = 60
 """Longest argument that a template may repeat."""
 
@@ -78,6 +55,8 @@ class Generator(DuckDBGenerator):
     # Calls
 
     def anonymous_sql(self, expression: exp.Anonymous) -> str:
+        if (column := map_lookups.column_of(expression)) is not None:
+            return self.text(column)
         name = expression.name.lower()
         if name in aggregate_functions.AGGREGATES or name in aggregate_functions.WITHIN:
             return aggregate_calls.aggregate(self, expression, None)
@@ -203,9 +182,9 @@ class Generator(DuckDBGenerator):
             return self.cast(value, to)
         if to.is_type(exp.DType.TEXT):
             return self.once("spark_string({0})", self.text(value))
-        if to.this not in _TRIED:
+        if to.this not in cast_templates.TRIED:
             raise Refused(f"TRY_CAST to {to.sql('databricks')} does not exist here.")
-        clean = self.once(f"{_TRIED[to.this]}({{0}})", self.text(value))
+        clean = self.once(f"{cast_templates.TRIED[to.this]}({{0}})", self.text(value))
         return f"TRY_CAST({clean} AS {to.sql('duckdb')})"
 
     def cast(self, value: exp.Expr, to: exp.DataType) -> str:
@@ -216,12 +195,14 @@ class Generator(DuckDBGenerator):
             return self.once(
                 f"CAST(inner_decimal_text({{0}}) AS DECIMAL({sizes}))", self.text(value)
             )
-        if to.this not in _CASTS or to.expressions:
+        if to.this not in cast_templates.CASTS or to.expressions:
             raise Refused(f"CAST to {to.sql('databricks')} does not exist here.")
         if isinstance(value, exp.Null):
-            return f"CAST(NULL AS {_NULLS.get(to.this, to.this.value)})"
+            return f"CAST(NULL AS {cast_templates.NULLS.get(to.this, to.this.value)})"
         is_nested = to.is_type(exp.DType.TEXT) and row_generators.may_be_nested(value)
-        return self.once(_NESTED if is_nested else _CASTS[to.this], self.text(value))
+        return self.once(
+            cast_templates.NESTED if is_nested else cast_templates.CASTS[to.this], self.text(value)
+        )
 
     # Operators
 
@@ -264,6 +245,8 @@ class Generator(DuckDBGenerator):
         return time_functions.extract(self, expression.name, expression.expression)
 
     def bracket_sql(self, expression: exp.Bracket) -> str:
+        if (column := map_lookups.column_of(expression)) is not None:
+            return self.text(column)
         if len(expression.expressions) != 1:
             raise Refused("An index is one value.")
         value, (key,) = self.grouped(expression.this), expression.expressions

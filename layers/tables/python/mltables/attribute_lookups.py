@@ -1,0 +1,118 @@
+"""Reads frequent attributes of spans from columns of their own (``span_attribute_columns.py``), in
+a statement that looks them up in the map ``attributes``.
+
+A lookup stays with the map unless it is certain that it means the map of a mention of ``spans`` in
+its own SELECT. A statement that fails is run again with the map (``query_server.py``), so errors
+are those of the map, and name no column that the caller did not write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import Final
+
+from sqlglot import exp
+
+from mltables.column_pruning import needs_all_columns
+from mltables.dialect.map_lookups import Lookup, lookups
+from mltables.span_attribute_columns import COLUMNS, MAP, PREFIX, VIEW
+from mltables.table_definitions import SPANS, TABLES
+from mltables.views import VIEWS
+
+_READS_COLUMNS: Final = "reads_columns"
+"""In the ``meta`` of a mention of ``spans``: whether its columns are read."""
+_WITHOUT_MAP: Final = frozenset(
+    {table.name for table in TABLES if MAP not in {name for name, *_ in table.columns}}
+    | {name for name, view in VIEWS.items() if MAP not in view.columns}
+)
+"""Tables and views in which the name of the map means nothing."""
+
+
+def spells_columns(query: exp.Query) -> bool:
+    """Whether a statement has a name that could be that of a column in place of the map. It must
+    mean then what it means without them."""
+    return any(word.name.lower().startswith(PREFIX) for word in query.find_all(exp.Identifier))
+
+
+def read_columns(query: exp.Query, schema: str) -> None:
+    """Notes the columns of lookups in mentions of ``spans``, in place.
+
+    Args:
+        query: its table names already point to DuckDB's views in the schema.
+    """
+    for select in query.find_all(exp.Select):
+        sources = sources_of(select)
+        spans = [source for source in sources if _is_spans(source, schema)]
+        names = [source.alias_or_name.lower() for source in sources]
+        if not spans or needs_all_columns(select) or has_alias(select, {MAP, *names}):
+            continue
+        by_name = {
+            table.alias_or_name.lower(): table
+            for table in spans
+            if names.count(table.alias_or_name.lower()) == 1
+        }
+        if len(spans) == 1 and all(
+            source is spans[0] or _lacks_map(source, schema) for source in sources
+        ):
+            by_name[""] = spans[0]
+        for lookup in own_lookups(select):
+            mention = by_name.get(lookup.column.table.lower())
+            if mention is not None:
+                lookup.read_from(COLUMNS[lookup.key])
+                mention.meta[_READS_COLUMNS] = True
+
+
+def own_lookups(select: exp.Select) -> Iterable[Lookup]:
+    """Yields the lookups of attributes that have columns, which belong to a SELECT itself: not to
+    one inside of it, where names may mean something else, nor to a lambda."""
+    for lookup in lookups(select):
+        if lookup.key not in COLUMNS or lookup.column.name.lower() != MAP or lookup.column.db:
+            continue
+        if lookup.node.find_ancestor(exp.Query, exp.Lambda) is select:
+            yield lookup
+
+
+def has_alias(select: exp.Select, names: Collection[str]) -> bool:
+    """Whether a SELECT gives one of its own columns one of these names, which its HAVING, for
+    example, prefers."""
+    return any(
+        isinstance(expression, exp.Alias) and expression.alias.lower() in names
+        for expression in select.expressions
+    )
+
+
+def mark(table: exp.Table) -> None:
+    """Notes that a mention of ``spans`` is read with its columns."""
+    table.meta[_READS_COLUMNS] = True
+
+
+def point_to_columns(query: exp.Query) -> None:
+    """Lets the mentions whose columns are read point to the view that has them. Bounds are found by
+    the names of tables, so this comes after them."""
+    for table in query.find_all(exp.Table):
+        if table.meta.get(_READS_COLUMNS):
+            table.set("this", exp.to_identifier(VIEW, quoted=True))
+
+
+def sources_of(select: exp.Select) -> list[exp.Expr]:
+    """Returns what a SELECT reads: the sources in its FROM and its joins."""
+    source = select.args.get("from_")
+    joined = [join.this for join in select.args.get("joins") or []]
+    return [source.this, *joined] if source else joined
+
+
+def _is_spans(source: exp.Expr, schema: str) -> bool:
+    return isinstance(source, exp.Table) and source.db == schema and source.name == SPANS.name
+
+
+def _lacks_map(source: exp.Expr, schema: str) -> bool:
+    """Whether a source certainly has no column with the name of the map."""
+    if isinstance(source, exp.Table):
+        return source.db == schema and source.name in _WITHOUT_MAP
+    alias = source.args.get("alias")
+    return (
+        isinstance(source, exp.Lateral)
+        and alias is not None
+        and bool(alias.columns)
+        and all(column.name.lower() != MAP for column in alias.columns)
+    )

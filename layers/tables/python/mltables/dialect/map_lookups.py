@@ -1,0 +1,75 @@
+"""Lookups of a written key in a map, such as ``attributes['k']``: finds them in a syntax tree, and
+notes the columns that hold their values.
+
+The lookup stays in the tree with its key, so that everything else about the statement, for example
+what it is compared with, is decided as before. Only ``sql_generator`` writes the column in its
+place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from sqlglot import exp
+
+_CALLS: Final = frozenset(("element_at", "try_element_at"))
+_COLUMN: Final = "column"
+"""In the ``meta`` of a lookup: the column that holds its value."""
+
+
+class Lookup(NamedTuple):
+    """A lookup of a key in a column."""
+
+    node: exp.Expr
+    column: exp.Column
+    key: str
+
+    def read_from(self, name: str) -> None:
+        """Makes the statement read the value from a column beside the map, of the same table or
+        struct."""
+        column = self.column.copy()
+        column.set("this", exp.to_identifier(name, quoted=True))
+        self.node.meta[_COLUMN] = column
+
+
+def lookups(tree: exp.Expr) -> Iterator[Lookup]:
+    """Yields ``m['k']``, ``element_at(m, 'k')`` and ``try_element_at(m, 'k')`` for columns ``m``
+    and texts ``'k'``."""
+    for node in tree.find_all(exp.Bracket, exp.Anonymous):
+        if isinstance(node, exp.Bracket):
+            arguments = [node.this, *node.expressions]
+        elif node.name.lower() in _CALLS:
+            arguments = node.expressions
+        else:
+            continue
+        if len(arguments) != 2:
+            continue
+        column, key = arguments
+        if isinstance(column, exp.Column) and isinstance(key, exp.Literal) and key.is_string:
+            yield Lookup(node, column, str(key.this))
+
+
+def column_of(node: exp.Expr) -> exp.Column | None:
+    """Returns the column that was noted for a lookup."""
+    column: exp.Column | None = node.meta.get(_COLUMN)
+    return column
+
+
+def columns_of(tree: exp.Expr) -> frozenset[str]:
+    """Returns the names of all columns that were noted for lookups in a tree."""
+    return frozenset(
+        column.name for lookup in lookups(tree) if (column := column_of(lookup.node)) is not None
+    )
+
+
+def identifiers(tree: exp.Expr) -> Iterator[exp.Identifier]:
+    """Yields the identifiers in a tree, without those of maps that are not read because a column
+    was noted."""
+    unread = {
+        id(word)
+        for lookup in lookups(tree)
+        if column_of(lookup.node) is not None
+        for word in lookup.column.find_all(exp.Identifier)
+    }
+    return (word for word in tree.find_all(exp.Identifier) if id(word) not in unread)

@@ -1,0 +1,58 @@
+"""Frequent attributes of spans as columns of their files.
+
+To read one attribute from the map ``attributes`` takes reading all of them. So a file of ``spans``
+also has a column for each attribute in ``KEYS``, with exactly the value that the map has: NULL if
+the map has no such key. The map stays complete. The columns are not in the schema of the table, so
+readers of the table do not see them, and a file may lack them.
+
+The gate reads a column in place of the map (``attribute_lookups.py``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from mlcore import reserved_tags
+from mlcore.spans import names
+
+PREFIX: Final = "inner_attribute_"
+"""How the names of the columns begin. A statement that spells such a name reads the map only."""
+MAP: Final = "attributes"
+VIEW: Final = "inner_spans"
+"""The view of ``spans`` that also has the columns. No statement can name it."""
+
+KEYS: Final = (
+    reserved_tags.SPAN_TYPE,
+    "mlflow.spanFunctionName",
+    reserved_tags.SPAN_MODEL,
+    reserved_tags.SPAN_PROVIDER,
+    reserved_tags.SPAN_COST,
+    reserved_tags.SPAN_TOKEN_USAGE,
+    names.SPAN_MESSAGE_FORMAT,
+    *names.SESSION_ATTRIBUTES,
+    names.USER_ATTRIBUTE,
+    "gen_ai.operation.name",
+    "gen_ai.system",
+    "gen_ai.provider.name",
+    "gen_ai.request.model",
+    "gen_ai.response.model",
+    "gen_ai.response.finish_reasons",
+    "gen_ai.usage.input_tokens",
+    "gen_ai.usage.output_tokens",
+    "gen_ai.usage.cache_read.input_tokens",
+    "gen_ai.usage.cache_creation.input_tokens",
+    "gen_ai.tool.name",
+    "gen_ai.agent.name",
+    "error.type",
+    "openinference.span.kind",
+)
+"""The attributes. A change of this list needs another ``table_columns.DERIVED_MARK``, because files
+with the mark have exactly these columns."""
+COLUMNS: Final[Mapping[str, str]] = {
+    key: PREFIX + re.sub(r"[^a-z0-9]", "_", key.lower()) for key in KEYS
+}
+"""The columns by attribute."""
+DERIVED: Final = tuple((column, f"{MAP}['{key}']") for key, column in COLUMNS.items())
+"""The columns, each with its value as SQL."""

@@ -1,0 +1,65 @@
+"""Files of the table of spans, read past the product: which have columns of attributes, and whether
+these columns are what the map says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import polars
+import pytest
+from deltalake import DeltaTable
+
+from mlcore.system_tables import location
+
+
+def files() -> list[Path]:
+    """The files of the current version."""
+    delta = DeltaTable(location.table_uri("spans"))
+    return [Path(uri.removeprefix("file://")) for uri in delta.file_uris()]
+
+
+def has_columns(file: Path) -> bool:
+    """By the name of the file."""
+    return file.name.startswith("part-a1-")
+
+
+def rows(file: Path) -> list[dict[str, Any]]:
+    return polars.read_parquet(file, hive_partitioning=False).to_dicts()
+
+
+def assert_columns_are_the_map() -> list[bool]:
+    """Returns of each file whether it has the columns."""
+    from mltables.span_attribute_columns import COLUMNS, PREFIX  # noqa: PLC0415 -- the engines
+
+    marked = []
+    for file in files():
+        marked.append(has_columns(file))
+        for row in rows(file):
+            attributes = {entry["key"]: entry["value"] for entry in row["attributes"]}
+            columns = {name: value for name, value in row.items() if name.startswith(PREFIX)}
+            expected = {column: attributes.get(key) for key, column in COLUMNS.items()}
+            assert columns == (expected if marked[-1] else {})
+    return marked
+
+
+@contextmanager
+def without_columns() -> Iterator[None]:
+    """Files are written as versions did that knew no columns."""
+    from mltables.table_commit import TableCommit  # noqa: PLC0415 -- the engines
+
+    add = TableCommit.add
+
+    def added(commit: Any, *arguments: Any) -> int:
+        table = commit._snapshot.table
+        commit._snapshot.table = table._replace(derived=())
+        try:
+            return add(commit, *arguments)
+        finally:
+            commit._snapshot.table = table
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TableCommit, "add", added)
+        yield

@@ -1,0 +1,124 @@
+"""Lakes with the same traces and spans, in files that differ in whether they have columns of
+attributes."""
+
+from __future__ import annotations
+
+import random
+import tempfile
+from collections.abc import Iterator
+from contextlib import nullcontext
+from pathlib import Path
+
+import pytest
+
+from mlcore.system_tables import location
+from mltables.span_attribute_columns import KEYS
+from tests.contract import span_files
+
+WORKSPACES = ("default", "team-a", "team-b")
+READABLE = ["default", "team-b"]
+VALUES = ("", " ", "a", "A", "é", "7", "12", "-1.5", "null", "TOOL", "LLM", '{"total_tokens": 3}')
+NEARLY = ("", "mlflow.spantype", "mlflow.spanType ", "mlflow", "MLFLOW.SPANTYPE", "own", "user_id")
+"""Keys that have no column."""
+
+
+def _attributes(rng: random.Random, secret: str) -> str:
+    keys = rng.sample((*KEYS, *NEARLY), rng.randrange(8))
+    entries = {key: rng.choice(VALUES) + secret for key in keys}
+    return _map({**entries, **({KEYS[0]: rng.choice(VALUES) + secret} if keys else {})})
+
+
+def _map(entries: dict[str, str]) -> str:
+    pairs = ", ".join(f"'{key}': '{value}'" for key, value in entries.items())
+    return f"MAP {{{pairs}}}::MAP(VARCHAR, VARCHAR)"
+
+
+def _rows(rng: random.Random, workspace: str, day: int) -> tuple[list[str], list[str]]:
+    """Traces and their spans, as SQL."""
+    traces, spans = [], []
+    secret = "" if workspace in READABLE else "SECRET"
+    for _ in range(rng.randrange(1, 4)):
+        trace, experiment = f"tr-{rng.randrange(16**12):x}", rng.choice(("1", "2"))
+        moment = f"TIMESTAMPTZ '2026-01-0{day} 10:00:00+00'"
+        own = f"MAP {{'mlflow.gateway.endpointId': '{rng.choice('ab')}'}}"
+        traces.append(
+            f"'0', {moment}, '{workspace}', '{experiment}', '{trace}', NULL, 'gateway/x', {moment},"
+            f" {rng.randrange(99)}, 'OK', NULL, NULL, NULL, NULL, NULL, 1, 2, 3, NULL, NULL, NULL,"
+            f" NULL, NULL, [], {own}, MAP {{}}"
+        )
+        spans += [
+            f"'0', '{workspace}', '{experiment}', '{trace}', {moment}, "
+            f"'{rng.randrange(16**12):x}', NULL, 'name {rng.randrange(3)}', 'SPAN_KIND_INTERNAL', "
+            f"{moment}, {rng.randrange(9)}, {rng.choice(('NULL', '9'))}, "
+            f"{_attributes(rng, secret)}, [], [], {{'message': '', 'code': 'STATUS_CODE_OK'}}"
+            for _ in range(rng.randrange(5))
+        ]
+    return traces, spans
+
+
+def _write(files: dict[tuple[str, int], list[str]], rng: random.Random, columns: str) -> None:
+    """Writes each day of rows into some files.
+
+    Args:
+        columns: which files of spans have columns: ``all``, ``none`` or ``some``.
+    """
+    from mltables.duckdb_connection import connect  # noqa: PLC0415
+    from mltables.lake import Lake  # noqa: PLC0415
+    from mltables.snapshot import Snapshot  # noqa: PLC0415
+    from mltables.table_commit import TableCommit  # noqa: PLC0415
+    from mltables.table_definitions import OF_TRACES, open_or_create  # noqa: PLC0415
+
+    with (
+        Lake() as lake,
+        tempfile.TemporaryDirectory(dir=lake.temporary) as folder,
+        connect(Path(folder)) as connection,
+    ):
+        for table in OF_TRACES:
+            snapshot = Snapshot(lake, table, open_or_create(lake, table))
+            change = TableCommit(connection, lake, snapshot, Path(folder))
+            for (name, day), rows in files.items():
+                if name != table.name:
+                    continue
+                shuffled = rng.sample(rows, len(rows))
+                half = len(rows) // 2
+                for part in (shuffled[:half], shuffled[half:]):
+                    values = "), (".join(part)
+                    is_plain = {"all": False, "none": True, "some": rng.random() < 0.5}[columns]
+                    with span_files.without_columns() if is_plain else nullcontext():
+                        if part:
+                            names = f"rows({table.names})"
+                            typed = ", ".join(
+                                f"{n}::{kind} AS {n}" for n, kind, *_ in table.columns
+                            )
+                            made = f"SELECT {typed} FROM (VALUES ({values})) {names}"
+                            change.add(f"{made} ORDER BY trace_id", f"2026-01-0{day}")
+            change.commit()
+
+
+@pytest.fixture(scope="module")
+def lakes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Path]]:
+    """Folders with the same rows in files that all, none or some have columns; in ``alone`` the
+    rows of workspaces that a reader may read only."""
+    base = tmp_path_factory.mktemp("span-columns")
+    files: dict[tuple[str, int], list[str]] = {}
+    readable: dict[tuple[str, int], list[str]] = {}
+    rng = random.Random(4)
+    for workspace in WORKSPACES:
+        for day in (1, 2, 3, 4):
+            for name, rows in zip(("traces", "spans"), _rows(rng, workspace, day), strict=True):
+                files.setdefault((name, day), []).extend(rows)
+                if workspace in READABLE:
+                    readable.setdefault((name, day), []).extend(rows)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SYSTEM_TABLES_SCRATCH", str(base / "scratch"))
+        for name in ("all", "none", "some", "alone"):
+            patch.setenv(location.FOLDER, str(base / name))
+            location.store.cache_clear()
+            _write(readable if name == "alone" else files, rng, "some" if name == "alone" else name)
+            marked = span_files.assert_columns_are_the_map()
+            assert (any(marked), all(marked)) == {
+                "all": (True, True),
+                "none": (False, False),
+            }.get(name, (True, False))
+        yield {name: base / name for name in ("all", "none", "some", "alone")}
+    location.store.cache_clear()
