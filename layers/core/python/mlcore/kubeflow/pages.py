@@ -20,6 +20,7 @@ _ORDERS: Final[dict[str, Callable[[Entity], int]]] = {
     "LAST_UPDATE_TIME": lambda entity: entity.update_time,
 }
 _MAX_TOKEN: Final = 1024
+_END: Final = 2**63 - 1
 RESPONSE_BYTES: Final = 3_500_000
 """Approximate JSON size at which a page ends: a Lambda response is limited to 6 MB. The page token
 then continues."""
@@ -90,7 +91,8 @@ def _position(text: str) -> tuple[int, int] | None:
 
 
 def _is_number(text: str) -> bool:
-    return text.removeprefix("-").isdecimal() and len(text) <= 20
+    """Whether a text is a number that a key of an index can hold, as those beside it can."""
+    return text.removeprefix("-").isdecimal() and len(text) <= 20 and abs(int(text)) < _END
 
 
 def page(

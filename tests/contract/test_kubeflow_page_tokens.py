@@ -1,0 +1,65 @@
+"""Page tokens of Kubeflow's lists, another user's and forged ones, show nothing foreign and are at
+worst the caller's mistake."""
+
+from __future__ import annotations
+
+import base64
+import itertools
+import json
+from typing import Final
+
+import pytest
+
+from tests.contract.kubeflow_users import SECRET, KubeflowUser, make, two_users
+
+__all__ = ["two_users"]
+
+LISTS: Final = (
+    *("registered_models", "model_versions", "artifacts", "model_artifacts", "experiments"),
+    *("serving_environments", "inference_services", "experiment_runs"),
+)
+BELOW: Final = {
+    "registered_models/{}/versions": "model",
+    "model_versions/{}/artifacts": "version",
+    "inference_services/{}/serves": "service",
+    "serving_environments/{}/inference_services": "environment",
+    "experiments/{}/experiment_runs": "experiment",
+    "experiment_runs/{}/artifacts": "run",
+    "experiment_runs/{}/metric_history": "run",
+}
+NUMBERS: Final = ("0", "-1", "5", str(2**63 - 1), str(2**63), str(-(2**63)), "9" * 20, "9" * 21)
+ORDERS: Final = tuple(itertools.product(("ID", "LAST_UPDATE_TIME"), ("ASC", "DESC")))
+
+
+def encoded(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
+
+
+FORGED: Final = (
+    *(encoded(f"{last}:{value}") for last in NUMBERS for value in NUMBERS),
+    *map(encoded, ("", ":", "1:", "1:2:3", "x:y", "1:1e5", "\u0663:1", "--1:1", "+1:1", "1:-")),
+    *("%%%", "é", "=====", "A" * 2000),
+)
+
+
+@pytest.mark.parametrize("two_users", ["basic"], indirect=True)
+@pytest.mark.parametrize("path", [*LISTS, *BELOW])
+def test_tokens(two_users: tuple[KubeflowUser, KubeflowUser], path: str) -> None:
+    amy, ben = two_users
+    for user, marker, folder in ((amy, SECRET, "amy 2"), (ben, "OWN", "ben 2")):
+        make(user, f"{marker} 2", folder=folder)
+    path = path.format(amy.ids[BELOW[path]] if path in BELOW else "")
+    failed = []
+    for order, direction in ORDERS:
+        asked = {"pageSize": "1", "orderBy": order, "sortOrder": direction}
+        tokens = [""]
+        while token := amy.get(path, **asked, nextPageToken=tokens[-1])["nextPageToken"]:
+            assert token not in tokens
+            tokens.append(token)
+        for sent in (*tokens, *FORGED):
+            for user in (amy, ben):
+                answer = user.ask("GET", path, **asked, nextPageToken=sent)
+                shown = user is ben and SECRET in json.dumps(answer.body)
+                if answer.status >= 500 or shown:
+                    failed.append((order, direction, sent[:99], answer.status, shown))
+    assert not failed
