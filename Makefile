@@ -87,7 +87,8 @@ record-answers: setup .cache/compiled.stamp ## Record again what stock MLflow an
 test-long: setup .cache/compiled.stamp ## Run the tests of minutes, which make test leaves out, property tests with more examples, and those with recorded answers against the live server
 	LONG_TESTS=only $(BIN)/python -m pytest -n auto --durations 20 $(ARGS)
 	CONTRACT_EXAMPLES=4 $(BIN)/python -m pytest -n auto --durations 20 $(ARGS) tests/contract/test_rewinds.py tests/contract/test_system_tables_in_s3.py \
-		tests/contract/test_system_tables_moves.py tests/contract/test_route_rights.py tests/contract/test_kubeflow_rights.py
+		tests/contract/test_system_tables_moves.py tests/contract/test_route_rights.py tests/contract/test_kubeflow_rights.py \
+		tests/contract/test_page_tokens.py
 	STOCK_ANSWERS=live SEARCH_SAMPLES=1200 EXACT_CASES=400 REST_SEARCHES=120 INDEXER_SEARCHES=40 HIDDEN_ROWS_QUERIES=120 BOUNDS_QUERIES=120 SPAN_COLUMNS_QUESTIONS=240 \
 		$(BIN)/python -m pytest -n auto --timeout 3600 --durations 20 $(ARGS) \
 		tests/differential/test_search_*.py tests/differential/test_trace_searches.py tests/differential/test_rest_search.py \
