@@ -61,7 +61,7 @@ _FIRST_YEAR: Final = 1000
 _PRECISION: Final = timedelta(milliseconds=1)
 """Precision of times in the log of a table."""
 UNNESTS: Final = "unnests"
-"""In the ``meta`` of a join that stands for a list that is unnested (``exploded_spans.py``)."""
+"""In the ``meta`` of a join that stands for a list that is unnested (``exploded_lists.py``)."""
 BOUNDED_BY: Final = "bounded_by"
 """In the ``meta`` of a mention of a table: the mention of a view with its rows, whose bounds bound
 this table, too."""

@@ -26,7 +26,7 @@ from mltables.dialect import (
     unnamed_columns,
 )
 from mltables.dialect.parser import Reader
-from mltables.exploded_spans import join_spans
+from mltables.exploded_lists import join_lists
 from mltables.file_pruning import Bounds, where_bounds
 from mltables.table_definitions import TABLES
 from mltables.time_travel import AsOf
@@ -89,7 +89,7 @@ def translate(
         from_columns = not from_maps and not attribute_lookups.spells_columns(query)
         if from_columns:
             attribute_lookups.read_columns(query, SCHEMA)
-        join_spans(query, SCHEMA, from_columns=from_columns)
+        join_lists(query, SCHEMA, from_columns=from_columns)
         reads = columns_read(query, SCHEMA)
         bounds = where_bounds(query, SCHEMA)
         attribute_lookups.point_to_columns(query)

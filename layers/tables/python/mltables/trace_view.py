@@ -23,32 +23,38 @@ SPAN: Final = (
 _KINDS: Final = {name: kind for name, kind, *_ in SPANS.columns}
 _MAP: Final = "MAP(VARCHAR, VARCHAR)"
 _TIME: Final = "TIMESTAMP WITH TIME ZONE"
-_ASSESSMENT: Final = {
-    "assessment_id": ("VARCHAR", "assessment_id"),
-    "trace_id": ("VARCHAR", "trace_id"),
-    "assessment_name": ("VARCHAR", "assessment_name"),
+_VALUE: Final = ("assessment_type", "value")
+ASSESSMENT: Final[Mapping[str, tuple[str, str, tuple[str, ...]]]] = {
+    "assessment_id": ("VARCHAR", "assessment_id", ("assessment_id",)),
+    "trace_id": ("VARCHAR", "trace_id", ("trace_id",)),
+    "assessment_name": ("VARCHAR", "assessment_name", ("assessment_name",)),
     "source": (
         "STRUCT(source_id VARCHAR, source_type VARCHAR)",
         "{'source_id': source_id, 'source_type': source_type}",
+        ("source_id", "source_type"),
     ),
-    "create_time": (_TIME, "create_time"),
-    "last_update_time": (_TIME, "last_update_time"),
+    "create_time": (_TIME, "create_time", ("create_time",)),
+    "last_update_time": (_TIME, "last_update_time", ("last_update_time",)),
     "expectation": (
         'STRUCT("value" VARCHAR)',
         "CASE WHEN assessment_type = 'expectation' THEN {'value': \"value\"} END",
+        _VALUE,
     ),
     "feedback": (
         'STRUCT("value" VARCHAR, error STRUCT(error_code VARCHAR, error_message VARCHAR))',
         "CASE WHEN assessment_type = 'feedback' THEN {'value': \"value\", "
         "'error': CASE WHEN error_code IS NOT NULL OR error_message IS NOT NULL "
         "THEN {'error_code': error_code, 'error_message': error_message} END} END",
+        (*_VALUE, "error_code", "error_message"),
     ),
-    "rationale": ("VARCHAR", "rationale"),
-    "metadata": (_MAP, "metadata"),
-    "span_id": ("VARCHAR", "span_id"),
-    "overrides": ("VARCHAR", "overrides"),
-    "valid": ("BOOLEAN", "valid"),
+    "rationale": ("VARCHAR", "rationale", ("rationale",)),
+    "metadata": (_MAP, "metadata", ("metadata",)),
+    "span_id": ("VARCHAR", "span_id", ("span_id",)),
+    "overrides": ("VARCHAR", "overrides", ("overrides",)),
+    "valid": ("BOOLEAN", "valid", ("valid",)),
 }
+"""The fields of an assessment in the list ``assessments``, in order: the type, the expression and
+the columns that it reads from the table ``assessments``."""
 _OF_TRACE: Final = {
     "workspace_id": "VARCHAR",
     "experiment_id": "VARCHAR",
@@ -65,7 +71,7 @@ _OF_TRACE: Final = {
 COLUMNS: Final[Mapping[str, str]] = {
     **_OF_TRACE,
     "spans": f"STRUCT({', '.join(f'{name} {_KINDS[name]}' for name in SPAN)})[]",
-    "assessments": f"STRUCT({', '.join(f'{n} {kind}' for n, (kind, _) in _ASSESSMENT.items())})[]",
+    "assessments": f"STRUCT({', '.join(f'{n} {kind}' for n, (kind, *_) in ASSESSMENT.items())})[]",
 }
 """The view's columns and their types in DuckDB, in order."""
 BOUNDED: Final = frozenset(("request_time", "trace_id", "experiment_id"))
@@ -127,7 +133,9 @@ def _spans(schema: str, named: Collection[str]) -> str:
         packed = ", ".join(f"'{name}': {name}" for name in SPAN)
         lists.append(f"list({{{packed}}} {order}) AS spans")
     lists += [
-        f"first(attributes['{attribute}'] {order}) FILTER (parent_span_id IS NULL) AS {name}"
+        # One pair for each trace; an ordered aggregate would keep all of its rows.
+        f"arg_min_null(attributes['{attribute}'], (start_time_unix_nano, span_id)) "
+        f"FILTER (parent_span_id IS NULL) AS {name}"
         for name, (attribute, _) in _CONTENT.items()
         if name in named
     ]
@@ -140,7 +148,7 @@ def _spans(schema: str, named: Collection[str]) -> str:
 
 
 def _assessments(schema: str) -> str:
-    packed = ", ".join(f"'{name}': {sql}" for name, (_, sql) in _ASSESSMENT.items())
+    packed = ", ".join(f"'{name}': {sql}" for name, (_, sql, _) in ASSESSMENT.items())
     return (
         f"SELECT experiment_id, trace_id, list({{{packed}}} ORDER BY create_time, assessment_id) "
         f"AS assessments FROM {schema}.{ASSESSMENTS.name} GROUP BY experiment_id, trace_id"

@@ -1,4 +1,5 @@
-"""Replaces ``explode(spans)`` over ``trace_unified`` by a join with the table ``spans``.
+"""Replaces ``explode(spans)`` and ``explode(assessments)`` over ``trace_unified`` by joins with the
+tables ``spans`` and ``assessments``.
 
 The view would build the list of each trace's spans only to take it apart again, in memory that does
 not suffice for 20,000 traces. The join streams, and reads only the fields that the statement names.
@@ -8,7 +9,8 @@ A statement in another form than ``FROM trace_unified LATERAL VIEW explode(spans
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Final, NamedTuple
 
 from sqlglot import exp
 
@@ -19,22 +21,37 @@ from mltables.dialect import map_lookups
 from mltables.dialect.row_generators import EXPLODED, Duck
 from mltables.file_pruning import BOUNDED_BY, UNNESTS
 from mltables.span_attribute_columns import COLUMNS
-from mltables.table_definitions import SPANS
+from mltables.table_columns import Table
+from mltables.table_definitions import ASSESSMENTS, SPANS
 
-_LIST: Final = "spans"
-_SPAN: Final = "inner_span"
-_JOINED: Final = "inner_spans_of"
+_ELEMENT: Final = "inner_element"
+_JOINED: Final = "inner_elements_of"
 _KEY: Final = {"experiment_id": "inner_experiment_id", "trace_id": "inner_trace_id"}
 """The join's columns, and their names beside those of the statement."""
 
 
-def join_spans(query: exp.Query, schema: str, *, from_columns: bool) -> None:
+class _ListColumn(NamedTuple):
+    """A column of ``trace_unified`` with a list for each trace."""
+
+    table: Table
+    """Has a row for each element; its name is that of the column."""
+    fields: Mapping[str, tuple[str, tuple[str, ...]]]
+    """The fields of an element: the expression, and the columns of the table that it reads."""
+
+
+_LISTS: Final = (
+    _ListColumn(SPANS, {name: (name, (name,)) for name in trace_view.SPAN}),
+    _ListColumn(ASSESSMENTS, {name: of[1:] for name, of in trace_view.ASSESSMENT.items()}),
+)
+
+
+def join_lists(query: exp.Query, schema: str, *, from_columns: bool) -> None:
     """Rewrites a query in place.
 
     Args:
         query: its generators are rewritten (``row_generators``), and its table names point to
             DuckDB's views in the schema.
-        from_columns: whether attributes are read from columns where they have some.
+        from_columns: whether attributes of spans are read from columns where they have some.
     """
     if needs_all_columns(query):
         return  # the columns of the join would be shown, too
@@ -56,7 +73,7 @@ def _join_laterals(
     *,
     from_columns: bool,
 ) -> None:
-    """Replaces the joins with ``LATERAL (SELECT unnest(spans)) AS t(s)``."""
+    """Replaces joins such as ``LATERAL (SELECT unnest(spans)) AS t(s)``."""
     joins = select.args.get("joins") or []
     for position, join in enumerate(joins):
         lateral = join.this
@@ -66,10 +83,12 @@ def _join_laterals(
         if alias is None or len(alias.columns) != 1:
             continue
         projections = lateral.this.this.expressions
-        if len(projections) == 1 and _explodes(projections[0], traces, joins):
-            columns = _columns(query, [select] if from_columns else [], alias.columns[0].name)
-            fields = [*_fields(query, alias.columns[0].name), *columns]
-            joins[position] = _join(schema, traces, alias.name, alias.columns[0], fields)
+        exploded = _exploded(projections[0], traces, joins) if len(projections) == 1 else None
+        if exploded is not None:
+            element = alias.columns[0]
+            columns = _columns(query, exploded, [select] if from_columns else [], element.name)
+            fields = [*_fields(query, exploded, element.name), *columns]
+            joins[position] = _join(schema, traces, exploded, alias.name, element, fields)
             joins[position].set("side", join.side or None)
     select.set("joins", joins)
 
@@ -82,21 +101,24 @@ def _join_projection(
     *,
     from_columns: bool,
 ) -> None:
-    """Replaces ``SELECT unnest(spans) AS s``."""
+    """Replaces a projection such as ``SELECT unnest(spans) AS s``."""
     joins = select.args.get("joins") or []
     if select.args.get("group") or select.args.get("distinct"):
         return
     for projection in select.expressions:
-        if isinstance(projection, exp.Alias) and _explodes(projection, traces, joins):
-            fields = list(trace_view.SPAN)
+        if not isinstance(projection, exp.Alias):
+            continue
+        exploded = _exploded(projection, traces, joins)
+        if exploded is not None:
+            fields = list(exploded.fields)
             if _names_what_it_reads(select):
                 readers = _readers(query, select) if from_columns else []
-                columns = _columns(query, readers, projection.alias)
-                fields = [*_fields(query, projection.alias), *columns]
-            span = exp.to_identifier(_SPAN)
-            joins = [*joins, _join(schema, traces, _JOINED, span, fields)]
+                columns = _columns(query, exploded, readers, projection.alias)
+                fields = [*_fields(query, exploded, projection.alias), *columns]
+            element = exp.to_identifier(_ELEMENT)
+            joins = [*joins, _join(schema, traces, exploded, _JOINED, element, fields)]
             select.set("joins", joins)
-            projection.set("this", exp.column(_SPAN, table=_JOINED))
+            projection.set("this", exp.column(_ELEMENT, table=_JOINED))
             return
 
 
@@ -111,45 +133,63 @@ def _names_what_it_reads(select: exp.Select) -> bool:
     return isinstance(parent, exp.CTE) or isinstance(parent.parent, exp.From | exp.Join)
 
 
-def _explodes(projection: exp.Expr, traces: exp.Table, joins: list[exp.Join]) -> bool:
-    """Whether an expression is ``unnest(spans)`` of a mention of ``trace_unified``."""
+def _exploded(projection: exp.Expr, traces: exp.Table, joins: list[exp.Join]) -> _ListColumn | None:
+    """Returns the list that an expression such as ``unnest(spans)`` takes apart; None if it is none
+    of a mention of ``trace_unified``."""
     made = projection.this
     if not isinstance(made, Duck) or made.this != EXPLODED:
-        return False
+        return None
     (column,) = made.expressions
-    if not isinstance(column, exp.Column) or column.name.lower() != _LIST or column.db:
-        return False
+    if not isinstance(column, exp.Column) or column.db:
+        return None
     if column.table:
-        return column.table.lower() == traces.alias_or_name.lower()
-    # Another source may have a column of this name.
-    return all(isinstance(join.this, exp.Lateral) for join in joins)
+        is_of_traces = column.table.lower() == traces.alias_or_name.lower()
+    else:  # another source may have a column of this name
+        is_of_traces = all(isinstance(join.this, exp.Lateral) for join in joins)
+    name = column.name.lower()
+    return next((each for each in _LISTS if is_of_traces and each.table.name == name), None)
 
 
 def _join(
-    schema: str, traces: exp.Table, alias: str, span: exp.Expr, fields: list[str]
+    schema: str,
+    traces: exp.Table,
+    exploded: _ListColumn,
+    alias: str,
+    element: exp.Expr,
+    fields: list[str],
 ) -> exp.Join:
-    """Returns a join of a mention of ``trace_unified`` with its spans, as structs."""
-    packed = ", ".join(f"'{field}': {{{number}}}" for number, field in enumerate(fields))
-    struct = Duck(this=f"{{{{{packed}}}}}", expressions=[exp.column(field) for field in fields])
-    spans = exp.Table(
-        this=exp.to_identifier(SPANS.name, quoted=True),
+    """Returns a join of a mention of ``trace_unified`` with the elements of a list, as structs.
+
+    Args:
+        fields: fields of the elements, or columns of the table that become fields.
+    """
+    packed, read = [], {}
+    for field in fields:
+        sql, columns = exploded.fields.get(field, (field, (field,)))
+        packed.append(f"'{field}': {sql}")
+        read.update(dict.fromkeys(columns))
+    # The columns are not placed in the template, but make the statement one that reads them.
+    template = f"{{{', '.join(packed)}}}".replace("{", "{{").replace("}", "}}")
+    struct = Duck(this=template, expressions=[exp.column(name) for name in read])
+    rows_of = exp.Table(
+        this=exp.to_identifier(exploded.table.name, quoted=True),
         db=exp.to_identifier(schema, quoted=True),
-        alias=exp.TableAlias(this=exp.to_identifier("inner_spans")),
+        alias=exp.TableAlias(this=exp.to_identifier("inner_elements")),
     )
-    spans.meta[BOUNDED_BY] = traces
-    if not set(fields).issubset(trace_view.SPAN):
-        attribute_lookups.mark(spans)
+    rows_of.meta[BOUNDED_BY] = traces
+    if not exploded.fields.keys() >= set(fields):
+        attribute_lookups.mark(rows_of)
     keys = [exp.alias_(exp.column(name), inner) for name, inner in _KEY.items()]
-    rows = exp.Select(expressions=[*keys, exp.alias_(struct, _SPAN)]).from_(spans, copy=False)
-    columns = [*(exp.to_identifier(name) for name in _KEY.values()), span.copy()]
-    name = traces.alias_or_name
+    rows = exp.Select(expressions=[*keys, exp.alias_(struct, _ELEMENT)]).from_(rows_of, copy=False)
+    names = [*(exp.to_identifier(name) for name in _KEY.values()), element.copy()]
+    table = traces.alias_or_name
     conditions = [
-        exp.EQ(this=exp.column(column, table=name), expression=exp.column(inner, table=alias))
+        exp.EQ(this=exp.column(column, table=table), expression=exp.column(inner, table=alias))
         for column, inner in _KEY.items()
     ]
     joined = exp.Join(
         this=exp.Subquery(
-            this=rows, alias=exp.TableAlias(this=exp.to_identifier(alias), columns=columns)
+            this=rows, alias=exp.TableAlias(this=exp.to_identifier(alias), columns=names)
         ),
         on=exp.and_(*conditions),
     )
@@ -157,7 +197,9 @@ def _join(
     return joined
 
 
-def _columns(query: exp.Query, readers: list[exp.Select], span: str) -> list[str]:
+def _columns(
+    query: exp.Query, exploded: _ListColumn, readers: list[exp.Select], span: str
+) -> list[str]:
     """Lets lookups of attributes of an exploded span read columns, and returns these. They become
     fields of the span, so a span that is used as a value has none.
 
@@ -168,7 +210,7 @@ def _columns(query: exp.Query, readers: list[exp.Select], span: str) -> list[str
     """
     name = span.lower()
     columns: set[str] = set()
-    if _is_value(query, span):
+    if exploded.table is not SPANS or _is_value(query, span):
         return []
     for select in readers:
         names = {source.alias_or_name.lower() for source in sources_of(select)}
@@ -200,18 +242,18 @@ def _readers(query: exp.Query, select: exp.Select) -> list[exp.Select]:
     ]
 
 
-def _is_value(query: exp.Query, span: str) -> bool:
-    return any(column.name.lower() == span.lower() for column in query.find_all(exp.Column))
+def _is_value(query: exp.Query, element: str) -> bool:
+    return any(column.name.lower() == element.lower() for column in query.find_all(exp.Column))
 
 
-def _fields(query: exp.Query, span: str) -> list[str]:
-    """Returns the fields of the spans that the query may use: those that it names, or all if it
-    uses a span as a value.
+def _fields(query: exp.Query, exploded: _ListColumn, element: str) -> list[str]:
+    """Returns the fields of the elements that the query may use: those that it names, or all if it
+    uses an element as a value.
 
     Args:
-        span: the name of a span in the query.
+        element: the name of an element in the query.
     """
-    if _is_value(query, span):
-        return list(trace_view.SPAN)
+    if _is_value(query, element):
+        return list(exploded.fields)
     words = {word.name.lower() for word in map_lookups.identifiers(query)}
-    return [name for name in trace_view.SPAN if name in words] or ["span_id"]
+    return [name for name in exploded.fields if name in words] or ["span_id"]
