@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cage.scorers import LIMITS, error, run
+from tests.cage.scorers import LIMITS, run
 
 SHORT = LIMITS._replace(seconds=2)
 MEGABYTE = 1024 * 1024
@@ -76,7 +76,8 @@ def test_a_scorer_that_crashes_the_interpreter_fails_alone(tmp_path: Path) -> No
     )
     assert not list(tmp_path.glob("core*"))
     deep = run("import sys\nsys.setrecursionlimit(10 ** 9)\nf = lambda n: f(n + 1)\nf(0)")
-    assert deep.failure is not None or "recursion" in error(deep) or error(deep) == ""
+    # How the interpreter fails depends on which of its limits it meets first.
+    assert deep.failure is not None or deep.feedback[0].error is not None
     assert run("return True").feedback[0].value is True
 
 
