@@ -16,6 +16,7 @@ from mlcore.environment import AUTHENTICATION
 from mlcore.http import lambda_handler
 from mlcore.repos.evaluation import detection_schedules, jobs
 from mlcore.repos.users import grants, users
+from tests.contract import lost_rights
 from tests.contract.conftest import Store
 from tests.contract.detection_schedule_world import DAILY, DAY, Scheduled, sweep, traces_at
 from tests.contract.gateway_world import endpoint, model, saved_key
@@ -161,44 +162,20 @@ def test_the_job_is_the_owners(world: Members) -> None:
     assert world.runs()[0]["status"] == "FINISHED"
 
 
-def _without_endpoint(world: Members) -> None:
-    grants.delete(world.owner, "default", "gateway_endpoint", world.endpoint_id)
-
-
-def _without_experiment(world: Members) -> None:
-    grants.delete(world.owner, "default", "experiment", world.experiment)
-
-
-def _without_traces(world: Members) -> None:
-    grants.put(world.owner, "default", Grant("trace", "*", "DENY"))
-
-
-def _deleted(world: Members) -> None:
-    users.delete(users.get_profile("owner"))
-
-
-def _made_anew(world: Members) -> None:
-    """A later user of the same name, with the same rights."""
-    users.delete(users.get_profile("owner"))
-    again = users.create("owner", "", is_admin=False)
-    grants.put(again, "default", Grant("experiment", world.experiment, "EDIT"))
-    grants.put(again, "default", Grant("gateway_endpoint", world.endpoint_id, "USE"))
-
-
 @pytest.mark.parametrize(
     ("lose", "reason"),
     [
-        (_without_endpoint, "may no longer"),
-        (_without_experiment, "may no longer"),
-        (_without_traces, "may no longer"),
-        (_deleted, "does not exist any more"),
-        (_made_anew, "does not exist any more"),
+        (lost_rights.without_endpoint, "may no longer"),
+        (lost_rights.without_experiment, "may no longer"),
+        (lost_rights.denied_traces, "may no longer"),
+        (lost_rights.deleted, "does not exist any more"),
+        (lost_rights.made_anew, "does not exist any more"),
     ],
 )
 def test_lost_rights_end_the_schedule(world: Members, lose: Any, reason: str) -> None:
     due = world.saved("owner")
     traces_at(world, due)
-    lose(world)
+    lose(world.experiment, world.endpoint_id)
     world.now = due
     sweep()
     sweep()

@@ -21,7 +21,7 @@ from mlcore.environment import AUTHENTICATION
 from mlcore.http import lambda_handler
 from mlcore.repos.evaluation import jobs, online_scorers, scorers
 from mlcore.repos.users import grants, users
-from tests.contract import trace_calls
+from tests.contract import lost_rights, trace_calls
 from tests.contract.conftest import Store
 from tests.contract.gateway_world import endpoint, model
 from tests.contract.judges_world import Context, World, assessments, judge
@@ -159,38 +159,21 @@ def test_a_version_that_nobody_confirmed_is_not_asked(world: Members) -> None:
     assert [job.creator for job in world.scored()] == ["owner"]
 
 
-def _without_endpoint(world: Members) -> None:
-    grants.delete(world.owner, "default", "gateway_endpoint", world.e)
-
-
-def _without_experiment(world: Members) -> None:
-    grants.delete(world.owner, "default", "experiment", world.experiment)
-
-
-def _denied(world: Members) -> None:
-    grants.put(world.owner, "default", Grant("assessment", "*", "DENY"))
-
-
-def _deleted(world: Members) -> None:
-    users.delete(users.get_profile("owner"))
-
-
-def _made_anew(world: Members) -> None:
-    """A later user of the same name, with the same rights."""
-    users.delete(users.get_profile("owner"))
-    again = users.create("owner", "", is_admin=False)
-    grants.put(again, "default", Grant("experiment", world.experiment, "EDIT"))
-    grants.put(again, "default", Grant("gateway_endpoint", world.e, "USE"))
-
-
 @pytest.mark.parametrize(
-    "lose", [_without_endpoint, _without_experiment, _denied, _deleted, _made_anew]
+    "lose",
+    [
+        lost_rights.without_endpoint,
+        lost_rights.without_experiment,
+        lost_rights.denied_assessments,
+        lost_rights.deleted,
+        lost_rights.made_anew,
+    ],
 )
-def test_an_owner_who_loses_a_right(world: Members, lose: Callable[[Members], None]) -> None:
+def test_an_owner_who_loses_a_right(world: Members, lose: Callable[[str, str], None]) -> None:
     """No job is made any more, and one that waits asks nothing. Somebody else may take it over."""
     assert world.set_rate("owner", 1.0) == 200
     (waiting,) = world.scored()
-    lose(world)
+    lose(world.experiment, world.e)
     assert [job.job_id for job in world.scored()] == [waiting.job_id]
     assert world.work() == []
     job = jobs.find("default", waiting.job_id)
