@@ -59,7 +59,7 @@ def read_columns(query: exp.Query, schema: str) -> None:
             mention = by_name.get(lookup.column.table.lower())
             if mention is not None:
                 lookup.read_from(COLUMNS[lookup.key])
-                mention.meta[_READS_COLUMNS] = True
+                mark(mention)
 
 
 def own_lookups(select: exp.Select) -> Iterable[Lookup]:
@@ -81,7 +81,7 @@ def has_alias(select: exp.Select, names: Collection[str]) -> bool:
     )
 
 
-def mark(table: exp.Table) -> None:
+def mark(table: exp.Expr) -> None:
     """Notes that a mention of ``spans`` is read with its columns."""
     table.meta[_READS_COLUMNS] = True
 

@@ -86,8 +86,7 @@ def _join_laterals(
         exploded = _exploded(projections[0], traces, joins) if len(projections) == 1 else None
         if exploded is not None:
             element = alias.columns[0]
-            columns = _columns(query, exploded, [select] if from_columns else [], element.name)
-            fields = [*_fields(query, exploded, element.name), *columns]
+            fields = _fields(query, exploded, [select] if from_columns else [], element.name)
             joins[position] = _join(schema, traces, exploded, alias.name, element, fields)
             joins[position].set("side", join.side or None)
     select.set("joins", joins)
@@ -113,8 +112,7 @@ def _join_projection(
             fields = list(exploded.fields)
             if _names_what_it_reads(select):
                 readers = _readers(query, select) if from_columns else []
-                columns = _columns(query, exploded, readers, projection.alias)
-                fields = [*_fields(query, exploded, projection.alias), *columns]
+                fields = _fields(query, exploded, readers, projection.alias)
             element = exp.to_identifier(_ELEMENT)
             joins = [*joins, _join(schema, traces, exploded, _JOINED, element, fields)]
             select.set("joins", joins)
@@ -197,21 +195,36 @@ def _join(
     return joined
 
 
-def _columns(
-    query: exp.Query, exploded: _ListColumn, readers: list[exp.Select], span: str
+def _fields(
+    query: exp.Query, exploded: _ListColumn, readers: list[exp.Select], element: str
 ) -> list[str]:
-    """Lets lookups of attributes of an exploded span read columns, and returns these. They become
-    fields of the span, so a span that is used as a value has none.
+    """Returns the fields of the elements that the query may use: those that it names, or all if it
+    uses an element as a value. Lookups of attributes that are read from columns have these in place
+    of the map.
 
     Args:
-        readers: the SELECTs in which the name of the span means a column of the exploded spans,
-            unless a source or a column of their own has this name.
-        span: its name.
+        readers: the SELECTs in which the name of an element means a column of the exploded
+            elements, unless a source or a column of their own has this name. Only in these are
+            attributes read from columns.
+        element: the name of an element in the query.
+    """
+    if any(column.name.lower() == element.lower() for column in query.find_all(exp.Column)):
+        return list(exploded.fields)
+    columns = _columns(readers, element) if exploded.table is SPANS else []
+    words = {word.name.lower() for word in map_lookups.identifiers(query)}
+    return [*([name for name in exploded.fields if name in words] or ["span_id"]), *columns]
+
+
+def _columns(readers: list[exp.Select], span: str) -> list[str]:
+    """Lets lookups of attributes of an exploded span read columns, and returns these. They become
+    fields of the span.
+
+    Args:
+        readers: see :func:`_fields`.
+        span: the name of the span.
     """
     name = span.lower()
     columns: set[str] = set()
-    if exploded.table is not SPANS or _is_value(query, span):
-        return []
     for select in readers:
         names = {source.alias_or_name.lower() for source in sources_of(select)}
         if name in names or attribute_lookups.has_alias(select, {name}):
@@ -240,20 +253,3 @@ def _readers(query: exp.Query, select: exp.Select) -> list[exp.Select]:
         for reader, mention in zip(readers, mentions, strict=True)
         if reader is not None and sources_of(reader) == [mention]
     ]
-
-
-def _is_value(query: exp.Query, element: str) -> bool:
-    return any(column.name.lower() == element.lower() for column in query.find_all(exp.Column))
-
-
-def _fields(query: exp.Query, exploded: _ListColumn, element: str) -> list[str]:
-    """Returns the fields of the elements that the query may use: those that it names, or all if it
-    uses an element as a value.
-
-    Args:
-        element: the name of an element in the query.
-    """
-    if _is_value(query, element):
-        return list(exploded.fields)
-    words = {word.name.lower() for word in map_lookups.identifiers(query)}
-    return [name for name in exploded.fields if name in words] or ["span_id"]
