@@ -8,6 +8,7 @@ from typing import Any
 
 from mlcore.spans.attributes import json_value
 from mlcore.spans.stored import INTERNAL, StoredSpan
+from mlcore.wire.json_text import storable
 
 
 def span(entity: StoredSpan) -> dict[str, Any]:
@@ -85,7 +86,7 @@ def _any(value: Any) -> dict[str, Any]:
     if isinstance(value, bool):
         return {"bool_value": value}
     if isinstance(value, str):
-        return {"string_value": value.encode(errors="replace").decode()}
+        return {"string_value": storable(value)}
     if isinstance(value, int):
         if -(2**63) <= value < 2**63:
             return {"int_value": value}

@@ -23,6 +23,7 @@ from mlcore.providers.provider import with_total
 from mlcore.spans.attributes import json_text
 from mlcore.spans.names import SPAN_MESSAGE_FORMAT, SPAN_TRACE_ID
 from mlcore.spans.stored import INTERNAL, StoredSpan, base64_id
+from mlcore.wire.json_text import storable
 
 UNKNOWN: Final = "UNKNOWN"
 LLM: Final = "LLM"
@@ -128,7 +129,7 @@ class Span:
                 if error is None
                 else f"{_exception_type(error)}: {_public_message(error)}",
             },
-            "attributes": {name: _storable(json_text(value)) for name, value in attributes.items()},
+            "attributes": {name: storable(json_text(value)) for name, value in attributes.items()},
             "links": [],
         }
 
@@ -224,12 +225,6 @@ def _redacted(error: GatewayCallFailed, model: Model) -> GatewayCallFailed:
     )
 
 
-def _storable(text: str) -> str:
-    """Returns a text without halves of surrogate pairs, which a provider's JSON may hold and no
-    item can."""
-    return text if text.isascii() else text.encode("utf-8", "replace").decode()
-
-
 def _exception(error: BaseException, time_unix_nano: int) -> dict[str, Any]:
     return {
         "name": "exception",
@@ -249,5 +244,5 @@ def _public_message(error: BaseException) -> str:
     """Returns the text of an error for the trace. The text of an unexpected error is hidden, since
     it may contain anything."""
     if isinstance(error, GatewayCallFailed):
-        return _storable(f"{error.status}: {error.message}")
+        return storable(f"{error.status}: {error.message}")
     return error.message if isinstance(error, MlflowError) else "The request failed unexpectedly."

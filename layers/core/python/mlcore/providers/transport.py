@@ -23,7 +23,7 @@ from mlcore.providers import waiting_time
 from mlcore.providers.environment import ALLOW_PRIVATE, private_allowed, timeout_seconds
 from mlcore.providers.kept_connections import Destination, KeptConnections
 from mlcore.webhooks import addresses, connections
-from mlcore.wire.json_text import parse_json_bytes
+from mlcore.wire.json_text import parse_json_bytes, storable
 
 MAX_ANSWER_BYTES: Final = 16 * 1024 * 1024
 
@@ -117,7 +117,7 @@ def parse(data: bytes) -> Any:
         return parse_json_bytes(data)
     except UnicodeEncodeError:
         value = parse_json_bytes(data, lone_surrogates=True)
-        return json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
+        return json.loads(storable(json.dumps(value, ensure_ascii=False)))
 
 
 def events(stream: Iterator[bytes]) -> Iterator[Json]:

@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from mlcore.entities.evaluation.datasets import EvaluationDataset, EvaluationRecord
-from mlcore.system_tables.rows import storable, within
+from mlcore.system_tables.rows import within
+from mlcore.wire.json_text import storable
 
 
 class DatasetRow(NamedTuple):

@@ -14,8 +14,9 @@ from mlcore.repos.evaluation import jobs
 from mlcore.repos.workspaces import workspaces
 from mlcore.system_tables.dataset_rows import json_text
 from mlcore.system_tables.entity_kinds import JOBS, EntityRef
-from mlcore.system_tables.rows import storable, within
+from mlcore.system_tables.rows import within
 from mlcore.system_tables.source import in_parts
+from mlcore.wire.json_text import storable
 
 
 class JobRow(NamedTuple):

@@ -169,8 +169,3 @@ def double_text(value: float) -> str:
 
 def within(ms: int) -> int:
     return min(max(ms, EARLIEST_MS), LATEST_MS)
-
-
-def storable(text: str) -> str:
-    """Replaces halves of surrogate pairs, which JSON can say and no file can hold."""
-    return text if text.isascii() else text.encode("utf-8", "replace").decode()

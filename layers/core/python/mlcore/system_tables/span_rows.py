@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from mlcore.spans.stored import INTERNAL, StoredSpan, hexadecimal, text_of
-from mlcore.system_tables.rows import storable
+from mlcore.wire.json_text import storable
 
 _MOST_NANOS: Final = 2**63 - 1
 

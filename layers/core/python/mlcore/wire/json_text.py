@@ -46,6 +46,12 @@ def check_storable(value: Any) -> None:
     _check_depth(value, text)
 
 
+def storable(text: str) -> str:
+    """Returns a text with ``?`` for each half of a surrogate pair, which JSON can say and no string
+    attribute and no file can hold."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
 def _check_depth(value: Any, text: str) -> None:
     if text.count("[") + text.count("{") > MAX_DEPTH and _depth(value) > MAX_DEPTH:
         raise ValueError("nested too deeply")
