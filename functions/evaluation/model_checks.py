@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterable
 
 from mlcore import errors
 from mlcore.entities.evaluation.job_model import JobModel
-from mlcore.entities.evaluation.scorers import ScorerVersion
 from mlcore.http import Request
 from mlcore.repos.gateway import configuration
 
@@ -41,22 +40,19 @@ def check_endpoints_of(serialized_scorers: Iterable[str], request: Request) -> N
         raise errors.PermissionDenied("Permission denied")
 
 
-def check_judges_automatically(version: ScorerVersion, request: Request) -> None:
+def check_judges_automatically(
+    experiment_id: str, name: str, serialized_scorer: str, request: Request
+) -> None:
     """Checks that the caller may let a scorer judge new traces automatically, which it does in the
     caller's name. Raises PermissionDenied.
 
     Args:
-        version: the scorer with the name of its endpoint.
+        name: the name under which the scorer is registered.
+        serialized_scorer: the scorer, with the name of its endpoint.
     """
     if request.access is None:
         return
     from mlcore.policies.jobs import may_judge  # noqa: PLC0415 -- only with logins
 
-    if not may_judge(
-        request.access,
-        version.experiment_id,
-        version.serialized_scorer,
-        version.name,
-        writes=True,
-    ):
+    if not may_judge(request.access, experiment_id, serialized_scorer, name, writes=True):
         raise errors.PermissionDenied("Permission denied")

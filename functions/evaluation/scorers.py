@@ -192,7 +192,9 @@ def set_online_config(message: m.SetOnlineScoringConfig, request: Request) -> di
         _check_online(latest)
         if request.access is not None:
             (named,) = gateway_scorers.with_endpoint_names([latest], request.workspace)
-            model_checks.check_judges_automatically(named, request)
+            model_checks.check_judges_automatically(
+                experiment.experiment_id, message.name, named.serialized_scorer, request
+            )
     before = online_scorers.find(request.workspace, experiment.experiment_id, message.name)
     was_on = before is not None and before.sample_rate > 0
     owner = request.creator() if rate > 0 else NOBODY
@@ -228,15 +230,9 @@ def _online_elsewhere(
     online = online_scorers.find(request.workspace, experiment.experiment_id, message.name)
     if online is None or online.sample_rate <= 0 or online.endpoint_id == judge.endpoint_id:
         return None
-    version = ScorerVersion(
-        experiment_id=experiment.experiment_id,
-        name=message.name,
-        version=0,
-        scorer_id=online.scorer_id,
-        serialized_scorer=message.serialized_scorer,
-        creation_time=0,
+    model_checks.check_judges_automatically(
+        experiment.experiment_id, message.name, message.serialized_scorer, request
     )
-    model_checks.check_judges_automatically(version, request)
     return online
 
 

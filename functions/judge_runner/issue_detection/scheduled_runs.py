@@ -132,11 +132,7 @@ def _postponed(confirmed: ConfirmedSchedule, now: int) -> ConfirmedSchedule | No
     The occurrence that it has missed stays the same. Returns None if another sweep, or the
     schedule's owner, has written it."""
     later = confirmed._replace(fire_time=now + _POSTPONED_MS)
-    try:
-        detection_schedules.put(later)
-    except WriteConflict:
-        return None
-    return later._replace(version=later.version + 1)
+    return later._replace(version=later.version + 1) if _put(later) else None
 
 
 def _start(confirmed: ConfirmedSchedule, now: int) -> None:
@@ -173,11 +169,14 @@ def _unchanged(confirmed: ConfirmedSchedule, experiment: Experiment) -> Schedule
     return parse_schedule(confirmed.schedule_text)
 
 
-def _put(confirmed: ConfirmedSchedule) -> None:
+def _put(confirmed: ConfirmedSchedule) -> bool:
+    """Writes a schedule. Returns False if another sweep, or the schedule's owner, has written
+    it."""
     try:
         detection_schedules.put(confirmed)
     except WriteConflict:
-        return  # another sweep, or its owner, has written it
+        return False
+    return True
 
 
 def _refusal(confirmed: ConfirmedSchedule, model: JobModel) -> str | None:
