@@ -107,6 +107,8 @@ def test_a_call_is_a_trace(experiment: str, provider: Provider) -> None:
         "chat",
     )
     assert attributes["server_url"] == "localhost"
+    # MLflow's server takes it from the outputs: the model that has answered.
+    assert attributes["mlflow.llm.model"] == attributes["mlflow.spanOutputs"]["model"] == "gpt-4o"
     assert attributes["mlflow.spanInputs"] == {"n": 1, "messages": SAID, "temperature": 0.5}
     assert (
         attributes["mlflow.spanOutputs"]["choices"][0]["message"]["content"] == "echo: hello there"

@@ -111,8 +111,19 @@ class Span:
         if self.usage:
             self.add_usage(with_total(dict(self.usage)))
 
+    def _named_in_content(self) -> str | None:
+        """Returns the model that the inputs, or else the outputs, name in their field ``model``, as
+        MLflow's server completes spans that it stores."""
+        for key in (reserved_tags.SPAN_INPUTS, reserved_tags.SPAN_OUTPUTS):
+            content = self.attributes.get(key)
+            if isinstance(content, dict) and (model := content.get("model")):
+                return model if isinstance(model, str) else None
+        return None
+
     def to_stored(self, trace_number: int, trace_id: str) -> StoredSpan:
         attributes = {SPAN_TRACE_ID: trace_id, **self.attributes}
+        if reserved_tags.SPAN_MODEL not in attributes and (name := self._named_in_content()):
+            attributes[reserved_tags.SPAN_MODEL] = name
         error = self.error
         return {
             "trace_id": base64_id(trace_number, 16),
