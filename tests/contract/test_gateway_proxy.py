@@ -104,7 +104,9 @@ def test_programs_with_a_subscription_bring_their_credentials(
         ({**own, "user_agent": "python"}, f"Bearer {KEY}"),
     ):
         answer = json.loads(post(path, body, **headers)[2])
-        assert answer["headers"]["authorization"] == expected
+        assert provider.asked[-1].headers["authorization"] == expected
+        seen = expected.replace(KEY, "[REDACTED]")
+        assert answer["headers"]["authorization"] == seen, "the caller's own stay as they are"
         assert "x-mlflow-authorization" not in answer["headers"]
 
 
@@ -129,7 +131,7 @@ def test_a_login_is_never_sent_to_a_provider(
         )
         assert status == 200
         assert "login-of-ann" not in text
-        assert json.loads(text)["headers"]["authorization"] == f"Bearer {KEY}"
+        assert provider.asked[-1].headers["authorization"] == f"Bearer {KEY}"
 
 
 @pytest.mark.parametrize("path", ["proxy/chat/v1/x", "openai/v1/chat/completions"])
@@ -141,7 +143,7 @@ def test_headers_of_the_way_are_never_sent_to_a_provider(provider: Any, path: st
     headers = dict.fromkeys((*names, "cookie", "via", "x-amz-security-token"), secret)
     text = ask("POST", path, {"model": "chat", "messages": SAID}, headers=headers)[2]
     assert secret not in text
-    assert KEY in text
+    assert provider.asked[-1].headers["authorization"] == f"Bearer {KEY}"
 
 
 def test_who_may_use_the_proxy(provider: Any, monkeypatch: pytest.MonkeyPatch) -> None:

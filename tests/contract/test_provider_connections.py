@@ -12,10 +12,12 @@ import pytest
 
 from mlcore.errors import GatewayCallFailed
 from mlcore.providers import kept_connections, transport
+from mlcore.providers.credential_redactor import CredentialRedactor
 from mlcore.providers.kept_connections import Destination, KeptConnections
 from mlcore.webhooks import connections
 from tests.contract.gateway_world import allow_local
 
+NO_CREDENTIALS = CredentialRedactor(())
 ANSWER = b'{"said": 1}'
 WHOLE = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 11\r\n\r\n" + ANSWER
 LAST = WHOLE.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")
@@ -86,11 +88,15 @@ def provider(monkeypatch: pytest.MonkeyPatch) -> Iterator[Provider]:
 
 
 def ask(provider: Provider) -> object:
-    return transport.ask(f"{provider.url}/v1", {}, {"ask": {}}, configured=True)
+    return transport.ask(
+        f"{provider.url}/v1", {}, {"ask": {}}, configured=True, redactor=NO_CREDENTIALS
+    )
 
 
 def stream(provider: Provider) -> Iterator[bytes]:
-    return transport.lines(f"{provider.url}/v1", {}, {"ask": {}}, configured=True)
+    return transport.lines(
+        f"{provider.url}/v1", {}, {"ask": {}}, configured=True, redactor=NO_CREDENTIALS
+    )
 
 
 def test_calls_use_one_connection(provider: Provider) -> None:

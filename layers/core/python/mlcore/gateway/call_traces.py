@@ -38,7 +38,7 @@ def _write_to_experiment(record: Recording) -> bool:
     )
     if experiment is None or experiment.lifecycle_stage != ACTIVE:
         return False
-    spans = [span.to_stored(record.trace_number, trace_id) for span in record.spans]
+    spans = record.stored_spans(trace_id)
     rules = redaction.redactor(experiment, record.endpoint.endpoint_id)
     if rules is not None:
         from mlcore.spans import redacted  # noqa: PLC0415 -- only where rules apply

@@ -99,7 +99,7 @@ class Invocation:
         """
 
         def attempt(provider: Provider) -> Json:
-            with self.record.attempt(provider.model) as span:
+            with self.record.attempt(provider) as span:
                 answer = ask(provider)
                 span.add_usage(usage(provider, answer))
                 return answer
@@ -123,7 +123,7 @@ class Invocation:
         """
 
         def attempt(provider: Provider) -> Iterator[Any]:
-            with self.record.attempt(provider.model) as span:
+            with self.record.attempt(provider) as span:
                 span.named_models = named_models or ()
                 events = 0
                 try:

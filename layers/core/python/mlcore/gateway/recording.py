@@ -7,10 +7,9 @@ the usage pages read.
 
 from __future__ import annotations
 
-import json
 import secrets
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
 from uuid import uuid4
@@ -18,8 +17,9 @@ from uuid import uuid4
 from mlcore import reserved_tags
 from mlcore.entities.gateway import Endpoint
 from mlcore.errors import GatewayCallFailed, MlflowError
+from mlcore.providers.credential_redactor import CredentialRedactor
 from mlcore.providers.model import Model
-from mlcore.providers.provider import with_total
+from mlcore.providers.provider import Provider, with_total
 from mlcore.spans.attributes import json_text
 from mlcore.spans.names import SPAN_MESSAGE_FORMAT, SPAN_TRACE_ID
 from mlcore.spans.stored import INTERNAL, StoredSpan, base64_id
@@ -30,8 +30,6 @@ LLM: Final = "LLM"
 GUARDRAIL: Final = "GUARDRAIL"
 EVALUATOR: Final = "EVALUATOR"
 
-_MIN_REDACTED_LENGTH: Final = 8
-"""Shorter values are not redacted: they may occur in any sentence."""
 _CALLER_HEADER: Final = "x-mlflow-gateway-caller"
 JUDGE: Final = "judge"
 """Value of that header for calls of judges, in MLflow's clients and in this server."""
@@ -120,10 +118,16 @@ class Span:
                 return model if isinstance(model, str) else None
         return None
 
-    def to_stored(self, trace_number: int, trace_id: str) -> StoredSpan:
-        attributes = {SPAN_TRACE_ID: trace_id, **self.attributes}
+    def to_stored(
+        self, trace_number: int, trace_id: str, redactors: Iterable[CredentialRedactor]
+    ) -> StoredSpan:
+        attributes = dict(self.attributes)
         if reserved_tags.SPAN_MODEL not in attributes and (name := self._named_in_content()):
             attributes[reserved_tags.SPAN_MODEL] = name
+        texts = {name: json_text(value) for name, value in attributes.items()}
+        for redactor in redactors:
+            texts = {name: redactor.json_text(text) for name, text in texts.items()}
+        texts = {SPAN_TRACE_ID: json_text(trace_id), **texts}
         error = self.error
         return {
             "trace_id": base64_id(trace_number, 16),
@@ -140,7 +144,7 @@ class Span:
                 if error is None
                 else f"{_exception_type(error)}: {_public_message(error)}",
             },
-            "attributes": {name: storable(json_text(value)) for name, value in attributes.items()},
+            "attributes": {name: storable(text) for name, text in texts.items()},
             "links": [],
         }
 
@@ -156,6 +160,8 @@ class Recording:
         """MLflow's name of the kind of request, e.g. ``unified/chat``."""
         self.trace_number = uuid4().int
         self.spans: list[Span] = []
+        self._redactors: list[CredentialRedactor] = []
+        """Of the models that were asked."""
         self._open_spans: list[Span] = []
 
     @property
@@ -163,6 +169,11 @@ class Recording:
         """Whether the call's trace will be written, because the endpoint tracks its usage in an
         experiment."""
         return self.endpoint.usage_tracking and self.endpoint.experiment_id is not None
+
+    def stored_spans(self, trace_id: str) -> list[StoredSpan]:
+        """Returns the spans as a trace stores them, without the credentials of the models: a stream
+        may have repeated one in several parts, which are joined here."""
+        return [span.to_stored(self.trace_number, trace_id, self._redactors) for span in self.spans]
 
     @contextmanager
     def span(self, name: str, kind: str) -> Iterator[Span]:
@@ -204,9 +215,10 @@ class Recording:
             yield span
 
     @contextmanager
-    def attempt(self, model: Model) -> Iterator[Span]:
+    def attempt(self, provider: Provider) -> Iterator[Span]:
         """Records a span around one request to a model. An error raised inside is raised again
         without the model's credentials in its text."""
+        model = provider.model
         with self.span(f"provider/{model.provider}/{model.name}", LLM) as span:
             span.model = model
             span.attributes |= {
@@ -214,26 +226,21 @@ class Recording:
                 reserved_tags.SPAN_MODEL: model.name,
             }
             try:
+                self._redactors.append(provider.redactor)
                 yield span
             except GatewayCallFailed as error:
-                raise _redacted(error, model) from None
+                raise _redacted(error, provider.redactor) from None
             finally:
                 span.add_total()
 
 
-def _redacted(error: GatewayCallFailed, model: Model) -> GatewayCallFailed:
-    """Returns the error with the credentials of the model in its text replaced by
-    ``[REDACTED]``."""
-    text = json_text(error.detail)
-    redacted = text
-    for value in model.secret.values():
-        if len(value) >= _MIN_REDACTED_LENGTH:
-            redacted = redacted.replace(json_text(value)[1:-1], "[REDACTED]")
-    return (
-        error
-        if redacted == text
-        else GatewayCallFailed(error.status, json.loads(redacted), error.retry_after)
-    )
+def _redacted(error: GatewayCallFailed, redactor: CredentialRedactor) -> GatewayCallFailed:
+    """Returns the error without credentials in its text."""
+    detail = redactor.value(error.detail)
+    retry_after = error.retry_after and redactor.text(error.retry_after)
+    if (detail, retry_after) == (error.detail, error.retry_after):
+        return error
+    return GatewayCallFailed(error.status, detail, retry_after)
 
 
 def _exception(error: BaseException, time_unix_nano: int) -> dict[str, Any]:

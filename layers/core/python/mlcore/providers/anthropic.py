@@ -49,6 +49,7 @@ class Anthropic(Provider):
             self._headers(),
             {"model": self.model.name, **message_request(payload)},
             configured=self.configured,
+            redactor=self.redactor,
         )
         return completion_of(answer)
 
@@ -59,6 +60,7 @@ class Anthropic(Provider):
             self._headers(),
             {"model": self.model.name, **message_request(payload)},
             configured=self.configured,
+            redactor=self.redactor,
         )
         return chunks_of(transport.events(stream))
 
@@ -68,6 +70,7 @@ class Anthropic(Provider):
             forwarded_headers(headers, self._headers()),
             {**payload, "model": self.model.name},
             configured=self.configured,
+            redactor=self.redactor,
         )
 
     def passthrough_stream(
@@ -78,6 +81,7 @@ class Anthropic(Provider):
             forwarded_headers(headers, self._headers()),
             {**payload, "model": self.model.name},
             configured=self.configured,
+            redactor=self.redactor,
         )
 
     def proxy(self, path: str, payload: Json, headers: Mapping[str, str]) -> Iterator[Json | bytes]:
@@ -86,6 +90,7 @@ class Anthropic(Provider):
             forwarded_headers(headers, self._headers()),
             payload,
             configured=True,
+            redactor=self.redactor,
         )
 
     def usage(self, answer: Json) -> dict[str, int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 from urllib.parse import quote, urlsplit
 
@@ -38,13 +38,20 @@ class Bedrock(Provider):
 
     def chat(self, payload: Json) -> Json:
         url, headers, request = self._prepared_request("converse", payload)
-        answer = transport.ask(url, headers, request, configured=self.configured)
+        answer = transport.ask(
+            url, headers, request, configured=self.configured, redactor=self.redactor
+        )
         return converse.completion_of(answer, self.model.name)
 
     def chat_stream(self, payload: Json) -> Iterator[Json]:
         url, headers, request = self._prepared_request("converse-stream", payload)
         parts = transport.chunks(url, headers, request, configured=self.configured)
-        return converse.chunks_of(event_stream.events(parts), self.model.name)
+        return converse.chunks_of(event_stream.events(parts, self.redactor), self.model.name)
+
+    def _credentials(self) -> Iterable[str]:
+        keys = aws_clients.process_credentials() if self._mode == _DEFAULT_CHAIN else None
+        own = () if keys is None else tuple(filter(None, keys))
+        return (*self.model.secret.values(), *own)
 
     def _prepared_request(self, operation: str, payload: Json) -> tuple[str, dict[str, str], Json]:
         """Returns the URL, the signed headers and the body of a request for a chat."""

@@ -9,6 +9,7 @@ from botocore.eventstream import EventStreamBuffer, ParserError
 
 from mlcore.errors import GatewayCallFailed
 from mlcore.providers import transport
+from mlcore.providers.credential_redactor import CredentialRedactor
 
 Json = dict[str, Any]
 
@@ -21,22 +22,27 @@ _STATUSES: Final = {
 """HTTP statuses of exceptions inside a stream; all others become 502."""
 
 
-def events(parts: Iterator[bytes]) -> Iterator[tuple[str, Json]]:
-    """Decodes a binary event stream and yields (type, content) of each event. Raises
-    GatewayCallFailed if the stream holds an exception, or cannot be decoded."""
+def events(parts: Iterator[bytes], redactor: CredentialRedactor) -> Iterator[tuple[str, Json]]:
+    """Decodes a binary event stream and yields (type, content) of each event, without the
+    credentials of the redactor. Raises GatewayCallFailed if the stream holds an exception, or
+    cannot be decoded."""
     buffer = EventStreamBuffer()
     for part in parts:
         buffer.add_data(part)
-        yield from _complete_messages(buffer)
+        yield from _complete_messages(buffer, redactor)
 
 
-def _complete_messages(buffer: EventStreamBuffer) -> Iterator[tuple[str, Json]]:
+def _complete_messages(
+    buffer: EventStreamBuffer, redactor: CredentialRedactor
+) -> Iterator[tuple[str, Json]]:
     try:
         for message in buffer:
             headers: Any = message.headers
             if headers.get(":message-type") != "event":
                 raise _failure(headers, message.payload)
             content = transport.parse(message.payload)
+            if redactor.may_occur_in(message.payload):
+                content = redactor.value(content)
             if isinstance(content, dict):
                 yield str(headers.get(":event-type")), content
     except (ParserError, ValueError) as error:

@@ -33,7 +33,9 @@ class Gemini(Compatible):
         if action != GEMINI_GENERATE_CONTENT:
             return super().passthrough(action, payload, headers)
         return transport.ask(
-            *self._native_request(action, payload, headers), configured=self.configured
+            *self._native_request(action, payload, headers),
+            configured=self.configured,
+            redactor=self.redactor,
         )
 
     def passthrough_stream(
@@ -42,7 +44,9 @@ class Gemini(Compatible):
         if action != GEMINI_STREAM_GENERATE_CONTENT:
             return super().passthrough_stream(action, payload, headers)
         return transport.lines(
-            *self._native_request(action, payload, headers), configured=self.configured
+            *self._native_request(action, payload, headers),
+            configured=self.configured,
+            redactor=self.redactor,
         )
 
     def proxy(self, path: str, payload: Json, headers: Mapping[str, str]) -> Iterator[Json | bytes]:
@@ -52,6 +56,7 @@ class Gemini(Compatible):
             forwarded_headers(headers, key),
             payload,
             configured=True,
+            redactor=self.redactor,
         )
 
     def usage(self, answer: Json) -> dict[str, int]:

@@ -43,6 +43,7 @@ class Compatible(Provider):
             self.headers(),
             self._named(_with_usage(payload)),
             configured=self.configured,
+            redactor=self.redactor,
         )
         return (_chunk(event) for event in transport.events(stream))
 
@@ -65,6 +66,7 @@ class Compatible(Provider):
             forwarded_headers(headers, self.headers()),
             self._named(payload),
             configured=self.configured,
+            redactor=self.redactor,
         )
 
     def passthrough_stream(
@@ -77,6 +79,7 @@ class Compatible(Provider):
             forwarded_headers(headers, self.headers()),
             self._named(payload),
             configured=self.configured,
+            redactor=self.redactor,
         )
 
     def proxy(self, path: str, payload: Json, headers: Mapping[str, str]) -> Iterator[Json | bytes]:
@@ -85,6 +88,7 @@ class Compatible(Provider):
             forwarded_headers(headers, self.headers()),
             payload,
             configured=True,
+            redactor=self.redactor,
         )
 
     def usage(self, answer: Json) -> dict[str, int]:
@@ -120,7 +124,11 @@ class Compatible(Provider):
 
     def _ask(self, path: str, payload: Json) -> Json:
         return transport.ask(
-            self.url(path), self.headers(), self._named(payload), configured=self.configured
+            self.url(path),
+            self.headers(),
+            self._named(payload),
+            configured=self.configured,
+            redactor=self.redactor,
         )
 
 

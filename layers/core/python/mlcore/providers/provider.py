@@ -4,11 +4,13 @@ those that it supports.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 from typing import Any, ClassVar, Final
 
 from mlcore.errors import GatewayCallFailed
 from mlcore.providers.completions import is_count, token_counts_of
+from mlcore.providers.credential_redactor import CredentialRedactor
 from mlcore.providers.model import Model
 
 Json = dict[str, Any]
@@ -58,6 +60,15 @@ class Provider:
 
     def __init__(self, model: Model) -> None:
         self.model = model
+
+    @cached_property
+    def redactor(self) -> CredentialRedactor:
+        """Replaces the credentials of the model, if an answer repeats them."""
+        return CredentialRedactor(self._credentials())
+
+    def _credentials(self) -> Iterable[str]:
+        """Returns all values that are secret in the requests to the model."""
+        return self.model.secret.values()
 
     @property
     def configured(self) -> bool:

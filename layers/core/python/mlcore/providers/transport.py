@@ -6,7 +6,6 @@ connection uses a checked address. Redirects are not followed and proxies are no
 
 from __future__ import annotations
 
-import ipaddress
 import json
 import time
 from collections.abc import Iterator, Mapping
@@ -18,11 +17,13 @@ from urllib3 import BaseHTTPResponse, HTTPConnectionPool, Timeout
 from urllib3.exceptions import HTTPError, NewConnectionError, ProtocolError, TimeoutError
 
 from mlcore.db import deadline
-from mlcore.errors import GatewayCallFailed, InvalidParameterValue
+from mlcore.errors import GatewayCallFailed
 from mlcore.providers import waiting_time
-from mlcore.providers.environment import ALLOW_PRIVATE, private_allowed, timeout_seconds
+from mlcore.providers.checked_addresses import checked_address
+from mlcore.providers.credential_redactor import CredentialRedactor
+from mlcore.providers.environment import private_allowed, timeout_seconds
 from mlcore.providers.kept_connections import Destination, KeptConnections
-from mlcore.webhooks import addresses, connections
+from mlcore.webhooks import connections
 from mlcore.wire.json_text import parse_json_bytes, storable
 
 MAX_ANSWER_BYTES: Final = 16 * 1024 * 1024
@@ -54,49 +55,68 @@ CONNECTIONS: Final = KeptConnections()
 Json = dict[str, Any]
 
 
-def ask(url: str, headers: Mapping[str, str], payload: Json, *, configured: bool) -> Json:
+def ask(
+    url: str,
+    headers: Mapping[str, str],
+    payload: Json,
+    *,
+    configured: bool,
+    redactor: CredentialRedactor,
+) -> Json:
     """Returns the provider's JSON answer.
 
     Args:
         configured: whether the URL comes from a secret and must be checked; False for a default
             URL.
+        redactor: replaces the credentials that are sent, if the answer repeats them.
 
     Raises:
         GatewayCallFailed: the provider returned an error, or an answer that cannot be used.
     """
     with _post(url, headers, payload, configured=configured) as response:
-        return _answer_of(response)
+        return _answer_of(response, redactor)
 
 
 def answer_or_lines(
-    url: str, headers: Mapping[str, str], payload: Json, *, configured: bool
+    url: str,
+    headers: Mapping[str, str],
+    payload: Json,
+    *,
+    configured: bool,
+    redactor: CredentialRedactor,
 ) -> Iterator[Json | bytes]:
     """Yields the provider's JSON answer, or the lines of its answer if the content type is that of
     a stream. Raises GatewayCallFailed: as :func:`lines`."""
     with _post(url, headers, payload, configured=configured) as response:
         media_type = response.headers.get("Content-Type", "").partition(";")[0].strip()
         if response.status >= 400 or media_type not in _STREAM_TYPES:
-            yield _answer_of(response)
+            yield _answer_of(response, redactor)
         else:
-            yield from _lines_in(_read_chunks(response))
+            yield from _lines_in(_read_chunks(response), redactor)
 
 
 def lines(
-    url: str, headers: Mapping[str, str], payload: Json, *, configured: bool
+    url: str,
+    headers: Mapping[str, str],
+    payload: Json,
+    *,
+    configured: bool,
+    redactor: CredentialRedactor,
 ) -> Iterator[bytes]:
     """Yields the lines of a provider's answer as they arrive, with their line ends.
 
     Raises:
         GatewayCallFailed: as :func:`ask`; possibly after some lines.
     """
-    return _lines_in(chunks(url, headers, payload, configured=configured))
+    parts = chunks(url, headers, payload, configured=configured)
+    return _lines_in(parts, redactor)
 
 
 def chunks(
     url: str, headers: Mapping[str, str], payload: Json, *, configured: bool
 ) -> Iterator[bytes]:
-    """Yields a provider's answer in chunks as they arrive. Raises GatewayCallFailed: as
-    :func:`lines`."""
+    """Yields a provider's answer in chunks as they arrive, with the credentials that it repeats:
+    one may be cut at the end of a chunk. Raises GatewayCallFailed: as :func:`lines`."""
     with _post(url, headers, payload, configured=configured) as response:
         if response.status >= 400:
             detail = _error_message(_read_all(response)) or _reason(response)
@@ -132,28 +152,30 @@ def events(stream: Iterator[bytes]) -> Iterator[Json]:
                 yield data
 
 
-def _lines_in(parts: Iterator[bytes]) -> Iterator[bytes]:
+def _lines_in(parts: Iterator[bytes], redactor: CredentialRedactor) -> Iterator[bytes]:
     rest = b""
     for part in parts:
         *complete, rest = (rest + part).split(b"\n")
-        yield from (line + b"\n" for line in complete)
+        yield from (redactor.line(line + b"\n") for line in complete)
         if len(rest) > MAX_ANSWER_BYTES:
             raise GatewayCallFailed(
                 502, f"A line of the provider's stream exceeds {MAX_ANSWER_BYTES} bytes."
             )
     if rest:
-        yield rest
+        yield redactor.line(rest)
 
 
-def _answer_of(response: BaseHTTPResponse) -> Json:
+def _answer_of(response: BaseHTTPResponse, redactor: CredentialRedactor) -> Json:
     """Reads and returns the provider's JSON answer. Raises GatewayCallFailed for an error or an
     answer that is no JSON object."""
     content = _read_all(response)
     content_type = response.headers.get("Content-Type")
     if content_type and "application/json" in content_type:
         answer = _parse_answer(content)
+        if redactor.may_occur_in(content):
+            answer = redactor.value(answer)
     elif content_type and "text/plain" in content_type:
-        answer = {"message": content.decode("utf-8", "replace")}
+        answer = {"message": redactor.text(content.decode("utf-8", "replace"))}
     else:
         raise GatewayCallFailed(
             502,
@@ -204,7 +226,7 @@ def _post(
         port = url_parts.port or {"http": 80}.get(url_parts.scheme, 443)
     except ValueError:
         raise GatewayCallFailed(502, "The provider's address is not a URL.") from None
-    address = _address(host, guarded=configured and not private_allowed())
+    address = checked_address(host, guarded=configured and not private_allowed())
     seconds = _timeout()
     request_headers = {
         name: value for name, value in headers.items() if name.lower() not in _NOT_FORWARDED
@@ -297,37 +319,6 @@ def _unreachable(host: str, error: Exception) -> GatewayCallFailed:
     return GatewayCallFailed(
         502, f"The provider at {host} could not be reached ({type(error).__name__})."
     )
-
-
-def _address(host: str, *, guarded: bool) -> str:
-    try:
-        host_addresses = addresses.resolve_host(host, "gateway upstream")
-    except InvalidParameterValue as error:
-        raise GatewayCallFailed(502, error.message) from None
-    for address in host_addresses if guarded else ():
-        if not addresses.is_public(address):
-            raise GatewayCallFailed(
-                502,
-                f"Gateway upstream connection blocked: {host!r} resolves to {address}, which is "
-                f"not a public IP address. Set {ALLOW_PRIVATE}=true to allow private upstreams.",
-            )
-    if guarded and _is_ambiguous_literal(host):
-        raise GatewayCallFailed(
-            502, f"Gateway upstream host {host!r} is not a canonical IP address literal."
-        )
-    return str(host_addresses[0])
-
-
-def _is_ambiguous_literal(host: str) -> bool:
-    """Whether a host consists of digits and dots but is not a canonical address. Programs interpret
-    such hosts differently."""
-    if not host.replace(".", "").isdigit():
-        return False
-    try:
-        ipaddress.ip_address(host)
-    except ValueError:
-        return True
-    return False
 
 
 def _timeout() -> float:

@@ -1,0 +1,105 @@
+"""Replaces the credentials of a model where a provider's answer repeats them.
+
+A caller may use an endpoint whose key it may not read. Debug pages, proxies and test servers repeat
+the headers of a request, so every answer passes through here before anything else reads it.
+
+Answers are searched in complete units: a whole body, a line of a stream, or a message of a binary
+stream. So a credential is found however the network cuts an answer, and no byte waits for longer
+than its unit does. JSON is searched again after it was parsed if it may spell a credential with
+escapes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any, Final
+
+from mlcore.wire.json_text import parse_json_bytes
+
+REDACTED: Final = "[REDACTED]"
+
+_MIN_LENGTH: Final = 8
+"""Shorter credentials are not replaced: they may occur in any sentence."""
+
+_ESCAPES: Final = (b"\\u00", b"\\/", b"\0")
+"""What the bytes of a JSON text contain if it spells an ASCII character in another way than as
+itself: with an escape, or in UTF-16 or UTF-32."""
+
+
+class CredentialRedactor:
+    """Replaces the given credentials by :data:`REDACTED`, unless they are shorter than
+    :data:`_MIN_LENGTH`."""
+
+    def __init__(self, credentials: Iterable[str]) -> None:
+        values = {text for value in credentials for text in (value, value.strip())}
+        # The longest come first, because a credential may be a part of another one.
+        self._values = sorted(filter(_is_long_enough, values), key=len, reverse=True)
+        self._json_values = _unique(
+            json.dumps(value, ensure_ascii=is_ascii)[1:-1]
+            for value in self._values
+            for is_ascii in (False, True)
+        )
+        encoded = _unique((*self._values, *self._json_values))
+        self._encoded = [value.encode("utf-8", "surrogatepass") for value in encoded]
+        self._signs = (*self._encoded, *_ESCAPES) if self._values else ()
+
+    def may_occur_in(self, data: bytes) -> bool:
+        """Whether a credential occurs in the bytes of an answer, or may occur with escapes."""
+        return any(sign in data for sign in self._signs)
+
+    def text(self, text: str) -> str:
+        """Returns a text without credentials."""
+        for value in self._values:
+            text = text.replace(value, REDACTED)
+        return text
+
+    def json_text(self, text: str) -> str:
+        """Returns a JSON text, as this server writes them, without credentials in its strings."""
+        for value in self._json_values:
+            text = text.replace(value, REDACTED)
+        return text
+
+    def value(self, value: Any) -> Any:
+        """Returns a JSON value without credentials in its strings, names and whole numbers."""
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, dict):
+            return {self.text(name): self.value(item) for name, item in value.items()}
+        if isinstance(value, list):
+            return [self.value(item) for item in value]
+        if type(value) is int and self._values:
+            digits = str(value)
+            return value if self.text(digits) == digits else REDACTED
+        return value
+
+    def line(self, line: bytes) -> bytes:
+        """Returns a line of a stream of events or of JSON objects without credentials. A line that
+        has none is returned as it is."""
+        if not self.may_occur_in(line):
+            return line
+        content = line.rstrip(b"\r\n")
+        field, data = (b"data:", content[5:]) if content.startswith(b"data:") else (b"", content)
+        try:
+            value = parse_json_bytes(data, lone_surrogates=True)
+        except ValueError:
+            return self._bytes(line)
+        redacted = self.value(value)
+        if redacted == value:
+            return line
+        space = b" " if field else b""
+        return field + space + json.dumps(redacted).encode() + line[len(content) :]
+
+    def _bytes(self, data: bytes) -> bytes:
+        for value in self._encoded:
+            data = data.replace(value, REDACTED.encode())
+        return data
+
+
+def _is_long_enough(value: str) -> bool:
+    return len(value) >= _MIN_LENGTH
+
+
+def _unique(values: Iterable[str]) -> list[str]:
+    """Returns the values without repetitions, in their order."""
+    return list(dict.fromkeys(values))
