@@ -24,12 +24,6 @@ LOGGED_MODEL: Final = "logged_model"
 KINDS: Final = (RUN, LOGGED_MODEL)
 """The kinds of deleted parts of an experiment, in the order in which they are listed."""
 
-_OF_RUN: Final = (Run.run_id, Run.run_name, Run.stage, Run.epoch, Run.deleted_time, Run.lsi1sk)
-_OF_MODEL: Final = (
-    *(LoggedModel.model_id, LoggedModel.name, LoggedModel.last_update_time),
-    LoggedModel.lsi1sk,
-)
-
 
 class Trashed(NamedTuple):
     """Something that is deleted and can be restored."""
@@ -112,10 +106,14 @@ def _restore(entry: Trashed, workspace: str) -> None:
         logged_models.restore(logged_models.load(entry.item_id, workspace))
 
 
+# The queries of LSI1 read whole items: the index holds keys only, so DynamoDB reads the item whole
+# from the table for any other attribute, and bills it.
+
+
 def _runs(experiment: Experiment, position: str | None, batch: int | None) -> Iterator[Trashed]:
     pk = keys.experiment(experiment.experiment_id).pk
     bounds = _from(position, keys.lsi1_run_prefix(DELETED))
-    for item in table.query_all(pk, index="LSI1", between=bounds, attributes=_OF_RUN, limit=batch):
+    for item in table.query_all(pk, index="LSI1", between=bounds, limit=batch):
         run = Run.of(item)
         # A run that was deleted before its experiment was restored is active again.
         if run.lsi1sk != position and runs.stage(run, experiment) == DELETED:
@@ -125,9 +123,7 @@ def _runs(experiment: Experiment, position: str | None, batch: int | None) -> It
 def _models(experiment: Experiment, position: str | None, batch: int | None) -> Iterator[Trashed]:
     pk = keys.experiment(experiment.experiment_id).pk
     bounds = _from(position, keys.lsi1_logged_model_prefix(DELETED))
-    for item in table.query_all(
-        pk, index="LSI1", between=bounds, attributes=_OF_MODEL, limit=batch
-    ):
+    for item in table.query_all(pk, index="LSI1", between=bounds, limit=batch):
         model = LoggedModel.of(item)
         if model.lsi1sk != position:
             yield _of_model(model, model.lsi1sk or "")
