@@ -8,15 +8,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import polars
 import pytest
-from deltalake import write_deltalake
 
 from local.audit_file import AuditFile
 from mlcore.db import capacity
 from mlcore.errors import InvalidParameterValue
 from mlcore.http import audit
-from mlcore.system_tables import audit_landing, landing, location
+from mlcore.system_tables import landing
 from mltables import audit_verification, cost_view
 from tests.arch import project
 from tests.contract import route_environment
@@ -129,12 +127,12 @@ def test_the_total_is_the_sum_of_its_parts(landed: tuple[Tables, list[Json]]) ->
 
 def test_what_a_line_does_not_say(tables: Tables) -> None:
     """The memory of a laptop is that of the template; a call of a model comes through the API that
-    streams; a line of an earlier version has no costs, so the view has no row of it."""
+    streams; the view has no row of a line without numbers."""
     laptop = {name: value for name, value in request(1).items() if name != "MemoryMB"}
     streamed = request(2, rpc="/gateway/mlflow/v1/chat/completions")
     measured = ("Latency", "ReadUnits", "WriteUnits", "RoundTrips", "MemoryMB")
-    early = {name: value for name, value in request(3).items() if name not in measured}
-    land([laptop, streamed, early])
+    unmeasured = {name: value for name, value in request(3).items() if name not in measured}
+    land([laptop, streamed, unmeasured])
     tables.follow()
     rows = tables.ask(f"SELECT memory_mb, total_usd FROM {COSTS} ORDER BY event_time")["rows"]
     assert rows == [
@@ -264,23 +262,3 @@ def test_an_erased_person_is_a_pseudonym_here_too(landed: tuple[Tables, list[Jso
     rows = tables.ask(f"SELECT user_name, count(user_id), count(*) FROM {COSTS} GROUP BY 1")
     assert sorted(rows["rows"], key=str) == [["user 0", 15, 15], [None, 15, 15]]
     assert audit_verification.verify().problems == []
-
-
-def test_a_table_without_costs_gets_the_columns(landed: tuple[Tables, list[Json]]) -> None:
-    """As an earlier version has made it."""
-    tables, _ = landed
-    uri = location.table_uri("audit_log")
-    rows = polars.read_delta(uri).drop(*audit_landing.MEASURED)
-    write_deltalake(
-        uri, rows, mode="overwrite", schema_mode="overwrite", partition_by=["insert_date"]
-    )
-    audit_landing.put("late", [audit_landing.line_of("late", NOON + 90, request(7))])
-    assert tables.ask(f"SELECT count(*) FROM {COSTS}")["rows"] == [[0]]
-    assert tables.follow().audited == 1
-    assert tables.ask(f"SELECT total_usd FROM {COSTS}")["rows"] == [
-        [pytest.approx(dollars(request(7)))]
-    ]
-    assert tables.ask("SELECT count(*) FROM system.mlflow.audit_log")["rows"] == [[31]]
-    assert audit_verification.erase("user 0") == 15
-    assert audit_verification.verify().problems == []
-    assert tables.ask(f"SELECT count(*) FROM {COSTS}", ["team-1"])["rows"] == [[1]]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import duckdb
-from deltalake import DeltaTable, Field
+from deltalake import DeltaTable
 
 from mlcore.system_tables import audit_landing, landing
 from mlcore.system_tables.location import account_id
@@ -29,18 +29,8 @@ _STAGED: Final = (*Event._fields, "sequence", "previous_hash", "hash", *_MEASURE
 
 
 def open_table(lake: Lake) -> DeltaTable:
-    """Opens ``audit_log``, and creates it with a key for pseudonyms if it does not exist. Adds the
-    columns that a table of an earlier version lacks."""
-    delta = open_or_create(lake, AUDIT, {audit_chain.PROPERTY: audit_chain.new_key()})
-    known = {field.name for field in delta.schema().fields}
-    lacking = [
-        Field(name, kind, nullable=True)
-        for name, _, kind, _ in AUDIT.columns
-        if name not in known and name in _MEASURED
-    ]
-    if lacking:
-        delta.alter.add_columns(lacking)
-    return delta
+    """Opens ``audit_log``, and creates it with a key for pseudonyms if it does not exist."""
+    return open_or_create(lake, AUDIT, {audit_chain.PROPERTY: audit_chain.new_key()})
 
 
 def key_of(delta: DeltaTable) -> str:

@@ -15,7 +15,7 @@ from mltables.audit_publishing import events, key_of, open_table
 from mltables.duckdb_connection import connect
 from mltables.lake import Lake
 from mltables.snapshot import Snapshot, quoted
-from mltables.table_definitions import AUDIT, audit_rows
+from mltables.table_definitions import AUDIT
 from mltables.writable_table import WritableTable
 
 _DAY_LENGTH: Final = len("2026-01-31")
@@ -153,7 +153,7 @@ def erase(name: str) -> int:
         table = WritableTable(connection, lake, Snapshot(lake, AUDIT, delta), Path(folder))
         change = table.change()
         for local, file in table.local(table.names()).items():
-            source = audit_rows([quoted(local)])
+            source = f"read_parquet([{quoted(local)}], hive_partitioning=false)"
             replaced = [
                 (sequence, new.user_name, new.entity)
                 for event, _, sequence, *_ in events(connection, source)

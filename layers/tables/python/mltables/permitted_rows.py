@@ -25,7 +25,7 @@ from mltables.file_pruning import Bounds, may_hold, partition_may_hold, sql_cond
 from mltables.lake import Lake
 from mltables.snapshot import quoted
 from mltables.table_columns import DERIVED_MARK, Table
-from mltables.table_definitions import AUDIT, SPANS, TABLES, audit_rows, open_if_exists
+from mltables.table_definitions import SPANS, TABLES, open_if_exists
 from mltables.time_travel import Moment
 from mltables.views import VIEWS
 
@@ -97,8 +97,6 @@ class Source(NamedTuple):
     def _plain_relation(self, files: Sequence[str]) -> str:
         if not files:
             return self.table.nothing
-        if self.table is AUDIT:
-            return audit_rows([quoted(path) for path in files])
         listed = ", ".join(map(quoted, files))
         # Otherwise DuckDB would add columns from the names of folders.
         return f"read_parquet([{listed}], hive_partitioning=false)"

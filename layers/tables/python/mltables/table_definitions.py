@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
@@ -271,7 +271,6 @@ AUDIT: Final = Table(
     "sequence",
     "insert_time",
 )
-"""Files that an earlier version wrote lack the last five columns: :func:`audit_rows` reads them."""
 OF_TRACES: Final = (
     TRACES,
     ASSESSMENTS,
@@ -287,17 +286,6 @@ TABLES: Final = (
     AUDIT,
 )
 """All system tables. A step writes its tables in this order."""
-
-
-def audit_rows(files: Sequence[str]) -> str:
-    """Returns a FROM source with the rows of files of ``audit_log``; columns that a file lacks are
-    NULL.
-
-    Args:
-        files: paths as SQL, at least one.
-    """
-    read = f"read_parquet([{', '.join(files)}], hive_partitioning=false, union_by_name=true)"
-    return f"(FROM {AUDIT.nothing} UNION ALL BY NAME FROM {read})"
 
 
 def writer_properties(table: Table) -> WriterProperties:

@@ -26,7 +26,7 @@ MEASURED: Final = {
     "memory_mb": "BIGINT",
 }
 """The fields that say what the request has cost, with their types in DuckDB. They may be missing:
-earlier versions did not write them, and only Lambda says how much memory a function has."""
+only Lambda says how much memory a function has."""
 _MEASURED: Final = dict(
     zip(MEASURED, ("Latency", "ReadUnits", "WriteUnits", "RoundTrips", "MemoryMB"), strict=True)
 )
