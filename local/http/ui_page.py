@@ -26,10 +26,18 @@ ADDED: Final = (
     "</script>"
     "<style>"
     # The button at the corner, the panel and the button of a trace; that beside experiments; a tab
-    # of pages that have nothing to show yet.
+    # of pages that have nothing to show yet; the buttons of a trace's drawer, of an evaluation run,
+    # of a comparison, and of charts' menus.
+    # MLflow's own styles are important, too: three attributes outweigh them.
+    ":is("
     '[data-assistant-ui="true"],'
     'div:has(>div[role="button"][tabindex="0"][aria-pressed]),'
-    '[role="tab"][id$="-trigger-assistant"]'
+    '[role="tab"][id$="-trigger-assistant"],'
+    '[data-component-id$=".modal.analyze-trace"],'
+    '[data-component-id$=".run-view-evaluations.analyze-button"],'
+    '[data-component-id$=".insight.assistant"],'
+    '[data-component-id$=".ask-assistant"]'
+    ",[a][b][c][d])"
     "{display:none!important}"
     "</style>"
     '<link href="static-files/dashboards/bar.css" rel="stylesheet">'

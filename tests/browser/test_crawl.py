@@ -159,6 +159,12 @@ def _tabs(visitor: Visitor) -> list[str]:
     return list(dict.fromkeys(visitor.page.locator(chosen).all_inner_texts()))
 
 
+_ASSISTANT = ", ".join(
+    f"[data-component-id{match}]"
+    for match in ('*="assistant"', '$=".analyze-trace"', '$=".analyze-button"')
+)
+
+
 def _close_advice(visitor: Visitor) -> None:
     """What explains itself on the first visit lies over the page."""
     for button in visitor.page.get_by_role("button", name="Got it").all():
@@ -170,7 +176,7 @@ def _seen(visitor: Visitor) -> list[str]:
     page = visitor.page
     banners = page.locator("[role=alert]:visible").all_inner_texts()
     problems = [f"banner: {text[:200]}" for text in banners]
-    if page.get_by_text("MLflow Assistant").locator("visible=true").count():
+    if page.locator(_ASSISTANT).locator("visible=true").count():
         problems.append("an assistant is offered")
     spinner = page.locator("[aria-busy=true]:visible, [role=progressbar]:visible").first
     if spinner.count():

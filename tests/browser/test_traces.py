@@ -18,6 +18,13 @@ def test_traces(visitor: Visitor, traces: Traces) -> None:
     visitor.open(f"/experiments/{traces.experiment}/traces")
     visitor.looks("traces", "An answer to: Who wrote Faust?", "talk-2", "OK", "Error", "4 of 4")
     assert visitor.page.get_by_text("An answer to").count() == len(traces.made)
+    # The drawer of a trace, without MLflow's assistant.
+    visitor.open(f"/experiments/{traces.experiment}/traces?selectedEvaluationId={traces.made[0]}")
+    visitor.looks("trace-drawer", "look_up")
+    offers = visitor.page.locator(
+        '[data-component-id="mlflow.evaluations_review.modal.analyze-trace"]'
+    )
+    assert [offer.is_visible() for offer in offers.all()] == [False]
     visitor.open(f"/experiments/{traces.experiment}/traces?groupBy=session")
     visitor.looks("traces-of-sessions", "talk-1", "talk-2")
 
