@@ -207,7 +207,7 @@ RPCS = (
         m.CreateGatewayBudgetPolicy,
         budgets.create_budget_policy,
         "requests.administrators",
-        cost=1,
+        cost=4,
         since=_SINCE_BUDGETS,
     ),
     _get(

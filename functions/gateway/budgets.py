@@ -11,6 +11,7 @@ from gateway.configuration_access import not_found, require_endpoint
 from gateway.pages_by_id import page
 from mlcore import errors, ids
 from mlcore.entities.gateway import ENDPOINT, GLOBAL, USER, BudgetPolicy
+from mlcore.gateway import earlier_spending
 from mlcore.gateway.budget_windows import window_containing
 from mlcore.gateway.budgets import read_spending
 from mlcore.http import Request
@@ -40,6 +41,7 @@ def create_budget_policy(message: m.CreateGatewayBudgetPolicy, request: Request)
     _check_target(policy, request)
     _check_endpoint(policy, request)
     budgets.write(policy)
+    earlier_spending.fill(policy, now)
     return {"budget_policy": responses.budget_policy(policy)}
 
 
@@ -77,7 +79,13 @@ def update_budget_policy(message: m.UpdateGatewayBudgetPolicy, request: Request)
             _check_target(after, request)
         if target is not None:
             _check_endpoint(after, request)
-        budgets.write(after)
+        if _counts_the_same(before, after):
+            budgets.write(after)
+        else:
+            begin = after.last_updated_at
+            counted = earlier_spending.counted(after, begin)
+            budgets.write(after)
+            earlier_spending.fill(after, begin, counted)
         return {"budget_policy": responses.budget_policy(after)}
 
     return retry_on_conflict("budget policy", attempt)
@@ -127,6 +135,19 @@ def _get_policy(budget_policy_id: str, request: Request) -> BudgetPolicy:
     if policy is None:
         raise not_found("BudgetPolicy", budget_policy_id=budget_policy_id)
     return policy
+
+
+def _counts_the_same(before: BudgetPolicy, after: BudgetPolicy) -> bool:
+    """Whether a changed policy counts the same calls in the same windows as before."""
+    return (before.target_scope, before.target_value, *_duration(before)) == (
+        after.target_scope,
+        after.target_value,
+        *_duration(after),
+    )
+
+
+def _duration(policy: BudgetPolicy) -> tuple[str, int]:
+    return policy.duration_unit, policy.duration_value
 
 
 def _check_specified(name: str, value: str | None) -> str:

@@ -217,7 +217,12 @@ CASES: dict[str, dict[str, Any]] = {
     f"DELETE {GATEWAY}/endpoints/bindings/delete": {**ENDPOINT, **BOUND},
     f"POST {GATEWAY}/endpoints/set-tag": {**ENDPOINT, **TAG},
     f"DELETE {GATEWAY}/endpoints/delete-tag": {**ENDPOINT, **KEY},
-    f"POST {GATEWAY}/budgets/create": BUDGET,
+    # Only such a policy reads the same number of experiments in each run.
+    f"POST {GATEWAY}/budgets/create": {
+        **BUDGET,
+        "target_scope": "ENDPOINT",
+        "target_value": "{endpoint}",
+    },
     f"POST {GATEWAY}/budgets/update": {"budget_policy_id": "{budget}", "budget_amount": 7},
     f"DELETE {GATEWAY}/budgets/delete": {"budget_policy_id": "{budget}"},
     f"POST {GATEWAY}/guardrails/create": GUARDRAIL,

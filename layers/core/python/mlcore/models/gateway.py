@@ -114,6 +114,9 @@ class GatewaySpending(Item):
     pattern = keys.GATEWAY_SPENDING
 
     spent = IntAttribute()
+    earlier = IntAttribute(null=True)
+    """The part of ``spent`` that calls cost before the policy was created or changed; absent if
+    there is none."""
     event = TextAttribute(null=True)
     """The text that announces to webhooks that the budget was exceeded in this window; absent until
     then."""

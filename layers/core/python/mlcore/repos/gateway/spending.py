@@ -29,6 +29,50 @@ def read(windows: Sequence[Window]) -> list[float]:
     return [0.0 if raw is None else GatewaySpending.of(raw).spent / _UNITS for raw in items]
 
 
+class Counted(NamedTuple):
+    """What the item of a window holds, in stored units."""
+
+    spent: int
+    earlier: int
+    """The part of it that calls before the policy cost."""
+
+
+NOTHING: Final = Counted(0, 0)
+
+
+def counted(window: Window) -> Counted:
+    """Returns what a window has counted; one strongly consistent GetItem."""
+    raw = table.get(keys.gateway_spending(*window))
+    if raw is None:
+        return NOTHING
+    item = GatewaySpending.of(raw)
+    return Counted(item.spent, item.earlier or 0)
+
+
+def add_earlier(window: Window, end_ms: int, dollars: float, before: Counted) -> bool:
+    """Adds the cost of calls from before a policy to a window (period of a budget policy), less
+    what the window had counted already.
+
+    Args:
+        before: what the window had counted when the policy was written.
+
+    Returns:
+        False if such a cost was added since ``before`` was read: nothing is added then.
+    """
+    units = round(dollars * _UNITS) - before.spent
+    if units <= 0:
+        return True
+    update = _new_update(end_ms)
+    update.require_absent_or_equal(GatewaySpending.earlier, before.earlier)
+    update.set(GatewaySpending.earlier, before.earlier + units)
+    update.add(GatewaySpending.spent, units)
+    try:
+        table.update(keys.gateway_spending(*window), update)
+    except ConditionFailed:
+        return False
+    return True
+
+
 class Spending(NamedTuple):
     """The amount spent in one window (period) of a budget policy."""
 
@@ -41,10 +85,7 @@ def add(window: Window, end_ms: int, dollars: float) -> Spending:
     """Adds US dollars to the spending of a window (period of a budget policy) and returns the new
     total. A retried request may count twice, so a budget may refuse calls too early, never too
     late."""
-    update = Update()
-    update.set(GatewaySpending.type, keys.GATEWAY_SPENDING.name)
-    update.set(GatewaySpending.updated_at, now_ms())
-    update.set(GatewaySpending.ttl, end_ms // 1000 + KEPT_SECONDS)
+    update = _new_update(end_ms)
     update.add(GatewaySpending.spent, round(dollars * _UNITS))
     written = table.update(keys.gateway_spending(*window), update, returning=True)
     item = GatewaySpending.of(written)
@@ -59,3 +100,11 @@ def announce_exceeded(window: Window, event: str) -> None:
     update.set(GatewaySpending.event, event)
     with suppress(ConditionFailed):
         table.update(keys.gateway_spending(*window), update)
+
+
+def _new_update(end_ms: int) -> Update:
+    update = Update()
+    update.set(GatewaySpending.type, keys.GATEWAY_SPENDING.name)
+    update.set(GatewaySpending.updated_at, now_ms())
+    update.set(GatewaySpending.ttl, end_ms // 1000 + KEPT_SECONDS)
+    return update

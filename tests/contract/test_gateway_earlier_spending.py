@@ -1,0 +1,185 @@
+"""A budget that is created or changed within its window counts the calls before it, once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import gateway.app
+from mlcore.entities.traces import Trace
+from mlcore.errors import TemporarilyUnavailable
+from mlcore.gateway import budgets, earlier_spending, guarded_calls
+from mlcore.repos.gateway import budgets as policies
+from mlcore.repos.gateway import configuration
+from mlcore.repos.traces import pages
+from tests.contract.api import called
+from tests.contract.conftest import Store
+from tests.contract.gateway_requests import post
+from tests.contract.gateway_world import PRICE, allow_local, endpoint, model
+from tests.contract.sealing import seal_here
+from tests.contract.trace_calls import start, tell
+from tests.doubles.providers import openai, serving
+
+Json = dict[str, Any]
+
+CHAT: Json = {"messages": [{"role": "user", "content": "hello"}]}
+AGE: Json = {"unit": "MONTHS", "value": 1200}
+"""A window that no test sees the end of."""
+
+
+@pytest.fixture(autouse=True)
+def local_providers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    seal_here(monkeypatch, tmp_path)
+    allow_local(monkeypatch)
+
+
+@pytest.fixture
+def endpoints(store: Store) -> Iterator[tuple[str, str]]:
+    """The ids of the endpoints ``chat`` and ``other``, which track their usage."""
+    with serving(openai) as provider:
+        asked = [model("m", "openai", provider.url, model_name="gpt-4o")]
+        yield (
+            endpoint("chat", asked, usage_tracking=True),
+            endpoint("other", asked, usage_tracking=True),
+        )
+
+
+def change(path: str, fields: Json) -> Json:
+    answer = called(gateway.app.handler, "POST", f"/api/3.0/mlflow/gateway/budgets/{path}", fields)
+    assert answer.status == 200, answer
+    return dict(answer.body["budget_policy"])
+
+
+def budget(scope: str, dollars: float = 100.0, **more: Any) -> str:
+    fields = {"budget_unit": "USD", "budget_amount": dollars, "duration": AGE}
+    made = change("create", {**fields, "target_scope": scope, "budget_action": "REJECT", **more})
+    return str(made["budget_policy_id"])
+
+
+def ask(name: str, times: int = 1) -> None:
+    for _ in range(times):
+        assert post(f"{name}/mlflow/invocations", CHAT)[0] == 200
+
+
+def spent() -> dict[str, float]:
+    answer = called(gateway.app.handler, "GET", "/api/3.0/mlflow/gateway/budgets/windows")
+    return {
+        window["budget_policy_id"]: window["current_spend"] for window in answer.body["windows"]
+    }
+
+
+def test_when_a_budget_was_created_makes_no_difference(endpoints: tuple[str, str]) -> None:
+    chat, _ = endpoints
+    of_all, of_chat = set[str](), set[str]()
+    for _ in range(3):
+        of_all |= {budget("GLOBAL"), budget("WORKSPACE")}
+        of_chat.add(budget("ENDPOINT", target_value=chat))
+        ask("chat", 2)
+        ask("other")
+    expected = {**dict.fromkeys(of_all, 9 * PRICE), **dict.fromkeys(of_chat, 6 * PRICE)}
+    assert spent() == {name: pytest.approx(dollars) for name, dollars in expected.items()}
+
+
+def test_a_budget_that_is_spent_already_refuses_calls(endpoints: tuple[str, str]) -> None:
+    ask("chat")
+    budget("ENDPOINT", PRICE / 2, target_value=endpoints[0])
+    assert post("chat/mlflow/invocations", CHAT)[0] == 429
+    ask("other")
+
+
+def test_a_user_pays_for_the_own_calls_alone(endpoints: tuple[str, str]) -> None:
+    for name in ("ann", "bob", "ann"):
+        guarded_calls.complete_chat("default", "chat", CHAT, name)
+    budget("GLOBAL")
+    (policy,) = policies.find_all()
+    for name, calls in (("ann", 2), ("bob", 1), ("eve", 0)):
+        own = policy._replace(budget_policy_id=f"bp-{name}", target_scope="USER", target_value=name)
+        earlier_spending.fill(own, policy.created_at)
+        assert budgets.read_spending([own], policy.created_at) == [pytest.approx(calls * PRICE)]
+
+
+def test_another_workspace_does_not_count(endpoints: tuple[str, str]) -> None:
+    ask("chat")
+    budget("GLOBAL")
+    (policy,) = policies.find_all()
+    elsewhere = policy._replace(
+        budget_policy_id="bp-2", workspace="elsewhere", target_scope="WORKSPACE"
+    )
+    earlier_spending.fill(elsewhere, policy.created_at)
+    assert budgets.read_spending([elsewhere], policy.created_at) == [0.0]
+
+
+def test_traces_of_others_do_not_count(store: Store, endpoints: tuple[str, str]) -> None:
+    """A trace that somebody logs elsewhere counts for nothing, nor does a cost that is none."""
+    chat, _ = endpoints
+    own = configuration.read("default").endpoints[chat].experiment_id or ""
+    elsewhere = store.api.new_experiment("elsewhere")
+    costs = ('{"total_cost": 7}', '{"total_cost": -7}', '{"total_cost": 1e999}', "[]", "{")
+    for number, (experiment, endpoint_id, cost) in enumerate(
+        [
+            (elsewhere, chat, costs[0]),
+            (own, "e-of-nobody", costs[0]),
+            *((own, chat, cost) for cost in costs[1:]),
+        ]
+    ):
+        metadata = {"mlflow.gateway.endpointId": endpoint_id, "mlflow.trace.cost": cost}
+        times = {"request_time": "2026-11-29T10:00:00Z", "state": "OK"}
+        report = start(experiment, f"tr-{number}", trace_metadata=metadata, **times)
+        tell("POST", "3.0/traces", report)
+    assert spent_of_new_budget() == 0.0
+
+
+def spent_of_new_budget() -> float:
+    created = budget("GLOBAL")
+    return spent()[created]
+
+
+def test_a_change_counts_what_it_did_not_count_before(endpoints: tuple[str, str]) -> None:
+    chat, other = endpoints
+    changing = budget("ENDPOINT", target_value=chat)
+    ask("chat")
+    ask("other", 3)
+
+    def changed(**fields: Any) -> float:
+        change("update", {"budget_policy_id": changing, **fields})
+        return spent()[changing] / PRICE
+
+    assert changed(budget_amount=50.0) == pytest.approx(1)
+    assert changed(target_value=other) == pytest.approx(3)
+    assert changed(target_scope="GLOBAL") == pytest.approx(4)
+    ask("chat")
+    assert changed(duration={"unit": "MONTHS", "value": 600}) == pytest.approx(5)
+    assert changed(duration=AGE) == pytest.approx(5)
+
+
+def test_sent_twice_it_counts_once(endpoints: tuple[str, str]) -> None:
+    ask("chat")
+    filled = budget("GLOBAL")
+    ask("chat")
+    (policy,) = policies.find_all()
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(lambda _: earlier_spending.fill(policy, policy.created_at), range(4)))
+    assert spent() == {filled: pytest.approx(2 * PRICE)}
+
+
+def test_what_is_read_is_bounded(
+    endpoints: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(earlier_spending, "MAX_TRACES", 2)
+    ask("chat", 3)
+    assert spent_of_new_budget() == pytest.approx(2 * PRICE)
+
+
+def test_a_budget_is_created_even_if_nothing_can_be_read(
+    endpoints: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def slow(*_: Any) -> Iterator[Trace]:
+        raise TemporarilyUnavailable("The table is slow.")
+
+    ask("chat")
+    monkeypatch.setattr(pages, "newest_first", slow)
+    assert spent_of_new_budget() == 0.0
