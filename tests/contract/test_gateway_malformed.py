@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from mlcore.errors import GatewayCallFailed
 from mlcore.gateway import answer_events, stream_assembly
 from mlcore.gateway.chat_shapes import validated_chat
-from mlcore.providers import anthropic, completions, converse, openai, transport
+from mlcore.providers import anthropic, anthropic_requests, completions, converse, openai, transport
 from mlcore.providers.directory import provider_of
 from mlcore.providers.gemini import Gemini
 from mlcore.providers.model import Model
@@ -61,6 +61,7 @@ _ANTHROPIC_USAGE = {
     "output_tokens": 2,
     "cache_read_input_tokens": 1,
     "cache_creation_input_tokens": 1,
+    "cache_creation": {"ephemeral_5m_input_tokens": 0, "ephemeral_1h_input_tokens": 1},
 }
 ANTHROPIC_MESSAGE: Json = {
     "id": "m",
@@ -142,7 +143,12 @@ CONVERSE_ANSWER: Json = {
         }
     },
     "stopReason": "end_turn",
-    "usage": {"inputTokens": 1, "outputTokens": 2, "cacheReadInputTokens": 1},
+    "usage": {
+        "inputTokens": 1,
+        "outputTokens": 2,
+        "cacheReadInputTokens": 1,
+        "cacheDetails": [{"ttl": "1h", "inputTokens": 1}],
+    },
 }
 CONVERSE_EVENTS: list[Any] = [
     {
@@ -219,7 +225,7 @@ def test_requests(chat: Json) -> None:
         assert status == 400
         return
     request = validated_chat(chat)
-    for translate in (anthropic.message_request, converse.request_of):
+    for translate in (anthropic_requests.message_request, converse.request_of):
         status = _failure(partial(_encoded, translate, request))
         assert status in (None, 400, 422)
 

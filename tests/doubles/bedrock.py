@@ -26,7 +26,8 @@ _SIGNED = re.compile(
 def converse(request: Asked) -> Told:
     """A model that repeats what it is told, and uses the tools that it is given."""
     body = request.body
-    block = body["messages"][-1]["content"][-1]
+    blocks = [part for part in body["messages"][-1]["content"] if "cachePoint" not in part]
+    block = blocks[-1]
     text = block["text"] if "text" in block else block["toolResult"]["content"][0]["text"]
     used = {
         "inputTokens": 10,

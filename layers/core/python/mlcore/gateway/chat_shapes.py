@@ -6,10 +6,14 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 from mlcore.errors import GatewayCallFailed
+from mlcore.providers import cache_markers
 
 Json = dict[str, Any]
 
-_MESSAGE_FIELDS: Final = ("role", "content", "tool_calls", "refusal", "tool_call_id")
+_MESSAGE_FIELDS: Final = (
+    *("role", "content", "tool_calls", "refusal", "tool_call_id"),
+    cache_markers.MARKER,
+)
 _RESPONSE_FORMATS: Final = ("text", "json_object", "json_schema")
 
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Final
 
 from mlcore.errors import GatewayCallFailed
 from mlcore.providers import completions, transport
-from mlcore.providers.data_urls import base64_parts
+from mlcore.providers.anthropic_requests import message_request
 from mlcore.providers.openai import join_path, proxied_url, unexpected_answer
 from mlcore.providers.provider import (
     ANTHROPIC_COUNT_TOKENS,
@@ -20,19 +20,9 @@ from mlcore.providers.provider import (
     forwarded_headers,
     token_counts,
 )
-from mlcore.wire.json_text import parse_json_text
-
-DEFAULT_MAX_TOKENS: Final = 8192
-MAX_MAX_TOKENS: Final = 1_000_000
 
 _BASE: Final = "https://api.anthropic.com/v1"
 _VERSION: Final = "2023-06-01"
-JSON_ONLY: Final = (
-    "Answer with one valid JSON object and nothing else: no text before or after it, no markdown, "
-    "no code fences."
-)
-_SYSTEM_ROLES: Final = ("system", "developer")
-_TOOL_CHOICES: Final = {"none": "none", "auto": "auto", "required": "any"}
 
 
 class Anthropic(Provider):
@@ -104,8 +94,13 @@ class Anthropic(Provider):
             return first_counts
         if answer.get("type") == "message_delta":
             usage_ = answer.get("usage")
-            output_tokens = usage_.get("output_tokens") if isinstance(usage_, dict) else None
-            return {"output_tokens": output_tokens} if completions.is_count(output_tokens) else {}
+            if not isinstance(usage_, dict):
+                return {}
+            counts = _token_counts(usage_) if _input_counts(usage_) else {}
+            output_tokens = usage_.get("output_tokens")
+            if completions.is_count(output_tokens):
+                counts["output_tokens"] = output_tokens
+            return counts
         return _token_counts(answer.get("usage"))
 
     def _url(self, path: str) -> str:
@@ -116,46 +111,6 @@ class Anthropic(Provider):
             "x-api-key": self.model.secret.get("api_key", ""),
             "anthropic-version": self.model.auth_config.get("version") or _VERSION,
         }
-
-
-def message_request(payload: Json) -> Json:
-    """Converts a chat to a request of the Messages API, without the model. Raises GatewayCallFailed
-    if the chat needs something that the API does not have."""
-    request = dict(payload)
-    if "stop" in request:
-        request["stop_sequences"] = request.pop("stop")
-    if "top_p" in request and "temperature" in request:
-        raise GatewayCallFailed(422, "Cannot set both 'temperature' and 'top_p' parameters.")
-    max_completion_tokens = request.pop("max_completion_tokens", None)
-    request["max_tokens"] = request.get("max_tokens") or max_completion_tokens or DEFAULT_MAX_TOKENS
-    if request["max_tokens"] > MAX_MAX_TOKENS:
-        raise GatewayCallFailed(
-            422, f"Invalid value for max_tokens: cannot exceed {MAX_MAX_TOKENS}."
-        )
-    if (count := request.pop("n", 1)) != 1:
-        raise GatewayCallFailed(
-            422, f"'n' must be '1' for the Anthropic provider. Received value: '{count}'."
-        )
-    request.pop("stream_options", None)  # The API always reports usage, and refuses the field.
-    messages = request["messages"]
-    system = "\n".join(
-        _text(message.get("content")) for message in messages if message["role"] in _SYSTEM_ROLES
-    )
-    request["messages"] = [
-        translated for message in messages if (translated := _message(message)) is not None
-    ]
-    if "temperature" in request:
-        request["temperature"] *= 0.5  # Anthropic's range is 0 to 1, OpenAI's 0 to 2
-    if tools := request.pop("tools", None):
-        request["tools"] = [_tool(tool) for tool in tools]
-    if tool_choice := request.pop("tool_choice", None):
-        request["tool_choice"] = (
-            {"type": _TOOL_CHOICES[tool_choice]}
-            if isinstance(tool_choice, str)
-            else {"type": "tool", "name": tool_choice["function"]["name"]}
-        )
-    system = _move_response_format(request, system)
-    return request | ({"system": system} if system else {})
 
 
 def completion_of(answer: Json) -> Json:
@@ -208,7 +163,9 @@ def _chunks_of(events: Iterator[Json]) -> Iterator[Json]:
             calls[event.get("index")] = len(calls)
         usage = None
         if event_type == "message_delta":
-            counts |= {"output_tokens": (event.get("usage") or {}).get("output_tokens")}
+            reported = event.get("usage") or {}
+            counts |= _input_counts(reported)
+            counts |= {"output_tokens": reported.get("output_tokens")}
             usage = _usage(counts)
         chunk_delta = _delta(content, calls.get(event.get("index"), 0))
         yield completions.chunk(answer_id, int(time.time()), model, [chunk_delta], usage)
@@ -226,106 +183,6 @@ def _delta(content: Mapping[str, Any], call: int) -> Json:
         call_part = completions.call_delta(call, arguments=content.get("partial_json"))
         return completions.delta(0, finish_reason, tool_calls=[call_part])
     return completions.delta(0, finish_reason, content=content.get("text"))
-
-
-def _message(message: Json) -> Json | None:
-    """Converts a chat message to Anthropic's form. Returns None for instructions of the system or
-    the developer, which Anthropic takes in another field, and for unknown roles."""
-    role, content = message["role"], message.get("content")
-    if role == "user":
-        return {**message, "content": _parts(content)} if isinstance(content, list) else message
-    if role == "assistant":
-        calls = message.get("tool_calls")
-        if calls is None:
-            return message
-        text_blocks = (
-            [{"type": "text", "text": content}] if isinstance(content, str) and content else []
-        )
-        return {"role": role, "content": [*text_blocks, *map(_tool_use, calls)]}
-    if role == "tool":
-        result = {
-            "type": "tool_result",
-            "tool_use_id": message.get("tool_call_id"),
-            "content": content,
-        }
-        return {"role": "user", "content": [result]}
-    return None
-
-
-def _tool_use(call: Json) -> Json:
-    function = call["function"]
-    try:
-        arguments = parse_json_text(function.get("arguments") or "{}")
-    except ValueError:
-        raise GatewayCallFailed(
-            422, f"The arguments of the tool call {call['id']!r} are not JSON."
-        ) from None
-    return {"type": "tool_use", "id": call["id"], "name": function["name"], "input": arguments}
-
-
-def _parts(content: list[Any]) -> list[Any]:
-    parts = []
-    for part in content:
-        if isinstance(part, dict) and part.get("type") == "image_url":
-            image = part.get("image_url")
-            url = str(image.get("url", "")) if isinstance(image, dict) else ""
-            media = base64_parts(url)
-            if media is None:
-                source = {"type": "url", "url": url}
-            else:
-                source = {"type": "base64", "media_type": media[0], "data": media[1]}
-            parts.append({"type": "image", "source": source})
-        else:
-            parts.append(part)
-    return parts
-
-
-def _tool(tool: Json) -> Json:
-    if tool.get("type") != "function":
-        raise GatewayCallFailed(
-            422,
-            f"Only function calling tool is supported, but received tool type {tool.get('type')}",
-        )
-    function = tool["function"]
-    description_field = (
-        {"description": function["description"]} if function.get("description") else {}
-    )
-    schema = function.get("parameters") or {"type": "object", "properties": {}}
-    return {"name": function["name"], **description_field, "input_schema": schema}
-
-
-def _move_response_format(request: Json, system: str) -> str:
-    """Moves the response format in the request to the field where the API expects it. Returns the
-    text for the field ``system``."""
-    response_format = request.pop("response_format", None) or {}
-    if response_format.get("type") == "json_schema" and response_format.get("json_schema"):
-        schema = json.loads(json.dumps(response_format["json_schema"].get("schema", {})))
-        if _close_objects(schema):
-            request["output_config"] = {"format": {"type": "json_schema", "schema": schema}}
-    elif response_format.get("type") == "json_object":
-        return f"{system}\n{JSON_ONLY}" if system else JSON_ONLY
-    return system
-
-
-def _close_objects(schema: Any) -> bool:
-    """Sets ``additionalProperties`` to false in every object of a JSON schema, as the API requires.
-    Returns False if an object does not list its properties, which the API refuses."""
-    if isinstance(schema, list):
-        return all(_close_objects(item) for item in schema)
-    if not isinstance(schema, dict):
-        return True
-    if schema.get("type") == "object":
-        if "properties" not in schema:
-            return False
-        schema["additionalProperties"] = False
-    return all(_close_objects(value) for value in schema.values())
-
-
-def _text(content: Any) -> str:
-    if isinstance(content, list):
-        texts = (part.get("text") for part in content if isinstance(part, dict))
-        return "".join(text for text in texts if isinstance(text, str))
-    return content or ""
 
 
 def _finish_reason(stop_reason: Any) -> str:
@@ -352,11 +209,21 @@ def _usage(counts: Mapping[str, Any]) -> Json:
     return completions.usage(prompt, output, total, read, more)
 
 
+def _input_counts(reported: Mapping[str, Any]) -> Json:
+    """Returns the final counts of the input, which the last event of a stream reports if the
+    provider's own tools have added to it; empty if the event does not report all of them."""
+    names = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+    if not all(completions.is_count(reported.get(name)) for name in names):
+        return {}
+    return {name: reported[name] for name in (*names, "cache_creation") if name in reported}
+
+
 def _token_counts(usage: Any) -> dict[str, int]:
     counts = token_counts(usage, "input_tokens", "output_tokens", cached="cache_read_input_tokens")
     written = usage.get("cache_creation_input_tokens") if isinstance(usage, dict) else None
     if completions.is_count(written):
         counts["cache_creation_input_tokens"] = written
+    counts |= completions.long_cached(usage)
     cache_tokens = counts.get("cache_read_input_tokens", 0) + counts.get(
         "cache_creation_input_tokens", 0
     )

@@ -6,6 +6,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeGuard
 
+CACHE_CREATION: Final = "cache_creation"
+"""A field of Anthropic's token counts: tokens written to a cache, by how long it lives."""
+AN_HOUR: Final = "ephemeral_1h_input_tokens"
+FIVE_MINUTES: Final = "ephemeral_5m_input_tokens"
+
 Json = dict[str, Any]
 
 _MAX_COUNT: Final = 2**31
@@ -146,7 +151,20 @@ def token_counts_of(answer: Mapping[str, Any]) -> dict[str, int]:
         ),
         "cache_creation_input_tokens": usage_.get("cache_creation_input_tokens"),
     }
-    return {name: count for name, count in counts.items() if is_count(count)}
+    known = {name: count for name, count in counts.items() if is_count(count)}
+    return known | long_cached(usage_)
+
+
+def long_cached(usage_: Any) -> dict[str, int]:
+    """Returns the tokens that were written to a cache for an hour, which cost more, by MLflow's
+    name; empty if the provider does not report them.
+
+    Args:
+        usage_: the ``usage`` of an answer, with the field ``cache_creation`` of Anthropic's API.
+    """
+    by_lifetime = usage_.get(CACHE_CREATION) if isinstance(usage_, dict) else None
+    count = by_lifetime.get(AN_HOUR) if isinstance(by_lifetime, dict) else None
+    return {"cache_creation_input_tokens_above_1hr": count} if is_count(count) else {}
 
 
 def is_count(value: Any) -> TypeGuard[int]:

@@ -11,7 +11,8 @@ from uuid import uuid4
 
 from mlcore.errors import GatewayCallFailed
 from mlcore.providers import completions
-from mlcore.providers.anthropic import JSON_ONLY
+from mlcore.providers.anthropic_requests import JSON_ONLY
+from mlcore.providers.cache_markers import lifetime, marker_of, tool_marker
 from mlcore.providers.data_urls import base64_parts
 from mlcore.providers.openai import unexpected_answer
 from mlcore.wire.json_text import parse_json_text
@@ -44,8 +45,7 @@ def request_of(payload: Json) -> Json:
     messages: list[Json] = []
     for message in payload["messages"]:
         if message["role"] in ("system", "developer"):
-            if text := _text(message.get("content")):
-                system.append({"text": text})
+            system += _system_blocks(message)
             continue
         role = "assistant" if message["role"] == "assistant" else "user"
         blocks = _blocks(message)
@@ -146,6 +146,20 @@ def _delta(event_type: str, event: Json, calls: dict[Any, int]) -> Json | None:
     return None
 
 
+def _system_blocks(message: Json) -> list[Json]:
+    """Converts instructions to blocks of the field ``system``: one text, or several if parts of it
+    are to be cached."""
+    content = message.get("content")
+    if not isinstance(content, list) or not any(map(marker_of, content)):
+        text = _text(content)
+        return [{"text": text}, *_cache_point(message)] if text else []
+    blocks: list[Json] = []
+    for part in content:
+        if part["type"] == "text" and part.get("text"):
+            blocks += [{"text": part["text"]}, *_cache_point(part)]
+    return blocks + _cache_point(message)
+
+
 def _blocks(message: Json) -> list[Json]:
     """Converts the content of a chat message to Converse's content blocks, without empty texts,
     which the API refuses."""
@@ -155,15 +169,23 @@ def _blocks(message: Json) -> list[Json]:
             "toolUseId": message.get("tool_call_id", ""),
             "content": [{"text": _text(content)}],
         }
-        return [{"toolResult": result}]
-    if isinstance(content, list):
-        blocks = [_part(block) for block in content]
-    else:
-        blocks = [{"text": content or ""}]
-    nonempty_blocks = [block for block in blocks if block.get("text") != ""]
-    return nonempty_blocks + [
-        {"toolUse": _tool_use(call)} for call in message.get("tool_calls") or ()
-    ]
+        last = content[-1] if isinstance(content, list) and content else {}
+        return [{"toolResult": result}, *(_cache_point(message) or _cache_point(last))]
+    blocks: list[Json] = []
+    for part in content if isinstance(content, list) else [{"type": "text", "text": content}]:
+        block = _part(part)
+        if block.get("text") != "":
+            blocks += [block, *_cache_point(part)]
+    blocks += [{"toolUse": _tool_use(call)} for call in message.get("tool_calls") or ()]
+    return blocks + (_cache_point(message) if blocks else [])
+
+
+def _cache_point(marked: Json) -> list[Json]:
+    """Returns the block that follows what is marked to be cached; empty if it is not."""
+    if not marker_of(marked):
+        return []
+    seconds = lifetime(marked)
+    return [{"cachePoint": {"type": "default", **({"ttl": seconds} if seconds else {})}}]
 
 
 def _part(part: Json) -> Json:
@@ -205,9 +227,10 @@ def _tool_config(payload: Json, messages: list[Json]) -> Json | None:
     The API cannot forbid tools (``none``), and accepts messages with tool calls only together with
     their tools. So with ``none`` the tools are left out unless a message has tool calls.
     """
-    tools = [
-        _tool(item["function"]) for item in payload.get("tools") or () if item["type"] == "function"
-    ]
+    tools: list[Json] = []
+    for item in payload.get("tools") or ():
+        if item["type"] == "function":
+            tools += [{"toolSpec": _tool(item["function"])}, *_cache_point(tool_marker(item))]
     choice = payload.get("tool_choice")
     mentions_tools = any(
         "toolUse" in item or "toolResult" in item
@@ -216,7 +239,7 @@ def _tool_config(payload: Json, messages: list[Json]) -> Json | None:
     )
     if not tools or (choice == "none" and not mentions_tools):
         return None
-    config: Json = {"tools": [{"toolSpec": item} for item in tools]}
+    config: Json = {"tools": tools}
     if choice == "required":
         config["toolChoice"] = {"any": {}}
     elif isinstance(choice, dict):
@@ -259,7 +282,21 @@ def _usage(counts: Mapping[str, Any]) -> Json:
     prompt = counts["inputTokens"] + (read or 0) + (written or 0)
     output = counts["outputTokens"]
     more = {} if written is None else {"cache_creation_input_tokens": written}
+    more |= _cache_creation(counts.get("cacheDetails"))
     return completions.usage(prompt, output, prompt + output, read, more)
+
+
+def _cache_creation(details: Any) -> Json:
+    """Returns the tokens that were written to a cache by how long it lives, in the form of
+    Anthropic's API; empty if they are not reported."""
+    if not isinstance(details, list):
+        return {}
+    names = {"5m": completions.FIVE_MINUTES, "1h": completions.AN_HOUR}
+    tokens = dict.fromkeys(names.values(), 0)
+    for detail in details:
+        if (name := names.get(detail["ttl"])) is not None:
+            tokens[name] += detail["inputTokens"]
+    return {completions.CACHE_CREATION: tokens}
 
 
 def _answer_id() -> str:

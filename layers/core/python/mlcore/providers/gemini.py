@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Final
 from urllib.parse import quote
 
-from mlcore.providers import transport
+from mlcore.providers import cache_markers, transport
 from mlcore.providers.completions import is_count
 from mlcore.providers.openai import Compatible, join_path, proxied_url
 from mlcore.providers.provider import (
@@ -78,6 +78,9 @@ class Gemini(Compatible):
 
     def chat_usage(self, answer: Json) -> dict[str, int]:
         return _with_thoughts(super().chat_usage(answer))
+
+    def accepted(self, chat: Json) -> Json:
+        return cache_markers.without_markers(chat)
 
     def url(self, path: str) -> str:
         return join_path(self._base, f"openai/{path}")

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Final
 from urllib.parse import quote, urlencode, urlsplit, urlunsplit
 
 from mlcore.errors import GatewayCallFailed, InvalidParameterValue
-from mlcore.providers import completions, transport
+from mlcore.providers import cache_markers, completions, transport
 from mlcore.providers.provider import (
     OPENAI_CHAT,
     OPENAI_EMBEDDINGS,
@@ -34,14 +34,14 @@ class Compatible(Provider):
 
     def chat(self, payload: Json) -> Json:
         check_no_model(payload)
-        return _completion(self._ask("chat/completions", payload))
+        return _completion(self._ask("chat/completions", self.accepted(payload)))
 
     def chat_stream(self, payload: Json) -> Iterator[Json]:
         check_no_model(payload)
         stream = transport.lines(
             self.url("chat/completions"),
             self.headers(),
-            self._named(_with_usage(payload)),
+            self._named(_with_usage(self.accepted(payload))),
             configured=self.configured,
             redactor=self.redactor,
         )
@@ -112,6 +112,10 @@ class Compatible(Provider):
             "prompt_tokens_details.cached_tokens",
         )
 
+    def accepted(self, chat: Json) -> Json:
+        """Returns a chat without the fields that the provider does not have."""
+        return cache_markers.without_message_markers(chat)
+
     def url(self, path: str) -> str:
         return join_path(self.model.auth_config.get("api_base") or self.default_base, path)
 
@@ -150,6 +154,10 @@ class OpenAi(Compatible):
             return "azure"
         api_type = self.model.auth_config.get("api_type")
         return api_type if api_type in _AZURE else None
+
+    def accepted(self, chat: Json) -> Json:
+        is_own = self._azure is not None or not self.configured
+        return cache_markers.without_markers(chat) if is_own else super().accepted(chat)
 
     def url(self, path: str) -> str:
         auth = self.model.auth_config
