@@ -12,7 +12,6 @@ from functools import partial
 from typing import Any, Final
 
 from judge_runner import (
-    creator_rights,
     evaluation_runs,
     judge_costs,
     online_scoring,
@@ -31,7 +30,7 @@ from mlcore.entities.evaluation.jobs import (
     Job,
 )
 from mlcore.entities.gateway import SavedKeyModel
-from mlcore.errors import MlflowError, TemporarilyUnavailable
+from mlcore.errors import MlflowError, RunMoved, TemporarilyUnavailable
 from mlcore.job_queue import JobMessage
 from mlcore.judges.chat import Complete
 from mlcore.observability import logger
@@ -156,7 +155,7 @@ def _end_unfinished_run(job: Job) -> None:
 def _attempt(work: JobExecution, attempt: int) -> None:
     job = work.job
     try:
-        creator_rights.check(job)
+        work.rights.check()
         complete = judge_costs.metered(_completion(job), work.add_cost)
         result = _RUN_BY_JOB_NAME[job.name](work, complete)
     except OutOfTime:
@@ -165,7 +164,8 @@ def _attempt(work: JobExecution, attempt: int) -> None:
     except JobStopped:
         raise
     except Exception as error:
-        is_final = isinstance(error, MlflowError) and not isinstance(error, TemporarilyUnavailable)
+        is_passing = isinstance(error, TemporarilyUnavailable | RunMoved)
+        is_final = isinstance(error, MlflowError) and not is_passing
         if not is_final and attempt < _MAX_ATTEMPTS:
             work.pause()
             raise

@@ -1,12 +1,15 @@
 """Decides whether the creator of a job may still have done what the job does.
 
 A job is allowed when it is created, but it may wait in the queue, or need many calls of the
-function. Meanwhile its creator may be deleted or lose rights.
+function. Meanwhile its creator may be deleted or lose rights, and somebody may move its run to
+another experiment.
 """
 
 from __future__ import annotations
 
 import os
+import threading
+import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -33,10 +36,35 @@ from mlcore.policies.jobs import (
     uses_endpoints,
 )
 from mlcore.policies.prompt_optimization import may_optimize
-from mlcore.policies.requests import are_in_workspace
+from mlcore.policies.requests import are_in_workspace, on_runs
+from mlcore.repos.runs.core import runs
+from mlcore.repos.runs.core.runs import StoredRun
 from mlcore.repos.users import api_keys
 
 Params = Mapping[str, Any]
+
+DECIDED_SECONDS: Final = 60.0
+"""How long a decision holds while the job works."""
+
+
+class CreatorRights:
+    """Decides the rights of a job's creator while the job works. Its methods may be called from
+    several threads."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self._lock = threading.Lock()
+        self._decided_at: float | None = None
+
+    def check(self) -> None:
+        """Decides as :func:`check` does, unless the last decision is less than
+        :data:`DECIDED_SECONDS` old. Must be called before each write."""
+        with self._lock:
+            now = time.monotonic()
+            if self._decided_at is not None and now - self._decided_at < DECIDED_SECONDS:
+                return
+            check(self._job)
+            self._decided_at = now
 
 
 def check(job: Job) -> None:
@@ -51,11 +79,7 @@ def check(job: Job) -> None:
     is_ownerless = job.name == ONLINE_SCORING and job.creator is None
     if is_ownerless or not is_on(os.environ):
         return
-    creator = absent_caller(job.creator or "", job.creator_id, job.workspace)
-    if creator is None:
-        raise errors.PermissionDenied(
-            "The user who created this job does not exist any more, or was deactivated."
-        )
+    creator = _creator_of(job)
     if job.key_id is not None and api_keys.find(job.key_id) is None:
         raise errors.PermissionDenied("The API key by which this job was created was revoked.")
     is_allowed = creator.is_admin or _ALLOWED_BY_JOB_NAME[job.name](creator, job.params)
@@ -64,6 +88,39 @@ def check(job: Job) -> None:
             "The user who created this job no longer has the rights that it needs, or what it "
             "works on was deleted or moved."
         )
+
+
+def writable_run(job: Job) -> StoredRun:
+    """Reads and returns the run of a job, which the job is about to write. If the run was moved
+    to another experiment, decides whether the job's creator may update runs there.
+
+    Raises:
+        PermissionDenied: the creator may not.
+        ResourceDoesNotExist: the run was deleted.
+        RunMoved: the run is moved again and again.
+    """
+    try:
+        run = runs.load(job.params["run_id"], job.workspace)
+    except errors.RunMoved:  # this process had cached its former experiment
+        run = runs.load(job.params["run_id"], job.workspace)
+    is_moved = run.experiment.experiment_id != job.params["experiment_id"]
+    if is_moved and is_on(os.environ) and not on_runs(_creator_of(job), [run.run_id], "update"):
+        raise errors.PermissionDenied(
+            "The run of this job was moved to an experiment in which the user who created the job "
+            "may not update runs."
+        )
+    return run
+
+
+def _creator_of(job: Job) -> Access:
+    """Returns the rights that the creator of a job has now. Raises PermissionDenied if there is no
+    such user any more."""
+    creator = absent_caller(job.creator or "", job.creator_id, job.workspace)
+    if creator is None:
+        raise errors.PermissionDenied(
+            "The user who created this job does not exist any more, or was deactivated."
+        )
+    return creator
 
 
 def _may_judge(creator: Access, params: Params) -> bool:

@@ -9,7 +9,7 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from judge_runner import assessing, scoring, trace_scoring
+from judge_runner import assessing, creator_rights, scoring, trace_scoring
 from judge_runner.assessing import Task
 from judge_runner.job_execution import JobExecution
 from judge_runner.scoring import Scoring
@@ -22,7 +22,7 @@ from mlcore.judges import content
 from mlcore.judges.chat import Complete
 from mlcore.limits.evaluation.code_scorers import parse_scorer
 from mlcore.repos.evaluation import job_runs
-from mlcore.repos.runs.core import endings, runs
+from mlcore.repos.runs.core import endings
 from mlcore.repos.runs.history import metric_history
 from mlcore.repos.runs.history.latest_point_text import latest_of
 from mlcore.repos.traces import links, traces
@@ -42,7 +42,7 @@ _AGGREGATES: Final[Mapping[str, Callable[[Sequence[float]], float]]] = {
 def run(work: JobExecution, complete: Complete) -> dict[str, Any]:
     """Assesses the traces and finishes the evaluation run. Returns the job's result. Raises the
     errors of :func:`judge_runner.trace_scoring.run`."""
-    params, workspace = work.job.params, work.job.workspace
+    params = work.job.params
     tasks = [
         Task(work.job.job_id, parse_scorer(json.loads(text)), version, params["run_id"])
         for text, version in zip(
@@ -55,7 +55,7 @@ def run(work: JobExecution, complete: Complete) -> dict[str, Any]:
         scoring.check_source(task, work.job, name or task.judge.name)
     stored = trace_scoring.load_traces(work.job)
     if work.job.completed is None:  # otherwise an earlier call has done it
-        links.put(params["run_id"], params["trace_ids"])
+        links.put(creator_rights.writable_run(work.job).run_id, params["trace_ids"])
     scorers = [
         (task, scoring.new_scoring(task, work.job, complete, expectations=True)) for task in tasks
     ]
@@ -63,7 +63,7 @@ def run(work: JobExecution, complete: Complete) -> dict[str, Any]:
     judgement.judge_traces([pair for pair in scorers if not pair[0].judge.of_sessions], stored)
     judgement.judge_sessions([pair for pair in scorers if pair[0].judge.of_sessions], stored)
     summary = work.summarize(aggregate(judgement.assessments))
-    finish(params["run_id"], workspace, summary)
+    finish(work, summary)
     return {
         "run_id": params["run_id"],
         "total_traces": len(params["trace_ids"]),
@@ -126,6 +126,7 @@ class _Judgement:
         return unjudged
 
     def _write(self, task: Task, trace: StoredTrace, assessments: Sequence[Assessment]) -> None:
+        self._work.rights.check()  # the model may have taken minutes
         assessing.write(trace, assessments)
         self._add(task, assessments)
 
@@ -151,14 +152,16 @@ def aggregate(made: Sequence[tuple[Task, Assessment]]) -> dict[str, float]:
     }
 
 
-def finish(run_id: str, workspace: str, summary: Mapping[str, Any]) -> None:
+def finish(work: JobExecution, summary: Mapping[str, Any]) -> None:
     """Logs the aggregated metrics and ends the run. Repeating it with the same summary (see
-    :class:`Job`) changes nothing."""
+    :class:`Job`) changes nothing. Raises PermissionDenied as
+    :func:`judge_runner.creator_rights.writable_run`."""
     time, metrics = summary["time"], summary["metrics"]
-    stored_run = runs.load(run_id, workspace)
+    work.rights.check()
+    stored_run = creator_rights.writable_run(work.job)
     points = [Metric(name, stored_value(value), time, 0) for name, value in metrics.items()]
     if points and stored_run.item.status == RUNNING:
-        metric_history.write(stored_run.experiment.experiment_id, run_id, points)
+        metric_history.write(stored_run.experiment.experiment_id, stored_run.run_id, points)
     endings.end(stored_run, "FINISHED", time, metrics=latest_of(points))
 
 

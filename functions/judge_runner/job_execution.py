@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from judge_runner.creator_rights import CreatorRights
 from mlcore import ids
 from mlcore.db.table import Operation
 from mlcore.entities.evaluation.jobs import (
@@ -63,6 +64,7 @@ class JobExecution:
         """
         self._job = job
         self._remaining = remaining
+        self.rights = CreatorRights(job)
         self._lock = threading.Lock()
         self._last_heartbeat = ids.now_ms()
         is_large = (job.total or 0) > LARGE_TRACES
@@ -89,14 +91,15 @@ class JobExecution:
             self._job = self._job._replace(stage=stage)
 
     def check(self) -> None:
-        """Checks time and deadline, and sends the heartbeat if it is due. Must be called before
-        each trace. Raises OutOfTime or JobStopped."""
+        """Checks time, deadline and the creator's rights, and sends the heartbeat if it is due.
+        Must be called before each trace. Raises OutOfTime, JobStopped or PermissionDenied."""
         if self._remaining() < MIN_REMAINING_MS:
             raise OutOfTime
         if self._is_stopped or ids.now_ms() > deadline(self._job):
             raise JobStopped
         if ids.now_ms() - self._last_heartbeat > self._heartbeat_ms:
             self._heartbeat()
+        self.rights.check()
 
     def record_result(self, trace_id: str, result: dict[str, Any]) -> None:
         """Records the result of a trace; for a session, of its first trace."""

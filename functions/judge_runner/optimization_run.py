@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
+from judge_runner import creator_rights
 from judge_runner.candidate_evaluation import Example
 from judge_runner.job_execution import JobExecution
 from judge_runner.prompt_evolution import Candidate, mean
@@ -49,7 +50,8 @@ class OptimizationRun:
     """The run of a job."""
 
     def __init__(self, job: Job, examples: Sequence[Example]) -> None:
-        """Reads the run and writes its params. Raises ResourceDoesNotExist."""
+        """Reads the run and writes its params. Raises the errors of
+        :func:`judge_runner.creator_rights.writable_run`, as the other methods do."""
         self._job = job
         self._examples = examples
         params = {
@@ -57,10 +59,10 @@ class OptimizationRun:
             "num_prompts": "1",
             "num_training_samples": str(len(examples)),
         }
-        run = runs.load(job.params["run_id"], job.workspace)
+        run = creator_rights.writable_run(job)
         logged = runs.metrics(run.document).get(_SCORE)
         self._logged_step = -1 if logged is None else logged.step
-        self._run = run_writes.write(run, lambda _: ({"params": params}, ()))
+        run_writes.write(run, lambda _: ({"params": params}, ()))
         self.link(job.params["prompt_version"])
 
     def link(self, version: int) -> None:
@@ -74,7 +76,7 @@ class OptimizationRun:
                 return {}, ()
             return {"tags": {reserved_tags.LINKED_PROMPTS: json.dumps([*linked, entry])}}, ()
 
-        self._run = run_writes.write(self._run, add, exclusive=True)
+        run_writes.write(creator_rights.writable_run(self._job), add, exclusive=True)
 
     def log_candidate(self, number: int, candidate: Candidate, calls: int) -> None:
         """Logs a candidate that was evaluated on all records: its scores as metrics and as files,
@@ -86,7 +88,8 @@ class OptimizationRun:
         if number <= self._logged_step:
             return
         scores = scores_of(candidate)
-        self._put_files(number, candidate, scores)
+        run = creator_rights.writable_run(self._job)
+        self._put_files(run, number, candidate, scores)
         now = ids.now_ms()
         values = {
             _SCORE: candidate.score,
@@ -101,16 +104,22 @@ class OptimizationRun:
             {"path": f"{_FOLDER}/iteration_{each}/{_TABLE}", "type": "table"}
             for each in range(number + 1)
         ]
-        metric_history.write(self._run.experiment.experiment_id, self._run.run_id, points)
+        metric_history.write(run.experiment.experiment_id, run.run_id, points)
         tags = {LOGGED_ARTIFACTS_TAG: json.dumps(tables)}
 
         def decide(current: runs.StoredRun) -> tuple[dict[str, dict[str, str]], tuple[()]]:
             newer = newer_texts(current.document.texts("metrics"), latest_of(points))
             return {"metrics": newer, "tags": tags}, ()
 
-        self._run = run_writes.write(self._run, decide)
+        run_writes.write(run, decide)
 
-    def _put_files(self, number: int, candidate: Candidate, scores: Mapping[str, float]) -> None:
+    def _put_files(
+        self,
+        run: runs.StoredRun,
+        number: int,
+        candidate: Candidate,
+        scores: Mapping[str, float],
+    ) -> None:
         if not artifacts.has_store():
             return
         names = list(scores)
@@ -132,7 +141,7 @@ class OptimizationRun:
         }
         folder = f"{_FOLDER}/iteration_{number}"
         try:
-            locate = partial(artifacts.locate, self._run.item.artifact_uri, self._job.workspace)
+            locate = partial(artifacts.locate, run.item.artifact_uri, self._job.workspace)
             table.parallel(
                 [
                     partial(artifacts.store().put, locate(f"{folder}/{name}"), text.encode())

@@ -70,12 +70,13 @@ def run(work: JobExecution, complete: Complete) -> dict[str, Any]:
         if outcome.text is None:
             summary = work.summarize(metrics)
         else:
+            work.rights.check()
             draft = {"metrics": metrics, "time": ids.now_ms()}
             summary = optimization_run.register(work, source, outcome.text, draft)
     version = summary.get("prompt_version")
     if version is not None:
         own_run.link(version)
-    evaluation_runs.finish(job.params["run_id"], job.workspace, summary)
+    evaluation_runs.finish(work, summary)
     return _result(job, version, summary["metrics"])
 
 

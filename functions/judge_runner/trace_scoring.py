@@ -112,6 +112,7 @@ def _record(
     work: JobExecution, trace: StoredTrace, made: Sequence[Assessment], write: bool
 ) -> None:
     if write and made:
+        work.rights.check()  # the model may have taken minutes
         assessing.write(trace, made)
     work.record_result(
         trace.trace_id,

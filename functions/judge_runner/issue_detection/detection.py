@@ -11,6 +11,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from judge_runner import creator_rights
 from judge_runner.issue_detection import (
     checkpoints,
     evidence,
@@ -30,7 +31,7 @@ from mlcore.judges.chat import Complete
 from mlcore.observability import logger
 from mlcore.repos.evaluation import job_runs
 from mlcore.repos.experiments import experiments
-from mlcore.repos.runs.core import endings, runs
+from mlcore.repos.runs.core import endings
 from mlcore.repos.traces import links, traces
 from mlcore.repos.traces.traces import StoredTrace
 
@@ -51,7 +52,7 @@ def run(work: JobExecution, complete: Complete) -> dict[str, Any]:
     workspace = work.job.workspace
     experiment = experiments.get_active(detection.experiment_id, workspace).experiment
     if work.job.stage is None:  # otherwise an earlier call has done it
-        links.put(detection.run_id, detection.trace_ids)
+        links.put(creator_rights.writable_run(work.job).run_id, detection.trace_ids)
     work.enter_stage("Selecting traces")
     chosen = groups.sample(_traces(detection, workspace), issue_detection.MAX_GROUPS)
     reports: list[Report] = []
@@ -130,7 +131,8 @@ def _traces(detection: Detection, workspace: str) -> list[StoredTrace]:
 def _finish(detection: Detection, reports: Sequence[Report], result: Mapping[str, Any]) -> None:
     """Writes the run's files and tags, and ends it. Repeating it changes nothing."""
     job = detection.work.job
-    run = runs.load(detection.run_id, job.workspace)
+    detection.work.rights.check()
+    run = creator_rights.writable_run(job)
     details = {
         "total_traces_analyzed": result["total_traces_analyzed"],
         "num_issues": len(reports),

@@ -81,6 +81,7 @@ def link(detection: Detection, reports: Sequence[Report]) -> None:
         detection.work.check()
         issue, failure = pair
         evidence = _explain(detection, issue, failure)
+        detection.work.rights.check()  # the model may have taken minutes
         assessing.write(failure.group.first, [_reference(detection, issue, failure, evidence)])
 
     trace_scoring.run_in_parallel(write, list(_pairs(reports)))

@@ -136,6 +136,7 @@ def _judge(detection: Detection, group: Group, instructions: str) -> _Verdict:
         )
 
     verdict = detection.questions.ask(instructions, recordings.recording(subjects), _SCHEMA, parse)
+    detection.work.rights.check()  # the model may have taken minutes
     assessing.write(group.first, [_assessment(detection, group, verdict)])
     if verdict.passed:
         return verdict

@@ -84,7 +84,8 @@ def _run(run_id: str, creator: str | None, time: int, experiment: Experiment) ->
 
 def end(job: Job, status: str, tags: Mapping[str, str] = MappingProxyType({})) -> None:
     """Ends the run of a job now, with further tags, if it exists and has not ended, also if its
-    experiment was moved to another workspace."""
+    experiment was moved to another workspace. A run that was moved to another experiment gets no
+    tags, since the job's creator may have no rights there."""
     try:
         try:
             run = runs.load(job.params["run_id"], job.workspace)
@@ -93,7 +94,8 @@ def end(job: Job, status: str, tags: Mapping[str, str] = MappingProxyType({})) -
             if workspace in (None, job.workspace):
                 return
             run = runs.load(job.params["run_id"], workspace)
-        endings.end(run, status, now_ms(), tags=tags)
+        is_moved = run.experiment.experiment_id != job.params["experiment_id"]
+        endings.end(run, status, now_ms(), tags={} if is_moved else tags)
     except (errors.ResourceDoesNotExist, errors.InvalidParameterValue):
         return  # it was deleted
 
