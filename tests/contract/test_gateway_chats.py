@@ -109,7 +109,7 @@ def test_anthropic_with_tools(store: Store) -> None:
 
 
 def test_the_next_model_is_asked_when_one_fails(store: Store) -> None:
-    with serving(failing(500)) as broken, serving(anthropic) as other, serving(openai) as last:
+    with serving(failing(404)) as broken, serving(anthropic) as other, serving(openai) as last:
         endpoint(
             "chat",
             [model("a", "openai", broken.url)],
@@ -118,12 +118,12 @@ def test_the_next_model_is_asked_when_one_fails(store: Store) -> None:
         answer = guarded_calls.complete_chat("default", "chat", {"messages": SAID})
         assert answer["provider"] == "anthropic"
         assert (len(broken.asked), len(other.asked), len(last.asked)) == (1, 1, 0)
-        other.answer = failing(503)
-        last.answer = failing(429, "slow down")
+        other.answer = failing(403)
+        last.answer = failing(422, "no tools")
         with pytest.raises(GatewayCallFailed) as failed:
             guarded_calls.complete_chat("default", "chat", {"messages": SAID})
-    assert failed.value.status == 429
-    assert failed.value.detail == "All 3 fallback attempts failed. Last error: 429: slow down"
+    assert failed.value.status == 422
+    assert failed.value.detail == "All 3 fallback attempts failed. Last error: 422: no tools"
 
 
 def test_a_provider_that_refuses_is_quoted(store: Store) -> None:

@@ -203,21 +203,21 @@ def test_a_stream_is_kept_whole(
 
 def test_failures_are_kept(provider: Provider) -> None:
     """Each model that was asked is a span; what a budget has refused is a trace as well."""
-    with serving(failing(500, f"no, {KEY}")) as broken:
+    with serving(failing(404, f"no, {KEY}")) as broken:
         ids = [model("a", "openai", broken.url), model("b", "openai", provider.url, model_name="x")]
         experiment = tracked("chat", *ids)
         assert post("chat/mlflow/invocations", {"messages": SAID})[0] == 200
-        provider.answer = failing(429, "slow down")
+        provider.answer = failing(422, "no tools")
         status, _, text = post("chat/mlflow/invocations", {"messages": SAID})
     budget("GLOBAL", 0.0)
-    assert (status, post("chat/mlflow/invocations", {"messages": SAID})[0]) == (429, 429)
+    assert (status, post("chat/mlflow/invocations", {"messages": SAID})[0]) == (422, 429)
     refused, failed, passed = map(spans_of, infos(experiment))
     assert [span["status"]["code"][12:] for span in passed] == ["OK", "ERROR", "OK"]
     assert [span["status"]["code"][12:] for span in failed] == ["ERROR", "ERROR", "ERROR"]
     (event,) = failed[0]["events"]
-    message = "429: All 2 fallback attempts failed. Last error: 429: slow down"
+    message = "422: All 2 fallback attempts failed. Last error: 422: no tools"
     assert event["attributes"]["exception.message"] == message
-    assert passed[1]["status"]["message"] == "HTTPException: 500: no, [REDACTED]"
+    assert passed[1]["status"]["message"] == "HTTPException: 404: no, [REDACTED]"
     assert [span["name"] for span in refused] == ["gateway/chat"]
     assert "Budget limit exceeded" in refused[0]["status"]["message"]
     assert KEY not in text

@@ -74,7 +74,7 @@ def test_calls_are_rows(
     """Each row is compared with what the test has asked and the provider has answered."""
     began = time.time()
     chat, of_chat = _tracked("chat", model("m", "openai", provider.url, model_name="gpt-4o"))
-    with serving(failing(500, f"no, {KEY}")) as broken:
+    with serving(failing(404, f"no, {KEY}")) as broken:
         ids = [
             model("a", "openai", broken.url, model_name="first"),
             model("b", "openai", provider.url, model_name="second"),
@@ -92,10 +92,10 @@ def test_calls_are_rows(
         streamed = post(CHAT, {"model": "chat", "messages": HELLO, "stream": True})
         assert events_of(streamed[2])
         expected.append((chat, "chat", of_chat, "openai", "gpt-4o", 1, "OK", None, *done))
-        provider.answer = failing(429, "slow down")
-        assert _call({"model": "pair", "messages": HELLO}) == 429
+        provider.answer = failing(422, "no tools")
+        assert _call({"model": "pair", "messages": HELLO}) == 422
         none = (None, None, None)
-        expected.append((pair, "pair", of_pair, "openai", "second", 2, "ERROR", 429, *none))
+        expected.append((pair, "pair", of_pair, "openai", "second", 2, "ERROR", 422, *none))
     provider.answer = openai
     monkeypatch.setenv(AUTHENTICATION, "basic")
     monkeypatch.setenv("DEFAULT_PERMISSION", "USE")
@@ -129,8 +129,8 @@ def test_calls_are_rows(
     for row in rows:
         assert 0 <= row["latency_ms"] <= (time.time() - began) * 1000
         assert (row["error_message"] is None) == (row["outcome"] == "OK")
-    (slow,) = [row for row in rows if row["error_status"] and row["attempts"]]
-    assert "slow down" in slow["error_message"]
+    (failed,) = [row for row in rows if row["error_status"] and row["attempts"]]
+    assert "no tools" in failed["error_message"]
     (refused,) = [row for row in rows if not row["attempts"]]
     assert "Budget limit exceeded" in refused["error_message"]
     assert KEY not in str(rows)

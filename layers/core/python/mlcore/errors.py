@@ -8,6 +8,7 @@ a status. Since MLflow 3.18 they retry a POST that creates after 429 only: see
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, ClassVar, Final
@@ -15,6 +16,9 @@ from typing import Any, ClassVar, Final
 MAX_MESSAGE_LENGTH: Final = 100_000
 """Maximum length of a message in a response: messages quote values of the request, and Lambda turns
 a response that is too large into a 500."""
+
+
+_SECONDS: Final = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
 
 
 class MlflowError(Exception):
@@ -221,8 +225,16 @@ class GatewayCallFailed(MlflowError):
         detail: Any,
         retry_after: str | None = None,
         headers: Mapping[str, str] = MappingProxyType({}),
+        *,
+        is_repeatable: bool = False,
+        is_unavailable: bool = False,
     ) -> None:
         super().__init__(detail if isinstance(detail, str) else str(detail))
+        self.is_repeatable = is_repeatable
+        """Whether the provider refused the request before it worked on it, so that the same request
+        may be sent again without being paid for twice."""
+        self.is_unavailable = is_unavailable
+        """Whether the failure says that the provider cannot work, whatever it is asked."""
         self.headers = headers
         """Further headers of the response."""
         self.detail = detail
@@ -234,6 +246,23 @@ class GatewayCallFailed(MlflowError):
     @property
     def status(self) -> int:
         return self._status
+
+    @property
+    def retry_seconds(self) -> float | None:
+        """The seconds in ``retry_after``; None if it is missing or a date."""
+        text = self.retry_after
+        return float(text) if text is not None and _SECONDS.fullmatch(text) else None
+
+    def with_detail(self, detail: Any, retry_after: str | None) -> GatewayCallFailed:
+        """Returns this failure with other texts."""
+        return GatewayCallFailed(
+            self._status,
+            detail,
+            retry_after,
+            self.headers,
+            is_repeatable=self.is_repeatable,
+            is_unavailable=self.is_unavailable,
+        )
 
 
 class AllModelsFailed(GatewayCallFailed):

@@ -4,7 +4,7 @@ models, adds the cost, and writes the trace.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from operator import itemgetter
 from typing import Any, Protocol
@@ -122,7 +122,7 @@ class Invocation:
                 that is JSON is then a whole answer, not an event of a stream.
         """
 
-        def attempt(provider: Provider) -> Iterator[Any]:
+        def attempt(provider: Provider) -> Generator[Any]:
             with self.record.attempt(provider) as span:
                 span.named_models = named_models or ()
                 events = 0

@@ -240,7 +240,7 @@ def _redacted(error: GatewayCallFailed, redactor: CredentialRedactor) -> Gateway
     retry_after = error.retry_after and redactor.text(error.retry_after)
     if (detail, retry_after) == (error.detail, error.retry_after):
         return error
-    return GatewayCallFailed(error.status, detail, retry_after)
+    return error.with_detail(detail, retry_after)
 
 
 def _exception(error: BaseException, time_unix_nano: int) -> dict[str, Any]:

@@ -5,11 +5,14 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing
+from itertools import islice
 from typing import Final, NamedTuple, TypeVar
 
 from mlcore.entities.gateway import FALLBACK, PRIMARY, Configuration, Endpoint, ModelMapping
 from mlcore.errors import AllModelsFailed, GatewayCallFailed, MlflowError, ResourceDoesNotExist
+from mlcore.gateway import retries
 from mlcore.gateway.secret_values import open_values
 from mlcore.providers.directory import provider_of
 from mlcore.providers.model import Model
@@ -37,35 +40,40 @@ class Route(NamedTuple):
         """
         for mapping in self.mappings[:-1]:
             try:
-                return call(self._provider(mapping))
+                return self._repeated(mapping, call, has_fallback=True)
             except MlflowError:
                 continue
         try:
-            return call(self._provider(self.mappings[-1]))
+            return self._repeated(self.mappings[-1], call, has_fallback=False)
         except MlflowError as error:
             raise self._failure(error) from None
 
-    def stream(self, call: Callable[[Provider], Iterator[T]]) -> Iterator[T]:
+    def stream(self, call: Callable[[Provider], Generator[T]]) -> Iterator[T]:
         """Yields the parts of the answer of the first model that does not fail. After its first
         part no other model is asked: a later failure ends the stream."""
-        for mapping in self.mappings[:-1]:
-            started = False
-            try:
-                for part in call(self._provider(mapping)):
-                    started = True
-                    yield part
-            except MlflowError:
-                if started:
-                    raise
-            else:
-                return
-        started = False
-        try:
-            for part in call(self._provider(self.mappings[-1])):
-                started = True
-                yield part
-        except MlflowError as error:
-            raise error if started else self._failure(error) from None
+
+        def begin(provider: Provider) -> tuple[list[T], Generator[T]]:
+            parts = call(provider)
+            return list(islice(parts, 1)), parts
+
+        first, rest = self.ask(begin)
+        with closing(rest):
+            yield from first
+            yield from rest
+
+    def _repeated(
+        self, mapping: ModelMapping, call: Callable[[Provider], T], *, has_fallback: bool
+    ) -> T:
+        definition = self.known.model_definitions[mapping.model_definition_id]
+        secret = self.known.secrets[definition.secret_id]
+        # A changed definition or secret may lead to another provider, which has not failed.
+        model = (
+            *(definition.model_definition_id, definition.last_updated_at),
+            *(secret.secret_id, secret.last_updated_at),
+        )
+        return retries.repeated(
+            lambda: call(self._provider(mapping)), model, has_fallback=has_fallback
+        )
 
     def _provider(self, mapping: ModelMapping) -> Provider:
         definition = self.known.model_definitions[mapping.model_definition_id]

@@ -14,7 +14,13 @@ from typing import Any, Final
 from urllib.parse import SplitResult, urlsplit
 
 from urllib3 import BaseHTTPResponse, HTTPConnectionPool, Timeout
-from urllib3.exceptions import HTTPError, NewConnectionError, ProtocolError, TimeoutError
+from urllib3.exceptions import (
+    ConnectTimeoutError,
+    HTTPError,
+    NewConnectionError,
+    ProtocolError,
+    TimeoutError,
+)
 
 from mlcore.db import deadline
 from mlcore.errors import GatewayCallFailed
@@ -48,6 +54,11 @@ _NOT_FORWARDED: Final = frozenset(
 this server's login."""
 
 _STREAM_TYPES: Final = ("text/event-stream", "application/x-ndjson")
+
+_BUSY: Final = (429, 502, 503, 529)
+"""Statuses of providers that did not work on a request, and would not have on another one. 529 is
+Anthropic's. 504 is none of them: something may have worked on the request until its time was
+over."""
 
 CONNECTIONS: Final = KeptConnections()
 """The unused connections to providers of this process."""
@@ -192,7 +203,13 @@ def _answer_of(response: BaseHTTPResponse, redactor: CredentialRedactor) -> Json
 def _refused(response: BaseHTTPResponse, detail: Any) -> GatewayCallFailed:
     """Returns the error to raise when a provider refuses a request. If the provider says when to
     retry, the error holds that (the value of ``Retry-After``)."""
-    return GatewayCallFailed(response.status, detail, response.headers.get("Retry-After"))
+    return GatewayCallFailed(
+        response.status,
+        detail,
+        response.headers.get("Retry-After"),
+        is_repeatable=response.status in (*_BUSY, 500),
+        is_unavailable=response.status in _BUSY,
+    )
 
 
 def _read_all(response: BaseHTTPResponse) -> bytes:
@@ -248,7 +265,9 @@ def _post(
                 )
             yield response
     except NewConnectionError as error:  # a TimeoutError to urllib3, even if refused at once
-        raise _unreachable(host, error) from None
+        raise _unreachable(host, error, is_unavailable=True, is_repeatable=True) from None
+    except ConnectTimeoutError as error:
+        raise _unreachable(host, error, is_unavailable=True) from None
     except TimeoutError:
         raise GatewayCallFailed(
             504, f"The provider at {host} did not answer within {seconds:g} seconds."
@@ -315,9 +334,14 @@ def _is_read(response: BaseHTTPResponse) -> bool:
     return not is_last and response.version == _HTTP_1_1 and response.connection is None
 
 
-def _unreachable(host: str, error: Exception) -> GatewayCallFailed:
+def _unreachable(
+    host: str, error: Exception, *, is_repeatable: bool = False, is_unavailable: bool = False
+) -> GatewayCallFailed:
     return GatewayCallFailed(
-        502, f"The provider at {host} could not be reached ({type(error).__name__})."
+        502,
+        f"The provider at {host} could not be reached ({type(error).__name__}).",
+        is_repeatable=is_repeatable,
+        is_unavailable=is_unavailable,
     )
 
 
