@@ -76,24 +76,33 @@ example: .venv/example.stamp ## Run examples/train.py against `make local`; inst
 local: .venv/local.stamp .cache/compiled.stamp $(UI) $(CHARTS) ## Serve the product on port 5000; PORT=… ARGS="--ephemeral …"
 	@$(BIN)/python -m local --port $(PORT) $(ARGS)
 
-test: setup .cache/compiled.stamp ## Run the tests in parallel, but those of minutes; ARGS="-k name" narrows them
-	LONG_TESTS=without $(BIN)/python -m pytest -n auto --durations 20 $(ARGS)
+test: setup .cache/compiled.stamp .cache/tests.stamp ## Run the tests in parallel, but those of minutes; ARGS="-k name" narrows them
+	PYTHONDONTWRITEBYTECODE= LONG_TESTS=without $(BIN)/python -m pytest -n auto --durations 20 $(ARGS)
 
 RECORDED = $(patsubst tests/differential/recorded/%.json.xz,tests/differential/%.py,$(wildcard tests/differential/recorded/*.json.xz))
+
+# The files whose examples CONTRACT_EXAMPLES multiplies, and those with the number of examples of tests/examples.py.
+MULTIPLIED = $(shell grep -lwE '@examples|EXAMPLES|STEP' tests/contract/test_*.py)
+PROPERTIES = $(shell grep -rlE --include 'test_*.py' '^ *@given' tests/unit tests/arch tests/local) \
+	tests/contract/test_history_pages.py tests/contract/test_artifact_stores.py tests/contract/test_gateway_limits.py tests/contract/test_gateway_malformed.py
 
 record-answers: setup .cache/compiled.stamp ## Record again what stock MLflow answers to tests/differential; FILES="test_rest_runs.py"
 	STOCK_ANSWERS=write $(BIN)/python -m pytest -n auto $(ARGS) $(if $(FILES),$(addprefix tests/differential/,$(FILES)),$(RECORDED))
 
 test-long: setup .cache/compiled.stamp ## Run the tests of minutes, which make test leaves out, property tests with more examples, and those with recorded answers against the live server
 	LONG_TESTS=only $(BIN)/python -m pytest -n auto --durations 20 $(ARGS)
-	CONTRACT_EXAMPLES=4 $(BIN)/python -m pytest -n auto --durations 20 $(ARGS) tests/contract/test_rewinds.py tests/contract/test_system_tables_in_s3.py \
-		tests/contract/test_system_tables_moves.py tests/contract/test_route_rights.py tests/contract/test_kubeflow_rights.py \
-		tests/contract/test_page_tokens.py
+	CONTRACT_EXAMPLES=4 $(BIN)/python -m pytest -n auto --timeout 1200 --durations 20 $(ARGS) $(MULTIPLIED)
+	PROPERTY_EXAMPLES=2 KEY_EXAMPLES=30 HTTP_EXAMPLES=200 $(BIN)/python -m pytest -n auto --timeout 1200 --durations 20 $(ARGS) $(PROPERTIES)
+	TABLES_OPERATIONS=300 STORE_REQUESTS=50000 $(BIN)/python -m pytest -n auto --timeout 1200 --durations 20 $(ARGS) \
+		tests/contract/test_system_tables_history.py tests/contract/test_trace_tables.py tests/contract/test_dataset_tables.py \
+		tests/contract/test_registry_tables.py tests/store/test_against_dynoxide.py
 	STOCK_ANSWERS=live SEARCH_SAMPLES=1200 EXACT_CASES=400 REST_SEARCHES=120 INDEXER_SEARCHES=40 HIDDEN_ROWS_QUERIES=120 BOUNDS_QUERIES=120 SPAN_COLUMNS_QUESTIONS=240 \
 		$(BIN)/python -m pytest -n auto --timeout 3600 --durations 20 $(ARGS) \
 		tests/differential/test_search_*.py tests/differential/test_trace_searches.py tests/differential/test_rest_search.py \
 		tests/contract/test_sql_hidden_rows.py tests/contract/test_sql_bounds.py tests/contract/test_span_columns.py
-	DIFFERENTIAL_EXAMPLES=200 $(BIN)/python -m pytest -n auto --timeout 1200 --durations 20 $(ARGS) tests/differential/test_decode.py tests/differential/test_rest_no_crash.py
+	DIFFERENTIAL_EXAMPLES=200 TRANSLATION_EXAMPLES=600 $(BIN)/python -m pytest -n auto --timeout 1200 --durations 20 $(ARGS) \
+		tests/differential/test_decode.py tests/differential/test_rest_no_crash.py tests/differential/test_limits.py \
+		tests/differential/test_span_translation.py
 	STOCK_ANSWERS=compared $(BIN)/python -m pytest -n auto --durations 20 $(ARGS) $(RECORDED)
 	EVALUATED_TRACES=10000 $(BIN)/python -m pytest -q --timeout 1800 $(ARGS) tests/contract/test_large_evaluations.py
 
@@ -266,6 +275,11 @@ clean: ## Remove what the other targets made
 SOURCES := $(shell find layers/core/python layers/tables/python functions local operate -name '*.py')
 .cache/compiled.stamp: $(SOURCES) | .venv/local.stamp
 	@$(BIN)/python -m compileall -q layers/core/python layers/tables/python functions local operate
+	@mkdir -p $(@D) && touch $@
+
+# Else each worker of pytest would rewrite and compile all tests again.
+.cache/tests.stamp: $(shell find tests -name '*.py') | .venv/all.stamp
+	@$(BIN)/python -m tests.bytecode
 	@mkdir -p $(@D) && touch $@
 
 # The second environment contains the first, so its stamp renews both and `make local` never removes a test tool.
