@@ -3,13 +3,14 @@ which tests share a worker."""
 
 from __future__ import annotations
 
+import gc
 import os
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests import long_tests, scheduling
+from tests import examples, long_tests, scheduling
 
 # DynamoDB's documented example key: an accidental call to AWS itself is refused.
 os.environ["AWS_ACCESS_KEY_ID"] = "AKIAIOSFODNN7EXAMPLE"
@@ -27,8 +28,13 @@ for name in ("AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_CONFIG_FILE"):
     os.environ.pop(name, None)
 
 # Shared machines pause; a slow example, or one that is slowly drawn, is no wrong one.
-settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-# `make check` takes a part of the examples, `make test` all of them.
+settings.register_profile(
+    "default",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    max_examples=examples.number_of(100),
+)
+# `make check` takes fewer examples.
 settings.register_profile("check", settings.get_profile("default"), max_examples=15)
 settings.load_profile("default")
 
@@ -39,6 +45,16 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> scheduling.GroupScheduling:
     return scheduling.GroupScheduling(config, log)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection() -> None:
+    gc.disable()  # what is imported and collected stays for good
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.hookimpl(trylast=True)

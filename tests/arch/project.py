@@ -117,8 +117,13 @@ def sources(*folders: str) -> list[Path]:
     ]
 
 
-def literals(path: Path) -> Iterator[tuple[int, str]]:
+@functools.cache
+def literals(path: Path) -> tuple[tuple[int, str], ...]:
     """(line, text) of each string literal of a file; parts of f-strings count, docstrings not."""
+    return tuple(_literals(path))
+
+
+def _literals(path: Path) -> Iterator[tuple[int, str]]:
     tree = ast.parse(path.read_text())
     prose = {
         id(node.value)

@@ -38,12 +38,17 @@ EXAMPLES = int(os.environ.get("CONTRACT_EXAMPLES", "1"))
 """Multiplies the number of examples of the property tests."""
 
 
-STEP = 1 if EXAMPLES > 1 else 2
+PART = 1 if EXAMPLES > 1 else 3
+"""`make test` takes this part of the examples of a property, `make test-long` all of them."""
+
+
+STEP = 1 if EXAMPLES > 1 else 3
 """Tests that kill a process before each of its writes in turn kill it before every STEPth one."""
 
 
 def examples(number: int) -> Callable[[Any], Any]:
-    return settings(max_examples=number * EXAMPLES, deadline=None, database=None)
+    most = max(4, number * EXAMPLES // PART)
+    return settings(max_examples=most, deadline=None, database=None)
 
 
 logger.setLevel("ERROR")  # a line for each request would bury what failed

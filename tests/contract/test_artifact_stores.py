@@ -15,6 +15,7 @@ from mlcore.artifacts import DirectoryEntry, Store, UploadedPart
 from mlcore.artifacts.folder import Folder
 from mlcore.artifacts.s3 import Bucket
 from tests import ministack
+from tests.examples import number_of
 
 pytestmark = pytest.mark.contract
 
@@ -68,7 +69,7 @@ def test_older_files_below_a_directory_go(store: Store) -> None:
 
 
 @settings(
-    max_examples=15,
+    max_examples=number_of(15),
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(st.data())

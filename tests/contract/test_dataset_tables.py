@@ -22,7 +22,7 @@ from tests.contract.publisher_kills import follow_with_accidents, kill
 
 __all__ = ["kill", "tables"]
 
-OPERATIONS = int(os.environ.get("TABLES_OPERATIONS", "150"))
+OPERATIONS = int(os.environ.get("TABLES_OPERATIONS", "60"))
 SEED = int(os.environ.get("TABLES_SEED", "1"))
 TABLES = ("evaluation_datasets", "evaluation_dataset_records", "jobs")
 

@@ -25,6 +25,7 @@ from mlcore.repos.runs.history.point_positions import Order
 from tests.contract.api import Api
 from tests.contract.conftest import Store
 from tests.contract.run_points import tell_run
+from tests.examples import number_of
 
 LARGE = history_pages.LARGE_BATCHES | history_pages.LARGE_PACKS
 EXPERIMENT = "0"
@@ -68,7 +69,7 @@ def form(
     chance=st.randoms(use_true_random=False),
 )
 @settings(
-    max_examples=60,
+    max_examples=number_of(60),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
@@ -249,7 +250,7 @@ def test_a_page_costs_the_same_anywhere(
 ) -> None:
     """Batches that no indexer packs, packs, files."""
     files(form)
-    count = 50_000 if together > 1 else 4_000
+    count = 20_000 if together > 1 else 4_000
     run_id, ordered = written(store, form, SHAPES[shape], count, together)
     page_costs = costs(store.api, monkeypatch, run_id, ordered, size)
     requests, items = zip(*page_costs, strict=True)

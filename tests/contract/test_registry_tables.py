@@ -21,7 +21,7 @@ from tests.contract.registry_world import RegistryWorld
 
 __all__ = ["kill", "tables"]
 
-OPERATIONS = int(os.environ.get("TABLES_OPERATIONS", "150"))
+OPERATIONS = int(os.environ.get("TABLES_OPERATIONS", "60"))
 SEED = int(os.environ.get("TABLES_SEED", "1"))
 
 

@@ -30,7 +30,7 @@ from tests.contract.tables_world import World
 
 __all__ = ["kill", "tables"]
 
-OPERATIONS = int(os.environ.get("TABLES_OPERATIONS", "120"))
+OPERATIONS = int(os.environ.get("TABLES_OPERATIONS", "60"))
 
 
 def published(tables: Tables, expected_runs: dict[str, Any]) -> tuple[Any, Any, Any]:

@@ -23,7 +23,7 @@ from tests.contract.traces_world import TracesWorld
 
 __all__ = ["kill", "tables"]
 
-OPERATIONS = int(os.environ.get("TABLES_OPERATIONS", "150"))
+OPERATIONS = int(os.environ.get("TABLES_OPERATIONS", "60"))
 SEED = int(os.environ.get("TABLES_SEED", "1"))
 
 

@@ -25,7 +25,7 @@ with warnings.catch_warnings():
 
 pytestmark = pytest.mark.e2e
 
-EXAMPLES = int(os.environ.get("DIFFERENTIAL_EXAMPLES", "100"))
+EXAMPLES = int(os.environ.get("DIFFERENTIAL_EXAMPLES", "40"))
 
 keys = st.one_of(
     st.text(max_size=5),

@@ -33,7 +33,7 @@ RPCS: list[Rpc] = [
     for rpc in import_module(f"{domain}.app").RPCS
     if "/preview/" not in rpc.path  # the same functions again
 ]
-EXAMPLES = int(os.environ.get("DIFFERENTIAL_EXAMPLES", "60")) // 5
+EXAMPLES = int(os.environ.get("DIFFERENTIAL_EXAMPLES", "30")) // 5
 WORDS = st.sampled_from(
     [
         *("a/b", "a#b", "%00", "%2e%2e", "..", "\x00", "\ud800", "x" * 3000, "'", '"', "`", "-0"),

@@ -21,7 +21,7 @@ mlflow_span = pytest.importorskip("mlflow.entities.span")
 tracing = pytest.importorskip("mlflow.tracing.utils")
 translation = pytest.importorskip("mlflow.tracing.otel.translation")
 
-EXAMPLES = int(os.environ.get("TRANSLATION_EXAMPLES", "300"))
+EXAMPLES = int(os.environ.get("TRANSLATION_EXAMPLES", "100"))
 
 MODELS = st.sampled_from(
     [

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mlcore.db import exchange
+from tests.examples import number_of
 
 HEADERS = {"Host": "localhost", "X-Amz-Target": "DynamoDB_20120810.GetItem"}
 BODY = b'{"Key":{}}'
@@ -62,7 +63,7 @@ def read_by_python(answer: bytes) -> http.client.HTTPResponse:
 
 
 @given(st.sampled_from([200, 400, 500]), extra, bodies, pieces, st.booleans())
-@settings(max_examples=150, deadline=None, database=None)
+@settings(max_examples=number_of(150), deadline=None, database=None)
 def test_answers_are_read_as_python_reads_them(
     status: int, more: str, body: bytes, cuts: list[int], announced: bool
 ) -> None:
@@ -89,7 +90,7 @@ def test_answers_are_read_as_python_reads_them(
 
 
 @given(bodies, st.data())
-@settings(max_examples=100, deadline=None, database=None)
+@settings(max_examples=number_of(100), deadline=None, database=None)
 def test_an_answer_that_ends_too_early_is_none(body: bytes, data: st.DataObject) -> None:
     answer = b"HTTP/1.1 200 OK\r\n" + body
     head = answer.index(b"\r\n\r\n") + 4

@@ -20,7 +20,7 @@ from mlcore.wire.message import fields_of
 from runs import app as runs
 from server_info import app as server_info
 
-EXAMPLES = int(os.environ.get("HTTP_EXAMPLES", "60"))
+EXAMPLES = int(os.environ.get("HTTP_EXAMPLES", "20"))
 
 
 def look(message: Message, _request: Request) -> Mapping[str, Any]:

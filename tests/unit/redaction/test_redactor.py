@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from mlcore.redaction import redactor as redactor_module
 from mlcore.redaction.redactor import Redactor
 from mlcore.redaction.rules import parsed
+from tests.examples import number_of
 
 ENTITIES = ["email", "credit_card", "iban", "phone", "ip_address", "aws_key", "bearer_token"]
 RULES: list[dict[str, Any]] = [
@@ -54,7 +55,7 @@ def form(value: Any) -> Any:
     return [form(item) for item in value] if isinstance(value, list) else None
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=number_of(300), deadline=None)
 @given(values)
 def test_redaction_is_idempotent_and_leaves_no_secret(value: Any) -> None:
     redacted = redacting().value(value, "inputs")
@@ -63,7 +64,7 @@ def test_redaction_is_idempotent_and_leaves_no_secret(value: Any) -> None:
     assert not any(secret in text for secret in SECRETS)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=number_of(300), deadline=None)
 @given(values)
 def test_redaction_keeps_form_and_all_that_no_rule_matches(value: Any) -> None:
     rule = {"pattern": "ann@example[.]com", "replacement": "[x]"}
@@ -74,7 +75,7 @@ def test_redaction_keeps_form_and_all_that_no_rule_matches(value: Any) -> None:
         assert redacted == value
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=number_of(200), deadline=None)
 @given(values)
 def test_a_text_without_matches_stays_to_the_letter(value: Any) -> None:
     text = json.dumps(value, indent=1)

@@ -12,6 +12,7 @@ from mlcore.entities.metrics import MAX_DOUBLE, Metric, MetricColumns, stored_va
 from mlcore.entities.runs import Run
 from mlcore.responses import runs as responses
 from mlcore.wire.encoding import Encoded, encode
+from tests.examples import number_of
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 VALUES = st.one_of(
@@ -27,7 +28,7 @@ def points_of(key: str, values: list[tuple[float, int, int]]) -> list[Metric]:
 
 
 @given(st.dictionaries(TEXTS, st.tuples(VALUES, INT64, INT64)), st.dictionaries(TEXTS, TEXTS))
-@settings(max_examples=200, database=None)
+@settings(max_examples=number_of(200), database=None)
 def test_the_data_of_a_run(values: dict[str, Any], texts: dict[str, str]) -> None:
     run = Run(
         run_id="r",
@@ -55,7 +56,7 @@ def test_the_data_of_a_run(values: dict[str, Any], texts: dict[str, str]) -> Non
 
 
 @given(TEXTS, POINTS, st.lists(st.tuples(TEXTS, POINTS), max_size=3))
-@settings(max_examples=200, database=None)
+@settings(max_examples=number_of(200), database=None)
 def test_points_of_histories(key: str, values: Any, of_runs: Any) -> None:
     points = points_of(key, values)
     assert encode({"metrics": responses.encoded_points(key, points)}) == encode(
@@ -71,7 +72,7 @@ def test_points_of_histories(key: str, values: Any, of_runs: Any) -> None:
 
 
 @given(st.recursive(TEXTS, lambda inner: st.lists(inner) | st.dictionaries(TEXTS, inner)))
-@settings(max_examples=100, database=None)
+@settings(max_examples=number_of(100), database=None)
 def test_encoded_parts_lie_where_they_were_put(value: Any) -> None:
     def marked(part: Any, depth: int) -> Any:
         if depth == 2:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from mlcore.errors import InvalidParameterValue
 from mlcore.search import rlike
+from tests.examples import number_of
 
 CHARACTERS = (
     "a",
@@ -60,7 +61,7 @@ TEXTS = st.text("aabAé_ \n1ß", min_size=1, max_size=12)
 
 
 @given(flags=st.sampled_from(FLAGS), expression=EXPRESSIONS, texts=st.lists(TEXTS, max_size=4))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=number_of(300), deadline=None)
 def test_it_matches_what_re_matches(flags: str, expression: str, texts: list[str]) -> None:
     budget = rlike.TimeBudget()
     matches = rlike.matcher(flags + expression, budget)

@@ -50,7 +50,7 @@ def same(first: object, second: object) -> bool:
     return repr(first) == repr(second)
 
 
-few = settings(max_examples=int(os.environ.get("KEY_EXAMPLES", "8")))
+few = settings(max_examples=int(os.environ.get("KEY_EXAMPLES", "4")))
 """Of each of the many templates, most of which have the fields of others: over a thousand of each
 property in all."""
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.examples import number_of
 from tests.unit.traces.ingest.otlp_values import (
     VALUES,
     trace_service,
@@ -86,7 +87,7 @@ def test_other_bytes_are_malformed_or_read(data: bytes) -> None:
             continue
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=number_of(30))
 @given(REQUESTS, st.data())
 def test_cut_requests_are_malformed_or_read(
     request: list[otlp.ResourceSpans], data: st.DataObject

@@ -17,6 +17,7 @@ from traces.ingest import otlp, span_conversion, span_writes
 
 pytest.importorskip("opentelemetry.proto.collector.trace.v1.trace_service_pb2")
 
+from tests.examples import number_of
 from tests.unit.traces.ingest.otlp_values import VALUES
 
 
@@ -67,7 +68,7 @@ SPANS = st.builds(
 )
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=number_of(150))
 @given(st.lists(st.builds(otlp.ResourceSpans, ATTRIBUTES, st.lists(SPANS, max_size=2)), max_size=2))
 def test_stored_or_refused(exported: list[otlp.ResourceSpans]) -> None:
     try:

@@ -15,6 +15,7 @@ from mlcore.repos.runs.history import metric_history, metric_sampling, point_col
 from mlcore.repos.runs.history.latest_points import Latest
 from mlcore.repos.runs.history.metric_history import Kept
 from mlcore.repos.runs.history.metric_sampling import Wanted
+from tests.examples import number_of
 
 FAR = 2**63 - 1
 VALUES = st.sampled_from((-1.5, 0.0, 1.0, math.nan))
@@ -79,7 +80,7 @@ def chosen_by_sql(series: Sequence[Metric], wanted: Wanted) -> list[tuple[str, i
     in_history=st.booleans(),
     chance=st.randoms(use_true_random=False),
 )
-@settings(max_examples=400, deadline=None, database=None)
+@settings(max_examples=number_of(400), deadline=None, database=None)
 def test_what_is_sampled_is_what_sql_would_choose(
     series: list[Metric],
     cuts: list[int],
