@@ -23,5 +23,6 @@ def complete(call: GatewayCall, request: Request) -> Response:
     invocation = start_call(request, call.endpoint_name)
     chat = validated_chat(call.body)
     if chat.get("stream"):
-        return replies.event_stream(chats.stream_completion(invocation, chat))
-    return replies.json_response(chats.complete(invocation, chat))
+        chunks = chats.stream_completion(invocation, chat)
+        return replies.event_stream(chunks, invocation.limit_headers)
+    return replies.json_response(chats.complete(invocation, chat), invocation.limit_headers)

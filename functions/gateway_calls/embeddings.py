@@ -30,4 +30,5 @@ def embed(call: GatewayCall, request: Request) -> Response:
         raise GatewayCallFailed(
             400, "Invalid request: payload format must be either chat or embeddings"
         )
-    return replies.json_response(embeddings.embed(invocation, call.body))
+    answer = embeddings.embed(invocation, call.body)
+    return replies.json_response(answer, invocation.limit_headers)

@@ -38,9 +38,12 @@ def pass_on(action: str, call: GatewayCall, request: Request) -> Response:
     headers = _provider_headers(request)
     if streams:
         return replies.raw_event_stream(
-            passing.stream(invocation, action, body, headers), _error_event(action)
+            passing.stream(invocation, action, body, headers),
+            _error_event(action),
+            invocation.limit_headers,
         )
-    return replies.json_response(passing.answer(invocation, action, body, headers))
+    answer = passing.answer(invocation, action, body, headers)
+    return replies.json_response(answer, invocation.limit_headers)
 
 
 def proxy(call: ProxyCall, request: Request) -> Response:
@@ -52,9 +55,11 @@ def proxy(call: ProxyCall, request: Request) -> Response:
     first = next(parts, b"")
     if isinstance(first, dict):
         next(parts, None)  # ends the call, which writes its cost and trace
-        return replies.json_response(first)
+        return replies.json_response(first, invocation.limit_headers)
     lines = (part for part in chain((first,), parts) if isinstance(part, bytes))
-    return replies.raw_event_stream(lines, _error_event(passing.proxied_action(call.path)))
+    return replies.raw_event_stream(
+        lines, _error_event(passing.proxied_action(call.path)), invocation.limit_headers
+    )
 
 
 def _error_event(action: str | None) -> replies.ErrorEvent:

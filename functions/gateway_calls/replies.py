@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, Final
 
 from mlcore import errors
@@ -19,8 +20,11 @@ Json = dict[str, Any]
 EVENTS: Final = "text/event-stream; charset=utf-8"
 
 
-def json_response(body: Json) -> Response:
-    return Response(200, _to_json(body))
+_NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+def json_response(body: Json, headers: Mapping[str, str] = _NO_HEADERS) -> Response:
+    return Response(200, _to_json(body), headers=headers)
 
 
 _END_OF_CHAT: Final = b"data: [DONE]\n\n"
@@ -41,11 +45,11 @@ ErrorEvent = Callable[[errors.MlflowError], bytes]
 """Encodes an error as the last event of a stream."""
 
 
-def event_stream(chunks: Iterator[Json]) -> Response:
+def event_stream(chunks: Iterator[Json], headers: Mapping[str, str] = _NO_HEADERS) -> Response:
     """Returns a response that sends each chunk of a chat as a server-sent event, and ``[DONE]``
     after the last one. If the stream fails, the error is its last event. If it ends before the
     model has finished, it has no ``[DONE]``."""
-    return raw_event_stream(_chat_events(chunks))
+    return raw_event_stream(_chat_events(chunks), headers=headers)
 
 
 def _chat_events(chunks: Iterator[Json]) -> Iterator[bytes]:
@@ -79,7 +83,9 @@ def anthropic_error_event(error: errors.MlflowError) -> bytes:
 
 
 def raw_event_stream(
-    parts: Iterator[bytes], error_event: ErrorEvent = openai_error_event
+    parts: Iterator[bytes],
+    error_event: ErrorEvent = openai_error_event,
+    headers: Mapping[str, str] = _NO_HEADERS,
 ) -> Response:
     """Returns a response that sends server-sent events which are already encoded. An error before
     the first event is raised, so that the response has its status and clients can decide whether to
@@ -89,7 +95,7 @@ def raw_event_stream(
         MlflowError: the stream failed before its first event.
     """
     first = next(parts, b"")
-    return Response(200, _with_error_event(first, parts, error_event), EVENTS)
+    return Response(200, _with_error_event(first, parts, error_event), EVENTS, headers)
 
 
 def _with_error_event(

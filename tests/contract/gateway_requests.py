@@ -30,6 +30,20 @@ def ask(
     """Args:
     caller: the authorizer's answer.
     """
+    answer = respond(method, path, body, handler=handler, caller=caller, headers=headers)
+    return answer["statusCode"], answer["headers"]["content-type"], answer["body"]
+
+
+def respond(
+    method: str,
+    path: str,
+    body: Any = None,
+    *,
+    handler: Handler = gateway_calls.app.handler,
+    caller: Json | None = None,
+    headers: Mapping[str, str] = MappingProxyType({}),
+) -> Json:
+    """The answer that the function returns; the arguments are those of :func:`ask`."""
     sent = {"content-type": "application/json", "host": "localhost"}
     event = {
         "version": "2.0",
@@ -44,8 +58,7 @@ def ask(
         "isBase64Encoded": False,
         "body": body if isinstance(body, str) else json.dumps(body),
     }
-    answer = handler(event, None)
-    return answer["statusCode"], answer["headers"]["content-type"], answer["body"]
+    return handler(event, None)
 
 
 def events_of(text: str) -> list[Json]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ from mlcore.repos.settings import config
 from mlcore.repos.users import api_keys, grants, users
 from tests.contract.api import called
 from tests.contract.conftest import Store
-from tests.contract.gateway_requests import ask, events_of, post
+from tests.contract.gateway_requests import ask, events_of, post, respond
 from tests.contract.gateway_world import allow_local, endpoint, model
 from tests.contract.logins import named
 from tests.contract.sealing import seal_here
@@ -101,6 +102,54 @@ def test_tokens(clock: Clock, more: dict[str, Any]) -> None:
     assert statuses(1, **more) == [200]
 
 
+def _moment(milliseconds: int) -> str:
+    return f"{datetime.fromtimestamp(milliseconds / 1000, tz=UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def _told(path: str, **more: Any) -> dict[str, str]:
+    """The headers about limits of an answer."""
+    body = {"model": "chat", **CHAT, **more}
+    answer = respond("POST", path, body)
+    assert answer["statusCode"] == 200, answer
+    return {name: value for name, value in answer["headers"].items() if "ratelimit" in name}
+
+
+def test_an_answer_says_what_remains(clock: Clock) -> None:
+    """Of each kind the tightest limit, by both names; without limits nothing."""
+    assert _told(PATH) == {}
+    config.put(
+        SETTING,
+        {
+            "endpoints": {"chat": {"requests_per_minute": 9, "requests_per_day": 5}},
+            "workspaces": {"default": {"tokens_per_minute": 100, "requests_per_day": 50}},
+        },
+    )
+    day_end = (clock.now // usage.DAY_MS + 1) * usage.DAY_MS
+    proxied = "proxy/chat/v1/chat/completions"
+    paths = (PATH, "openai/v1/chat/completions", proxied)
+    for number, path in enumerate(paths):
+        assert _told(path) == {
+            "x-ratelimit-limit-requests": "5",
+            "x-ratelimit-remaining-requests": str(4 - number),
+            "x-ratelimit-reset-requests": f"{(day_end - clock.now) // 1000}s",
+            "x-ratelimit-limit-tokens": "100",
+            "x-ratelimit-remaining-tokens": str(100 - number * TOKENS),
+            "x-ratelimit-reset-tokens": "60s",
+            "anthropic-ratelimit-requests-limit": "5",
+            "anthropic-ratelimit-requests-remaining": str(4 - number),
+            "anthropic-ratelimit-requests-reset": _moment(day_end),
+            "anthropic-ratelimit-tokens-limit": "100",
+            "anthropic-ratelimit-tokens-remaining": str(100 - number * TOKENS),
+            "anthropic-ratelimit-tokens-reset": _moment(clock.now + usage.MINUTE_MS),
+        }
+
+
+@pytest.mark.parametrize("path", [PATH, "openai/v1/chat/completions"])
+def test_a_stream_says_it_before_its_first_part(path: str) -> None:
+    config.put(SETTING, {"endpoints": {"*": {"requests_per_day": 7}}})
+    assert _told(path, stream=True)["x-ratelimit-remaining-requests"] == "6"
+
+
 def test_the_refusal(clock: Clock) -> None:
     config.put(SETTING, {"endpoints": {"chat": {"requests_per_minute": 1}}})
     clock.now += 1
@@ -119,6 +168,9 @@ def test_the_refusal(clock: Clock) -> None:
         "x-ratelimit-limit-requests": "1",
         "x-ratelimit-remaining-requests": "0",
         "x-ratelimit-reset-requests": "60s",
+        "anthropic-ratelimit-requests-limit": "1",
+        "anthropic-ratelimit-requests-remaining": "0",
+        "anthropic-ratelimit-requests-reset": _moment(clock.now - 1 + usage.MINUTE_MS),
     }
     # A stream is refused with its status, not with an event.
     status, _, text = post(PATH, {**CHAT, "model": "chat", "stream": True})

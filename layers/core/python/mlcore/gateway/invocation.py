@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from operator import itemgetter
+from types import MappingProxyType
 from typing import Any, Protocol
 
 from mlcore.entities.gateway import BudgetPolicy, Configuration
@@ -54,11 +55,14 @@ class Invocation:
         policies: Sequence[BudgetPolicy],
         record: Recording,
         limited: Sequence[Limited] = (),
+        limit_headers: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self.route = route
         self.record = record
         self.guardrails: Guardrails | None = None
         """Set by :mod:`mlcore.gateway.guarded_calls`; None: nothing checks the call."""
+        self.limit_headers = limit_headers
+        """The headers that tell what remains of the limits to which the call counts."""
         self._policies = policies
         self._limited = limited
 
@@ -234,8 +238,8 @@ def begin(
             caller.key_id,
         )
     )
-    rate_limits.admit(limited)
-    return Invocation(call_route, policies, record, limited)
+    limit_headers = rate_limits.admit(limited)
+    return Invocation(call_route, policies, record, limited, limit_headers)
 
 
 def _write_refused_trace(record: Recording, error: GatewayCallFailed) -> None:

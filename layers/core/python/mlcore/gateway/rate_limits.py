@@ -5,13 +5,15 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Final, NamedTuple
 
 from mlcore.db import deadline
 from mlcore.entities.gateway_limits import ENDPOINTS, KEYS, USERS, WORKSPACES, CallLimits
 from mlcore.errors import GatewayCallFailed, MlflowError
+from mlcore.gateway import limit_headers
+from mlcore.gateway.limit_headers import Remaining
 from mlcore.ids import now_ms
 from mlcore.observability import logger
 from mlcore.repos.gateway import open_calls, usage
@@ -20,6 +22,8 @@ from mlcore.repos.settings import gateway_limits
 _KINDS: Final = {KEYS: "key", USERS: "user", ENDPOINTS: "endpoint", WORKSPACES: "workspace"}
 
 LONGEST_CALL_SECONDS: Final = 15 * 60
+_REQUESTS: Final = "requests"
+_TOKENS: Final = "tokens"
 _LEASE_MARGIN: Final = 5.0
 """Seconds after the longest time of a call until it counts as ended, if nothing ended it."""
 
@@ -75,19 +79,44 @@ def target(scope: str, counted: str) -> str:
     return f"{_KINDS[scope]}:{counted}"
 
 
-def admit(limited: Sequence[Limited]) -> None:
+def admit(limited: Sequence[Limited]) -> Mapping[str, str]:
     """Counts a request to each of its limits, one write each, narrowest first. If one refuses the
     call, the narrower ones have counted it.
 
+    Returns:
+        The headers that tell what remains of the limits; none without limits.
+
     Raises:
-        GatewayCallFailed: a limit is reached; status 429, with the time to try again.
+        GatewayCallFailed: a limit is reached; status 429, with these headers and the time to try
+            again.
     """
+    readings: list[Remaining] = []
+    now = 0
     for limit in limited:
         now = now_ms()
         try:
-            usage.count_request(limit.target, limit.limits, now)
+            used = usage.count_request(limit.target, limit.limits, now)
         except usage.Reached as reached:
-            raise _refusal(limit, reached, now) from None
+            readings += _readings(limit.limits, reached.used, now)
+            raise _refusal(limit, reached, now, limit_headers.headers(readings, now)) from None
+        readings += _readings(limit.limits, used, now)
+    return limit_headers.headers(readings, now)
+
+
+def _readings(limits: CallLimits, used: usage.Usage, now: int) -> list[Remaining]:
+    """Returns what remains of each limit that is set."""
+    minute_end = (now // usage.MINUTE_MS + 1) * usage.MINUTE_MS
+    day_end = (now // usage.DAY_MS + 1) * usage.DAY_MS
+    return [
+        Remaining(noun, limit, max(0, limit - amount), end)
+        for noun, limit, amount, end in (
+            (_REQUESTS, limits.requests_per_minute, used.minute_requests, minute_end),
+            (_REQUESTS, limits.requests_per_day, used.day_requests, day_end),
+            (_TOKENS, limits.tokens_per_minute, used.minute_tokens, minute_end),
+            (_TOKENS, limits.tokens_per_day, used.day_tokens, day_end),
+        )
+        if limit is not None
+    ]
 
 
 @contextmanager
@@ -156,9 +185,10 @@ def add_tokens(limited: Sequence[Limited], tokens: int) -> None:
             )
 
 
-def _refusal(limited: Limited, reached: usage.Reached, now: int) -> GatewayCallFailed:
-    """Returns the 429 error for a reached limit, with OpenAI's headers
-    (https://platform.openai.com/docs/guides/rate-limits)."""
+def _refusal(
+    limited: Limited, reached: usage.Reached, now: int, headers: Mapping[str, str]
+) -> GatewayCallFailed:
+    """Returns the 429 error for a reached limit."""
     noun, _, unit = reached.limit.partition("_per_")
     length = usage.MINUTE_MS if unit == "minute" else usage.DAY_MS
     seconds = str(math.ceil((length - now % length) / 1000))
@@ -168,9 +198,5 @@ def _refusal(limited: Limited, reached: usage.Reached, now: int) -> GatewayCallF
         f"Rate limit reached: {limit} {noun} per {unit} for this {_KINDS[limited.scope]}. "
         f"Try again in {seconds} seconds.",
         seconds,
-        {
-            f"x-ratelimit-limit-{noun}": str(limit),
-            f"x-ratelimit-remaining-{noun}": "0",
-            f"x-ratelimit-reset-{noun}": f"{seconds}s",
-        },
+        headers,
     )

@@ -1,0 +1,54 @@
+"""The headers that tell a caller what remains of its limits, by the names that OpenAI's and
+Anthropic's clients read."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+
+class Remaining(NamedTuple):
+    """What remains of one limit."""
+
+    noun: str
+    """``requests`` or ``tokens``."""
+    limit: int
+    remaining: int
+    resets_at: int
+    """When the limit's minute or day ends, in ms since 1970."""
+
+
+def headers(readings: Iterable[Remaining], now: int) -> dict[str, str]:
+    """Returns the headers for limits: of each noun, those of the limit of which the least remains,
+    because both providers have one set of headers for it.
+
+    OpenAI's are described at https://platform.openai.com/docs/guides/rate-limits, Anthropic's at
+    https://docs.claude.com/en/api/rate-limits.
+
+    Args:
+        now: ms since 1970.
+    """
+    tightest: dict[str, Remaining] = {}
+    for reading in readings:
+        known = tightest.get(reading.noun)
+        if known is None or _order(reading) < _order(known):
+            tightest[reading.noun] = reading
+    named: dict[str, str] = {}
+    for noun, (_, limit, remaining, resets_at) in tightest.items():
+        seconds = max(0, math.ceil((resets_at - now) / 1000))
+        moment = datetime.fromtimestamp(resets_at / 1000, tz=UTC)
+        named |= {
+            f"x-ratelimit-limit-{noun}": str(limit),
+            f"x-ratelimit-remaining-{noun}": str(remaining),
+            f"x-ratelimit-reset-{noun}": f"{seconds}s",
+            f"anthropic-ratelimit-{noun}-limit": str(limit),
+            f"anthropic-ratelimit-{noun}-remaining": str(remaining),
+            f"anthropic-ratelimit-{noun}-reset": f"{moment:%Y-%m-%dT%H:%M:%SZ}",
+        }
+    return named
+
+
+def _order(reading: Remaining) -> tuple[int, int]:
+    return reading.remaining, -reading.resets_at
