@@ -44,7 +44,7 @@ def list_limits(message: m.ListGatewayLimits, request: Request) -> dict[str, Any
     limited = [
         (counted, limits)
         for counted in dict.fromkeys(_concerning(known, request))
-        if (limits := known.of(counted[0], counted[1])) is not None
+        if (limits := known.of(counted[0], counted[2], counted[1])) is not None
     ]
     limited.sort(key=lambda pair: (SCOPES.index(pair[0][0]), pair[0][1]))
     readings = limit_readings.read([target(scope, of) for (scope, _, of), _ in limited], now)

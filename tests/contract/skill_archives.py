@@ -63,6 +63,43 @@ def upload(content: bytes, **metadata: Any) -> bytes:
     )
 
 
+def raw_entry(
+    name: bytes, data: bytes = b"", kind: bytes = b"0", size: bytes | None = None
+) -> bytes:
+    """An entry as a hostile program writes it: any bytes as its name, and any size.
+
+    Args:
+        size: the 12 bytes of the field.
+    """
+    head = bytearray(512)
+    head[: len(name)] = name
+    head[100:108] = b"0000644\0"
+    head[124:136] = b"%011o\0" % len(data) if size is None else size
+    head[136:148] = b"00000000000\0"
+    head[148:156] = b" " * 8
+    head[156:157] = kind
+    head[257:265] = b"ustar\x0000"
+    head[148:156] = b"%06o\0 " % sum(head)
+    return bytes(head) + data + bytes(-len(data) % tarfile.BLOCKSIZE)
+
+
+def pax_entry(fields: dict[bytes, bytes], kind: bytes = b"x") -> bytes:
+    """A header that replaces fields of the next entry, or of all (``kind`` is ``g``)."""
+    records = b""
+    for name, value in fields.items():
+        text = b" " + name + b"=" + value + b"\n"
+        length = len(text) + len(str(len(text) + 2))
+        records += str(length).encode() + text
+    return raw_entry(b"PaxHeaders/x", records, kind)
+
+
+def raw_archive(*entries: bytes) -> bytes:
+    return gzip.compress(b"".join(entries) + bytes(2 * tarfile.BLOCKSIZE), mtime=0)
+
+
+_A: Final = raw_entry(b"a", b"x")
+_SPARSE: Final = {b"GNU.sparse.map": b"0,1", b"GNU.sparse.size": b"99999999999"}
+
 HOSTILE: Final[dict[str, bytes]] = {
     "no gzip": b"plain",
     "no tar": gzip.compress(b"x" * 2000, mtime=0),
@@ -105,5 +142,26 @@ HOSTILE: Final[dict[str, bytes]] = {
         tar_of([(entry("a", pax_headers={"comment": "x" * 12_000_000}), b"")]), mtime=0
     ),
     "bomb behind the end": gzip.compress(tar_of([(entry("a"), b"x")]) + bytes(30_000_000), mtime=0),
+    "name that is no UTF-8": raw_archive(raw_entry(b"a\xff\xfe", b"x")),
+    "path that is no UTF-8": raw_archive(pax_entry({b"path": b"a\xff"}), _A),
+    "path as bytes": raw_archive(pax_entry({b"hdrcharset": b"BINARY", b"path": b"\xff"}), _A),
+    "path of a header": raw_archive(pax_entry({b"path": b"../x"}), _A),
+    "path for all": raw_archive(pax_entry({b"path": b"../x"}, b"g"), _A),
+    "zero in a path": raw_archive(pax_entry({b"path": b"a\0b"}), _A),
+    "long name above": raw_archive(raw_entry(b"././@LongLink", b"../x\0", b"L"), _A),
+    "twice by a header": raw_archive(_A, pax_entry({b"path": b"a"}), raw_entry(b"b", b"y")),
+    "size of a header": raw_archive(pax_entry({b"size": b"99999999999999999999"}), _A),
+    "negative size of a header": raw_archive(pax_entry({b"size": b"-1"}), _A),
+    "size in base 256": raw_archive(raw_entry(b"a", size=b"\x80" + b"\xff" * 11)),
+    "negative size in base 256": raw_archive(raw_entry(b"a", size=b"\xff" * 12)),
+    "sparse and large": raw_archive(pax_entry(_SPARSE), _A),
+    "sparse and above": raw_archive(
+        pax_entry({**_SPARSE, b"GNU.sparse.major": b"1", b"GNU.sparse.name": b"../x"}), _A
+    ),
+    "unknown kind": raw_archive(raw_entry(b"u", b"x", b"Z")),
+    "many long names": raw_archive(raw_entry(b"././@LongLink", b"xx\0", b"L") * 20_000, _A),
+    "many headers": raw_archive(pax_entry({b"path": b"b"}) * 20_000, _A),
+    "archive in an archive": gzip.compress(archive(FILES), mtime=0),
+    "something behind the end": archive(FILES) + b"more",
 }
 """Archives that must be refused."""

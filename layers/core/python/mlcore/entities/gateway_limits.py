@@ -7,7 +7,8 @@ from typing import Any, Final, NamedTuple
 
 SETTING: Final = "gateway_limits"
 KEYS, USERS, ENDPOINTS, WORKSPACES = SCOPES = ("keys", "users", "endpoints", "workspaces")
-"""What is limited, narrowest first: the ids of API keys, and names."""
+"""What is limited, narrowest first: the ids of API keys, names of users, names or ids of endpoints,
+and names of workspaces."""
 EACH: Final = "*"
 """Stands in place of a name for each key, user … that has no entry of its own."""
 
@@ -28,10 +29,14 @@ class GatewayLimits(NamedTuple):
 
     by_scope: Mapping[str, Mapping[str, CallLimits]]
 
-    def of(self, scope: str, name: str) -> CallLimits | None:
-        """Returns the limits of one key, user, endpoint or workspace; None if it has none."""
+    def of(self, scope: str, *names: str) -> CallLimits | None:
+        """Returns the limits of one key, user, endpoint or workspace; None if it has none.
+
+        Args:
+            names: what it may be called in the setting; the first that has an entry counts.
+        """
         entries = self.by_scope.get(scope, {})
-        return entries.get(name) or entries.get(EACH)
+        return next((entries[name] for name in (*names, EACH) if name in entries), None)
 
 
 def parsed(value: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> GatewayLimits:

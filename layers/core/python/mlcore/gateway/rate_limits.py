@@ -54,7 +54,8 @@ def applicable(origin: Origin) -> list[Limited]:
     known = gateway_limits.current()
     if not known.by_scope:
         return []
-    # Names of endpoints are unique in a workspace only, so their ids are counted.
+    # Names of endpoints are unique in a workspace only and can be changed, so their ids are
+    # counted. A limit may name either.
     candidates = (
         (KEYS, origin.key_id, origin.key_id),
         (USERS, origin.username, origin.username),
@@ -66,7 +67,7 @@ def applicable(origin: Origin) -> list[Limited]:
         for scope, name, counted in candidates
         if name is not None
         and counted is not None
-        and (limits := known.of(scope, name)) is not None
+        and (limits := known.of(scope, counted, name)) is not None
     ]
 
 
