@@ -247,9 +247,10 @@ profile: setup ## Tell where the time of a call goes: make profile CALL=log-metr
 cost: .venv/all.stamp ## Print what a team's month costs; ARGS="--runs 100 --steps 500 …", --help names them, --write renews the docs
 	@$(BIN)/python -m bench.bill $(ARGS)
 
-docs: .venv/all.stamp ## Write the documents that come from the code: docs/api.md, docs/access-patterns.md
+docs: .venv/all.stamp ## Write the documents that come from the code: docs/api.md, docs/access-patterns.md, docs/columns.md
 	@PYTHONPATH=functions $(BIN)/python docs/generate_api.py
 	@PYTHONPATH=functions $(BIN)/python docs/generate_access_patterns.py
+	@PYTHONPATH=functions $(BIN)/python docs/generate_columns.py
 
 lock: .venv/all.stamp ## Resolve dependencies again: uv.lock and the layer's requirements.txt
 	$(BIN)/uv lock

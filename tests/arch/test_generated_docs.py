@@ -7,6 +7,8 @@ from types import ModuleType
 import pytest
 
 from mlcore.db import keys
+from mltables.table_definitions import TABLES
+from mltables.views import VIEWS
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -21,7 +23,7 @@ def generator(document: str) -> ModuleType:
     return module
 
 
-@pytest.mark.parametrize("document", ["access-patterns", "api"])
+@pytest.mark.parametrize("document", ["access-patterns", "api", "columns"])
 def test_the_document_is_what_the_code_says(document: str) -> None:
     made = generator(document)
     written = (DOCS / f"{document}.md").read_text(encoding="utf-8")
@@ -38,3 +40,15 @@ def test_the_product_uses_every_key() -> None:
         if made.callers_of(function)
     }
     assert {*keys.PATTERNS, *keys.INDEXES} <= used
+
+
+def test_each_meaning_is_that_of_a_column() -> None:
+    made = generator("columns")
+    columns = {
+        **{table.name: {name for name, *_ in table.columns} for table in TABLES},
+        **{name: set(view.columns) for name, view in VIEWS.items()},
+    }
+    for table, meanings in made.OWN.items():
+        assert set(meanings) <= columns[table], table
+    shared = {name for table, names in columns.items() for name in names - made.OWN[table].keys()}
+    assert shared == set(made.EVERYWHERE)

@@ -34,6 +34,8 @@ SEED = int(os.environ.get("HIDDEN_ROWS_SEED", "1"))
 
 VIEWS = {
     "u": "trace_unified",
+    "o": "otel_spans",
+    "i": "trace_metadata",
     "g": "gateway_usage",
     "w": "ai_gateway_usage",
     "s": "serving_endpoint_usage",
@@ -77,6 +79,10 @@ class Expressions:
                 "j": ["job_name", "params", "job_id", "workspace_id", "status", "experiment_id"],
                 "u": ["trace_id", "workspace_id", "tags['k']", "request", "client_request_id",
                       "spans[0].name", "assessments[0].feedback.value", "spans[0].status.message"],
+                "o": ["trace_id", "workspace_id", "name", "record_id", "attributes['k']",
+                      "status.message", "events[0].name"],
+                "i": ["trace_id", "workspace_id", "tags['k']", "trace_metadata['k']",
+                      "assessments[0].feedback.value", "client_request_id"],
                 "g": ["trace_id", "workspace_id", "endpoint_id", "user_name", "caller", "model",
                       "provider", "error_message", "endpoint_name"],
                 "w": ["request_id", "workspace_id", "endpoint_name", "requester", "user_agent",
@@ -103,6 +109,8 @@ class Expressions:
                 "c": ["create_time", "update_time"],
                 "j": ["create_time", "deadline"],
                 "u": ["request_time", "assessments[0].create_time"],
+                "o": ["time"],
+                "i": ["assessments[0].create_time"],
                 "g": ["request_time"],
                 "w": ["event_time"],
                 "s": ["request_time"],
@@ -130,6 +138,8 @@ class Expressions:
                 "c": ["create_time"],
                 "j": ["create_time"],
                 "u": request_time,
+                "o": ["time"],
+                "i": ["assessments[0].create_time"],
                 "g": request_time,
                 "w": ["event_time"],
                 "s": request_time,
@@ -139,7 +149,7 @@ class Expressions:
         run = f"{self.rng.randrange(16):x}"
         ids = self._of(
             {"h": ["run_id"], "r": ["run_id"], "e": ["experiment_id"], "t": trace, "a": trace}
-            | {"p": trace, "u": trace, "g": trace, "l": ["record_id"]}
+            | {"p": trace, "u": trace, "g": trace, "o": trace, "i": trace, "l": ["record_id"]}
             | {"w": ["request_id"], "s": ["databricks_request_id"], "k": ["rpc"]}
             | {"m": ["registered_model_id"], "v": ["registered_model_id", "run_id"]}
             | {"d": ["dataset_id"], "c": ["dataset_id"], "j": ["job_id", "experiment_id"]}

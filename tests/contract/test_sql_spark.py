@@ -193,10 +193,10 @@ def test_tools_find_tables_and_columns(engine: Engine) -> None:
     names = [
         *("ai_gateway_usage", "assessments", "audit_log"),
         *("evaluation_dataset_records", "evaluation_datasets"),
-        *("experiments_latest", "gateway_usage", "jobs", "model_versions", "registered_models"),
-        "request_costs",
+        *("experiments_latest", "gateway_usage", "jobs", "model_versions", "otel_spans"),
+        *("registered_models", "request_costs"),
         *("run_metrics_history", "runs_latest", "serving_endpoint_usage", "spans"),
-        *("trace_unified", "traces"),
+        *("trace_metadata", "trace_unified", "traces"),
     ]
     assert [row[1] for row in engine.ask("SHOW TABLES IN system.mlflow")["rows"]] == names
     assert [row[1] for row in engine.ask("SHOW TABLES LIKE 'run*'")["rows"]] == [

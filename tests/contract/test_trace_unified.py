@@ -7,6 +7,9 @@ from typing import Any
 
 import pytest
 
+from mlcore.errors import InvalidParameterValue
+from mltables import trace_view
+from mltables.views import VIEWS
 from tests.contract.conftest import Store
 from tests.contract.lake import Tables, tables
 from tests.contract.trace_calls import START, export, span, start, tell
@@ -77,9 +80,13 @@ def test_a_trace_is_one_row_with_its_spans_and_assessments(traced: Tables) -> No
         answered["assessments"], key=lambda assessment: str(assessment["assessment_name"])
     )
     assert correct["feedback"] == {"value": "false", "error": None}
+    assert correct["valid"] == "true"
     assert (correct["expectation"], correct["rationale"]) == (None, "looked")
     assert correct["source"] == {"source_id": "ann", "source_type": "HUMAN"}
-    assert (expected["expectation"], expected["feedback"]) == ({"value": '"therefore"'}, None)
+    assert expected["expectation"] == {"value": "therefore", "serialized_value": None}
+    assert expected["feedback"] is None
+    absent = set(trace_view.ABSENT)
+    assert all(item[name] is None for item in answered["spans"] for name in absent)
 
 
 @pytest.mark.parametrize(
@@ -144,6 +151,169 @@ def test_the_view_shows_no_row_of_another_workspace(traced: Tables, readable: li
         "AND 1 / size(spans) > 0",
         "SELECT count(*) FROM (SELECT explode(spans) FROM trace_unified)",
         "SELECT count(*) FROM (SELECT explode(assessments) FROM trace_unified)",
+        "SELECT count(*) FROM prod.agents.mlflow_experiment_trace_unified",
+        "SELECT count(*) FROM team.x_trace_metadata WHERE 1 / size(assessments) > 0",
+        "SELECT count(*) FROM (SELECT * FROM x_trace_metadata)",
+        "SELECT count(*) FROM a.b.c_otel_spans WHERE attributes:`mlflow.spanInputs`:q = 'why'",
+        "SELECT count(*) FROM (SELECT * FROM otel_spans)",
     )
     assert traced.counts(statements, readable) == [0] * len(statements)
     assert _rows(traced, "SELECT count(*) FROM trace_unified", ["default"]) == [[2]]
+
+
+NAMES = (
+    "system.mlflow.{}",
+    "{}",
+    "main.agents.mlflow_experiment_{}",
+    "`my catalog`.`Agents`.`prod-1_{}`",
+    "agents.x_{}",
+    "MLFLOW_EXPERIMENT_{}",
+)
+
+
+def test_published_names_mean_the_view(traced: Tables) -> None:
+    for view, count in (("trace_unified", 2), ("trace_metadata", 2), ("otel_spans", 3)):
+        first, *others = (
+            traced.ask(f"SELECT * FROM {name.format(view)} ORDER BY ALL") for name in NAMES
+        )
+        assert first["columns"] == list(VIEWS[view].columns)
+        assert len(first["rows"]) == count
+        assert all(other == first for other in others)
+
+
+def test_a_published_name_may_qualify_columns(traced: Tables) -> None:
+    sql = (
+        "SELECT c.s.x_otel_spans.name, s.x_otel_spans.kind, x_otel_spans.span_id "
+        "FROM c.s.x_otel_spans WHERE c.s.x_otel_spans.status.code = 'STATUS_CODE_ERROR'"
+    )
+    assert _rows(traced, sql) == [["span 2", "SPAN_KIND_INTERNAL", f"{2:016x}"]]
+
+
+IN_STATEMENTS: list[tuple[str, Any]] = [
+    # Unqualified columns of a join mean what they mean in Databricks, where otel_spans has no
+    # request_time and trace_metadata has no state.
+    (
+        "SELECT DISTINCT request_time, state FROM c.s.x_trace_unified "
+        "JOIN c.s.x_otel_spans USING (trace_id) JOIN c.s.x_trace_metadata USING (trace_id)",
+        [["2023-11-14T22:13:20.000Z", "ERROR"]],
+    ),
+    (
+        "SELECT date, service_name, flags, count(*) FROM c.s.x_otel_spans GROUP BY 1, 2, 3",
+        [["2023-11-14", None, None, 3]],
+    ),
+    (
+        "WITH x_otel_spans AS (SELECT 7 AS own) SELECT own FROM x_otel_spans",
+        [[7]],
+    ),
+    (
+        "SELECT a.assessment_name FROM c.s.x_trace_metadata "
+        "LATERAL VIEW explode(assessments) AS a ORDER BY 1",
+        [["correct"], ["expected"]],
+    ),
+    ("SELECT count(record_id), count(DISTINCT record_id) FROM otel_spans", [[3, 3]]),
+]
+
+
+def test_published_names_in_statements(traced: Tables) -> None:
+    for sql, rows in IN_STATEMENTS:
+        assert _rows(traced, sql) == rows, sql
+
+
+PATHS: list[tuple[str, Any]] = [
+    ("SELECT attributes:`mlflow.spanInputs`:q AS q FROM otel_spans ORDER BY q", "why"),
+    ("SELECT attributes:['mlflow.spanInputs'].q::STRING FROM x_otel_spans ORDER BY 1", "why"),
+    (
+        "SELECT variant_get(attributes, '$[\"mlflow.spanInputs\"].q', 'string') AS q "
+        "FROM spans ORDER BY q",
+        "why",
+    ),
+    ("SELECT request:q FROM trace_unified ORDER BY 1", "why"),
+    ("SELECT parse_json(request):q::string FROM trace_unified ORDER BY 1", "why"),
+    (
+        "SELECT trace_metadata['mlflow.trace.tokenUsage']:input_tokens::INT FROM trace_unified",
+        7,
+    ),
+    (
+        "SELECT try_variant_get(parse_json(request), '$.q', 'int') AS n FROM trace_unified",
+        None,
+    ),
+    ("SELECT transform(array(request), r -> r:q)[0] AS q FROM trace_unified ORDER BY q", "why"),
+    ("SELECT request:q.r AS q FROM trace_unified", None),
+]
+
+
+def test_paths_into_json(traced: Tables) -> None:
+    for sql, expected in PATHS:
+        *_, (last,) = _rows(traced, sql)
+        assert last == expected, sql
+
+
+def test_a_path_names_its_column(traced: Tables) -> None:
+    sql = "SELECT request:q, request:a.`b c`::INT, request:a[0] FROM trace_unified"
+    assert traced.ask(sql)["columns"][:2] == ["q", "b c"]
+
+
+REFUSED = (
+    "SELECT request:items[*].name FROM trace_unified",
+    'SELECT request:`a"b` FROM trace_unified',
+    "SELECT variant_get(request, state) FROM trace_unified",
+    "SELECT variant_get(request, '$.q', 'no type') FROM trace_unified",
+    "SELECT variant_get(request, 'q[', 'int') FROM trace_unified",
+    "SELECT variant_get(request) FROM trace_unified",
+    "SELECT parse_json(request) FROM trace_unified",
+    "SELECT parse_json(request, 1):q FROM trace_unified",
+    "SELECT count(*) FROM c.s.x_otel_logs",
+    "SELECT count(*) FROM c.s.x_trace_unified.y",
+    "SELECT count(*) FROM runs.x.runs_latest",
+)
+
+
+def test_what_has_no_meaning_is_refused(traced: Tables) -> None:
+    for sql in REFUSED:
+        with pytest.raises(InvalidParameterValue):
+            traced.ask(sql)
+
+
+EXPECTATIONS: tuple[tuple[Any, str | None], ...] = (
+    ({"a": [1, "ü"]}, None),
+    ([], None),
+    (1.5, "1.5"),
+    (True, "true"),
+    ('{"a": 1}', '{"a": 1}'),
+    ('say "ü"', 'say "ü"'),
+    ("null", "null"),
+)
+"""Values of expectations, each with what Databricks has in ``expectation.value``."""
+
+
+def test_an_expectation_is_text_or_serialized(traced: Tables) -> None:
+    for position, (value, text) in enumerate(EXPECTATIONS):
+        given: dict[str, Any] = {"value": value}
+        if text is None:
+            serialized = {"serialization_format": "JSON_FORMAT", "value": json.dumps(value)}
+            given = {"serialized_value": serialized}
+        body = {
+            "assessment_name": str(position),
+            "source": {"source_type": "CODE", "source_id": "x"},
+            "expectation": given,
+        }
+        tell("POST", f"3.0/traces/tr-{ASKED}/assessments", {"assessment": body})
+    traced.follow()
+    exploded = _rows(
+        traced,
+        "SELECT a.assessment_name, a.expectation FROM trace_unified "
+        f"LATERAL VIEW explode(assessments) AS a WHERE trace_id = 'tr-{ASKED}'",
+    )
+    ((listed,),) = _rows(
+        traced, f"SELECT assessments FROM trace_metadata WHERE trace_id = 'tr-{ASKED}'"
+    )
+    found = dict(exploded)
+    assert found == {item["assessment_name"]: item["expectation"] for item in listed}
+    for position, (value, text) in enumerate(EXPECTATIONS):
+        expectation = found[str(position)]
+        assert expectation["value"] == text
+        serialized_value = expectation["serialized_value"]
+        assert (serialized_value is None) == (text is not None)
+        if serialized_value is not None:
+            assert serialized_value["serialization_format"] == "JSON_FORMAT"
+            assert json.loads(serialized_value["value"]) == value

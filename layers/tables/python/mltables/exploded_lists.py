@@ -40,7 +40,7 @@ class _ListColumn(NamedTuple):
 
 
 _LISTS: Final = (
-    _ListColumn(SPANS, {name: (name, (name,)) for name in trace_view.SPAN}),
+    _ListColumn(SPANS, {name: of[1:] for name, of in trace_view.SPAN.items()}),
     _ListColumn(ASSESSMENTS, {name: of[1:] for name, of in trace_view.ASSESSMENT.items()}),
 )
 

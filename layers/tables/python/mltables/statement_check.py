@@ -7,7 +7,7 @@ text are dropped. ``mltables/dialect`` defines what functions and operators mean
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
@@ -19,6 +19,7 @@ from mltables import attribute_lookups, time_travel
 from mltables.column_pruning import Columns, columns_read
 from mltables.dialect import (
     allowed_syntax,
+    json_paths,
     metadata_queries,
     refusal,
     row_generators,
@@ -28,9 +29,10 @@ from mltables.dialect import (
 from mltables.dialect.parser import Reader
 from mltables.exploded_lists import join_lists
 from mltables.file_pruning import Bounds, where_bounds
+from mltables.published_names import PublishedSources, published_view
 from mltables.table_definitions import TABLES
 from mltables.time_travel import AsOf
-from mltables.views import OTHER_NAMES, VIEWS
+from mltables.views import VIEWS
 
 Refused = refusal.Refused
 
@@ -79,6 +81,7 @@ def translate(
         query = _parse_query(text)
         as_of = time_travel.take_past_tables(query)
         allowed_syntax.check(query)
+        json_paths.rewrite(query)
         unnamed_columns.name_columns(query)
         row_generators.rewrite(query)
         _point_to_views(query)
@@ -117,15 +120,19 @@ def _point_to_views(query: exp.Query) -> None:
     """Replaces names of tables by those of the views, and prefixes the names of common table
     expressions, so that no name refers to anything outside of the statement but a view."""
     expressions = {cte.alias.lower() for cte in query.find_all(exp.CTE)}
+    qualified: set[tuple[str, str, str]] = set()
+    sources = PublishedSources(query)
     for table in list(query.find_all(exp.Table)):
         if not isinstance(table.this, exp.Identifier):
             raise Refused("Table functions are not allowed.")
         name = table.name.lower()
         qualifier = table.catalog.lower(), table.db.lower()
-        if qualifier[0] in ("", "system") and (qualifier[1], name) in OTHER_NAMES:
-            name, qualifier = OTHER_NAMES[qualifier[1], name], ("system", SCHEMA)
         alias = table.alias or table.name
         is_expression = qualifier == ("", "") and name in expressions
+        published = None if is_expression else published_view(*qualifier, name)
+        if published is not None:
+            qualified |= {(*qualifier, name), ("", qualifier[1], name)}
+            name, qualifier = sources.fastest(published), ("system", SCHEMA)
         is_table = not is_expression and name in _NAMES and qualifier in _QUALIFIERS
         if time_travel.is_past(table) and not is_table:
             raise Refused("AS OF is for the system tables.")
@@ -152,15 +159,18 @@ def _point_to_views(query: exp.Query) -> None:
             table.set("alias", exp.TableAlias(this=exp.to_identifier(alias)))
     for cte in query.find_all(exp.CTE):
         cte.args["alias"].set("this", exp.to_identifier(_CTE + cte.alias.lower(), quoted=True))
-    _drop_qualifiers(query)
+    _drop_qualifiers(query, qualified)
 
 
-def _drop_qualifiers(query: exp.Query) -> None:
+def _drop_qualifiers(query: exp.Query, published: Collection[tuple[str, str, str]]) -> None:
+    """Args:
+    published: the catalogs, schemas and names of published names in the query.
+    """
     for column in query.find_all(exp.Column):
         # system.mlflow.runs_latest.run_id; but not span.status.code, a field of a field
         db, name = column.db.lower(), column.table.lower()
-        is_qualified = db == SCHEMA or (db, name) in OTHER_NAMES
-        if is_qualified and column.catalog.lower() in ("", "system"):
+        is_system = db == SCHEMA and column.catalog.lower() in ("", "system")
+        if is_system or (db and (column.catalog.lower(), db, name) in published):
             column.set("db", None)
             column.set("catalog", None)
 

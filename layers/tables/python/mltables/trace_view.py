@@ -1,8 +1,9 @@
-"""The view ``trace_unified``: one row for each trace with its spans and assessments, in the columns
-of Databricks' view of this name.
+"""The views ``trace_unified``, one row for each trace with its spans and assessments, and
+``trace_metadata``, the same without spans, in the columns of Databricks' views of these names.
 
-A query gets the view with only the columns that it names, so ``spans`` and ``assessments`` are read
-only if it needs them. ``experiment_id`` and ``workspace_id`` are ours.
+A query gets a view with only the columns that it names, so ``spans`` and ``assessments`` are read
+only if it needs them. ``experiment_id`` and ``workspace_id`` are ours. What MLflow does not store
+is NULL.
 """
 
 from __future__ import annotations
@@ -14,16 +15,53 @@ from mlcore import reserved_tags
 from mltables.table_definitions import ASSESSMENTS, SPANS, TRACES
 
 NAME: Final = "trace_unified"
+METADATA_NAME: Final = "trace_metadata"
 
-SPAN: Final = (
-    *("trace_id", "span_id", "parent_span_id", "name", "kind", "start_time_unix_nano"),
-    *("end_time_unix_nano", "attributes", "events", "links", "status"),
-)
-"""The fields of a span in the list ``spans``, in order."""
 _KINDS: Final = {name: kind for name, kind, *_ in SPANS.columns}
 _MAP: Final = "MAP(VARCHAR, VARCHAR)"
 _TIME: Final = "TIMESTAMP WITH TIME ZONE"
+ABSENT: Final[Mapping[str, str]] = {
+    "trace_state": "VARCHAR",
+    "flags": "INTEGER",
+    "dropped_attributes_count": "INTEGER",
+    "dropped_events_count": "INTEGER",
+    "dropped_links_count": "INTEGER",
+    "resource": f"STRUCT(attributes {_MAP}, dropped_attributes_count INTEGER)",
+    "resource_schema_url": "VARCHAR",
+    "instrumentation_scope": (
+        f'STRUCT("name" VARCHAR, "version" VARCHAR, attributes {_MAP}, '
+        "dropped_attributes_count INTEGER)"
+    ),
+    "span_schema_url": "VARCHAR",
+}
+"""What Databricks has of a span and MLflow does not store, with the types in DuckDB."""
+_SPAN: Final = (
+    *("trace_id", "span_id", "trace_state", "parent_span_id", "flags", "name", "kind"),
+    *("start_time_unix_nano", "end_time_unix_nano", "attributes", "dropped_attributes_count"),
+    *("events", "dropped_events_count", "links", "dropped_links_count", "status", "resource"),
+    *("resource_schema_url", "instrumentation_scope", "span_schema_url"),
+)
+SPAN: Final[Mapping[str, tuple[str, str, tuple[str, ...]]]] = {
+    name: (ABSENT[name], f"CAST(NULL AS {ABSENT[name]})", ())
+    if name in ABSENT
+    else (_KINDS[name], name, (name,))
+    for name in _SPAN
+}
+"""The fields of a span in the list ``spans``, in order: the type, the expression and the columns
+that it reads from the table ``spans``."""
 _VALUE: Final = ("assessment_type", "value")
+_TEXT: Final = (
+    'CASE WHEN starts_with("value", \'"\') THEN json_extract_string("value", \'$\') '
+    "ELSE nullif(\"value\", 'null') END"
+)
+"""A value as Databricks' view has it: a text without its quotes, anything else as JSON."""
+_IS_SERIALIZED: Final = (
+    "starts_with(\"value\", '{') OR starts_with(\"value\", '[') OR \"value\" = 'null'"
+)
+"""Whether a value is neither a text, nor a number, nor a boolean. MLflow serializes such values of
+expectations, and Databricks has them in a field of their own."""
+_ERROR: Final = "STRUCT(error_code VARCHAR, error_message VARCHAR, stack_trace VARCHAR)"
+_SERIALIZED: Final = 'STRUCT(serialization_format VARCHAR, "value" VARCHAR, stack_trace VARCHAR)'
 ASSESSMENT: Final[Mapping[str, tuple[str, str, tuple[str, ...]]]] = {
     "assessment_id": ("VARCHAR", "assessment_id", ("assessment_id",)),
     "trace_id": ("VARCHAR", "trace_id", ("trace_id",)),
@@ -36,22 +74,27 @@ ASSESSMENT: Final[Mapping[str, tuple[str, str, tuple[str, ...]]]] = {
     "create_time": (_TIME, "create_time", ("create_time",)),
     "last_update_time": (_TIME, "last_update_time", ("last_update_time",)),
     "expectation": (
-        'STRUCT("value" VARCHAR)',
-        "CASE WHEN assessment_type = 'expectation' THEN {'value': \"value\"} END",
+        f'STRUCT("value" VARCHAR, serialized_value {_SERIALIZED})',
+        "CASE WHEN assessment_type = 'expectation' THEN {"
+        f"'value': CASE WHEN NOT ({_IS_SERIALIZED}) THEN {_TEXT} END, "
+        f"'serialized_value': CASE WHEN {_IS_SERIALIZED} THEN {{"
+        "'serialization_format': 'JSON_FORMAT', 'value': \"value\", "
+        "'stack_trace': CAST(NULL AS VARCHAR)} END} END",
         _VALUE,
     ),
     "feedback": (
-        'STRUCT("value" VARCHAR, error STRUCT(error_code VARCHAR, error_message VARCHAR))',
-        "CASE WHEN assessment_type = 'feedback' THEN {'value': \"value\", "
+        f'STRUCT("value" VARCHAR, error {_ERROR})',
+        f"CASE WHEN assessment_type = 'feedback' THEN {{'value': {_TEXT}, "
         "'error': CASE WHEN error_code IS NOT NULL OR error_message IS NOT NULL "
-        "THEN {'error_code': error_code, 'error_message': error_message} END} END",
+        "THEN {'error_code': error_code, 'error_message': error_message, "
+        "'stack_trace': CAST(NULL AS VARCHAR)} END} END",
         (*_VALUE, "error_code", "error_message"),
     ),
     "rationale": ("VARCHAR", "rationale", ("rationale",)),
     "metadata": (_MAP, "metadata", ("metadata",)),
     "span_id": ("VARCHAR", "span_id", ("span_id",)),
     "overrides": ("VARCHAR", "overrides", ("overrides",)),
-    "valid": ("BOOLEAN", "valid", ("valid",)),
+    "valid": ("VARCHAR", "CAST(valid AS VARCHAR)", ("valid",)),
 }
 """The fields of an assessment in the list ``assessments``, in order: the type, the expression and
 the columns that it reads from the table ``assessments``."""
@@ -70,10 +113,18 @@ _OF_TRACE: Final = {
 }
 COLUMNS: Final[Mapping[str, str]] = {
     **_OF_TRACE,
-    "spans": f"STRUCT({', '.join(f'{name} {_KINDS[name]}' for name in SPAN)})[]",
+    "spans": f"STRUCT({', '.join(f'{n} {kind}' for n, (kind, *_) in SPAN.items())})[]",
     "assessments": f"STRUCT({', '.join(f'{n} {kind}' for n, (kind, *_) in ASSESSMENT.items())})[]",
 }
-"""The view's columns and their types in DuckDB, in order."""
+"""The columns of ``trace_unified`` and their types in DuckDB, in order."""
+METADATA_COLUMNS: Final[Mapping[str, str]] = {
+    name: COLUMNS[name]
+    for name in (
+        *("workspace_id", "experiment_id", "trace_id", "client_request_id", "tags"),
+        *("trace_metadata", "assessments"),
+    )
+}
+"""The columns of ``trace_metadata`` and their types in DuckDB, in order."""
 BOUNDED: Final = frozenset(("request_time", "trace_id", "experiment_id"))
 """Columns that the view shares with all tables below it: what bounds them bounds the tables."""
 
@@ -96,7 +147,7 @@ def tables_read(columns: Collection[str]) -> Mapping[str, frozenset[str]]:
             *reads.get(SPANS.name, ()),
         }
     if "spans" in columns:
-        reads[SPANS.name] = _KEY | frozenset(SPAN)
+        reads[SPANS.name] = _KEY | {name for *_, read in SPAN.values() for name in read}
     if "assessments" in columns:
         reads[ASSESSMENTS.name] = frozenset(
             name for name, *_ in ASSESSMENTS.columns if name not in {"account_id", "request_time"}
@@ -105,9 +156,18 @@ def tables_read(columns: Collection[str]) -> Mapping[str, frozenset[str]]:
 
 
 def definition(schema: str, columns: Collection[str]) -> str:
-    """Returns the query for DuckDB that stands for the view: it has the wanted ``columns``, and
-    reads the tables in ``schema``."""
-    named = [name for name in COLUMNS if name in columns] or ["trace_id"]
+    """Returns the query for DuckDB that stands for ``trace_unified``: it has the wanted
+    ``columns``, and reads the tables in ``schema``."""
+    return _definition(schema, [name for name in COLUMNS if name in columns])
+
+
+def metadata_definition(schema: str, columns: Collection[str]) -> str:
+    """Returns the query for DuckDB that stands for ``trace_metadata``, as :func:`definition`."""
+    return _definition(schema, [name for name in METADATA_COLUMNS if name in columns])
+
+
+def _definition(schema: str, wanted: list[str]) -> str:
+    named = wanted or ["trace_id"]
     reads = tables_read(named)
     joins = ""
     if SPANS.name in reads:
@@ -130,7 +190,7 @@ def _spans(schema: str, named: Collection[str]) -> str:
     order = "ORDER BY start_time_unix_nano, span_id"
     lists = []
     if "spans" in named:
-        packed = ", ".join(f"'{name}': {name}" for name in SPAN)
+        packed = ", ".join(f"'{name}': {sql}" for name, (_, sql, _) in SPAN.items())
         lists.append(f"list({{{packed}}} {order}) AS spans")
     lists += [
         # One pair for each trace; an ordered aggregate would keep all of its rows.

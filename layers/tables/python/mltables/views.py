@@ -9,9 +9,15 @@ from collections.abc import Callable, Collection, Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from mltables import cost_view, databricks_usage_views, gateway_view, trace_view
+from mltables import (
+    cost_view,
+    databricks_usage_views,
+    gateway_view,
+    otel_spans_view,
+    trace_view,
+)
 from mltables.table_columns import Table
-from mltables.table_definitions import OF_TRACES
+from mltables.table_definitions import ASSESSMENTS, OF_TRACES, SPANS, TRACES
 
 
 class View(NamedTuple):
@@ -49,6 +55,20 @@ VIEWS: Final[Mapping[str, View]] = {
         trace_view.tables_read,
         trace_view.definition,
     ),
+    trace_view.METADATA_NAME: View(
+        trace_view.METADATA_COLUMNS,
+        (TRACES, ASSESSMENTS),
+        trace_view.BOUNDED & trace_view.METADATA_COLUMNS.keys(),
+        trace_view.tables_read,
+        trace_view.metadata_definition,
+    ),
+    otel_spans_view.NAME: View(
+        otel_spans_view.COLUMNS,
+        (SPANS,),
+        otel_spans_view.BOUNDED,
+        otel_spans_view.tables_read,
+        otel_spans_view.definition,
+    ),
     gateway_view.NAME: View(
         gateway_view.COLUMNS,
         gateway_view.TABLES,
@@ -67,8 +87,3 @@ VIEWS: Final[Mapping[str, View]] = {
     "serving_endpoint_usage": _usage(databricks_usage_views.ENDPOINT_USAGE),
 }
 """All views, by name."""
-OTHER_NAMES: Final[Mapping[tuple[str, str], str]] = {
-    ("ai_gateway", "usage"): "ai_gateway_usage",
-    ("serving", "endpoint_usage"): "serving_endpoint_usage",
-}
-"""Schemas and names of Databricks' tables that are views here: ``system.ai_gateway.usage``."""

@@ -15,11 +15,12 @@ _NAMES: Final = """
 Add Alias Aliases All And Anonymous Any Between BitwiseAnd BitwiseNot BitwiseOr BitwiseXor Boolean
 Bracket Case Cast Column Concat CTE Cube CurrentDate CurrentTimestamp DataType DataTypeParam
 Distinct Div Dot DPipe EQ Escape Except Exists Extract Filter From Group GroupingSets GT GTE
-Having Hint Identifier If IgnoreNulls ILike In IntDiv Intersect Interval Is Join JoinHint Lambda
-Lateral Like Limit Literal LT LTE Mod Mul Neg NEQ Not Null NullSafeEQ NullSafeNEQ Offset Or Order
-Ordered Paren Pivot PivotAlias Placeholder Qualify RawString RegexpLike RespectNulls Rollup Select
-Star StrPosition Sub Subquery Substring Table TableAlias Trim TryCast Tuple Union Values Var Where
-Window WindowSpec With WithinGroup
+Having Hint Identifier If IgnoreNulls ILike In IntDiv Intersect Interval Is Join JoinHint
+JSONExtract JSONPath JSONPathKey JSONPathRoot JSONPathSubscript Lambda Lateral Like Limit Literal LT
+LTE Mod Mul Neg NEQ Not Null NullSafeEQ NullSafeNEQ Offset Or Order Ordered Paren Pivot PivotAlias
+Placeholder Qualify RawString RegexpLike RespectNulls Rollup Select Star StrPosition Sub Subquery
+Substring Table TableAlias Trim TryCast Tuple Union Values Var Where Window WindowSpec With
+WithinGroup
 """
 _NODES: Final = frozenset(getattr(exp, name) for name in _NAMES.split())
 _TOLD: Final = {
@@ -32,7 +33,7 @@ _TOLD: Final = {
     exp.Parameter: "variables",
     exp.SessionParameter: "variables",
     exp.Lock: "locks",
-    exp.JSONExtract: "a path with a colon: use get_json_object(text, '$.a.b')",
+    exp.JSONPathPart: "a path into JSON with more than keys and indexes",
     exp.Array: "an index after array(…): use get(array(…), 0)",
     exp.IntervalSpan: "an interval of several units: add two intervals",
     exp.Sort: "SORT BY: use ORDER BY",
