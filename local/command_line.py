@@ -6,11 +6,14 @@ import argparse
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from local import program_name
 from local.version import VERSION
 from mlcore.mlflow_version import MLFLOW_VERSION
+
+LOCAL_ALERT_MINUTES: Final = "5"
+"""The interval of evaluating alerts on a laptop, where it costs nothing."""
 
 
 class Options(NamedTuple):
@@ -35,6 +38,7 @@ class Options(NamedTuple):
         return {
             "Authentication": "basic" if self.auth else "none",
             "Workspaces": "true" if self.workspaces else "false",
+            "SystemTablesAlertMinutes": LOCAL_ALERT_MINUTES,
             **dict(self.chosen),
         }
 

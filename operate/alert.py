@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from mlcore.entities import alert_conditions
 from mlcore.system_tables import alerts
 from operate.product_modules import CannotRun
 
@@ -28,8 +29,8 @@ def run(ask: Callable[[str], dict[str, Any]], sql: str, when: str | None) -> int
     if text is None:
         raise CannotRun("give --when, or write a line -- when: … into the query's file")
     try:
-        condition = alerts.condition(text)
-    except alerts.Malformed as error:
+        condition = alert_conditions.parse(text)
+    except alert_conditions.Malformed as error:
         raise CannotRun(str(error)) from error
     answer = ask(sql)
     value = condition.value(ask(condition.query(sql)))

@@ -90,7 +90,7 @@ LOOKS: Final = "scheduled calls that find nothing to publish or load"
 KEYS: Final = "key of secrets (KMS)"
 RENEWALS: Final = "renewals of the key, after two years"
 DASHBOARDS: Final = "dashboard"
-SCHEDULED: Final = "schedules for inactive runs and automatic scoring"
+SCHEDULED: Final = "schedules for inactive runs, automatic scoring and alerts"
 SNAPSHOTS: Final = "snapshots of versions (SnapStart)"
 
 

@@ -52,8 +52,11 @@ ARCHIVING = (keys.REGISTERED_MODEL.name, keys.MODEL_VERSION.name, keys.MODEL_END
 UPLOADED = (keys.SKILL_VERSION.name,)
 """Types of items that name files which go when the item is removed."""
 
-ANNOUNCING = (keys.REGISTERED_MODEL.name, keys.MODEL_VERSION.name, keys.GATEWAY_SPENDING.name)
-"""Types of items whose writes webhooks may subscribe to."""
+ANNOUNCING = (
+    *(keys.REGISTERED_MODEL.name, keys.MODEL_VERSION.name, keys.GATEWAY_SPENDING.name),
+    keys.ALERT.name,
+)
+"""Types of items whose writes notify receivers."""
 
 
 gc_threshold.raise_gc_threshold()

@@ -1,5 +1,6 @@
 """Sends the events of registry writes and of exceeded budgets to the queue of webhook deliveries,
-one message for each webhook that subscribes to the event.
+one message for each webhook that subscribes to the event; and the events of alerts, one message for
+each destination of the alert.
 
 The indexer does this because a DynamoDB stream can have few consumers. It does not wait for
 receivers.
@@ -14,10 +15,11 @@ from typing import Any, Final
 from mlcore import queues, reserved_tags
 from mlcore.db.expression import Raw
 from mlcore.db.table import key_of_item
+from mlcore.entities.alerts import EVENT_ENTITY
 from mlcore.entities.webhooks import ACTIVE, Webhook
 from mlcore.models.base import Item
 from mlcore.models.registry import ModelVersion, RegisteredModel
-from mlcore.repos import document, webhooks
+from mlcore.repos import alerts, document, webhooks
 from mlcore.repos.registry import model_versions, registered_models
 from mlcore.webhooks import announcement, message
 from mlcore.webhooks.announcement import Announcement
@@ -45,12 +47,16 @@ def project(records: Sequence[Mapping[str, Any]]) -> None:
     ]
     listening = {
         workspace: webhooks.of_workspace(workspace)
-        for workspace in {event.workspace for event, _ in events}
+        for workspace in {event.workspace for event, _ in events if not _is_of_alert(event)}
     }
     messages = [
         queues.Message(message.text(delivery), delivery.webhook_id)
         for event, image in events
-        for delivery in deliveries(event, image, listening[event.workspace])
+        for delivery in (
+            alert_deliveries(event, image)
+            if _is_of_alert(event)
+            else deliveries(event, image, listening[event.workspace])
+        )
     ]
     if messages:
         queues.send(os.environ[QUEUE], messages)
@@ -82,6 +88,26 @@ def deliveries(
         )
         for webhook in subscribed
     ]
+
+
+def alert_deliveries(event: Announcement, image: Raw) -> list[DeliveryMessage]:
+    """Returns the delivery messages of an alert's event: one for each destination that the alert
+    had when it was written."""
+    return [
+        DeliveryMessage(
+            workspace=event.workspace,
+            webhook_id=destination.destination_id,
+            delivery_id=message.delivery_id(event.event_id, destination.destination_id),
+            event=event.event,
+            time_ms=event.time_ms,
+            data=event.data or {},
+        )
+        for destination in alerts.of_item(image).destinations
+    ]
+
+
+def _is_of_alert(event: Announcement) -> bool:
+    return event.event.entity == EVENT_ENTITY
 
 
 def data(event: Announcement, image: Raw) -> dict[str, Any]:

@@ -1,51 +1,180 @@
-"""Checks the alerts, on a schedule: runs the query of each, logs the result, and writes how many
-conditions are met as a CloudWatch metric. A CloudWatch alarm on the metric notifies people.
+"""Evaluates the alerts, on a schedule: those of workspaces that are due, and those that are files
+next to the system tables. The write of an alert's new state announces the message, which the stream
+delivers. So two evaluations at once, or one that ends anywhere, send a message once.
 """
 
 from __future__ import annotations
 
+import hashlib
+import os
+import time
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from mlcore import errors
-from mlcore.observability import count, logger
-from mlcore.system_tables import alerts
-from mlcore.system_tables.alerts import Malformed
-from sql import execution
+from mlcore.db import keys
+from mlcore.entities.alerts import (
+    ERROR,
+    REMINDER_EVENT,
+    SNS,
+    TRIGGERED,
+    TRIGGERED_EVENT,
+    Alert,
+    Destination,
+)
+from mlcore.ids import now_ms
+from mlcore.observability import logger
+from mlcore.optimistic_retry import WriteConflict
+from mlcore.repos import alerts as stored_alerts
+from mlcore.system_tables import alert_states
+from mlcore.system_tables import alerts as alert_files
+from mlcore.webhooks import alert_messages
+from sql.alert_evaluation import Evaluation
 
 QUERIES: Final = Path(__file__).with_name("queries")
-"""The alerts of every deployment. A file of the same name in the bucket replaces one."""
-RAISED: Final = "AlertsRaised"
-"""The metric: the number of alerts whose condition is met or cannot be checked."""
+"""The alerts of every deployment that has somebody to notify. A file of the same name in the bucket
+replaces one."""
+TOPICS: Final = "ALERT_TOPIC_ARNS"
+"""The environment variable with the topics for alerts, separated by commas."""
+MAX_ALERTS: Final = 500
+"""Alerts of workspaces that one call evaluates at most; the others are the first ones of the
+next call."""
+MAX_SECONDS: Final = 90.0
+"""The duration of a call; after it no further evaluation starts. The function has 120 seconds."""
+FILES_SHARE: Final = 0.5
+"""The share of a call's duration that the files may take."""
+
+
+class _Counts(NamedTuple):
+    met: list[str]
+    failed: list[str]
+    skipped: list[str]
+
+    def answer(self) -> dict[str, Any]:
+        return {name: sorted(names) for name, names in self._asdict().items()}
+
+
+class _File(NamedTuple):
+    alert: Alert
+    sql: str
+    fault: str
 
 
 def check_all() -> dict[str, Any]:
-    """Checks all alerts. Returns ``{"met": [names], "failed": [names], "alerts": number}``. An
-    alert that cannot be checked does not stop the others."""
-    texts = {path.stem: path.read_text() for path in sorted(QUERIES.glob("*.sql"))}
-    texts |= dict(alerts.stored())
-    met, failed = [], []
-    for name, text in sorted(texts.items()):
-        try:
-            is_met = _is_met(name, text)
-        except (Malformed, errors.MlflowError) as error:
-            failed.append(name)
-            logger.error("an alert cannot be checked", extra={"alert": name, "why": str(error)})
+    """Evaluates the alerts that are due. Returns the names of those whose condition is met
+    (``met``), that cannot be evaluated (``failed``), and that are left to the next call
+    (``skipped``). An alert that cannot be evaluated does not stop the others."""
+    begun = time.monotonic()
+    counts = _Counts([], [], [])
+    for file in _files():
+        if time.monotonic() - begun > MAX_SECONDS * FILES_SHARE:
+            counts.skipped.append(file.alert.name)
             continue
-        if is_met:
-            met.append(name)
-    count({RAISED: len(met) + len(failed)}, {"met": met, "failed": failed})
-    return {"alerts": len(texts), "met": met, "failed": failed}
+        _evaluate(file.alert, file.sql, counts, file.fault)
+    for alert in stored_alerts.due(now_ms() + alert_states.EARLY, MAX_ALERTS):
+        if time.monotonic() - begun > MAX_SECONDS:
+            counts.skipped.append(alert.name)
+            continue
+        _evaluate(alert, alert.sql, counts)
+    return counts.answer()
 
 
-def _is_met(name: str, text: str) -> bool:
-    alert = alerts.of_text(name, text)
-    query = alert.condition.query(alert.sql)
-    answer = execution.run_query(
-        {"sql": query, "parameters": {}, "workspaces": None, "format": "json"}
+def _files() -> list[_File]:
+    """Returns the alerts that are files, those first that were not evaluated for the longest time.
+    Deletes the states of files that are gone, unless no file is left."""
+    texts: dict[str, str] = {}
+    if os.environ.get(TOPICS, "").strip(","):
+        texts = {path.stem: path.read_text() for path in sorted(QUERIES.glob("*.sql"))}
+    texts |= dict(alert_files.stored())
+    if not texts:
+        return []
+    states = {alert.alert_id: alert for alert in stored_alerts.of_workspace(keys.OF_FILES)}
+    files = [_file(name, text, states) for name, text in texts.items()]
+    for alert_id in states.keys() - {file.alert.alert_id for file in files}:
+        stored_alerts.remove(states[alert_id])
+    return sorted(files, key=lambda file: (file.alert.state.evaluated_at or 0, file.alert.name))
+
+
+def _file(name: str, text: str, states: Mapping[str, Alert]) -> _File:
+    """Returns a file as an alert, with its stored state. A fault of the file is found by the
+    evaluation."""
+    alert_id = f"file-{hashlib.sha256(name.encode()).hexdigest()[:32]}"
+    condition = alert_files.when(text) or ""
+    notifies = alert_files.notifies(text)
+    fault = "The line -- notify: says sns or nobody." if notifies is None else ""
+    destinations = () if notifies is False else (Destination(SNS, SNS),)
+    stored = states.get(alert_id)
+    if stored is not None:
+        changed = stored._replace(condition=condition, destinations=destinations)
+        return _File(changed, text, fault)
+    now = now_ms()
+    alert = Alert(
+        workspace=keys.OF_FILES,
+        alert_id=alert_id,
+        name=name,
+        sql="",
+        parameters={},
+        casts={},
+        saved="",
+        budget_policy_id="",
+        condition=condition,
+        interval_minutes=1,
+        for_evaluations=1,
+        reminder_hours=0,
+        is_enabled=True,
+        destinations=destinations,
+        created_by=None,
+        owner_id=None,
+        key_id=None,
+        last_updated_by=None,
+        created_at=now,
+        last_updated_at=now,
+        due_time=now,
     )
-    value = alert.condition.value(answer)
-    is_met = alert.condition.is_met(value)
-    log_fields = {"alert": name, "when": alerts.when(text), "value": value, "met": is_met}
-    (logger.warning if is_met else logger.info)("an alert was checked", extra=log_fields)
-    return is_met
+    return _File(alert, text, fault)
+
+
+def _evaluate(alert: Alert, sql: str, counts: _Counts, fault: str = "") -> None:
+    """Evaluates an alert and writes its state. Whoever writes the alert meanwhile wins: a user who
+    changes it, or another call that evaluates it."""
+    try:
+        if not alert.revision:
+            # The stream delivers changes of an item only, so the item is made first.
+            alert = stored_alerts.write(alert)
+        evaluation = Evaluation(alert, sql, fault)
+        step = alert_states.following(alert, evaluation.outcome, now_ms())
+        event = None
+        if step.action is not None:
+            shows_rows = step.action in (TRIGGERED_EVENT, REMINDER_EVENT)
+            rows = evaluation.first_rows() if shows_rows and not step.state.error else None
+            event = alert_messages.announcement(alert, step.state, step.action, rows)
+        due_time = alert_states.due_after(alert, now_ms())
+        stored_alerts.write_state(alert._replace(state=step.state, due_time=due_time), event)
+    except WriteConflict:
+        logger.info("an alert was written meanwhile", extra={"alert": alert.name})
+        counts.skipped.append(alert.name)
+        return
+    except (errors.RequestLimitExceeded, errors.TemporarilyUnavailable) as error:
+        # Nothing is known about the alert. It stays due.
+        logger.warning("an alert was not evaluated", extra={"alert": alert.name, "why": str(error)})
+        counts.skipped.append(alert.name)
+        return
+    log_fields = {
+        "alert": alert.name,
+        "workspace": alert.workspace,
+        "when": alert.condition,
+        "value": step.state.value,
+        "state": step.state.state,
+        "sent": step.action,
+    }
+    if step.state.state == ERROR:
+        counts.failed.append(alert.name)
+        logger.warning(
+            "an alert cannot be evaluated", extra={**log_fields, "why": step.state.error}
+        )
+        return
+    if evaluation.outcome.is_met:
+        counts.met.append(alert.name)
+    is_triggered = step.state.state == TRIGGERED
+    (logger.warning if is_triggered else logger.info)("an alert was evaluated", extra=log_fields)

@@ -1,5 +1,5 @@
 """The routes for SQL queries over MLflow's system tables and for the list of who did what, and the
-scheduled check of alerts."""
+scheduled evaluation of alerts."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from mlcore import environment
+from mlcore.db import deadline
 from mlcore.http import lambda_handler, post
 from sql import activity, alerts, execution, service
 from sql import messages as m
@@ -31,6 +32,9 @@ RPCS = (
     ),
 )
 
+REQUEST_SECONDS: Final = 27.0
+"""API Gateway waits 30 seconds for an answer; the function may run longer, for the alerts."""
+
 _answer: Final = lambda_handler(RPCS)
 
 if environment.in_lambda():
@@ -40,4 +44,7 @@ if environment.in_lambda():
 
 def handler(event: Mapping[str, Any], context: Any) -> dict[str, Any]:
     """Handles an API Gateway event, or the schedule's ``{"alerts": true}``."""
-    return alerts.check_all() if "alerts" in event else _answer(event, context)
+    if "alerts" in event:
+        return alerts.check_all()
+    with deadline.within(context, REQUEST_SECONDS):
+        return _answer(event, context)

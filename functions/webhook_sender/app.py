@@ -1,4 +1,5 @@
-"""Sends the webhook deliveries in the queue. A failed delivery is retried with a growing delay.
+"""Sends the deliveries in the queue, to webhooks and to the destinations of alerts. A failed
+delivery is retried with a growing delay.
 
 The queue counts the attempts. After its configured maximum it moves the message to its dead-letter
 queue.
@@ -13,13 +14,16 @@ from typing import Any, Final
 from urllib3.exceptions import HTTPError
 
 from mlcore import queues
+from mlcore.entities.alerts import EVENT_ENTITY
 from mlcore.entities.webhooks import ACTIVE
 from mlcore.errors import InvalidParameterValue, MlflowError
 from mlcore.observability import logger
 from mlcore.repos import webhooks
 from mlcore.webhooks import delivery, message, secret_values
+from mlcore.webhooks.delivery import DeliveryAnswer
 from mlcore.webhooks.environment import webhook_settings
 from mlcore.webhooks.message import DeliveryMessage
+from webhook_sender import alert_delivery
 
 MAX_PAUSE_SECONDS: Final = 60.0
 MAX_RETRY_AFTER_SECONDS: Final = 900.0
@@ -88,18 +92,27 @@ def _handled(record: Mapping[str, Any], unexpected_failures: list[str]) -> bool:
 def deliver(message: DeliveryMessage) -> str:
     """Makes one attempt. Returns the final outcome, as the log names it. Raises NotDelivered if a
     retry may succeed."""
-    webhook = webhooks.find(message.workspace, message.webhook_id)
-    if webhook is None or webhook.status != ACTIVE or message.event not in webhook.events:
-        return "webhook no longer subscribed"
-    text = delivery.body(message.event, message.time_ms, message.data, message.workspace)
+    is_of_alert = message.event.entity == EVENT_ENTITY
     try:
-        headers = delivery.headers(secret_values.open_secret(webhook), message.delivery_id, text)
-        answer = delivery.send(webhook.url, headers, text, webhook_settings().timeout_seconds)
+        answer = alert_delivery.send(message) if is_of_alert else _send(message)
     except (MlflowError, HTTPError, OSError) as error:
         raise NotDelivered(_reason(error)) from error
+    if answer is None:
+        return "webhook no longer subscribed"
     if answer.status in delivery.RETRIED_STATUSES:
         raise NotDelivered(f"status {answer.status}", answer.retry_after)
     return "webhook delivered" if answer.status < 300 else "webhook refused by its receiver"
+
+
+def _send(message: DeliveryMessage) -> DeliveryAnswer | None:
+    """Makes one attempt to deliver an event to a webhook. Returns the receiver's answer; None if
+    the webhook is no longer subscribed."""
+    webhook = webhooks.find(message.workspace, message.webhook_id)
+    if webhook is None or webhook.status != ACTIVE or message.event not in webhook.events:
+        return None
+    text = delivery.body(message.event, message.time_ms, message.data, message.workspace)
+    headers = delivery.headers(secret_values.open_secret(webhook), message.delivery_id, text)
+    return delivery.send(webhook.url, headers, text, webhook_settings().timeout_seconds)
 
 
 def pause(attempt: int, retry_after: float) -> float:

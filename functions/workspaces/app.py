@@ -1,11 +1,12 @@
 """The routes of workspaces, which separate experiments, models and webhooks from each other; of the
 deployment's settings; of the AI gateway's limits; of the readers of the system tables; of saved
-queries; and of the trash of an experiment."""
+queries; of alerts; and of the trash of an experiment."""
 
 from __future__ import annotations
 
 from mlcore.http import delete, get, lambda_handler, patch, post, put
 from workspaces import (
+    alerts,
     gateway_limits,
     removal,
     saved_queries,
@@ -21,6 +22,7 @@ _CONFIG = "/mlflow-serverless/config"
 _READERS = "/mlflow-serverless/system-tables/readers"
 _TRASH = "/mlflow-serverless/trash"
 _QUERIES = "/mlflow-serverless/queries"
+_ALERTS = "/mlflow-serverless/alerts"
 
 RPCS = (
     get(
@@ -70,7 +72,7 @@ RPCS = (
         version="3.0",
         status=204,
         since="3.10",
-        cost=14,
+        cost=15,
         deviation="CASCADE deletes files, too; 503 asks the client to repeat the request.",
     ),
     get(
@@ -177,6 +179,60 @@ RPCS = (
         m.DeleteQuery,
         saved_queries.delete_query,
         "saved_queries.write",
+        version="3.0",
+        since="",
+        cost=2,
+    ),
+    post(
+        _ALERTS,
+        m.CreateAlert,
+        alerts.create_alert,
+        "alerts.write",
+        version="3.0",
+        since="",
+        cost=3,
+    ),
+    get(
+        _ALERTS,
+        m.ListAlerts,
+        alerts.list_alerts,
+        "alerts.read",
+        version="3.0",
+        since="",
+        cost=1,
+    ),
+    get(
+        f"{_ALERTS}/{{alert_id}}",
+        m.AlertId,
+        alerts.get_alert,
+        "alerts.read",
+        version="3.0",
+        since="",
+        cost=1,
+    ),
+    patch(
+        f"{_ALERTS}/{{alert_id}}",
+        m.UpdateAlert,
+        alerts.update_alert,
+        "alerts.write",
+        version="3.0",
+        since="",
+        cost=2,
+    ),
+    delete(
+        f"{_ALERTS}/{{alert_id}}",
+        m.DeleteAlert,
+        alerts.delete_alert,
+        "alerts.write",
+        version="3.0",
+        since="",
+        cost=2,
+    ),
+    post(
+        f"{_ALERTS}/{{alert_id}}/test",
+        m.AlertId,
+        alerts.test_alert,
+        "alerts.write",
         version="3.0",
         since="",
         cost=2,

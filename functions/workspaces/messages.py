@@ -231,3 +231,66 @@ class DeleteQuery(Message):
     name: str
     revision: int
     checks = {"revision": (intlike,)}
+
+
+_OF_ALERT: Final = {
+    **dict.fromkeys(("sql", "saved", "budget_policy_id", "condition"), (string,)),
+    **dict.fromkeys(("interval_minutes", "for_evaluations", "reminder_hours"), (intlike,)),
+    "enabled": (boolean,),
+    "destinations": (array,),
+}
+
+
+class CreateAlert(Message):
+    """The request to create an alert over a query (``sql``), a saved query (``saved``), or a budget
+    (``budget_policy_id``). ``destinations`` are objects with ``type``, ``url`` and ``secret``."""
+
+    name: str
+    sql: str
+    saved: str
+    budget_policy_id: str
+    parameters: Any
+    condition: str
+    interval_minutes: int
+    for_evaluations: int
+    reminder_hours: int
+    enabled: bool
+    destinations: Any
+    checks = {**_OF_ALERT, "name": (required, string)}
+
+
+class AlertId(Message):
+    alert_id: str
+
+
+class ListAlerts(Message):
+    max_results: int
+    page_token: str
+    checks = {"max_results": (intlike,), "page_token": (string,)}
+
+
+class UpdateAlert(Message):
+    """The request to change an alert, with ``revision`` only if it still has that one. A
+    destination that only has a ``destination_id`` stays as it is."""
+
+    alert_id: str
+    sql: str
+    saved: str
+    budget_policy_id: str
+    parameters: Any
+    condition: str
+    interval_minutes: int
+    for_evaluations: int
+    reminder_hours: int
+    enabled: bool
+    destinations: Any
+    revision: int
+    checks = {**_OF_ALERT, "revision": (intlike,)}
+
+
+class DeleteAlert(Message):
+    """The request to delete an alert, with ``revision`` only if it still has that one."""
+
+    alert_id: str
+    revision: int
+    checks = {"revision": (intlike,)}

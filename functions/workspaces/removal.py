@@ -24,7 +24,7 @@ from mlcore.ids import now_ms
 from mlcore.limits import workspaces as limits
 from mlcore.models.experiments import Experiment
 from mlcore.optimistic_retry import WriteConflict, retry_on_conflict
-from mlcore.repos import mcp_servers, saved_queries, skills, webhooks
+from mlcore.repos import alerts, mcp_servers, saved_queries, skills, webhooks
 from mlcore.repos.evaluation import datasets as evaluation_datasets
 from mlcore.repos.evaluation import records as evaluation_records
 from mlcore.repos.experiments import experiments
@@ -111,6 +111,7 @@ def _check_empty(name: str) -> None:
         ("mcp_servers", mcp_servers.of_workspace(name)),
         ("skills", skills.of_workspace(name)),
         ("saved_queries", saved_queries.of_workspace(name)),
+        ("alerts", alerts.of_workspace(name)),
         ("secrets", gateway_resources.secrets),
         ("endpoints", gateway_resources.endpoints),
         ("model_definitions", gateway_resources.model_definitions),
@@ -194,6 +195,8 @@ def _move(name: str, deadline: float) -> None:
         remains.check_deadline(deadline)
     for query in saved_queries.of_workspace(name):
         saved_queries.move(query, DEFAULT_WORKSPACE)
+    for alert in alerts.of_workspace(name):
+        workspace_moves.alert(alert, DEFAULT_WORKSPACE)
     gateway.move(name, DEFAULT_WORKSPACE)
     for policy in budgets.of_workspace(name):
         budgets.write(policy._replace(workspace=DEFAULT_WORKSPACE))
@@ -221,6 +224,8 @@ def _purge(name: str, deadline: float) -> None:
         remains.check_deadline(deadline)
     for query in saved_queries.of_workspace(name):
         saved_queries.delete(query)
+    for alert in alerts.of_workspace(name):
+        alerts.remove(alert)
     gateway.clear(name)
     for policy in budgets.of_workspace(name):
         budgets.delete(policy)

@@ -135,7 +135,8 @@ def test_a_block_is_about_its_own_function() -> None:
             assert properties[attribute] == {"Ref": f"{noun}Function.Alias"}, name
     integrations = project.resources("AWS::ApiGatewayV2::Integration")
     called = {*integrations, "AuthorizerIntegration"}
-    called |= {"IndexerIntegration", "JudgeRunnerIntegration"}  # by a schedule
+    # by a schedule
+    called |= {"IndexerIntegration", "JudgeRunnerIntegration", "SqlRuleIntegration"}
     called.add("CatalogLoaderRuleIntegration")  # by events of S3
     called |= {"GatewayCallsStreamsIntegration", "AuthorizerStreamsIntegration"}  # by the REST API
     permissions = project.resources("AWS::Lambda::Permission")

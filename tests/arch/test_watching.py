@@ -10,7 +10,6 @@ import pytest
 from local.cloudformation import Resolver
 from mlcore import observability
 from publisher import app as publisher
-from sql import alerts
 from tests.arch import project
 
 TABLE = project.resources("AWS::DynamoDB::Table")["Table"]
@@ -41,8 +40,7 @@ def test_alarms_watch_what_no_caller_sees() -> None:
             {"Fn::If": ["HasAlarmTopic", *_or_nothing("AlarmTopicArn")]},
             {"Fn::If": ["HasAlarmEmail", *_or_nothing("AlarmTopic")]},
         ]
-        mailed = {"Fn::If": ["HasAlertEmail", *_or_nothing("SystemTablesAlertTopic")]}
-        expected = {"CanaryAlarm": None, "SystemTablesAlertAlarm": [mailed, *actions]}
+        expected = {"CanaryAlarm": None}
         assert alarm.get("AlarmActions") == expected.get(name, actions), name
 
 
@@ -120,7 +118,7 @@ def test_metrics_of_our_own_that_alarms_read_are_written() -> None:
             observability._UNAVAILABLE_METRIC,
         )
     }
-    written |= {alerts.RAISED, publisher.AGE}
+    written.add(publisher.AGE)
     for alarm in project.resources("AWS::CloudWatch::Alarm").values():
         if alarm.get("Namespace") == observability.NAMESPACE:
             assert alarm["MetricName"] in written

@@ -151,6 +151,11 @@ def _webhook(world: TeamWorld) -> None:
     _made(world, "/2.0/mlflow/webhooks", name="{name}", url=url, events=events)
 
 
+def _alert(world: TeamWorld) -> None:
+    alert = {"sql": "SELECT 1 AS x", "condition": "MAX(x) > 1"}
+    _made(world, "/3.0/mlflow-serverless/alerts", name="{name}", **alert)
+
+
 def _saved_query(world: TeamWorld) -> None:
     _made(world, "/3.0/mlflow-serverless/queries", name="{name}", sql="SELECT 1")
 
@@ -272,6 +277,7 @@ LISTINGS: Final = (
     Listing(f"POST {_V3}/traces/search", _TRACES, _trace),
     Listing("GET /2.0/mlflow/traces", _IDS, _trace),
     Listing("GET /2.0/mlflow/webhooks", {}, _webhook, of_administrators=True),
+    Listing("GET /3.0/mlflow-serverless/alerts", {}, _alert),
     Listing("GET /3.0/mlflow-serverless/queries", {}, _saved_query),
     Listing("GET /3.0/mlflow-serverless/trash", _OF_EXPERIMENT, _deleted_run),
 )

@@ -36,7 +36,7 @@ OF_THE_CODE: Final = ("supported-", "provider-config", "secrets/config", "budget
 """Parts of paths whose answers follow from the code or the clock."""
 MADE_SINCE: Final = (
     *("/mlflow-serverless/keys", "/mlflow-serverless/queries", "/scim/v2/"),
-    *("/prompt-optimization/", "/issues/schedule/"),
+    *("/mlflow-serverless/alerts", "/prompt-optimization/", "/issues/schedule/"),
 )
 """Parts of paths that the last release does not have."""
 OF_THE_CLOCK: Final = ("/jobs",)

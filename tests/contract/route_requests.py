@@ -314,8 +314,10 @@ REQUESTS: Final[dict[str, Fields]] = {
     "GET /3.0/mlflow-serverless/trash": {"experiment_id": "{experiment}"},
     "GET /3.0/mlflow-serverless/system-tables/readers": {},
     "GET /3.0/mlflow-serverless/config/{key}": {},
-    **{f"GET /3.0/mlflow-serverless/{name}": {} for name in ("queries", "gateway-limits")},
-    "GET /3.0/mlflow-serverless/queries/{name}": {},
+    **{
+        f"GET /3.0/mlflow-serverless/{path}": {}
+        for path in ("alerts", "alerts/{alert_id}", "gateway-limits", "queries", "queries/{name}")
+    },
     "GET /2.0/mlflow/webhooks": {},
     "GET /2.0/mlflow/webhooks/{webhook_id}": {},
     # Users.

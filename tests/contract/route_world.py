@@ -158,7 +158,7 @@ class World:
         parts: dict[str, tuple[Callable[[], None], ...]] = {
             "": (
                 *(self._model, self._trace, self._webhook, self._mcp_server, self._deleted_run),
-                self._saved_query,
+                *(self._saved_query, self._alert),
             ),
             "artifacts": (self._logged_model, self._files),
             "catalog": (self._catalog,),
@@ -173,7 +173,7 @@ class World:
             "traces": (self._trace,),
             "users": (self._model, self._scorer, self._user),
             "webhooks": (self._webhook,),
-            "workspaces": (self._setting, self._deleted_run, self._saved_query),
+            "workspaces": (self._setting, self._deleted_run, self._saved_query, self._alert),
         }
         for part in parts.get(domain, ()):
             part()
@@ -391,3 +391,8 @@ class World:
 
     def _saved_query(self) -> None:
         self.made("POST", "/3.0/mlflow-serverless/queries", name="{name}", sql="SELECT 1")
+
+    def _alert(self) -> None:
+        alert = {"name": "{name}", "sql": "SELECT 1 AS x", "condition": "MAX(x) > 1"}
+        made = self.made("POST", "/3.0/mlflow-serverless/alerts", **alert)
+        self.names["alert_id"] = made["alert"]["alert_id"]

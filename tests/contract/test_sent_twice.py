@@ -64,6 +64,8 @@ def content(store: Store, name: str) -> dict[tuple[str, str], Any]:
     moved = CLOCK | ({"assessments", "bytes"} if name.startswith(f"PATCH {ONE}/assess") else set())
     if name.startswith(f"PATCH {MCP_SERVER}/endpoints"):  # with its time of change
         moved |= {"endpoints"}
+    if name.endswith("/alerts/{alert_id}/test"):  # announces another message
+        moved |= {"evaluations", "event"}
     pages = store.direct.get_paginator("scan").paginate(TableName=store.table)
     return {
         (item["PK"]["S"], item["SK"]["S"]): {

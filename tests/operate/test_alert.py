@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mlcore.system_tables import alerts
+from mlcore.entities import alert_conditions
 from operate import alert
 from operate.product_modules import CannotRun
 
@@ -101,7 +101,7 @@ def test_what_is_no_condition_is_refused(engine: Engine, when: str) -> None:
 def test_nan_equals_nan_and_is_greater_than_all_else(value: float) -> None:
     """As in Databricks and DuckDB."""
     met = {
-        comparison: alerts.condition(f"MAX(x) {comparison} NaN").is_met(value)
+        comparison: alert_conditions.parse(f"MAX(x) {comparison} NaN").is_met(value)
         for comparison in ("<", "<=", ">", ">=", "=", "!=")
     }
     is_nan = value != value  # noqa: PLR0124 -- what NaN is
@@ -113,4 +113,4 @@ def test_nan_equals_nan_and_is_greater_than_all_else(value: float) -> None:
         "=": is_nan,
         "!=": not is_nan,
     }
-    assert alerts.condition("MAX(x) > 4").is_met(value) == (is_nan or value > 4)
+    assert alert_conditions.parse("MAX(x) > 4").is_met(value) == (is_nan or value > 4)

@@ -129,6 +129,7 @@ CASES = {
     "scim_group": (keys.scim_group("5"), "SCIMGROUPS", "SCIMGROUP#5"),
     "scim_member": (keys.scim_member("5", "9"), "SCIMMEMBERS#5", "SCIMMEMBER#9"),
     "scim_membership": (keys.scim_membership("a#b", "5"), "USER#a#b", "U#SCIMGROUP#5"),
+    "alert": (keys.alert("w#", "al-1"), "ALERTS", "ALERT#w$23#al-1"),
     "saved_query": (keys.saved_query("w#", "Cost-2"), "QUERIES#w#", "QUERY#cost-2"),
     "webhook": (keys.webhook("w#", "a#b"), "WEBHOOKS#w#", "WH#a#b"),
     "mcp_server": (keys.mcp_server("w#", "a/b"), "MCPSERVERS#w#", "MCPSERVER#a/b"),

@@ -187,6 +187,11 @@ LOCAL_CASES = {
         keys.lsi2_evaluation_record_prefix(),
         f"RECORD#{TIME}#{TIME}#dr-1",
     ),
+    "lsi2_alert": (
+        keys.lsi2_alert(5, "team", "al-1"),
+        keys.lsi2_alerts_until(5)[0],
+        f"ALERT#{TIME}#team#al-1",
+    ),
     "lsi2_detection_schedule": (
         keys.lsi2_detection_schedule(5, "team", "7"),
         keys.lsi2_detection_schedules_until(5)[0],
@@ -390,4 +395,4 @@ def test_the_place_where_texts_are_cut_never_changes() -> None:
     lengths = {text: len(built) for (text, _), built in zip(TEMPLATES, cut, strict=True)}
     assert lengths["EXP#<experiment_id>"] == 101
     assert lengths["R#<run_id>#METRIC#<key>"] == 1024
-    assert blake2b("\n".join(sorted(cut)).encode(), digest_size=8).hexdigest() == "eeedafcd9d0027c9"
+    assert blake2b("\n".join(sorted(cut)).encode(), digest_size=8).hexdigest() == "d07566a086707daf"

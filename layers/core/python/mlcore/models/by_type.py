@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mlcore.models import (
+    alerts,
     catalog,
     datasets,
     evaluation,
@@ -26,6 +27,7 @@ from mlcore.models.base import MODELS
 
 __all__ = [
     "MODELS",
+    "alerts",
     "catalog",
     "datasets",
     "evaluation",

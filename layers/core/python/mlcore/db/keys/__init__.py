@@ -153,6 +153,8 @@ Items: under each partition key its sort keys, and the items' ``type``::
         ISSUEDETECTION#<experiment_id>                      issue_detection
     DETECTIONSCHEDULES
         DETECTIONSCHEDULE#<workspace>#<experiment_id>       detection_schedule
+    ALERTS
+        ALERT#<workspace>#<alert_id>                        alert
     ENTITY#<entity_id>
         ENTITY#REF                                          entity_ref
     CSRC
@@ -200,6 +202,8 @@ Secondary indexes: under each partition key its sort keys, and the pattern's nam
         RECORD#<time>#<number>#<record_id>                  lsi2_evaluation_record
     LSI2 DETECTIONSCHEDULES
         DETECTIONSCHEDULE#<time>#<workspace>#<experiment_id>  lsi2_detection_schedule
+    LSI2 ALERTS
+        ALERT#<time>#<workspace>#<alert_id>                 lsi2_alert
     LSI3 RM#<model_name>
         <stage>#V#<version>                                 lsi3_model_version
     GSI1 RUN#<run_id>
@@ -240,6 +244,8 @@ its key; ``…_prefix`` returns the common prefix of the sort keys with the give
 
 from __future__ import annotations
 
+from mlcore.db.keys.alerts import *  # noqa: F403
+from mlcore.db.keys.alerts import ALERT_INDEX_PATTERNS, ALERT_PATTERNS
 from mlcore.db.keys.catalog import *  # noqa: F403
 from mlcore.db.keys.catalog import CATALOG_PATTERNS
 from mlcore.db.keys.derived import *  # noqa: F403
@@ -290,6 +296,7 @@ PATTERNS: dict[str, Pattern] = {
         *LOCATION_PATTERNS,
         *WEBHOOK_PATTERNS,
         *SAVED_QUERY_PATTERNS,
+        *ALERT_PATTERNS,
         *EVALUATION_PATTERNS,
         *MCP_SERVER_PATTERNS,
         *SKILL_PATTERNS,
@@ -306,6 +313,7 @@ INDEXES: dict[str, Pattern] = {
         *INDEX_PATTERNS,
         *EXPERIMENT_INDEX_PATTERNS,
         *EVALUATION_INDEX_PATTERNS,
+        *ALERT_INDEX_PATTERNS,
         *KUBEFLOW_INDEX_PATTERNS,
     )
 }

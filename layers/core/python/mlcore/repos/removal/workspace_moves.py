@@ -8,6 +8,7 @@ from mlcore.db import keys
 from mlcore.db.expression import ConditionExpression, Raw, Update
 from mlcore.db.keys import Key
 from mlcore.db.table import Delete, ItemUpdate, Put, TransactionFailed, key_of_item, table
+from mlcore.entities.alerts import Alert
 from mlcore.entities.webhooks import Webhook
 from mlcore.ids import new_ulid, now_ms
 from mlcore.models.base import Item
@@ -16,12 +17,13 @@ from mlcore.models.logged_models import LoggedModel
 from mlcore.models.registry import ModelHome, RegisteredModel
 from mlcore.optimistic_retry import WriteConflict
 from mlcore.prompts import is_prompt
+from mlcore.repos import alerts
 from mlcore.repos import webhooks as webhook_items
 from mlcore.repos.contexts import list_keys
 from mlcore.repos.files import locations
 from mlcore.repos.registry import names as model_names
 from mlcore.repos.registry import registered_models
-from mlcore.webhooks import secret_values
+from mlcore.webhooks import destination_values, secret_values
 
 
 class NameTakenInDefault(Exception):
@@ -128,6 +130,19 @@ def webhook(entity: Webhook, workspace: str) -> None:
     secret = secret_values.seal(secret_values.open_secret(entity), workspace, entity.webhook_id)
     webhook_items.put(entity._replace(workspace=workspace, sealed_secret=secret))
     webhook_items.delete(entity)
+
+
+def alert(entity: Alert, workspace: str) -> None:
+    """Moves an alert to another workspace and encrypts the addresses of its destinations again for
+    that workspace. Does nothing if the alert was deleted meanwhile."""
+    stored = alerts.find(entity.workspace, entity.alert_id)
+    if stored is None:
+        return
+    destinations = tuple(
+        destination_values.moved(destination, entity.workspace, workspace)
+        for destination in stored.destinations
+    )
+    alerts.move(stored, workspace, destinations)
 
 
 def _name_workspace(key: Key, workspace: str) -> None:

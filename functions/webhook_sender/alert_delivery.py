@@ -1,0 +1,65 @@
+"""Delivers the messages of alerts: to Slack, to webhooks, and to the deployment's topics of SNS,
+which send mail."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any, Final
+
+from mlcore import topics
+from mlcore.entities.alerts import SLACK, SNS
+from mlcore.repos import alerts
+from mlcore.webhooks import alert_messages, delivery, destination_values
+from mlcore.webhooks.delivery import DeliveryAnswer
+from mlcore.webhooks.environment import webhook_settings
+from mlcore.webhooks.message import DeliveryMessage
+
+TOPICS: Final = "ALERT_TOPIC_ARNS"
+"""The environment variable with the topics for alerts, separated by commas."""
+
+
+def send(message: DeliveryMessage) -> DeliveryAnswer | None:
+    """Makes one attempt to deliver a message. Returns the receiver's answer; None if the alert or
+    its destination was deleted meanwhile.
+
+    Raises:
+        InvalidParameterValue: the URL is not allowed for webhooks.
+        TemporarilyUnavailable: SNS did not take the message.
+        urllib3.exceptions.HTTPError: no answer arrived.
+    """
+    alert = alerts.find(message.workspace, message.data["alert_id"])
+    destinations = () if alert is None else alert.destinations
+    destination = next(
+        (entry for entry in destinations if entry.destination_id == message.webhook_id), None
+    )
+    if destination is None:
+        return None
+    if destination.kind == SNS:
+        _publish(message)
+        return DeliveryAnswer(200, "", 0.0)
+    address = destination_values.open_address(destination, message.workspace)
+    data = _with_address(message.data)
+    if destination.kind == SLACK:
+        text = alert_messages.slack_body(message.event.action, message.workspace, data)
+        headers = {"Content-Type": "application/json"}
+    else:
+        text = delivery.body(message.event, message.time_ms, data, message.workspace)
+        headers = delivery.headers(address.secret, message.delivery_id, text)
+    return delivery.send(address.url, headers, text, webhook_settings().timeout_seconds)
+
+
+def _publish(message: DeliveryMessage) -> None:
+    action, data = message.event.action, _with_address(message.data)
+    for topic in filter(None, os.environ.get(TOPICS, "").split(",")):
+        topics.publish(
+            topic,
+            alert_messages.mail_subject(action, data),
+            alert_messages.mail_text(action, message.workspace, data),
+        )
+
+
+def _with_address(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Returns the data with the address of the dashboards, if this deployment knows its own."""
+    base = os.environ.get("PUBLIC_URL") or os.environ.get("API_URL")
+    return {**data, "dashboards": f"{base.rstrip('/')}/dashboards"} if base else data

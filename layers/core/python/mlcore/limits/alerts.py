@@ -1,0 +1,92 @@
+"""Rules about the fields of an alert."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Any, Final
+
+from mlcore.entities import alert_conditions
+from mlcore.entities.alert_conditions import Malformed
+from mlcore.entities.saved_queries import Value
+from mlcore.errors import InvalidParameterValue
+from mlcore.limits.saved_queries import MAX_PARAMETERS, MAX_TEXT_LENGTH
+from mlcore.limits.saved_queries import check_name as check_query_name
+
+MAX_ALERTS: Final = 100
+"""Alerts that a user has in a workspace."""
+MAX_DESTINATIONS: Final = 5
+MAX_URL_LENGTH: Final = 2_000
+MAX_SECRET_LENGTH: Final = 512
+MAX_CONDITION_LENGTH: Final = 300
+MAX_INTERVAL_MINUTES: Final = 7 * 24 * 60
+MAX_FOR_EVALUATIONS: Final = 100
+MAX_REMINDER_HOURS: Final = 30 * 24
+
+SWEEP_MINUTES: Final = "ALERT_MINUTES"
+"""The environment variable with the minutes between two evaluations of alerts by the schedule."""
+
+
+_PARAMETER: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]{0,63}")
+
+
+def check_name(name: str) -> None:
+    """Raises InvalidParameterValue unless an alert may have this name: the rule of saved
+    queries."""
+    try:
+        check_query_name(name)
+    except InvalidParameterValue as error:
+        raise InvalidParameterValue(error.message.replace("a saved query", "an alert")) from None
+
+
+def check_condition(text: str) -> None:
+    if len(text) > MAX_CONDITION_LENGTH:
+        raise InvalidParameterValue(
+            f"The condition of an alert has at most {MAX_CONDITION_LENGTH} characters."
+        )
+    try:
+        alert_conditions.parse(text)
+    except Malformed as error:
+        raise InvalidParameterValue(str(error)) from None
+
+
+def sweep_minutes() -> int:
+    """Returns the minutes between two evaluations of alerts by the schedule."""
+    return int(os.environ.get(SWEEP_MINUTES) or 60)
+
+
+def check_interval(minutes: int) -> None:
+    step = sweep_minutes()
+    if not 1 <= minutes <= MAX_INTERVAL_MINUTES or minutes % step:
+        raise InvalidParameterValue(
+            f"'interval_minutes' is a multiple of {step}, because the alerts are evaluated every "
+            f"{step} minutes, and at most {MAX_INTERVAL_MINUTES}."
+        )
+
+
+def check_range(name: str, value: int, least: int, most: int) -> None:
+    if not least <= value <= most:
+        raise InvalidParameterValue(f"'{name}' is a number from {least} to {most}.")
+
+
+def check_count(existing: int) -> None:
+    """Raises InvalidParameterValue if a user with so many alerts may create no further one."""
+    if existing >= MAX_ALERTS:
+        raise InvalidParameterValue(f"A user has at most {MAX_ALERTS} alerts in a workspace.")
+
+
+def parameter_values(sent: Any) -> dict[str, Value]:
+    """Returns the values of the parameters of an alert's own SQL, by name. Raises
+    InvalidParameterValue."""
+    if not isinstance(sent, dict) or len(sent) > MAX_PARAMETERS:
+        raise InvalidParameterValue(
+            f"'parameters' is an object with at most {MAX_PARAMETERS} values by name."
+        )
+    for name, value in sent.items():
+        is_value = value is None or isinstance(value, str | int | float)
+        if not _PARAMETER.fullmatch(name) or not is_value or len(str(value)) > MAX_TEXT_LENGTH:
+            raise InvalidParameterValue(
+                "A parameter has a name of at most 64 letters, digits and '_', and its value is a "
+                f"number, true, false, null or a text of at most {MAX_TEXT_LENGTH} characters."
+            )
+    return sent

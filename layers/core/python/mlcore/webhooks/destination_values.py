@@ -1,0 +1,43 @@
+"""Encrypts the address and the secret of an alert's destination for storage, and decrypts them for
+a delivery. The ciphertext is bound to the destination's id and the workspace, as the secret of a
+webhook is."""
+
+from __future__ import annotations
+
+import json
+from typing import NamedTuple
+
+from mlcore import secrets
+from mlcore.entities.alerts import Destination
+
+
+class Address(NamedTuple):
+    url: str
+    secret: str
+    """Signs the deliveries; empty without one."""
+
+
+def seal(address: Address, workspace: str, destination_id: str) -> str:
+    """Encrypts an address to the text that the alert's item stores."""
+    text = json.dumps(address._asdict(), ensure_ascii=False)
+    return secrets.seal(text, _encryption_context(workspace, destination_id))
+
+
+def open_address(destination: Destination, workspace: str) -> Address:
+    """Decrypts and returns the address of a destination that has one."""
+    context = _encryption_context(workspace, destination.destination_id)
+    return Address(**json.loads(secrets.open_sealed(destination.sealed, context)))
+
+
+def moved(destination: Destination, workspace: str, new_workspace: str) -> Destination:
+    """Returns a destination, encrypted again for another workspace."""
+    if not destination.sealed:
+        return destination
+    address = open_address(destination, workspace)
+    sealed = seal(address, new_workspace, destination.destination_id)
+    return destination._replace(sealed=sealed)
+
+
+def _encryption_context(workspace: str, destination_id: str) -> dict[str, str]:
+    # The roles of the functions may encrypt and decrypt with this key only.
+    return {"workspace": workspace, "webhook_id": destination_id}

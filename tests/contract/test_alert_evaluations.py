@@ -1,0 +1,391 @@
+"""What alerts notify: changes of their state, once each, whoever evaluates them and dies."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import threading
+from typing import Any
+
+import pytest
+
+import sql.app
+from mlcore import errors, topics
+from mlcore.db import capacity
+from mlcore.db.table import table
+from mlcore.entities.gateway import BudgetPolicy
+from mlcore.gateway.budgets import add_cost
+from mlcore.repos import alerts as stored_alerts
+from mlcore.repos.gateway import budgets
+from mlcore.system_tables import alerts as files
+from mlcore.system_tables import location
+from mlcore.webhooks import delivery
+from sql import alerts
+from tests.contract.alerts_world import HOUR_MINUTES, AlertsWorld, world
+
+__all__ = ["world"]
+
+TRIGGERED = "Alert triggered: slow"
+RESOLVED = "Alert resolved: slow"
+FAILED = "Alert cannot be evaluated: slow"
+REMINDED = "Alert still needs attention: slow"
+
+
+def broken() -> Exception:
+    return errors.InvalidParameterValue("no such column")
+
+
+def test_a_change_of_the_state_is_told_once(world: AlertsWorld) -> None:
+    alert = world.create()
+    expected: list[tuple[Any, list[str], str]] = [
+        (1, [], "OK"),
+        (6, [TRIGGERED], "TRIGGERED"),
+        (9, [], "TRIGGERED"),
+        (6, [], "TRIGGERED"),
+        (5, [RESOLVED], "OK"),
+        (broken(), [FAILED], "ERROR"),
+        (broken(), [], "ERROR"),
+        (7, [TRIGGERED], "TRIGGERED"),
+        (broken(), [FAILED], "ERROR"),
+        (1, [RESOLVED], "OK"),
+        (1, [], "OK"),
+    ]
+    for value, messages, state in expected:
+        world.evaluate(value)
+        assert world.actions() == messages
+        shown = world.get(alert["alert_id"])
+        assert shown["state"] == state
+        assert shown["value"] == (None if isinstance(value, Exception) else str(value))
+        assert shown["error"] == (str(value) if isinstance(value, Exception) else None)
+        assert shown["revision"] == 1
+
+
+def test_no_rows_and_nan(world: AlertsWorld) -> None:
+    world.create(condition="MAX(n) = NaN")
+    for value, messages in ((1, []), (None, []), (float("nan"), [TRIGGERED]), (1, [RESOLVED])):
+        world.value = value
+        world.evaluate()
+        assert world.actions() == messages
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_messages_follow_from_the_values(world: AlertsWorld, seed: int) -> None:
+    """Of random values: the messages are the changes of a state that is computed from them in
+    another way, whatever number of evaluations a trigger needs."""
+    import random  # noqa: PLC0415
+
+    rng = random.Random(seed)
+    needed = rng.randint(1, 4)
+    world.create(for_evaluations=needed)
+    values: list[Any] = [rng.choice((1, 9, 9, 9, None)) for _ in range(40)]
+    told: list[str] = []
+    for value in values:
+        world.value = broken() if value is None else value
+        world.evaluate()
+        told += world.actions()
+    state, expected = "OK", []
+    for position, value in enumerate(values):
+        tail = values[max(0, position + 1 - needed) : position + 1]
+        before = state
+        if value is None:
+            state = "ERROR"
+        elif value == 1:
+            state = "OK"
+        elif state == "TRIGGERED" or (len(tail) == needed and all(v == 9 for v in tail)):
+            state = "TRIGGERED"
+        else:
+            state = "OK"
+        if state != before:
+            expected.append({"OK": RESOLVED, "TRIGGERED": TRIGGERED, "ERROR": FAILED}[state])
+    assert told == expected
+
+
+def test_reminders(world: AlertsWorld) -> None:
+    world.create(reminder_hours=3)
+    world.evaluate(9)
+    assert world.actions() == [TRIGGERED]
+    told = []
+    for _ in range(7):
+        world.evaluate()
+        told.append(world.actions())
+    assert told == [[], [], [REMINDED], [], [], [REMINDED], []]
+    world.evaluate(1)
+    assert world.actions() == [RESOLVED]
+    for _ in range(5):
+        world.evaluate()
+    assert world.actions() == []
+
+
+def test_two_evaluations_at_once_tell_once(world: AlertsWorld) -> None:
+    """Both have run the query before either writes."""
+    names = [f"a{number}" for number in range(3)]
+    for name in names:
+        world.create(name)
+    both = threading.Barrier(2)
+    answer = world.query
+
+    def meet(request: dict[str, Any]) -> dict[str, Any]:
+        if "AS alert_rows" in request["sql"]:
+            both.wait(20)
+        return answer(request)
+
+    world.value = 9
+    world.now += HOUR_MINUTES * 60_000
+    world.patch_query(meet)
+    calls = [
+        threading.Thread(target=lambda: sql.app.handler({"alerts": True}, None)) for _ in range(2)
+    ]
+    for call in calls:
+        call.start()
+    for call in calls:
+        call.join()
+    assert sorted(world.actions()) == [f"Alert triggered: {name}" for name in names]
+
+
+class Killed(BaseException):
+    pass
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_a_killed_evaluation_loses_and_repeats_no_message(
+    world: AlertsWorld, monkeypatch: pytest.MonkeyPatch, after: bool
+) -> None:
+    """Two calls are killed at their first write, before or after it; the next one goes on."""
+    world.create("a")
+    world.create("b")
+    put = type(table).put
+
+    def dying(*args: Any, **kwargs: Any) -> Any:
+        if not after:
+            raise Killed
+        put(*args, **kwargs)
+        raise Killed
+
+    for value, verb in ((9, "triggered"), (1, "resolved"), (9, "triggered")):
+        world.value = value
+        world.now += HOUR_MINUTES * 60_000
+        monkeypatch.setattr(type(table), "put", dying)
+        for _ in range(2):
+            with pytest.raises(Killed):
+                sql.app.handler({"alerts": True}, None)
+        monkeypatch.setattr(type(table), "put", put)
+        sql.app.handler({"alerts": True}, None)
+        assert sorted(world.actions()) == [f"Alert {verb}: a", f"Alert {verb}: b"]
+
+
+def test_a_change_by_a_user_wins_against_an_evaluation(world: AlertsWorld) -> None:
+    alert = world.create()
+    answer = world.query
+
+    def edited(request: dict[str, Any]) -> dict[str, Any]:
+        world.patch_query(answer)
+        world.ask("PATCH", f"/{alert['alert_id']}", {"condition": "MAX(n) > 50"})
+        return answer(request)
+
+    world.patch_query(edited)
+    assert world.evaluate(9)["skipped"] == ["slow"]
+    assert world.actions() == []
+    shown = world.get(alert["alert_id"])
+    assert (shown["condition"], shown["state"]) == ("MAX(n) > 50", "UNKNOWN")
+    # It is due at once: the state is about what the user wrote.
+    world.evaluate(60, minutes=5)
+    assert world.actions() == [TRIGGERED]
+
+
+def test_a_deleted_alert_stays_deleted(world: AlertsWorld) -> None:
+    alert = world.create()
+    answer = world.query
+
+    def deleted(request: dict[str, Any]) -> dict[str, Any]:
+        world.patch_query(answer)
+        assert world.ask("DELETE", f"/{alert['alert_id']}")[0] == 200
+        return answer(request)
+
+    world.patch_query(deleted)
+    world.evaluate(9)
+    assert world.actions() == []
+    assert world.ask("GET", f"/{alert['alert_id']}")[0] == 404
+
+
+def test_a_message_to_a_deleted_destination_is_dropped(world: AlertsWorld) -> None:
+    alert = world.create()
+    world.evaluate(9)
+    world.ask("PATCH", f"/{alert['alert_id']}", {"destinations": []})
+    assert world.actions() == []
+
+
+def test_intervals(world: AlertsWorld) -> None:
+    """An alert is evaluated once in its interval, however often the schedule calls, early or late;
+    a disabled one never."""
+    often, rare = world.create("often"), world.create("rare", interval_minutes=180)
+    world.create("never", enabled=False)
+    world.evaluate(1, minutes=0)
+    counts = {"often": 0, "rare": 0}
+    shifts = itertools.cycle((-0.4, 0.0, 0.4))
+    last = {
+        name: world.get(alert["alert_id"])["last_evaluated_at"]
+        for name, alert in (("often", often), ("rare", rare))
+    }
+    for _ in range(18):
+        base = world.now
+        world.now = round(base + next(shifts) * 60_000)
+        world.evaluate()
+        world.now = base + HOUR_MINUTES * 60_000
+        for name, alert in (("often", often), ("rare", rare)):
+            evaluated = world.get(alert["alert_id"])["last_evaluated_at"]
+            counts[name] += evaluated != last[name]
+            last[name] = evaluated
+    assert counts == {"often": 18, "rare": 6}
+
+
+def test_a_busy_engine_says_nothing_about_an_alert(world: AlertsWorld) -> None:
+    alert = world.create()
+    world.evaluate(9)
+    assert world.actions() == [TRIGGERED]
+    assert world.evaluate(errors.RequestLimitExceeded("busy"))["skipped"] == ["slow"]
+    assert world.get(alert["alert_id"])["state"] == "TRIGGERED"
+    assert world.evaluate(9, minutes=5)["met"] == ["slow"]
+    assert world.actions() == []
+
+
+def test_values_of_rows_cannot_speak_slacks_language(world: AlertsWorld) -> None:
+    hostile = "<!channel> <https://evil.example|sign in> & ```*bold*```"
+    world.rows = [[hostile, n] for n in range(50)] + [["x" * 5_000, None]]
+    world.create()
+    world.evaluate(9)
+    [slack] = world.delivered()
+    text = slack.body["text"]
+    assert "<" not in text
+    assert ">" not in text
+    assert "&lt;!channel&gt;" in text
+    assert text.count("```") == 2
+    assert text.count("sign in") == 10
+    assert len(text) < 5_000
+
+
+def test_a_webhook_gets_a_signed_body(world: AlertsWorld) -> None:
+    secret = "the secret of a receiver"
+    destination = {"type": "webhook", "url": world.receiver.url("/hook"), "secret": secret}
+    alert = world.create(destinations=[destination])
+    world.evaluate(9)
+    [hook] = world.delivered()
+    body = json.loads(hook.text)
+    assert (body["entity"], body["action"]) == ("alert", "triggered")
+    assert body["data"] | {"since": 0, "dashboards": ""} == {
+        "alert_id": alert["alert_id"],
+        "name": "slow",
+        "condition": "MAX(n) > 5",
+        "state": "TRIGGERED",
+        "since": 0,
+        "value": "9",
+        "error": None,
+        "owner": None,
+        "columns": ["name", "n"],
+        "rows": [["a", "1"]],
+        "dashboards": "",
+    }
+    headers = hook.headers
+    assert headers["x-mlflow-signature"] == delivery.signature(
+        secret, headers["x-mlflow-delivery-id"], headers["x-mlflow-timestamp"], hook.text
+    )
+    for item in world.store.direct.scan(TableName=world.store.table)["Items"]:
+        assert secret not in json.dumps(item)
+        assert "/hook" not in json.dumps(item)
+
+
+def test_topics_of_the_deployment(world: AlertsWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    mails: list[tuple[str, str, str]] = []
+    monkeypatch.setattr(topics, "publish", lambda *mail: mails.append(mail))
+    monkeypatch.setenv(alerts.TOPICS, ",arn:a,arn:b")
+    location.store().put(f"{files.FOLDER}/low_reliability.sql", b"-- when: MIN(x) < 0\nSELECT 1")
+    world.create(destinations=[{"type": "sns"}])
+    world.rows = [["a\x00b\nc", 1]]
+    world.evaluate(9)
+    assert world.delivered() == []
+    assert [mail[:2] for mail in mails] == [("arn:a", TRIGGERED), ("arn:b", TRIGGERED)]
+    assert "Value: 9" in mails[0][2]
+    assert "ab c | 1" in mails[0][2]
+
+
+def test_files_have_states(world: AlertsWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    mails: list[str] = []
+    monkeypatch.setattr(topics, "publish", lambda _, subject, __: mails.append(subject))
+    monkeypatch.setenv(alerts.TOPICS, "arn:a")
+
+    def put(name: str, text: str) -> None:
+        location.store().put(f"{files.FOLDER}/{name}.sql", text.encode())
+
+    put("mine", "-- when: MAX(n) > 5\nSELECT 1 AS n")
+    put("quiet", "-- notify: nobody\n-- when: MAX(n) > 5\nSELECT 1 AS n")
+    put("strange", "-- notify: arn:aws:sns:us-east-1:1:other\n-- when: MAX(n) > 5\nSELECT 1 AS n")
+    put("wordless", "SELECT 1 AS n")
+    told = []
+    for value in (1, 9, 9, 1, 1):
+        answer = world.evaluate(value)
+        assert answer["failed"] == ["strange", "wordless"]
+        world.delivered()
+        told.append(sorted(mails))
+        mails.clear()
+    failed = [f"Alert cannot be evaluated: {name}" for name in ("strange", "wordless")]
+    # The built-in alert is raised by values below 0.9.
+    assert told == [failed, ["Alert triggered: mine"], [], ["Alert resolved: mine"], []]
+    assert len(stored_alerts.of_workspace("*")) == 5
+    location.store().delete(f"{files.FOLDER}/mine.sql")
+    world.evaluate()
+    assert len(stored_alerts.of_workspace("*")) == 4
+
+
+def test_budgets(world: AlertsWorld) -> None:
+    policy = BudgetPolicy(
+        budget_policy_id="bp-1",
+        workspace="default",
+        budget_unit="USD",
+        budget_amount=10.0,
+        duration_unit="DAYS",
+        duration_value=1,
+        target_scope="GLOBAL",
+        budget_action="ALERT",
+        target_value=None,
+        created_by=None,
+        last_updated_by=None,
+        created_at=0,
+        last_updated_at=0,
+    )
+    budgets.write(policy)
+    fields = {
+        name: value for name, value in world.body().items() if name not in ("sql", "condition")
+    }
+    status, body = world.ask("POST", "", {**fields, "budget_policy_id": "bp-1"})
+    assert status == 200, body
+    assert body["alert"]["condition"] == "MAX(spent_ratio) >= 1"
+    world.evaluate()
+    assert world.actions() == []
+    add_cost([policy], 11.0, "default")
+    world.evaluate()
+    [slack] = world.delivered()
+    assert slack.body["text"].startswith(f"*{TRIGGERED}*")
+    assert "bp-1 | 11.0 | 10.0 | 1.1" in slack.body["text"]
+    assert world.asked == []
+    budgets.delete(policy)
+    world.evaluate()
+    assert world.actions() == [FAILED]
+
+
+def test_a_test_message_changes_no_state(world: AlertsWorld) -> None:
+    alert = world.create()
+    for _ in range(2):
+        assert world.ask("POST", f"/{alert['alert_id']}/test") == (200, {"destinations": 1})
+        assert world.actions() == ["Test of an alert: slow"]
+    assert world.get(alert["alert_id"]) == alert
+    world.evaluate(9)
+    assert world.actions() == [TRIGGERED]
+
+
+def test_a_call_without_due_alerts_makes_one_request(world: AlertsWorld) -> None:
+    for number in range(30):
+        world.create(f"a{number}")
+    world.evaluate(1)
+    with capacity.measure() as cost:
+        assert world.evaluate(minutes=5) == {"met": [], "failed": [], "skipped": []}
+    assert (cost.requests, cost.write_units) == (1, 0)
+    assert cost.read_units <= 1
