@@ -15,6 +15,7 @@ import pytest
 import gateway_calls.app
 from mlcore.gateway.budgets import read_spending
 from mlcore.ids import now_ms
+from mlcore.providers import completions
 from mlcore.repos.gateway import budgets
 from mlcore.repos.settings import config
 from tests.contract.conftest import Store
@@ -129,7 +130,10 @@ def test_a_model_that_the_request_names(provider: Provider) -> None:
     assert spent() == pytest.approx(PRICE + 11 * 0.15e-6 + 7 * 0.6e-6)
 
 
-@pytest.mark.parametrize("tokens", ["9" * 10, "9" * 40, "9" * 400, "-5", "1e308", "true", '"9"'])
+@pytest.mark.parametrize(
+    "tokens",
+    [str(completions.MAX_COUNT), "9" * 10, "9" * 40, "9" * 400, "-5", "1e308", "true", '"9"'],
+)
 @pytest.mark.parametrize("is_stream", [False, True])
 def test_false_numbers_of_a_provider(provider: Provider, tokens: str, is_stream: bool) -> None:
     config.put("gateway_limits", {"endpoints": {"chat": {"tokens_per_day": 1000}}})
@@ -145,3 +149,40 @@ def test_false_numbers_of_a_provider(provider: Provider, tokens: str, is_stream:
     # What a stream reports falsely counts like what it does not report.
     assert 0 <= spent() <= (3 * LEAST if is_stream else 0)
     config.delete("gateway_limits")
+
+
+@pytest.mark.parametrize("path", [*PATHS, PROXY])
+@pytest.mark.parametrize(
+    ("reported", "cost", "total"),
+    [
+        ({"total_tokens": 0}, EXACT, 18),
+        ({"total_tokens": 17}, EXACT, 18),
+        ({"total_tokens": 20}, EXACT, 20),
+        ({"prompt_tokens_details": {"cached_tokens": 9_000_000}}, 11 * 0.075e-6 + 7 * 0.6e-6, 18),
+        ({"prompt_tokens_details": {"cached_tokens": 11}}, 11 * 0.075e-6 + 7 * 0.6e-6, 18),
+        ({"prompt_tokens": None, "prompt_tokens_details": {"cached_tokens": 9_000_000}}, None, 18),
+    ],
+)
+def test_numbers_that_contradict_one_another(
+    provider: Provider, path: str, reported: Json, cost: float | None, total: int
+) -> None:
+    """No total below its parts hides tokens from a limit, and no more tokens come from a cache than
+    were sent."""
+    used = {"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18, **reported}
+    whole = openai(Asked("/chat/completions", {}, {**CHAT, "stream": False})).body
+    provider.answer = lambda _: Told(body={**whole, "usage": used})
+    config.put("gateway_limits", {"endpoints": {"chat": {"tokens_per_day": total + 1}}})
+    assert post(path, {**CHAT, "stream": False})[0] == 200
+    assert spent() == pytest.approx(7 * 0.6e-6 if cost is None else cost)
+    assert [post(path, {**CHAT, "stream": False})[0] for _ in range(2)] == [200, 429]
+    config.delete("gateway_limits")
+
+
+def test_the_largest_numbers_that_a_provider_may_tell(provider: Provider) -> None:
+    """Are those of the largest models, so a false one costs what one call of them does."""
+    most = completions.MAX_COUNT - 1
+    used = {"prompt_tokens": most, "completion_tokens": 0, "total_tokens": most}
+    whole = openai(Asked("/chat/completions", {}, {**CHAT, "stream": False})).body
+    provider.answer = lambda _: Told(body={**whole, "usage": used})
+    assert post(PATHS[0], {**CHAT, "stream": False})[0] == 200
+    assert 10_500_000 * 0.15e-6 < spent() < 3

@@ -19,7 +19,7 @@ from mlcore.entities.gateway import Endpoint
 from mlcore.errors import GatewayCallFailed, MlflowError
 from mlcore.providers.credential_redactor import CredentialRedactor
 from mlcore.providers.model import Model
-from mlcore.providers.provider import Provider, with_total
+from mlcore.providers.provider import Provider, consistent
 from mlcore.spans.attributes import json_text
 from mlcore.spans.names import SPAN_MESSAGE_FORMAT, SPAN_TRACE_ID
 from mlcore.spans.stored import INTERNAL, StoredSpan, base64_id
@@ -105,9 +105,10 @@ class Span:
             self.attributes[reserved_tags.SPAN_TOKEN_USAGE] = {**self.usage, **usage}
 
     def add_total(self) -> None:
-        """Adds the total of the token counts, which not every provider reports in a stream."""
+        """Adds the total of the token counts, which not every provider reports in a stream, and
+        corrects counts that contradict one another."""
         if self.usage:
-            self.add_usage(with_total(dict(self.usage)))
+            self.add_usage(consistent(self.usage))
 
     def _named_in_content(self) -> str | None:
         """Returns the model that the inputs, or else the outputs, name in their field ``model``, as

@@ -13,9 +13,9 @@ FIVE_MINUTES: Final = "ephemeral_5m_input_tokens"
 
 Json = dict[str, Any]
 
-_MAX_COUNT: Final = 2**31
-"""More tokens than any call has. A provider's address may be a user's own, and what it reports is
-added to numbers of others."""
+MAX_COUNT: Final = 2**24
+"""More tokens than any call has: the largest model reads 10 million. A provider's address may be a
+user's own, and what it reports is added to numbers of others."""
 
 
 def completion(
@@ -170,4 +170,4 @@ def long_cached(usage_: Any) -> dict[str, int]:
 def is_count(value: Any) -> TypeGuard[int]:
     """Whether a value is a number of tokens: whole, not negative, and no more than a call can
     have."""
-    return type(value) is int and 0 <= value < _MAX_COUNT
+    return type(value) is int and 0 <= value < MAX_COUNT

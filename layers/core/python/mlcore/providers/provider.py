@@ -221,3 +221,22 @@ def with_total(usage: dict[str, int]) -> dict[str, int]:
     if "total_tokens" not in usage and {"input_tokens", "output_tokens"} <= usage.keys():
         usage["total_tokens"] = usage["input_tokens"] + usage["output_tokens"]
     return usage
+
+
+def consistent(usage: Mapping[str, int]) -> dict[str, int]:
+    """Returns the counts of a call that has ended as one call can have them, with the total.
+
+    The input includes what was read from a cache or written to one, so each of these is at most the
+    rest of the input; the total is at least the sum of its parts. A provider whose counts
+    contradict one another would be charged too little or too much.
+    """
+    counts = dict(usage)
+    rest = counts.get("input_tokens", 0)
+    for name in ("cache_read_input_tokens", "cache_creation_input_tokens"):
+        if name in counts:
+            counts[name] = min(counts[name], rest)
+            rest -= counts[name]
+    parts = counts.get("input_tokens", 0) + counts.get("output_tokens", 0)
+    if counts.get("total_tokens", parts) < parts:
+        counts["total_tokens"] = parts
+    return with_total(counts)
