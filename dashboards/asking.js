@@ -46,11 +46,17 @@ const Asking = (() => {
     }
   }
 
-  /** Joins the lines of a chart to one statement, with the filter and with times truncated to the grain. */
-  function statement(lines, filter, grain) {
+  /**
+   * Joins the lines of a chart to one statement, with the filters and with times truncated to the grain. In another
+   * zone than UTC a truncated time is the text that a clock there shows.
+   */
+  function statement(lines, filter, grain, zone) {
+    const unit = `'${grain.toUpperCase()}'`;
+    const there = zone && zone !== Zone.UTC;
+    const bucket = (column) => (there ? `DATE_FORMAT(DATE_TRUNC(${unit}, FROM_UTC_TIMESTAMP(${column}, :zone)), 'yyyy-MM-dd HH:mm')` : `DATE_TRUNC(${unit}, ${column})`);
     return lines.join("\n")
-      .replaceAll("{filter}", () => filter.join("\n"))
-      .replace(/\{bucket ([a-z._]+)\}/g, (_, column) => `DATE_TRUNC('${grain.toUpperCase()}', ${column})`);
+      .replace(/\{filter ([a-z]+)\}/g, (_, name) => filter[name].join("\n"))
+      .replace(/\{bucket ([a-z._]+)\}/g, (_, column) => bucket(column));
   }
 
   /** The values of the parameters that a statement uses. */

@@ -5,7 +5,7 @@ const Cards = (() => {
   const { html } = Format;
 
   function make(chart, chosen, fixed, change) {
-    const section = html("section", { id: chart.name, class: chart.size ?? "third" });
+    const section = html("section", { id: chart.name, class: `${chart.size ?? "third"}${chart.tone ? ` ${chart.tone}` : ""}` });
     const drawing = html("div", { class: `drawing waiting${chart.draw === "list" ? " scroll" : ""}`, ...(chart.draw === "list" ? { tabindex: "0", role: "group", "aria-label": chart.title } : {}) });
     const note = html("p", { class: "note faint" });
     const dialog = html("dialog", { "aria-label": `${chart.title}: numbers and SQL` });
@@ -58,6 +58,8 @@ const Cards = (() => {
     const made = {
       metric: () => select("metric", "Metric"),
       run: () => select("run", "Run"),
+      sessions: () => select("sessions", "Greatest by", [["turns", "turns"], ["cost", "cost"], ["time", "time"]]),
+      version: () => select("version", "Version is", [["model", "the logged model"], ["prompt", "a version of a prompt"], ["commit", "the git commit"]]),
       order: () => select("order", "Best is", [["lowest", "lowest"], ["highest", "highest"]]),
       minutes: () => {
         const input = html("input", { type: "number", min: "0", name: "minutes", value: chosen.minutes });
@@ -96,10 +98,10 @@ const Cards = (() => {
     if (!answer) return;
     const notes = answer.truncated ? ["There are more rows than are shown."] : [];
     const none = empty(chart, answer);
-    drawing.classList.toggle("empty", none);
+    drawing.classList.toggle("empty", Boolean(none));
     if (none || chart.draw === "list" || !window.echarts) {
       Charts.clear(drawing);
-      const said = none ? chart.empty : "The chart library is not installed: `make setup` or `make local` brings it. The numbers are here:";
+      const said = none ? none : "The chart library is not installed: `make setup` or `make local` brings it. The numbers are here:";
       drawing.replaceChildren(...(none || chart.draw !== "list" ? [html("p", { class: "none" }, said)] : []), ...(none ? [] : [chart.draw === "list" ? Tables.list(chart, answer, site) : Tables.whole(answer)]));
     } else {
       if (!echarts.getInstanceByDom(drawing)) drawing.replaceChildren();
@@ -110,10 +112,14 @@ const Cards = (() => {
     card.note.textContent = notes.join(" ");
   }
 
-  /** Whether there is nothing to draw: no rows, or no finite number among them. */
+  /** What is said in place of a drawing if there is nothing to draw: no rows, no finite number or nothing but zeros. */
   function empty(chart, answer) {
+    if (chart.draw === "list") return answer.rows.length ? "" : chart.empty;
     const at = Tables.places(answer);
-    return !answer.rows.some((row) => chart.draw !== "lines" || chart.series.some((name) => Format.finite(Format.number(row[at[name]]))));
+    const names = chart.by ? [chart.value] : [...chart.series, ...(chart.over ?? [])];
+    const numbers = answer.rows.flatMap((row) => names.map((name) => Format.number(row[at[name]]))).filter(Format.finite);
+    if (!numbers.length && (chart.draw === "lines" || !answer.rows.length)) return chart.empty;
+    return chart.zero && numbers.every((value) => value === 0) ? chart.zero : "";
   }
 
   return { make, fill, show, draw };

@@ -3,17 +3,20 @@
 "use strict";
 
 const Charts = (() => {
-  const { number, finite, shown, plain, axisUnit, time, html } = Format;
+  const { number, finite, shown, plain, axisUnit, tick, short, moment, time, html } = Format;
   const HOUR = 3600000;
   const LENGTHS = { hour: HOUR, day: 24 * HOUR, week: 7 * 24 * HOUR, month: 30 * 24 * HOUR };
-  const COLORS = { finished: "--c3", failed: "--c1", killed: "--c2" };
+  const COLORS = { finished: "--c3", ok: "--c3", failed: "--c1", error: "--c1", errors: "--c1", killed: "--c2", unfinished: "--c2", cached: "--c2" };
+  const STACK = ["--c0", "--c3", "--c2", "--c4", "--c1", "--c5", "--c6", "--c7", "--c8", "--c9"];
+  const OTHERS = "(others)"; // the series of all that are not among the first
   const FEW = 60; // points that are drawn each
+  const LEGEND = 22; // characters of a name in the legend
 
   const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
   /** Draws a query result into an element and replaces an earlier drawing. */
   function draw(chart, answer, element, span) {
-    const option = chart.draw === "stacks" ? stacks(chart, answer, element, span) : lines(chart, answer, span);
+    const option = framed(chart, span, element, seriesOf(chart, answer, span));
     const drawing = echarts.getInstanceByDom(element) ?? echarts.init(element, null, { renderer: "svg" });
     if (drawing.getWidth() !== element.clientWidth || drawing.getHeight() !== element.clientHeight) drawing.resize();
     drawing.setOption(option, { notMerge: true });
@@ -32,7 +35,7 @@ const Charts = (() => {
     const at = Tables.places(answer)[chart.x];
     if (chart.x !== "time") return answer.rows.map((row) => number(row[at]));
     return answer.rows.map((row) => {
-      const [from, length] = [Date.parse(row[at]), LENGTHS[span.grain]];
+      const [from, length] = [moment(row[at]), LENGTHS[span.grain]];
       if (from <= span.from - length || from >= span.to) return NaN;
       return Math.min(span.to, Math.max(span.from, from + length / 2));
     });
@@ -41,74 +44,104 @@ const Charts = (() => {
   /** The number of rows outside of the axis. */
   const beside = (chart, answer, span) => positions(chart, answer, span).filter(Number.isNaN).length;
 
-  function lines(chart, answer, span) {
+  /**
+   * The series of a chart, each {name, points, around, over}, with points {x, value, row}. They are columns of the
+   * result, or with "by" the values of a column: those with the greatest sum first, all others last.
+   */
+  function seriesOf(chart, answer, span) {
     const at = Tables.places(answer);
     const xs = positions(chart, answer, span);
-    const read = (name) => answer.rows.map((row) => number(row[at[name]]));
+    const points = (name, rows) => rows.filter((place) => !Number.isNaN(xs[place])).map((place) => ({ x: xs[place], value: number(answer.rows[place][at[name]]), row: answer.rows[place] }));
+    const all = answer.rows.map((_, place) => place);
+    if (chart.by) {
+      const groups = new Map();
+      for (const place of all) {
+        const name = String(answer.rows[place][at[chart.by]]);
+        groups.set(name, [...(groups.get(name) ?? []), place]);
+      }
+      const size = (places) => places.reduce((sum, place) => sum + (chart.draw === "lines" ? 1 : number(answer.rows[place][at[chart.value]])), 0);
+      const last = (name) => (name === OTHERS ? 1 : 0);
+      const sorted = [...groups].sort(([one, ones], [other, others]) => last(one) - last(other) || size(others) - size(ones) || (one < other ? -1 : 1));
+      return { at, series: sorted.map(([name, places]) => ({ name, points: points(chart.value, places) })) };
+    }
+    const columns = chart.series.map((name) => ({ name, points: points(name, all), around: chart.around?.includes(name) ?? false }));
     // What surrounds the first series is drawn only where it is something else.
-    const first = read(chart.series[0]);
-    const kept = chart.series.filter((name) => !chart.around?.includes(name) || read(name).some((value, row) => !Object.is(value, first[row])));
-    const highest = Math.max(0, ...kept.flatMap(read).filter((value, place) => finite(value) && !Number.isNaN(xs[place % xs.length])));
-    const unit = axisUnit(chart.unit, highest);
-    const series = kept.map((name, index) => {
-      const values = read(name);
-      const color = style(chart.around?.includes(name) ? "--faint" : `--c${[0, 4][index]}`);
-      return {
-        name, type: "line", data: xs.map((x, row) => [x, finite(values[row]) ? values[row] / unit.size : null]).filter(([x]) => !Number.isNaN(x)),
-        showSymbol: xs.length <= FEW, symbol: "circle", symbolSize: 5, color, z: 10 - index,
-        lineStyle: { width: chart.around?.includes(name) ? 1 : 2 },
-      };
-    });
-    return framed(chart, answer, span, unit, series, xs);
+    const kept = columns.filter((one) => !one.around || one.points.some(({ value }, place) => !Object.is(value, columns[0].points[place].value)));
+    return { at, series: [...kept, ...(chart.over ?? []).map((name) => ({ name, points: points(name, all), over: true }))] };
   }
 
-  function stacks(chart, answer, element, span) {
-    const at = Tables.places(answer);
-    const xs = positions(chart, answer, span);
-    const room = Math.max(100, element.clientWidth - 70) * LENGTHS[span.grain] / (span.to - span.from);
-    const series = chart.series.map((name) => ({
-      name, type: "bar", stack: "all", color: style(COLORS[name] ?? "--c0"),
-      barWidth: Math.max(1.5, Math.min(30, 0.8 * room)),
-      data: xs.map((x, row) => [x, number(answer.rows[row][at[name]])]).filter(([x]) => !Number.isNaN(x)),
-    }));
-    return framed(chart, answer, span, axisUnit(chart.unit, 0), series, xs);
+  const colorOf = (chart, { name, around }, index) => {
+    if (around) return style("--faint");
+    if (chart.by) return name === OTHERS ? style("--faint") : style(STACK[index % STACK.length]);
+    return style(COLORS[name] ?? (chart.draw === "lines" ? ["--c0", "--c4"] : STACK)[index] ?? "--c0");
+  };
+
+  function line(one, color, unit, index, many) {
+    return {
+      name: one.name, type: "line", data: one.points.map(({ x, value }) => [x, finite(value) ? value / unit.size : null]),
+      sampling: "lttb", showSymbol: one.points.length <= FEW, symbol: "circle", symbolSize: many ? 4 : 5, color, z: 20 - index,
+      lineStyle: { width: one.around ? 1 : 2 },
+    };
+  }
+
+  /** The library stacks what has the same place in the data, so each series gets a value for each position. */
+  function bars(one, color, width, all) {
+    const values = new Map(one.points.map(({ x, value }) => [x, value]));
+    return { name: one.name, type: "bar", stack: "all", color, barWidth: width, data: all.map((x) => [x, values.get(x) ?? 0]) };
   }
 
   /** Axes, legend and tooltip around the series. */
-  function framed(chart, answer, span, unit, series, xs) {
+  function framed(chart, span, element, { at, series }) {
     const faint = style("--faint");
-    const line = { lineStyle: { color: style("--line") } };
+    const thin = { lineStyle: { color: style("--line") } };
     const days = chart.x === "time";
     const bounds = days ? { min: span.from, max: span.to } : { min: "dataMin", max: "dataMax" };
+    const drawn = series.flatMap(({ points }) => points.map(({ value }) => value)).filter(finite);
+    const most = drawn.reduce((greatest, value) => Math.max(greatest, value), 0);
+    const unit = axisUnit(chart.unit, chart.draw === "lines" ? most : 0);
+    const room = days ? Math.max(100, element.clientWidth - 70) * LENGTHS[span.grain] / (span.to - span.from) : 0;
+    const width = Math.max(1.5, Math.min(30, 0.8 * room));
+    const all = [...new Set(series.flatMap(({ points }) => points.map(({ x }) => x)))].sort((one, other) => one - other);
+    const named = Boolean(chart.axis);
+    const legend = series.length > 1 || Boolean(chart.by);
     return {
       animation: false, useUTC: true,
       textStyle: { fontFamily: "system-ui, sans-serif" },
-      grid: { left: 52, right: 18, top: series.length > 1 ? 34 : 18, bottom: 26 },
-      legend: { show: series.length > 1, top: 0, right: 8, itemWidth: 12, itemHeight: 8, icon: "roundRect", textStyle: { color: faint }, inactiveColor: style("--line") },
+      grid: { left: 52, right: 18, top: (legend ? 34 : 18) + (named ? 14 : 0), bottom: 26 },
+      legend: {
+        show: legend, top: 0, right: 8, itemWidth: 12, itemHeight: 8, icon: "roundRect", textStyle: { color: faint }, inactiveColor: style("--line"),
+        formatter: (name) => (chart.by ? isolated(short(name, LEGEND)) : label(name)),
+        ...(chart.by ? { type: "scroll", left: 8, pageIconColor: faint, pageIconInactiveColor: style("--line"), pageTextStyle: { color: faint }, pageIconSize: 10 } : {}),
+      },
       xAxis: {
-        type: days ? "time" : "value", ...bounds, axisLine: line, axisTick: line, splitLine: { show: false }, splitNumber: 5, containShape: false,
-        axisLabel: { color: faint, hideOverlap: true, ...(days ? { formatter: tick(span), showMinLabel: false, showMaxLabel: false } : {}) },
+        type: days ? "time" : "value", ...bounds, axisLine: thin, axisTick: thin, splitLine: { show: false }, splitNumber: 5, containShape: false,
+        axisLabel: { color: faint, hideOverlap: true, ...(days ? { formatter: ticks(span), showMinLabel: false, showMaxLabel: false } : {}) },
         ...(days ? {} : { name: chart.x, nameLocation: "middle", nameGap: 22, nameTextStyle: { color: faint }, minInterval: 1 }),
       },
       yAxis: {
-        type: "value", splitNumber: 4, splitLine: line, axisLine: { show: false }, axisTick: { show: false },
-        axisLabel: { color: faint, formatter: (value) => `${plain(value)}${unit.name && value ? ` ${unit.name}` : ""}` },
+        type: "value", splitNumber: 4, splitLine: thin, axisLine: { show: false }, axisTick: { show: false },
+        axisLabel: { color: faint, formatter: (value) => `${tick(value, chart.unit)}${unit.name && value ? ` ${unit.name}` : ""}` },
+        ...(named ? { name: chart.axis, nameLocation: "end", nameGap: 10, nameTextStyle: { color: faint, align: "left", padding: [0, 0, 0, -40] } } : {}),
         ...(chart.unit === "value" ? { scale: true } : { min: 0 }),
         ...(chart.unit === "percent" ? { max: 100, interval: 25 } : {}),
+        ...(chart.unit === "ratio" && (most === 0 || most > 0.75) ? { max: 100, interval: 25 } : {}),
         ...(chart.unit === "count" ? { minInterval: 1 } : {}),
       },
       tooltip: {
         trigger: "axis", confine: true, transitionDuration: 0, className: "tip",
         backgroundColor: style("--card"), borderColor: style("--line"), padding: 8,
         axisPointer: { type: chart.draw === "stacks" ? "shadow" : "line", lineStyle: { color: faint }, shadowStyle: { opacity: 0.4 } },
-        formatter: (points) => tip(chart, answer, span, xs, points),
+        formatter: (points) => tip(chart, span, at, series, points),
       },
-      series,
+      series: series.map((one, index) => {
+        const color = colorOf(chart, one, index);
+        return chart.draw === "stacks" && !one.over ? bars(one, color, width, all) : line(one, color, unit, index, Boolean(chart.by));
+      }),
     };
   }
 
   /** Labels of a time axis: the hour within a day, else the day; the year where it begins. */
-  function tick(span) {
+  function ticks(span) {
     const long = span.to - span.from > 330 * 24 * HOUR; // else no day comes twice
     const of = (options) => new Intl.DateTimeFormat("en-GB", { timeZone: "UTC", ...options });
     const [hour, day, month, year] = [of({ hour: "2-digit", minute: "2-digit" }), of({ day: "numeric", month: "short" }), of({ month: "short", year: "numeric" }), of({ year: "numeric" })];
@@ -120,20 +153,29 @@ const Charts = (() => {
     };
   }
 
-  /** The values of a row, each formatted in its unit. */
-  function tip(chart, answer, span, xs, points) {
-    const at = Tables.places(answer);
-    const row = answer.rows[xs.indexOf(points[0].value[0])];
-    if (!row) return "";
+  const label = (name) => name.replaceAll("_", " ");
+
+  /** A text of users between marks that end what it says about the direction of writing. */
+  const isolated = (text) => `\u2068${text}\u2069`;
+
+  /** What is drawn at a place of the axis, each value formatted in its unit; of values of a column the greatest first. */
+  function tip(chart, span, at, series, points) {
+    const x = points[0].value[0];
+    const told = points.map(({ seriesIndex, color }) => ({ one: series[seriesIndex], color, point: series[seriesIndex].points.find((point) => point.x === x) })).filter(({ point }) => point);
+    if (!told.length) return "";
+    const { row } = told[0].point;
     const title = chart.x === "time" ? time(row[at.time], span.grain) + (span.grain === "week" ? " (week)" : "") : `${chart.x} ${plain(number(row[at[chart.x]]))}`;
-    const told = html("div", {}, html("strong", {}, title));
-    for (const point of points) {
+    const element = html("div", {}, html("strong", {}, title));
+    if (chart.by) told.sort((one, other) => other.point.value - one.point.value);
+    for (const { one, color, point } of told) {
       const sample = html("i");
-      sample.style.background = point.color;
-      told.append(html("p", {}, sample, `${point.seriesName} `, html("b", {}, shown(number(row[at[point.seriesName]]), chart.unit))));
+      sample.style.background = color;
+      const more = chart.by ? (chart.also ?? []).map((name) => html("span", { class: "faint" }, ` ${shown(number(point.row[at[name]]), "count")} ${label(name)}`)) : [];
+      element.append(html("p", {}, sample, html("bdi", {}, short(chart.by ? one.name : label(one.name))), " ", html("b", {}, shown(point.value, chart.unit)), ...more));
     }
-    for (const name of chart.also ?? []) told.append(html("p", { class: "faint" }, `${shown(number(row[at[name]]), "count")} ${name}`));
-    return told;
+    if (chart.by && chart.draw === "stacks") element.append(html("p", { class: "faint" }, `${shown(told.reduce((sum, { point }) => sum + point.value, 0), chart.unit)} together`));
+    if (!chart.by) for (const name of chart.also ?? []) element.append(html("p", { class: "faint" }, `${shown(number(row[at[name]]), "count")} ${label(name)}`));
+    return element;
   }
 
   return { draw, clear, beside, LENGTHS };

@@ -6,6 +6,9 @@ const Format = (() => {
   const INFINITE = 1e300; // stands for infinity in MLflow's tables
   const digits = new Intl.NumberFormat("en-US", { maximumSignificantDigits: 4 });
   const counts = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
+  const dollars = new Intl.NumberFormat("en-US", { maximumSignificantDigits: 3 });
+  const compact = new Intl.NumberFormat("en-US", { notation: "compact", maximumSignificantDigits: 3 });
+  const LONGEST = 100; // characters of a name that is shown beside others
   const UNITS = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
 
   const number = (value) => (value === null || value === undefined || value === "" ? NaN : Number(value));
@@ -27,11 +30,19 @@ const Format = (() => {
     return left ? `${counts.format(whole)} ${name} ${left} ${rest}` : `${counts.format(whole)} ${name}`;
   }
 
-  /** Formats a number of a unit: count, ratio, percent, seconds, hours, or any value. */
+  /** Formats US dollars: cents where they matter, three digits of a small amount. */
+  function money(value) {
+    const size = Math.abs(value);
+    const text = size >= 1000 ? counts.format(size) : size >= 1 ? size.toFixed(2) : dollars.format(size);
+    return `${value < 0 ? "−" : ""}$${text}`;
+  }
+
+  /** Formats a number of a unit: count, ratio, percent, seconds, hours, usd, or any value. */
   function shown(value, unit) {
     if (Number.isNaN(value)) return "NaN";
     if (!finite(value)) return value > 0 ? "∞" : "−∞";
     if (unit === "count") return counts.format(value);
+    if (unit === "usd") return money(value);
     if (unit === "ratio") return `${(100 * value).toFixed(value > 0 && value < 0.0995 ? 1 : 0)} %`;
     if (unit === "percent") return `${Math.round(value)} %`;
     if (unit === "seconds") return duration(value);
@@ -48,9 +59,24 @@ const Format = (() => {
     return { size: unit === "ratio" ? 0.01 : 1, name: unit === "percent" || unit === "ratio" ? "%" : unit === "hours" ? "h" : "" };
   }
 
+  /** A tick of an axis, short enough to stand beside it. */
+  function tick(value, unit) {
+    if (unit === "usd") return money(value);
+    return Math.abs(value) >= 10000 && Math.abs(value) < 1e15 ? compact.format(value) : plain(value);
+  }
+
+  /** The begin of a long name. */
+  function short(name, most = LONGEST) {
+    const letters = [...name.slice(0, 2 * most + 2)];
+    return letters.length > most ? `${letters.slice(0, most - 1).join("")}…` : name;
+  }
+
+  /** An instant of an answer, or a bucket on the clock of a time zone, in milliseconds. */
+  const moment = (value) => (typeof value === "number" ? value : Date.parse(/^\d{4}-\d\d-\d\d \d\d:\d\d$/.test(value) ? `${value.replace(" ", "T")}:00Z` : value));
+
   /** A time of an answer as "2026-01-31 13:45"; at midnight the day alone where days are meant. */
   function time(value, grain = "minute") {
-    const at = typeof value === "number" ? value : Date.parse(value);
+    const at = moment(value);
     if (Number.isNaN(at)) return String(value ?? "");
     const text = new Date(at).toISOString();
     const year = text.indexOf("-", 1); // years beyond 9999 have a sign and six digits
@@ -66,5 +92,5 @@ const Format = (() => {
     return element;
   }
 
-  return { number, finite, shown, plain, axisUnit, time, html };
+  return { number, finite, shown, plain, axisUnit, tick, short, moment, time, html };
 })();

@@ -1,21 +1,33 @@
-// The dashboards page: reads the filters, runs the queries and draws the cards. The filters are kept in
-// the address, so that a user can share them as a link.
+// The dashboards page: reads the filters, runs the queries of a board and draws its cards. Board and filters are
+// kept in the address, so that a user can share them as a link.
 "use strict";
 
 (() => {
-  const CHOSEN = ["experiment", "user", "window", "since", "until", "metric", "order", "run", "minutes"];
+  const CHOSEN = ["experiment", "user", "zone", "window", "since", "until", "metric", "order", "run", "minutes", "sessions", "version"];
   const OF_TIME = ["window", "since", "until"];
+  const BOARDS = [["runs", "Runs"], ["usage", "Usage"], ["agents", "Agents"], ["quality", "Quality"], ["costs", "AWS cost"]];
+  const NO_TIMES = { columns: ["month", "runs", "oldest", "newest"], types: [], rows: [] };
   const { html, shown, number, time } = Format;
 
   const find = (id) => document.getElementById(id);
   const embedded = find("report");
   const report = embedded ? JSON.parse(embedded.textContent) : null;
   const address = new URLSearchParams(report ? "" : location.search);
-  const chosen = { order: "lowest", minutes: "60", ...Object.fromEntries(CHOSEN.filter((one) => address.has(one)).map((one) => [one, address.get(one)])), ...report?.chosen };
-  const site = { server: report?.server ?? "", workspaces: Boolean(report) && inWorkspaces(report.answers) };
+  const chosen = { order: "lowest", minutes: "60", sessions: "turns", version: "model", ...Object.fromEntries(CHOSEN.filter((one) => address.has(one)).map((one) => [one, address.get(one)])), ...report?.chosen };
+  chosen.zone = Zone.known(chosen.zone);
+  const site = { server: report?.server ?? "", workspaces: Boolean(report) && inWorkspaces(report.answers), zone: chosen.zone };
   const cards = new Map();
+  const books = new Map(); // by the name of their board
+  const resized = new ResizeObserver((entries) => requestAnimationFrame(() => {
+    for (const { target } of entries) {
+      const card = cards.get(target.parentElement?.id);
+      if (span && card) Cards.draw(card, span, site);
+    }
+  }));
+  let board = null;
   let book = null;
   let span = null;
+  let horizon = Window.BEGINNING;
   let turn = 0; // answers to what was asked before are dropped
 
   /** Whether rows of a report are of other workspaces than the default one. */
@@ -33,10 +45,11 @@
       experiment: chosen.experiment ?? "", user: chosen.user ?? "",
       since: span?.since ?? Window.BEGINNING, until: span?.until ?? Window.END,
       metric: chosen.metric ?? "", order: chosen.order, run: chosen.run ?? "", minutes: chosen.minutes,
+      sessions: chosen.sessions, version: chosen.version, zone: chosen.zone, horizon,
     };
   }
 
-  const statement = (lines) => Asking.statement(lines, book.filter, span?.grain ?? "day");
+  const statement = (lines) => Asking.statement(lines, book.filter, span?.grain ?? "day", chosen.zone);
 
   async function ask(name, lines) {
     if (report) return report.answers[name];
@@ -50,17 +63,18 @@
   async function load(changed) {
     turn += 1;
     const mine = turn;
-    const names = OF_TIME.includes(changed) ? "since" : changed;
+    const names = OF_TIME.includes(changed) ? "(since|until|horizon)" : changed;
     const touched = (lines) => !changed || new RegExp(`:${names}\\b`).test(statement(lines));
     const waits = [...cards.values()].filter((card) => touched(card.chart.sql) || card.drawing.classList.contains("waiting"));
     waits.forEach((card) => card.drawing.classList.add("waiting"));
-    if (!changed) await choices();
     if (touched(book.choices.span) || OF_TIME.includes(changed)) {
-      const answer = await ask("span", book.choices.span);
+      const answer = await times();
       if (mine !== turn) return;
       span = Window.of(chosen, answer, moment(), report?.grain);
     }
-    if (touched(book.choices.runs)) {
+    if (touched(book.choices.filters)) await choices(mine);
+    if (mine !== turn) return;
+    if (book.choices.runs && touched(book.choices.runs)) {
       const before = chosen.run;
       await runs(mine);
       if (mine !== turn) return;
@@ -68,6 +82,29 @@
     }
     await Promise.all([...(touched(book.choices.totals) ? [totals(mine)] : []), ...waits.map((card) => answered(card, mine))]);
     if (mine === turn) document.body.dataset.state = "drawn";
+  }
+
+  /** Asks in which months there are rows: of the times that matter for the choice, and of all times if there are none. */
+  async function times() {
+    const lines = book.choices.span;
+    const bounded = lines.some((line) => line.includes(":horizon"));
+    horizon = bounded && !report ? Window.horizon(chosen, moment()) : Window.BEGINNING;
+    try {
+      const answer = await ask("span", lines);
+      if (!bounded || answer.rows.length || horizon === Window.BEGINNING) return answer;
+      horizon = Window.BEGINNING;
+      return await ask("span", lines);
+    } catch (error) {
+      if (error.status === 403) throw error; // then all others are refused, too
+      said(error.message);
+      return NO_TIMES;
+    }
+  }
+
+  /** Says above the charts what went wrong. */
+  function said(text) {
+    find("problem").textContent = text;
+    find("problem").hidden = !text;
   }
 
   async function answered(card, mine) {
@@ -83,8 +120,16 @@
     }
   }
 
-  async function choices() {
-    const answer = await ask("filters", book.choices.filters);
+  async function choices(mine) {
+    let answer = null;
+    try {
+      answer = await ask("filters", book.choices.filters);
+    } catch (error) {
+      if (error.status === 403) throw error;
+      said(error.message);
+      answer = { rows: [] };
+    }
+    if (mine !== turn) return;
     const of = (kind) => answer.rows.filter((row) => row[0] === kind).map((row) => [row[1], row[2]]);
     Cards.fill(find("experiment"), of("experiment"), chosen.experiment, true);
     Cards.fill(find("user"), of("user"), chosen.user, true);
@@ -102,7 +147,7 @@
     if (!report && !address.has("run") && !found.some(([one]) => one === chosen.run)) chosen.run = found[0]?.[0];
     for (const element of document.querySelectorAll("select[name=run]")) Cards.fill(element, found, chosen.run);
     const row = answer.rows.find((one) => one[at.value] === chosen.run);
-    const link = row && html("a", { href: Tables.address(site, row[at.experiment_id], row[at.value], row[at.workspace_id]), class: "open" }, "Open in MLflow");
+    const link = row && html("a", { href: Tables.address(site, "run", row[at.experiment_id], row[at.value], row[at.workspace_id]), class: "open" }, "Open in MLflow");
     document.querySelectorAll(".open").forEach((one) => one.remove());
     if (link) document.querySelector("select[name=run]")?.closest(".settings").append(link);
   }
@@ -110,33 +155,40 @@
   // ------------------------------------------------------------------ above the charts
 
   async function totals(mine) {
-    const answer = await ask("totals", book.choices.totals);
+    let answer = null;
+    try {
+      answer = await ask("totals", book.choices.totals);
+    } catch (error) {
+      if (mine === turn) find("totals").replaceChildren(html("div", { role: "alert" }, error.message));
+    }
     if (mine !== turn) return;
-    const at = Tables.places(answer);
-    const of = (name) => number(answer.rows[0]?.[at[name]] ?? 0);
-    const rate = of("ended") ? shown(of("failed") / of("ended"), "ratio") : "–";
-    const median = answer.rows[0]?.[at.median];
-    find("totals").replaceChildren(...[
-      ["Runs", shown(of("runs"), "count")],
-      ["Running", shown(of("running"), "count")],
-      ["Failed or killed", rate, `${shown(of("failed"), "count")} of ${shown(of("ended"), "count")} ended`],
-      ["Median length", median === null || median === undefined ? "–" : shown(number(median), "seconds")],
-      ["Experiments", shown(of("experiments"), "count")],
-      ["Users", shown(of("people"), "count")],
-    ].map(([name, value, more]) => html("div", {}, html("dt", {}, name), html("dd", {}, value), more ? html("dd", { class: "faint" }, more) : null)));
-    told(of("runs"));
+    if (answer) {
+      const at = Tables.places(answer);
+      find("totals").replaceChildren(...book.choices.tiles.map((tile) => tileOf(tile, (name) => answer.rows[0]?.[at[name]])));
+    }
+    told(answer && book.total ? number(answer.rows[0]?.[Tables.places(answer)[book.total]] ?? 0) : span.total);
   }
 
-  /** Shows the range of time and the outlying runs. */
+  /** A number above the charts; of a part of others also its share. */
+  function tileOf({ title, column, unit, of }, value) {
+    const amount = value(column);
+    const [part, whole] = [number(amount ?? 0), number(value(of) ?? 0)];
+    const text = of ? (whole ? shown(part / whole, "ratio") : "–") : amount === null || amount === undefined ? "–" : shown(number(amount), unit);
+    const more = of ? `${shown(part, "count")} of ${shown(whole, "count")}${of === "ended" ? " ended" : ""}` : "";
+    return html("div", {}, html("dt", {}, title), html("dd", {}, text), more ? html("dd", { class: "faint" }, more) : null);
+  }
+
+  /** Shows the range of time and the outlying rows. */
   function told(count) {
     const day = (at) => time(at, "day");
     const shownTime = span.grain === "hour" ? [time(span.from), time(span.to)] : [day(span.from), day(span.to - 1)];
-    const parts = [`${shownTime.join(" to ")} (UTC), a point for each ${span.grain}.`];
+    const parts = [`${shownTime.join(" to ")} (${chosen.zone}), a point for each ${span.grain}.`];
     const apart = span.apart.reduce((sum, one) => sum + one.runs, 0);
     const times = span.apart.flatMap(({ from, to }) => (day(from) === day(to) ? [day(from)] : [`${day(from)} to ${day(to)}`])).join(", ");
     const one = apart === 1;
-    if (apart && span.name === "all") parts.push(`${one ? "1 run starts" : `${apart} runs start`} far from all others (${times}): the charts over time leave ${one ? "it" : "them"} out, all else counts ${one ? "it" : "them"}.`);
-    else if (count < span.total) parts.push(`${shown(count, "count")} of ${shown(span.total, "count")} runs started then${apart ? `; ${apart} of the others far from all others (${times})` : ""}.`);
+    const [single, many, before] = book.counted;
+    if (apart && span.name === "all") parts.push(`${one ? `1 ${single}` : `${apart} ${many}`} far from all others (${times}): the charts over time leave ${one ? "it" : "them"} out, all else counts ${one ? "it" : "them"}.`);
+    else if (count < span.total) parts.push(`${shown(count, "count")} of ${shown(span.total, "count")} ${before} then${apart ? `; ${apart} of the others far from all others (${times})` : ""}.`);
     find("told").textContent = parts.join(" ");
     for (const element of document.querySelectorAll("#presets button")) element.setAttribute("aria-pressed", String(element.value === span.name));
   }
@@ -147,29 +199,29 @@
     if (name !== "run") address.delete("run");
     set(name, value);
     const text = address.toString();
-    history.replaceState(null, "", text ? `?${text}` : location.pathname);
-    begin(name);
+    history.replaceState(null, "", `${text ? `?${text}` : location.pathname}${location.hash}`);
+    if (name === "zone") site.zone = Zone.known(value);
+    begin(name === "zone" ? undefined : name);
   }
 
   function set(name, value) {
     chosen[name] = value;
-    if (value) address.set(name, value);
+    if (value && !(name === "zone" && value === Zone.UTC)) address.set(name, value);
     else address.delete(name);
     for (const element of document.querySelectorAll(`[name=${name}]`)) element.value = value;
   }
 
   async function begin(changed) {
     document.body.dataset.state = "waiting";
-    find("problem").hidden = true;
+    said("");
     try {
       await load(changed);
     } catch (error) {
       for (const card of cards.values()) card.drawing.classList.remove("waiting");
-      find("problem").textContent = error.message;
-      find("problem").hidden = false;
+      said(error.message);
       document.body.dataset.state = "failed";
     }
-    find("moment").textContent = `as of ${report ? report.made : new Date().toISOString().slice(0, 19).replace("T", " ")} UTC`;
+    find("moment").textContent = `as of ${report ? report.made : new Date(Zone.wall(Date.now(), chosen.zone)).toISOString().slice(0, 19).replace("T", " ")} ${chosen.zone}`;
   }
 
   /** Publishes first if the server offers it. Otherwise new rows appear on the publisher's schedule. */
@@ -188,15 +240,52 @@
     if (span) cards.forEach((card) => Cards.draw(card, span, site));
   }
 
-  async function main() {
-    Theme.dress(redraw);
-    book = report ? report.book : await (await fetch("/static-files/dashboards/charts.json")).json();
+  // ------------------------------------------------------------------ boards
+
+  /** The board that the address names. */
+  const named = () => BOARDS.find(([name]) => `#${name}` === location.hash)?.[0] ?? "runs";
+
+  async function bookOf(name) {
+    if (!books.has(name)) books.set(name, await (await fetch(`/static-files/dashboards/boards/${name}.json`)).json());
+    return books.get(name);
+  }
+
+  /** Shows the cards of a board in place of those before. */
+  async function open(name) {
+    board = name;
+    turn += 1;
+    document.body.dataset.state = "waiting";
+    document.body.dataset.board = name;
+    for (const link of find("boards").children) link.toggleAttribute("aria-current", false);
+    find("boards").querySelector(`[href="#${name}"]`)?.setAttribute("aria-current", "page");
+    const content = report ? report.book : await bookOf(name);
+    if (board !== name) return; // another one was opened meanwhile
+    resized.disconnect();
+    for (const card of cards.values()) Charts.clear(card.drawing);
+    cards.clear();
+    [book, span] = [content, null];
+    find("title").textContent = book.title;
     for (const chart of book.charts) {
       const card = Cards.make(chart, chosen, Boolean(report), change);
       cards.set(chart.name, card);
-      find("charts").append(card.section);
+      if (chart.draw !== "list") resized.observe(card.drawing);
     }
-    for (const name of ["experiment", "user", "since", "until"]) {
+    find("charts").replaceChildren(...[...cards.values()].map((card) => card.section));
+    find("totals").replaceChildren();
+    for (const chooser of ["experiment", "user"]) find(chooser).parentElement.hidden = !book.choosers.includes(chooser);
+    await begin();
+  }
+
+  /** Offers UTC, the browser's zone and the one of the address. */
+  function zones() {
+    const names = [...new Set([Zone.UTC, Zone.own(), chosen.zone])];
+    find("zone").replaceChildren(...names.map((name) => new Option(name === Zone.own() && name !== Zone.UTC ? `${name} (here)` : name, name)));
+  }
+
+  async function main() {
+    Theme.dress(redraw);
+    zones();
+    for (const name of ["experiment", "user", "since", "until", "zone"]) {
       const element = find(name);
       element.value = chosen[name] ?? "";
       element.disabled = Boolean(report);
@@ -208,13 +297,13 @@
     }
     find("filters").addEventListener("submit", (event) => event.preventDefault());
     find("refresh").addEventListener("click", refresh);
-    find("refresh").hidden = Boolean(report);
-    const resized = new ResizeObserver((entries) => requestAnimationFrame(() => {
-      for (const { target } of entries) if (span) Cards.draw(cards.get(target.parentElement.id), span, site);
-    }));
-    cards.forEach((card) => { if (card.chart.draw !== "list") resized.observe(card.drawing); });
-    if (!report) site.workspaces = await Asking.call("GET", "/ajax-api/3.0/mlflow/server-info").then((info) => info.workspaces_enabled, () => false);
-    await begin();
+    find("refresh").hidden = find("boards").hidden = Boolean(report);
+    if (!report) {
+      find("boards").replaceChildren(...BOARDS.map(([name, title]) => html("a", { href: `#${name}` }, title)));
+      addEventListener("hashchange", () => open(named()));
+      site.workspaces = await Asking.call("GET", "/ajax-api/3.0/mlflow/server-info").then((info) => info.workspaces_enabled, () => false);
+    }
+    await open(named());
   }
 
   main();

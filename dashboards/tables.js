@@ -10,11 +10,17 @@ const Tables = (() => {
   const places = (answer) => Object.fromEntries(answer.columns.map((name, place) => [name, place]));
   const numeric = (answer) => answer.types.map((type) => NUMERIC.test(type));
 
-  /** The address of an experiment, or of one of its runs, in MLflow's UI. */
-  function address(site, experiment, run, workspace) {
-    const part = encodeURIComponent;
-    const path = run ? `/experiments/${part(experiment)}/runs/${part(run)}` : `/experiments/${part(experiment)}`;
-    return `${site.server}/#${path}${site.workspaces && workspace ? `?workspace=${part(workspace)}` : ""}`;
+  /** Of each kind of link the column that names its page, and the page's part of the address below the experiment. */
+  const PAGES = {
+    experiment: ["experiment_id", ""], run: ["run_id", "/runs/"], trace: ["trace_id", "/traces/"],
+    session: ["session_id", "/chat-sessions/"], model: ["model_id", "/models/"], endpoint: ["endpoint_id", null],
+  };
+
+  /** The address of an experiment, of a part of it, or of an endpoint, in MLflow's UI. */
+  function address(site, kind, experiment, id, workspace) {
+    const below = PAGES[kind][1];
+    const path = below === null ? `/gateway/endpoints/${encodeURIComponent(id)}` : `/experiments/${encodeURIComponent(experiment)}${below && `${below}${encodeURIComponent(id)}`}`;
+    return `${site.server}/#${path}${site.workspaces && workspace ? `?workspace=${encodeURIComponent(workspace)}` : ""}`;
   }
 
   /** A table of all columns of a result. */
@@ -54,14 +60,14 @@ const Tables = (() => {
         const value = row[at[column.name]];
         const cell = line.insertCell();
         cell.dataset.value = value === null ? "" : String(value);
-        const text = words(column, value, row, at, numbers[at[column.name]]);
+        const text = words(column, value, row, at, numbers[at[column.name]], site.zone);
         if (column.bar) {
           cell.className = "bar";
           cell.append(bar(column, number(value), largest[column.name], row, at));
           line.append(html("td", { class: "number" }, text));
-        } else if (column.link) {
-          const run = column.link === "run" ? row[at.run_id] : null;
-          const link = html("a", { href: address(site, row[at.experiment_id], run, row[at.workspace_id]), title: text }, text || "(no name)");
+        } else if (column.link && row[at[PAGES[column.link][0]]] !== null) {
+          const id = row[at[PAGES[column.link][0]]];
+          const link = html("a", { href: address(site, column.link, row[at.experiment_id], id, row[at.workspace_id]), title: text }, text || "(no name)");
           cell.className = "text";
           cell.append(link);
         } else {
@@ -76,10 +82,10 @@ const Tables = (() => {
 
   const kind = (column, isNumber) => (isNumber ? "number" : column.unit === "time" || column.name === "status" ? "short" : "text");
 
-  function words(column, value, row, at, isNumber) {
+  function words(column, value, row, at, isNumber, zone) {
     if (value === null) return "";
     if (column.of) return `${shown(number(value), "count")} of ${shown(number(row[at[column.of]]), "count")}`;
-    if (column.unit === "time") return time(value);
+    if (column.unit === "time") return time(Zone.wall(Date.parse(value), zone));
     return isNumber ? shown(number(value), column.unit ?? "count") : String(value);
   }
 

@@ -27,7 +27,7 @@ const Window = (() => {
     const name = given ?? grain(from, to);
     return { from: bucket(from, name), to: bucket(to - 1, name, 1), grain: name };
   }
-  const text = (at) => new Date(at).toISOString().slice(0, 19).replace("T", " ");
+  const text = (at, zone) => new Date(Zone.instant(at, zone)).toISOString().slice(0, 19).replace("T", " ");
   const day = (value) => {
     const at = Date.parse(`${value}T00:00:00Z`);
     return Number.isNaN(at) ? null : at;
@@ -37,11 +37,11 @@ const Window = (() => {
    * Groups adjacent months, each group {from, to, runs}. Groups with few runs far from the others, before
    * MLflow existed or in the future, are returned as "apart".
    */
-  function groups(answer, now) {
+  function groups(answer, now, zone) {
     const at = Tables.places(answer);
     const found = [];
     for (const row of answer.rows) {
-      const [from, to, runs] = [Date.parse(row[at.oldest]), Date.parse(row[at.newest]), Number(row[at.runs])];
+      const [from, to, runs] = [...[at.oldest, at.newest].map((place) => Zone.wall(Date.parse(row[place]), zone)), Number(row[at.runs])];
       const last = found.at(-1);
       const plausible = from >= FIRST && from <= now + DAY;
       if (last && from - last.to <= APART && last.plausible === plausible) {
@@ -62,11 +62,14 @@ const Window = (() => {
   }
 
   /**
-   * The range of time: since and until for SQL, from and to for the axes. Default: the last 90 days, or
-   * those up to the newest run if it is older. A report passes the grain of its results.
+   * The range of time: since and until for SQL in UTC, from and to for the axes on the clock of the chosen zone.
+   * Default: the last 90 days, or those up to the newest row if it is older. A report passes the grain of its
+   * results.
    */
-  function of(chosen, answer, now, given) {
-    const { total, kept, apart } = groups(answer, now);
+  function of(chosen, answer, instant, given) {
+    const zone = chosen.zone;
+    const now = Zone.wall(instant, zone);
+    const { total, kept, apart } = groups(answer, now, zone);
     const newest = kept.length ? kept.at(-1).to : now;
     const oldest = kept.length ? kept[0].from : now - PRESETS[USUAL] * DAY;
     const known = { total, apart, name: chosen.window || USUAL };
@@ -74,7 +77,7 @@ const Window = (() => {
     if (since !== null || until !== null) {
       const from = since ?? Math.min(floor(oldest, DAY), until);
       const to = until === null ? Math.max(floor(newest, DAY) + DAY, from + DAY) : until + DAY;
-      const bounds = { since: since === null ? BEGINNING : text(since), until: until === null ? END : text(until + DAY) };
+      const bounds = { since: since === null ? BEGINNING : text(since, zone), until: until === null ? END : text(until + DAY, zone) };
       return { ...known, name: "days", ...bounds, ...axes(from, to, given) };
     }
     if (known.name === "all" || !(known.name in PRESETS)) {
@@ -87,8 +90,17 @@ const Window = (() => {
     const unit = days <= 3 ? DAY / 24 : DAY;
     const to = floor(end, unit) + unit;
     const from = to - days * DAY;
-    return { ...known, since: text(from), until: text(to), ...axes(from, to, given) };
+    return { ...known, since: text(from, zone), until: text(to, zone), ...axes(from, to, given) };
   }
 
-  return { of, PRESETS, USUAL, BEGINNING, END };
+  /**
+   * From when on rows matter for the choice: of a preset its days, else all. So a query about which times there are
+   * does not read the files of all months.
+   */
+  function horizon(chosen, instant) {
+    const days = PRESETS[chosen.window || USUAL];
+    return chosen.since || chosen.until || !days ? BEGINNING : text(floor(instant, DAY) - days * DAY);
+  }
+
+  return { of, horizon, PRESETS, USUAL, BEGINNING, END };
 })();

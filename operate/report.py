@@ -1,6 +1,6 @@
 """``python -m local.admin report --html FILE``: writes the dashboard page together with the results
-of its queries into one HTML file that loads nothing from elsewhere. ``dashboards/charts.json``
-defines the charts."""
+of its queries into one HTML file that loads nothing from elsewhere.
+``dashboards/boards/runs.json`` defines the charts."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ FIRST_YEAR: Final = "2018"
 the range of an axis."""
 LONGEST: Final = (("hour", 3), ("day", 130), ("week", 7 * 130))
 """Up to how many days a chart's points are hours, days or weeks apart; months beyond that."""
+_FILTER: Final = re.compile(r"\{filter ([a-z]+)\}")
 _BUCKET: Final = re.compile(r"\{bucket ([a-z._]+)\}")
 _PLACEHOLDER: Final = re.compile(r":([a-z]+)\b")
 _ASSET: Final = re.compile(
@@ -95,6 +96,18 @@ def page(report: dict[str, Any]) -> str:
     return _POLICY.sub(policy, whole, count=1)
 
 
+def statement(book: dict[str, Any], lines: list[str], grain: str) -> str:
+    """Returns the lines of a chart as one statement, with the filters of its board and with times
+    truncated to the grain."""
+    sql = _FILTER.sub(lambda match: "\n".join(book["filter"][match[1]]), "\n".join(lines))
+    return _BUCKET.sub(rf"DATE_TRUNC('{grain.upper()}', \1)", sql)
+
+
+def used(sql: str, values: dict[str, str]) -> dict[str, str]:
+    """Returns the values of the parameters that a statement names."""
+    return {name: values[name] for name in _PLACEHOLDER.findall(sql)}
+
+
 def _asset(name: str) -> str:
     for folder in (DASHBOARDS, CHARTS):
         if (folder / name).is_file():
@@ -103,7 +116,7 @@ def _asset(name: str) -> str:
 
 
 def _answered(ask: Ask, options: ReportOptions) -> dict[str, Any]:
-    book = json.loads((DASHBOARDS / "charts.json").read_text(encoding="utf-8"))
+    book = json.loads((DASHBOARDS / "boards/runs.json").read_text(encoding="utf-8"))
     values = {name: str(value) for name, value in options._asdict().items()}
     values["since"] = _day(options.since).isoformat() if options.since else BEGINNING
     values["until"] = (_day(options.until) + timedelta(1)).isoformat() if options.until else END
@@ -111,11 +124,8 @@ def _answered(ask: Ask, options: ReportOptions) -> dict[str, Any]:
     grain = "day"
 
     def answered(name: str, lines: list[str]) -> list[list[Any]]:
-        sql = "\n".join(lines).replace("{filter}", "\n".join(book["filter"]))
-        sql = _BUCKET.sub(rf"DATE_TRUNC('{grain.upper()}', \1)", sql)
-        answers[name] = ask(
-            sql, {placeholder: values[placeholder] for placeholder in _PLACEHOLDER.findall(sql)}
-        )
+        sql = statement(book, lines, grain)
+        answers[name] = ask(sql, used(sql, values))
         rows: list[list[Any]] = answers[name]["rows"]
         return rows
 

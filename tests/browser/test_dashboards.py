@@ -24,7 +24,7 @@ pytestmark = [
     pytest.mark.e2e,
     pytest.mark.timeout(300),
 ]
-CHARTS = json.loads((ROOT / "dashboards/charts.json").read_text())["charts"]
+CHARTS = json.loads((ROOT / "dashboards/boards/runs.json").read_text())["charts"]
 DAY = 86_400_000
 START = 1_760_000_000_000
 NAME = 'fleet\'s "own" <b>'
