@@ -197,15 +197,22 @@ class Side:
             return self._labels[value]
         if field == "message":
             value = re.sub(r"\{('[^{}]*)\}", _sorted_set, value)
-        longer = [re.escape(known) for known in self._labels if len(known) >= _LONG]
-        shorter = [re.escape(known) for known in self._labels if 0 < len(known) < _LONG]
-        # A short id is looked for only where the texts put an id.
-        pattern = rf"({'|'.join(longer) or '(?!)'})|(?<=id[= ])({'|'.join(shorter) or '(?!)'})\b"
-        for prefix in ("experiment ", "experiment '", "mlflow-artifacts:/"):
-            pattern += rf"|(?<={prefix})({'|'.join(shorter) or '(?!)'})\b"
-        value = re.sub(pattern, lambda match: self._labels[match[0]], value)
+        # To compile a pattern of all ids that are known would take longer than all else here.
+        held = [known for known in self._labels if known and known in value]
+        if held:
+            value = re.sub(_pattern_of(held), lambda match: self._labels[match[0]], value)
         value = _IN_LOCATION.sub(lambda match: self._labels.get(match[0], match[0]), value)
         return _GENERATED_NAME.sub("<name>", value)
+
+
+def _pattern_of(ids: list[str]) -> str:
+    longer = "|".join(re.escape(known) for known in ids if len(known) >= _LONG) or "(?!)"
+    shorter = "|".join(re.escape(known) for known in ids if len(known) < _LONG) or "(?!)"
+    # A short id is looked for only where the texts put an id.
+    pattern = rf"({longer})|(?<=id[= ])({shorter})\b"
+    for prefix in ("experiment ", "experiment '", "mlflow-artifacts:/"):
+        pattern += rf"|(?<={prefix})({shorter})\b"
+    return pattern
 
 
 _LONG = 26
