@@ -19,6 +19,7 @@ from local.http.ui_files import PAGES, Website
 from local.lambda_function import Function, ImportFailed
 from local.log import AccessLog, RequestCounter, report
 from local.shared_activity import SharedActivity
+from mlcore.providers import abandonment
 
 INTEGRATION_TIMEOUT_SECONDS: Final = 30.0
 """How long API Gateway's HTTP API waits for a function's answer."""
@@ -71,7 +72,10 @@ class Application:
         except Exception as error:
             report(f"{head.method} {head.path}", error)
             response, requests = failure(500, "Internal Server Error"), None
-        status = connection.send(response)
+        try:
+            status = connection.send(response)
+        finally:
+            abandonment.end()
         seconds = time.perf_counter() - started
         self._log.write(head.method, head.path, status, seconds, requests, response.body)
         if status >= _SERVER_ERROR and self._health and head.path != HEALTH_PATH:
@@ -156,6 +160,8 @@ class Application:
         timeout, late = function.definition.timeout_seconds, _LATE
         if timeout >= INTEGRATION_TIMEOUT_SECONDS and not function.definition.calls_models:
             timeout, late = INTEGRATION_TIMEOUT_SECONDS, _LATER
+        if function.definition.calls_models:
+            connection.watch_client(abandonment.begin().abandon)
         slot = self._throttle.enter()
         try:
             connection.within(timeout, late, f"{match.function}: timed out after {timeout:g} s")

@@ -1,7 +1,7 @@
 """Reads the requests of one client's connection and sends the answers, in one thread.
 
 :meth:`Connection.watch`, which another thread calls, ends a connection whose client is too slow,
-and answers in place of a function that takes too long.
+answers in place of a function that takes too long, and notices that a client leaves.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from http import HTTPStatus
 from typing import Final
 
 from local.http.body_budget import BodyBudget, NoRoom
+from local.http.client_presence import has_left
 from local.http.lambda_event import FileContent, HttpResponse, failure
 from local.http.request_parser import Malformed, RequestHead, RequestParser
 from local.http.response_head import WITHOUT_BODY, last_answer, response_head
@@ -75,6 +76,7 @@ class Connection:
         without a timeout."""
         self._late_status = 0
         """The status of the response that :meth:`watch` sent because the function took too long."""
+        self._on_left: Callable[[], None] | None = None
         self._answering = threading.Lock()
         """A lock that the thread holds which answers the current request. :meth:`watch` never
         releases it."""
@@ -217,6 +219,10 @@ class Connection:
         """Cancels the timeout that :meth:`within` has set, because the function has returned."""
         self._until, self._late = math.inf, None
 
+    def watch_client(self, on_left: Callable[[], None]) -> None:
+        """Lets :meth:`watch` call ``on_left``, perhaps repeatedly, if the client leaves."""
+        self._on_left = on_left
+
     def send(self, response: HttpResponse) -> int:
         """Sends the response and returns its status. If :meth:`watch` has already sent an answer
         for this request, drops the response and returns the status of that answer. If the client
@@ -233,6 +239,7 @@ class Connection:
             self._keep_alive = False
         finally:
             self._discard(response)
+            self._on_left = None
             self._answering.release()
             if self._reserved:
                 self._budget.give_back(self._reserved)
@@ -348,6 +355,9 @@ class Connection:
         Sends the late answer if the function exceeded its time, or closes the connection if the
         client is too slow or idle for too long.
         """
+        on_left = self._on_left
+        if on_left and has_left(self._socket):
+            on_left()
         late = self._late  # read first: a thread that sends changes it last
         if now < self._until:
             return

@@ -265,6 +265,14 @@ class GatewayCallFailed(MlflowError):
         )
 
 
+class CallerLeft(GatewayCallFailed):
+    """The caller of a model closed its connection before the answer. Nobody gets the response; 499
+    is nginx's status for it."""
+
+    def __init__(self) -> None:
+        super().__init__(499, "The caller closed the connection before the answer.")
+
+
 class AllModelsFailed(GatewayCallFailed):
     """All models of an endpoint failed, its fallbacks included."""
 

@@ -13,7 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Final
 
-from mlcore.errors import GatewayCallFailed, MlflowError
+from mlcore.errors import CallerLeft, GatewayCallFailed, MlflowError
 
 FAILURES: Final = 5
 """So many failures in a row, without any answer between them, open a circuit."""
@@ -79,6 +79,8 @@ class CircuitBreakers:
         """Notes that a call of a model failed. Only failures that say that the provider cannot work
         count: another one may be the fault of one request. An answer that refuses the request
         closes the circuit."""
+        if isinstance(error, CallerLeft):
+            return
         if not isinstance(error, GatewayCallFailed) or not error.is_unavailable:
             if error.status < 500:
                 self.add_success(model)

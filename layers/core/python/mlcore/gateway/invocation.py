@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any, Protocol
 
 from mlcore.entities.gateway import BudgetPolicy, Configuration
-from mlcore.errors import GatewayCallFailed
+from mlcore.errors import CallerLeft, GatewayCallFailed
 from mlcore.gateway import budgets, rate_limits, route
 from mlcore.gateway.budgets import Payer
 from mlcore.gateway.chat_shapes import Shape
@@ -104,7 +104,11 @@ class Invocation:
 
         def attempt(provider: Provider) -> Json:
             with self.record.attempt(provider) as span:
-                answer = ask(provider)
+                try:
+                    answer = ask(provider)
+                except CallerLeft:
+                    span.add_usage(self._least_usage(span, 0))
+                    raise
                 span.add_usage(usage(provider, answer))
                 return answer
 
@@ -136,7 +140,7 @@ class Invocation:
                         is_bytes = isinstance(part, bytes)
                         events += part.startswith(b"data:") if is_bytes else named_models is None
                         yield part
-                except GeneratorExit:
+                except (GeneratorExit, CallerLeft):
                     span.add_usage(self._least_usage(span, events))
                     raise
                 if events and not span.usage:
@@ -145,8 +149,8 @@ class Invocation:
         return self.route.stream(attempt)
 
     def _least_usage(self, span: Span, events: int) -> dict[str, int]:
-        """Returns token counts of a stream whose provider did not report them, which it does at the
-        end and, with OpenAI's protocol, only if asked to: the client left the stream, or did not
+        """Returns token counts of a call whose provider did not report them, which it does at the
+        end and, in a stream of OpenAI's protocol, only if asked to: the client left, or did not
         ask. Otherwise a caller could read an answer that counts in no budget. Each event counts as
         a token, and so do four characters of the request if it was not counted yet."""
         reported = span.usage

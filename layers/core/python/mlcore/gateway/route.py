@@ -11,7 +11,13 @@ from itertools import islice
 from typing import Final, NamedTuple, TypeVar
 
 from mlcore.entities.gateway import FALLBACK, PRIMARY, Configuration, Endpoint, ModelMapping
-from mlcore.errors import AllModelsFailed, GatewayCallFailed, MlflowError, ResourceDoesNotExist
+from mlcore.errors import (
+    AllModelsFailed,
+    CallerLeft,
+    GatewayCallFailed,
+    MlflowError,
+    ResourceDoesNotExist,
+)
 from mlcore.gateway import retries
 from mlcore.gateway.secret_values import open_values
 from mlcore.providers.directory import provider_of
@@ -41,6 +47,8 @@ class Route(NamedTuple):
         for mapping in self.mappings[:-1]:
             try:
                 return self._repeated(mapping, call, has_fallback=True)
+            except CallerLeft:
+                raise
             except MlflowError:
                 continue
         try:
@@ -85,7 +93,7 @@ class Route(NamedTuple):
         )
 
     def _failure(self, error: MlflowError) -> MlflowError:
-        if not self.falls_back:
+        if not self.falls_back or isinstance(error, CallerLeft):
             return error
         status, last_error, retry_after = 500, error.message, None
         if isinstance(error, GatewayCallFailed):

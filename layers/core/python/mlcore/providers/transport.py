@@ -24,12 +24,12 @@ from urllib3.exceptions import (
 
 from mlcore.db import deadline
 from mlcore.errors import GatewayCallFailed
-from mlcore.providers import waiting_time
+from mlcore.providers import abandonment, waiting_time
 from mlcore.providers.checked_addresses import checked_address
+from mlcore.providers.connection_pools import new_pool
 from mlcore.providers.credential_redactor import CredentialRedactor
 from mlcore.providers.environment import private_allowed, timeout_seconds
 from mlcore.providers.kept_connections import Destination, KeptConnections
-from mlcore.webhooks import connections
 from mlcore.wire.json_text import parse_json_bytes, storable
 
 MAX_ANSWER_BYTES: Final = 16 * 1024 * 1024
@@ -231,6 +231,7 @@ def _read_chunks(response: BaseHTTPResponse) -> Iterator[bytes]:
         yield part
         if time.monotonic() > deadline.current():
             raise GatewayCallFailed(504, "The provider's answer did not end in time.")
+    abandonment.check()  # the end may be that of a connection that was shut down
 
 
 @contextmanager
@@ -264,16 +265,9 @@ def _post(
                     502, f"The provider at {host} answered with a redirect, which is not followed."
                 )
             yield response
-    except NewConnectionError as error:  # a TimeoutError to urllib3, even if refused at once
-        raise _unreachable(host, error, is_unavailable=True, is_repeatable=True) from None
-    except ConnectTimeoutError as error:
-        raise _unreachable(host, error, is_unavailable=True) from None
-    except TimeoutError:
-        raise GatewayCallFailed(
-            504, f"The provider at {host} did not answer within {seconds:g} seconds."
-        ) from None
     except (HTTPError, OSError) as error:
-        raise _unreachable(host, error) from None
+        abandonment.check()
+        raise _failure(host, error, seconds) from None
 
 
 @contextmanager
@@ -289,7 +283,7 @@ def _sent(
     connect = min(_CONNECT_SECONDS, seconds)
 
     def opened() -> HTTPConnectionPool:
-        return connections.pool(*destination, connect=connect, read=seconds)
+        return new_pool(destination, connect=connect, read=seconds)
 
     def send(pool: HTTPConnectionPool) -> BaseHTTPResponse:
         return pool.urlopen(
@@ -334,14 +328,23 @@ def _is_read(response: BaseHTTPResponse) -> bool:
     return not is_last and response.version == _HTTP_1_1 and response.connection is None
 
 
-def _unreachable(
-    host: str, error: Exception, *, is_repeatable: bool = False, is_unavailable: bool = False
-) -> GatewayCallFailed:
+def _failure(host: str, error: Exception, seconds: float) -> GatewayCallFailed:
+    """Returns the failure of a request that got no answer, or only a part of it.
+
+    Args:
+        seconds: how long the answer was waited for.
+    """
+    # NewConnectionError is a ConnectTimeoutError to urllib3, even if refused at once.
+    is_unconnected = isinstance(error, ConnectTimeoutError)
+    if isinstance(error, TimeoutError) and not is_unconnected:
+        return GatewayCallFailed(
+            504, f"The provider at {host} did not answer within {seconds:g} seconds."
+        )
     return GatewayCallFailed(
         502,
         f"The provider at {host} could not be reached ({type(error).__name__}).",
-        is_repeatable=is_repeatable,
-        is_unavailable=is_unavailable,
+        is_repeatable=isinstance(error, NewConnectionError),
+        is_unavailable=is_unconnected,
     )
 
 

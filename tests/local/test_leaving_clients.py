@@ -1,0 +1,70 @@
+"""A client that leaves while a model answers is noticed; one that stays is not taken for it."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from tests.local.http_server import PATIENT_SECONDS, gate, one_answer, received, request, running
+
+NOTICED_SECONDS = 1.0
+"""In which a provider's work must end."""
+
+
+@pytest.fixture(autouse=True)
+def closed_gate() -> Iterator[None]:
+    gate().gate.clear()
+    gate().ended.clear()
+    yield
+    gate().gate.set()
+
+
+def arrive(client: socket.socket, data: bytes) -> None:
+    client.sendall(data)
+    assert gate().arrived.acquire(timeout=PATIENT_SECONDS)
+
+
+def is_noticed() -> bool:
+    return bool(gate().ended.wait(NOTICED_SECONDS))
+
+
+@pytest.mark.parametrize("action", ["leave", "silent"])
+@pytest.mark.parametrize("is_half", [False, True])
+def test_a_client_that_leaves_is_noticed(action: str, is_half: bool) -> None:
+    """Whether the function works or a stream is silent. Who only ends its own sending has left, as
+    with MLflow's server."""
+    with running() as server, server.connect() as client:
+        arrive(client, request("POST", f"/models/{action}"))
+        if is_half:
+            client.shutdown(socket.SHUT_WR)
+        else:
+            client.close()
+        assert is_noticed()
+        with server.connect() as other:  # in the thread of the first one
+            other.sendall(request("POST", "/models/echo"))
+            assert one_answer(other)[0] == 200
+
+
+def test_a_client_that_stays_is_not_taken_for_one_that_leaves() -> None:
+    """Not even if its next request has arrived already."""
+    with running() as server, server.connect() as client:
+        arrive(client, request("POST", "/models/leave") + request("POST", "/models/echo"))
+        assert not is_noticed()
+        gate().gate.set()
+        assert [one_answer(client)[0] for _ in range(2)] == [200, 200]
+
+
+def test_between_two_calls_nobody_is_watched() -> None:
+    with running() as server, server.connect() as client:
+        for _ in range(2):
+            client.sendall(request("POST", "/models/echo"))
+            assert one_answer(client)[0] == 200
+            time.sleep(0.3)
+        arrive(client, request("POST", "/gate/leave"))
+        client.shutdown(socket.SHUT_WR)
+        assert not is_noticed()
+        gate().gate.set()
+        assert received(client).startswith(b"HTTP/1.1 200")
