@@ -142,6 +142,17 @@ def test_queries_have_the_answers_of_the_traces(traced: Tables, sql: str, rows: 
     assert _rows(traced, sql) == rows
 
 
+@pytest.mark.parametrize("workspaces", [None, ["default"]])
+def test_the_last_failing_spans(traced: Tables, workspaces: list[str] | None) -> None:
+    """The engine had a plan that failed for a condition on a member of a struct with a limit."""
+    for table in ("system.mlflow.spans", "c.s.x_otel_spans"):
+        sql = (
+            f"SELECT name, status.code, status.message FROM {table} "
+            "WHERE status.code = 'STATUS_CODE_ERROR' ORDER BY time DESC LIMIT 20"
+        )
+        assert _rows(traced, sql, workspaces) == [["span 2", "STATUS_CODE_ERROR", "timeout"]]
+
+
 @pytest.mark.parametrize("readable", [[], ["team"], ["Default"], ["%"]])
 def test_the_view_shows_no_row_of_another_workspace(traced: Tables, readable: list[str]) -> None:
     statements = (
