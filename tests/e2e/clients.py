@@ -39,6 +39,8 @@ DUCKDB = "duckdb 1.5.5"
 PARQUET = "pyarrow 14.0.2"
 MODELS = "openai 3.54.0 anthropic 2.12.0"
 MCP = "mcp 2.3.0"
+AGENTS = "openai 2.47.0 langchain-openai 1.7.4 opentelemetry 1.45.2"
+"""What calls models, traced by MLflow's autologging or by OpenTelemetry."""
 _PLUGIN = "requests-auth-aws-sigv4==0.7"
 OTHERS = {
     # The oldest of all, and the newest without roles: for what they alone call.
@@ -50,6 +52,12 @@ OTHERS = {
     SIGNING_OLD: ("mlflow-skinny==2.22.1", *PINS["2.22.1"], _PLUGIN),
     KUBEFLOW: ("model-registry==0.3.18",),
     MODELS: ("openai==3.54.0", "anthropic==2.12.0"),
+    # The newest OpenAI that MLflow's autologging knows.
+    AGENTS: (
+        *(f"mlflow-tracing=={PARTS}", "openai==2.47.0"),
+        *("langchain-core==1.8.3", "langchain-openai==1.7.4"),
+        "opentelemetry-exporter-otlp-proto-http==1.45.2",
+    ),
     KUBEFLOW_OLD: ("model-registry==0.3.14",),
     MCP: ("mcp==2.3.0",),
     # The newest whose extensions are packages.

@@ -19,6 +19,10 @@ class Records(NamedTuple):
     experiments: list[dict[str, Any]]
     runs: list[dict[str, Any]]
     traces: list[dict[str, Any]]
+    traced: dict[str, list[str]]
+    """The ids of the agents' traces, by what traced them."""
+    everything: list[dict[str, Any]]
+    """All traces of all experiments, as MLflow's client reads them."""
 
 
 def day(seconds: float) -> str:
