@@ -103,6 +103,6 @@ def rewrite(
         change.remove([files[path]])
         change.add(
             f"SELECT {table.table.names} FROM {new_rows(table.read([path]))} "
-            f"ORDER BY {table.table.order}",
+            f"ORDER BY {table.table.file_order}",
             value,
         )

@@ -154,6 +154,7 @@ def _rewrite_partition(
     """
     columns, column = table.table.names, table.table.partition
     identity, order = table.table.identity, table.table.order
+    file_order = table.table.file_order
     small = {file.name for file in partition.files if _is_small(file)}
     replaced = {file.name for file in partition.files if file.name in touched}
     if len(replaced | small) > SMALL_FILES:
@@ -168,7 +169,7 @@ def _rewrite_partition(
         """
     most = partition.changed + sum(file.rows for file in partition.files if file.name in replaced)
     if most <= FULL_FILE_ROWS:
-        change.add(f"SELECT * FROM ({rows}) ORDER BY {order}", partition.value)
+        change.add(f"SELECT * FROM ({rows}) ORDER BY {file_order}", partition.value)
         return
     connection.execute(
         f"""
@@ -180,7 +181,7 @@ def _rewrite_partition(
     for number in range(
         _number(connection, "SELECT coalesce(max(number) + 1, 0) FROM partition_rows")
     ):
-        part = f"SELECT {columns} FROM partition_rows WHERE number = {number} ORDER BY {order}"
+        part = f"SELECT {columns} FROM partition_rows WHERE number = {number} ORDER BY {file_order}"
         change.add(part, partition.value)
     connection.execute("DROP TABLE partition_rows")
 

@@ -15,8 +15,9 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from mltables import attribute_lookups, time_travel
+from mltables import attribute_lookups, inlined_expressions, time_travel
 from mltables.column_pruning import Columns, columns_read
+from mltables.counted_lists import count_lists
 from mltables.dialect import (
     allowed_syntax,
     json_paths,
@@ -89,6 +90,8 @@ def translate(
             _placeholder(placeholder) for placeholder in query.find_all(exp.Placeholder)
         )
         _cast_parameters(query, casts)
+        inlined_expressions.inline(query, SCHEMA)
+        count_lists(query)
         from_columns = not from_maps and not attribute_lookups.spells_columns(query)
         if from_columns:
             attribute_lookups.read_columns(query, SCHEMA)

@@ -31,11 +31,20 @@ class Table(NamedTuple):
     identity: str = ""
     """The columns that identify a row, separated by commas; empty if no columns do."""
     order: str = ""
-    """The columns by which the rows of a file are sorted, separated by commas."""
+    """The columns by which the rows of a partition are sorted, separated by commas."""
     time: str = ""
     derived: tuple[tuple[str, str], ...] = ()
     """Columns of the files that are not in Delta's schema, each with the SQL expression over
     ``columns`` from which it is computed. Files without ``DERIVED_MARK`` lack them."""
+
+    first: str = ""
+    """A condition of the rows that come first in each file. A query for only these does not read
+    the rest of the file."""
+
+    @property
+    def file_order(self) -> str:
+        """Returns the order of the rows of a file, for ORDER BY."""
+        return f"({self.first}) IS NOT TRUE, {self.order}" if self.first else self.order
 
     @property
     def time_format(self) -> str:

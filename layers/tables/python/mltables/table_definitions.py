@@ -236,6 +236,7 @@ SPANS: Final = Table(
     "experiment_id, request_time, trace_id, start_time_unix_nano, span_id",
     "request_time",
     span_attribute_columns.DERIVED,
+    "parent_span_id IS NULL",
 )
 AUDIT: Final = Table(
     "audit_log",

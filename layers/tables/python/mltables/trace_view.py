@@ -187,24 +187,43 @@ def _column(name: str) -> str:
 
 
 def _spans(schema: str, named: Collection[str]) -> str:
-    order = "ORDER BY start_time_unix_nano, span_id"
-    lists = []
-    if "spans" in named:
-        packed = ", ".join(f"'{name}': {sql}" for name, (_, sql, _) in SPAN.items())
-        lists.append(f"list({{{packed}}} {order}) AS spans")
+    contents = {name: attribute for name, (attribute, _) in _CONTENT.items() if name in named}
+    if "spans" not in named:
+        return _roots(f"{schema}.{SPANS.name}", contents)
+    packed = ", ".join(f"'{name}': {sql}" for name, (_, sql, _) in SPAN.items())
+    lists = [f"list({{{packed}}} ORDER BY start_time_unix_nano, span_id) AS spans"]
     lists += [
-        # One pair for each trace; an ordered aggregate would keep all of its rows.
-        f"arg_min_null(attributes['{attribute}'], (start_time_unix_nano, span_id)) "
-        f"FILTER (parent_span_id IS NULL) AS {name}"
-        for name, (attribute, _) in _CONTENT.items()
-        if name in named
+        f"{_first(attribute)} FILTER (parent_span_id IS NULL) AS {name}"
+        for name, attribute in contents.items()
     ]
-    # Roots are few, and the attributes of other spans need not be read for them.
-    where = "" if "spans" in named else "WHERE parent_span_id IS NULL "
     return (
-        f"SELECT experiment_id, trace_id, {', '.join(lists)} FROM {schema}.{SPANS.name} {where}"
+        f"SELECT experiment_id, trace_id, {', '.join(lists)} FROM {schema}.{SPANS.name} "
         "GROUP BY experiment_id, trace_id"
     )
+
+
+def _roots(spans: str, contents: Mapping[str, str]) -> str:
+    """Returns a query for attributes of the first root span of each trace.
+
+    Nearly all traces have one root span. Its attributes need no aggregate, which would keep the
+    texts of all traces in memory.
+    """
+    values = ", ".join(f"attributes['{key}'] AS {name}" for name, key in contents.items())
+    firsts = ", ".join(f"{_first(key)} AS {name}" for name, key in contents.items())
+    key, is_root = "experiment_id, trace_id", "parent_span_id IS NULL"
+    return (
+        f"WITH several AS MATERIALIZED (SELECT {key} FROM {spans} WHERE {is_root} "
+        f"GROUP BY {key} HAVING count(*) > 1) "
+        f"SELECT {key}, {values} FROM {spans} ANTI JOIN several USING ({key}) WHERE {is_root} "
+        f"UNION ALL SELECT {key}, {firsts} FROM {spans} SEMI JOIN several USING ({key}) "
+        f"WHERE {is_root} GROUP BY {key}"
+    )
+
+
+def _first(attribute: str) -> str:
+    """Returns an aggregate for an attribute of the first span. It keeps one pair for each trace; an
+    ordered aggregate would keep all of its rows."""
+    return f"arg_min_null(attributes['{attribute}'], (start_time_unix_nano, span_id))"
 
 
 def _assessments(schema: str) -> str:

@@ -1,0 +1,90 @@
+"""Common table expressions that only choose rows and columns of one table are computed where they
+are mentioned.
+
+DuckDB would compute a common table expression with several mentions once, and keep all of its rows
+in memory: those of ten million spans do not fit. To read the columns of a table twice takes less
+time than to keep them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Final
+
+from sqlglot import exp
+
+from mltables.dialect.aggregate_functions import AGGREGATES, WITHIN
+from mltables.dialect.row_generators import Duck
+from mltables.table_definitions import TABLES
+
+MOST_MENTIONS: Final = 4
+"""An expression with more mentions stays as it is: it would be computed for each of them."""
+
+_CHOOSES_ROWS: Final = frozenset(("kind", "expressions", "from_", "where"))
+"""The clauses of a SELECT that only chooses rows and columns."""
+_UNLIKE_ITSELF: Final = frozenset(("rand", "random"))
+"""Functions that return something else each time."""
+_TABLES: Final = {table.name: table for table in TABLES}
+
+
+def inline(query: exp.Query, schema: str) -> None:
+    """Marks common table expressions in place.
+
+    Args:
+        query: its table names point to DuckDB's views in the schema, or to its common table
+            expressions.
+    """
+    expressions = list(_definitions(query))
+    names = [expression.alias for expression in expressions]
+    if len(set(names)) < len(names) or any(each.recursive for each in query.find_all(exp.With)):
+        return
+    mentions = Counter(table.name for table in query.find_all(exp.Table) if not table.db)
+    computed_again: set[str] = set()
+    """Expressions that are marked, or mention one of these. They are not marked in turn: the number
+    of computations would grow exponentially."""
+    for expression in expressions:
+        below = {table.name for table in expression.find_all(exp.Table) if not table.db}
+        if below & computed_again:
+            computed_again.add(expression.alias)
+        elif 1 < mentions[expression.alias] <= MOST_MENTIONS and _is_plain(expression.this, schema):
+            expression.set("materialized", False)
+            computed_again.add(expression.alias)
+
+
+def _definitions(node: exp.Expr) -> Iterator[exp.CTE]:
+    """Yields the common table expressions in a tree, each after all that it may mention."""
+    own = node.args.get("with_")
+    for expression in own.expressions if own else []:
+        yield from _definitions(expression.this)
+        yield expression
+    for child in node.iter_expressions():
+        if child is not own:
+            yield from _definitions(child)
+
+
+def _is_plain(select: exp.Expr, schema: str) -> bool:
+    """Whether a query is a SELECT that only chooses rows and columns of a table."""
+    if not isinstance(select, exp.Select):
+        return False
+    if any(value for clause, value in select.args.items() if clause not in _CHOOSES_ROWS):
+        return False
+    source = select.args.get("from_")
+    table = source.this if source else None
+    if not isinstance(table, exp.Table) or table.db != schema or table.name not in _TABLES:
+        return False
+    if any(value for part, value in table.args.items() if part not in ("this", "db", "alias")):
+        return False
+    return all(_is_cheap(node, table, schema) for node in select.walk())
+
+
+def _is_cheap(node: exp.Expr, source: exp.Table, schema: str) -> bool:
+    """Whether a part of a SELECT is computed row by row, gives the same each time, and reads no
+    other large table."""
+    if isinstance(node, exp.Table):
+        is_small = node.db == schema and node.name in _TABLES and not _TABLES[node.name].partition
+        return node is source or not node.db or is_small
+    if isinstance(node, exp.Anonymous):
+        name = node.name.lower()
+        return name not in _UNLIKE_ITSELF and name not in AGGREGATES and name not in WITHIN
+    return not isinstance(node, exp.Window | Duck)
