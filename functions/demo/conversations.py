@@ -116,8 +116,13 @@ def make(client: ApiClient, experiment_id: str) -> None:
 
 
 def remove(client: ApiClient, experiment_id: str) -> None:
-    ids = [f"tr-{_trace_id(experiment_id, number)}" for number in range(len(TURNS) + 1)]
+    ids = [trace_name(experiment_id, number) for number in range(len(TURNS) + 1)]
     client.post("/2.0/mlflow/traces/delete-traces", experiment_id=experiment_id, request_ids=ids)
+
+
+def trace_name(experiment_id: str, number: int) -> str:
+    """Returns the id under which MLflow shows the trace of a turn."""
+    return f"tr-{_trace_id(experiment_id, number)}"
 
 
 def _trace_id(experiment_id: str, number: int) -> str:

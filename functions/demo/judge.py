@@ -1,16 +1,12 @@
-"""Creates the demo's evaluation: a dataset of questions, and two judges."""
+"""Creates the demo's two judges."""
 
 from __future__ import annotations
 
 import json
 from typing import Any, Final
 
-from demo.conversations import TURNS
-from mlcore import reserved_tags
 from mlcore.http.api_client import ApiClient
 from mlcore.mlflow_version import MLFLOW_VERSION
-
-DATASET: Final = "mlflow-demo-questions"
 
 JUDGES: Final = {
     "is_grounded": "Is everything in {{ outputs }} said by what was found for {{ inputs }}? Answer "
@@ -20,32 +16,7 @@ JUDGES: Final = {
 """For each judge its instructions."""
 
 
-def make_dataset(client: ApiClient, experiment_id: str) -> None:
-    dataset_id = _dataset(client, experiment_id)
-    if dataset_id is None:
-        made = client.post(
-            "/3.0/mlflow/datasets/create",
-            name=DATASET,
-            experiment_ids=[experiment_id],
-            tags=json.dumps({reserved_tags.DEMO: "true"}),
-        )
-        dataset_id = made["dataset"]["dataset_id"]
-    records = [
-        {"inputs": {"question": turn.question}, "expectations": {"expected_response": turn.answer}}
-        for turn in TURNS
-        if turn.is_grounded
-    ]
-    # Repeating this has no further effect: records with equal inputs are merged.
-    client.post(f"/3.0/mlflow/datasets/{dataset_id}/records", records=json.dumps(records))
-
-
-def remove_dataset(client: ApiClient, experiment_id: str) -> None:
-    dataset_id = _dataset(client, experiment_id)
-    if dataset_id is not None:
-        client.remove("DELETE", f"/3.0/mlflow/datasets/{dataset_id}")
-
-
-def make_judges(client: ApiClient, experiment_id: str) -> None:
+def make(client: ApiClient, experiment_id: str) -> None:
     response = client.get("/3.0/mlflow/scorers/list", experiment_id=experiment_id)
     names = {scorer["scorer_name"] for scorer in response.get("scorers", ())}
     for name, instructions in JUDGES.items():
@@ -58,21 +29,11 @@ def make_judges(client: ApiClient, experiment_id: str) -> None:
             )
 
 
-def remove_judges(client: ApiClient, experiment_id: str) -> None:
+def remove(client: ApiClient, experiment_id: str) -> None:
     for name in JUDGES:
         client.remove(
             "DELETE", "/3.0/mlflow/scorers/delete", experiment_id=experiment_id, name=name
         )
-
-
-def _dataset(client: ApiClient, experiment_id: str) -> str | None:
-    answer = client.post(
-        "/3.0/mlflow/datasets/search",
-        experiment_ids=[experiment_id],
-        filter_string=f"name = '{DATASET}'",
-    )
-    listed = answer.get("datasets", ())
-    return listed[0]["dataset_id"] if listed else None
 
 
 def _scorer(name: str, instructions: str) -> dict[str, Any]:

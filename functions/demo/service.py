@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
-from demo import conversations, experiments, judge, prompts, training
+from demo import conversations, evaluation, experiments, judge, prompts, review, training
 from mlcore.http import Request, Response, Sent
 from mlcore.http.api_client import ApiClient
 from mlcore.wire.json_text import parse_json_bytes
@@ -29,23 +29,32 @@ class Part(NamedTuple):
     make: Callable[[ApiClient, str], None]
     """Takes the client and the experiment's id."""
     remove: Callable[[ApiClient, str], None]
+    needs: str = ""
+    """The part that must exist before this one."""
 
 
 PARTS: Final[dict[str, Part]] = {
     "traces": Part(1, conversations.make, conversations.remove),
     "prompts": Part(1, prompts.make, prompts.remove),
-    "evaluation": Part(1, judge.make_dataset, judge.remove_dataset),
-    "judges": Part(1, judge.make_judges, judge.remove_judges),
+    "evaluation": Part(2, evaluation.make, evaluation.remove, needs="traces"),
+    "judges": Part(1, judge.make, judge.remove),
+    "issues": Part(1, review.make_issue, review.keep, needs="traces"),
+    "review_queues": Part(1, review.make_queues, review.keep, needs="traces"),
+    "saved_views": Part(1, review.save_view, review.keep),
     "training": Part(1, training.make, training.remove),
 }
-"""Parts by the names that MLflow's server uses; ``training`` exists only here."""
+"""Parts by the names that MLflow's server uses, in the order in which they are made. ``training``
+exists only here."""
 
 
 def generate(wanted: list[str], request: Request) -> Response:
     """Creates the requested parts that do not exist yet."""
     client = ApiClient(request)
     experiment_id, tags = experiments.find_or_create(client, EXPERIMENT, experiments.GENAI)
-    missing = [name for name in wanted if tags.get(_VERSION_TAG + name) != _version(name)]
+    needed = {*wanted, *(PARTS[name].needs for name in wanted)}
+    missing = [
+        name for name in PARTS if name in needed and tags.get(_VERSION_TAG + name) != _version(name)
+    ]
     for name in missing:
         PARTS[name].make(client, experiment_id)
         client.post(

@@ -8,7 +8,7 @@ import random
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from demo import experiments
+from demo import demo_runs, experiments
 from mlcore import reserved_tags
 from mlcore.http.api_client import ApiClient
 from mlcore.ids import now_ms
@@ -17,7 +17,6 @@ EXPERIMENT: Final = "MLflow Demo: training"
 MODEL: Final = "mlflow-demo-classifier"
 EPOCHS: Final = 40
 _EPOCH_MS: Final = 45_000
-_TRIAL: Final = "mlflow.demo.run"
 
 
 class Trial(NamedTuple):
@@ -46,13 +45,7 @@ def make(client: ApiClient, _experiment_id: str) -> None:
     """Creates the runs in an experiment of their own, because the UI shows experiments with
     training runs differently."""
     experiment_id, _ = experiments.find_or_create(client, EXPERIMENT, experiments.TRAINING)
-    listed = client.post("/2.0/mlflow/runs/search", experiment_ids=[experiment_id])
-    runs_by_trial = {
-        tag["value"]: run["info"]
-        for run in listed.get("runs", ())
-        for tag in run["data"].get("tags", ())
-        if tag["key"] == _TRIAL
-    }
+    runs_by_trial = demo_runs.of_experiment(client, experiment_id)
     client.run_in_parallel(
         [
             partial(_log_run, client, experiment_id, trial, runs_by_trial.get(trial.name))
@@ -120,14 +113,8 @@ def _log_run(
 
 
 def _create_run(client: ApiClient, experiment_id: str, trial: Trial) -> dict[str, Any]:
-    made = client.post(
-        "/2.0/mlflow/runs/create",
-        experiment_id=experiment_id,
-        run_name=trial.name,
-        start_time=now_ms() - _EPOCH_MS * (EPOCHS + 8 * TRIALS.index(trial)),
-        tags=[{"key": _TRIAL, "value": trial.name}, {"key": "dataset", "value": "garments-60k"}],
-    )
-    return dict(made["run"]["info"])
+    began = now_ms() - _EPOCH_MS * (EPOCHS + 8 * TRIALS.index(trial))
+    return demo_runs.create(client, experiment_id, trial.name, {"dataset": "garments-60k"}, began)
 
 
 def _json(value: float) -> float | str:

@@ -18,7 +18,10 @@ from tests.servers import ADMIN, start_product, stopped
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
-PARTS = ["traces", "prompts", "evaluation", "judges", "training"]
+PARTS = [
+    *("traces", "prompts", "evaluation", "judges"),
+    *("issues", "review_queues", "saved_views", "training"),
+]
 ANN = ("ann", "a-password-of-ann")
 
 
@@ -41,6 +44,7 @@ class Caller:
 
 
 def counts(client: MlflowClient) -> dict[str, Any]:
+    store = client._tracking_client.store
     experiment = client.get_experiment_by_name("MLflow Demo")
     training = client.get_experiment_by_name("MLflow Demo: training")
     assert experiment is not None
@@ -58,6 +62,18 @@ def counts(client: MlflowClient) -> dict[str, Any]:
         "champion": client.get_model_version_by_alias("mlflow-demo-classifier", "champion").version,
         "prompt": client.load_prompt("prompts:/mlflow-demo-answer@production").version,
         "datasets": len(client.search_datasets(experiment_ids=[experiment.experiment_id])),
+        "evaluations": [
+            (run.info.run_name, run.info.status, sorted(run.data.metrics.items()))
+            for run in client.search_runs([experiment.experiment_id])
+        ],
+        "issues": [issue.name for issue in store.search_issues(experiment.experiment_id)],
+        "queues": sorted(
+            (
+                queue.name,
+                sorted(item.status for item in store.list_review_queue_items(queue.queue_id)),
+            )
+            for queue in store.list_review_queues(experiment.experiment_id)
+        ),
     }
 
 
@@ -79,19 +95,21 @@ def test_the_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert time.monotonic() - began < 29, "API Gateway waits no longer"
         whole = counts(client)
         assert (len(whole["traces"]), whole["sessions"], whole["costs"]) == (9, 5, 8)
-        assert (whole["assessments"], len(whole["runs"]), whole["points"]) == (10, 6, 40)
+        assert (whole["assessments"], len(whole["runs"]), whole["points"]) == (27, 6, 40)
         assert (whole["champion"], whole["prompt"], whole["datasets"]) == ("2", 3, 1)
         again = caller.demo("generate")
         assert (again["status"], again["features_generated"]) == ("exists", [])
 
         # As if the last request had died before it said so, with a run unfinished and a version
         # missing.
-        for part in ("traces", "training"):
+        for part in ("traces", "evaluation", "issues", "review_queues", "training"):
             client.delete_experiment_tag(again["experiment_id"], f"mlflow.demo.version.{part}")
         version = client.get_model_version("mlflow-demo-classifier", "2")
         client.delete_model_version(version.name, version.version)
         client.update_run(str(version.run_id), status="RUNNING")
-        assert caller.demo("generate")["features_generated"] == ["traces", "training"]
+        assert caller.demo("generate")["features_generated"] == [
+            part for part in PARTS if part not in ("prompts", "judges", "saved_views")
+        ]
         assert counts(client) == {**whole, "champion": "3"}  # numbers are not given twice
 
         with pytest.raises(urllib.error.HTTPError) as refused:

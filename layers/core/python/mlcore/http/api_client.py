@@ -48,6 +48,8 @@ class ApiClient:
                 "This request calls the API in the caller's name, and an AWS signature is valid "
                 "for one request only. Log in with another method."
             )
+        self.user_name: Final = request.username()
+        """The name of the caller; None if nobody logs in."""
         self._address = urlsplit(os.environ[API_URL])
         self._headers = {
             name: value for name, value in request.headers.items() if name in _FORWARDED_HEADERS
