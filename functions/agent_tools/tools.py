@@ -227,8 +227,10 @@ _DECLARED: Final = (
     ),
     Tool(
         "query_system_tables",
-        "Runs one SELECT in Databricks' SQL over system.mlflow.experiments_latest, "
-        "system.mlflow.runs_latest and system.mlflow.run_metrics_history; DESCRIBE lists columns. "
+        "Runs one SELECT in Databricks' SQL over the tables of system.mlflow: runs_latest, "
+        "run_metrics_history and experiments_latest; traces, spans, assessments and "
+        "trace_unified; gateway_usage; registered_models and model_versions; "
+        "evaluation_datasets and others. SHOW TABLES lists them, DESCRIBE their columns. "
         "Rows may be two minutes old.",
         {
             "sql": _TEXT,

@@ -11,7 +11,16 @@ import json
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
-from demo import conversations, evaluation, experiments, judge, prompts, review, training
+from demo import (
+    conversations,
+    evaluation,
+    experiments,
+    judge,
+    mcp_entry,
+    prompts,
+    review,
+    training,
+)
 from mlcore.http import Request, Response, Sent
 from mlcore.http.api_client import ApiClient
 from mlcore.wire.json_text import parse_json_bytes
@@ -41,10 +50,11 @@ PARTS: Final[dict[str, Part]] = {
     "issues": Part(1, review.make_issue, review.keep, needs="traces"),
     "review_queues": Part(1, review.make_queues, review.keep, needs="traces"),
     "saved_views": Part(1, review.save_view, review.keep),
+    "mcp_server": Part(1, mcp_entry.make, mcp_entry.remove),
     "training": Part(1, training.make, training.remove),
 }
-"""Parts by the names that MLflow's server uses, in the order in which they are made. ``training``
-exists only here."""
+"""Parts by the names that MLflow's server uses, in the order in which they are made. ``mcp_server``
+and ``training`` exist only here."""
 
 
 def generate(wanted: list[str], request: Request) -> Response:

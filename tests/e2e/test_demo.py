@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
 PARTS = [
     *("traces", "prompts", "evaluation", "judges"),
-    *("issues", "review_queues", "saved_views", "training"),
+    *("issues", "review_queues", "saved_views", "mcp_server", "training"),
 ]
 ANN = ("ann", "a-password-of-ann")
 
@@ -67,6 +67,10 @@ def counts(client: MlflowClient) -> dict[str, Any]:
             for run in client.search_runs([experiment.experiment_id])
         ],
         "issues": [issue.name for issue in store.search_issues(experiment.experiment_id)],
+        "mcp": [
+            [endpoint.url for endpoint in server.access_endpoints]
+            for server in store.search_mcp_servers()
+        ],
         "queues": sorted(
             (
                 queue.name,
@@ -102,7 +106,7 @@ def test_the_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
         # As if the last request had died before it said so, with a run unfinished and a version
         # missing.
-        for part in ("traces", "evaluation", "issues", "review_queues", "training"):
+        for part in ("traces", "evaluation", "issues", "review_queues", "mcp_server", "training"):
             client.delete_experiment_tag(again["experiment_id"], f"mlflow.demo.version.{part}")
         version = client.get_model_version("mlflow-demo-classifier", "2")
         client.delete_model_version(version.name, version.version)
