@@ -12,7 +12,7 @@ from mlcore.entities.evaluation.code_scorers import CodeScorer
 from mlcore.entities.evaluation.judges import Judge
 from mlcore.entities.traces import Assessment, Trace
 from mlcore.ids import now_ms
-from mlcore.judges import builtin, content, prompts, verdicts
+from mlcore.judges import builtin, content, prompts, rules, verdicts
 from mlcore.judges.builtin import Question
 from mlcore.judges.chat import JudgeModel
 from mlcore.judges.content import Subject
@@ -57,6 +57,17 @@ def assess_trace(task: Task, judge: Judge, subject: Subject, chat: JudgeModel) -
         return [failure(task, subject, error)]
     of_spans = any(question.span_id for question in questions)
     return _with_precision(task, judge, subject, made) if of_spans else made
+
+
+def assess_by_rule(task: Task, judge: Judge, subject: Subject) -> list[Assessment]:
+    """Returns the assessment of a trace by a scorer that asks no model."""
+    answer = content.outputs(subject)
+    try:
+        verdict = rules.verdict(judge, None if answer is None else content.output_text(answer))
+    except errors.MlflowError as error:
+        return [failure(task, subject, error)]
+    made = new_assessment(task, subject, 0, verdict.value, {})
+    return [made._replace(rationale=verdict.rationale)]
 
 
 def assess_session(

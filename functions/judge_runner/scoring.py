@@ -1,4 +1,5 @@
-"""How a job's scorer assesses: a judge asks its model, a code scorer runs in a cage."""
+"""How a job's scorer assesses: a judge asks its model, a rule rates here, a code scorer runs in a
+cage."""
 
 from __future__ import annotations
 
@@ -28,8 +29,8 @@ class Scoring(NamedTuple):
 
 
 def new_scoring(task: Task, job: Job, complete: Complete, *, expectations: bool) -> Scoring:
-    """Returns how a task's scorer assesses. A judge's model is called as the user who submitted the
-    job.
+    """Returns how a task's scorer assesses. Rules rate traces, not sessions. A judge's model is
+    called as the user who submitted the job.
 
     Args:
         complete: calls the model of a judge.
@@ -45,6 +46,11 @@ def new_scoring(task: Task, job: Job, complete: Complete, *, expectations: bool)
                 task, scorer, subject, expectations=expectations
             ),
             lambda session: code_scoring.assess_session(task, scorer, session),
+        )
+    if not scorer.asks_model:
+        return Scoring(
+            lambda subject: assessing.assess_by_rule(task, scorer, subject),
+            lambda session: assessing.assess_by_rule(task, scorer, session[0]),
         )
     chat = JudgeModel(job.workspace, endpoint_of(scorer), job.creator, complete)
     return Scoring(

@@ -79,6 +79,11 @@ def world(store: Store) -> Iterator[World]:
         yield World(provider, other)
 
 
+def rule(kind: str, **settings: Any) -> Json:
+    data = {"builtin_scorer_class": kind, "builtin_scorer_pydantic_data": settings}
+    return {"name": f"{kind} {settings}", **data}
+
+
 ROUTES = [
     ("chat/mlflow/invocations", {}),
     ("mlflow/v1/chat/completions", {"model": "chat"}),
@@ -117,6 +122,26 @@ def test_an_answer_is_refused(world: World, path: str, named: Json) -> None:
         18,
     )
     assert not any(request.body.get("stream") for request in world.provider.asked)
+
+
+@pytest.mark.parametrize(("path", "named"), ROUTES)
+def test_rules_ask_no_model(world: World, path: str, named: Json) -> None:
+    guard(world.chat, rule("PIIDetection"), "BEFORE")
+    guard(world.chat, rule("ResponseLength", max_length=30), "AFTER")
+    private: Json = {"role": "user", "content": "I am ann@shop.example"}
+    history = [private, {"role": "assistant", "content": "Hi."}, *GOOD]
+    for messages in ([private], history, [{**private, "role": "system"}, *GOOD]):
+        for stream in ({}, {"stream": True}):
+            status, _, text = post(path, {**named, "messages": messages, **stream})
+            assert status == 400
+            assert json.loads(text)["detail"].endswith("blocked: Detected PII: email")
+    assert world.provider.asked == []  # nothing has left
+    assert post(path, {**named, "messages": GOOD})[0] == 200
+    long = [{"role": "user", "content": "a long word" * 9}]
+    for stream in ({}, {"stream": True}):
+        status, _, text = post(path, {**named, "messages": long, **stream})
+        assert (status, "exceeds the maximum (30 chars)" in text) == (400, True)
+    assert world.aside.asked == []
 
 
 def test_no_form_of_a_stream_evades_a_guardrail(store: Store) -> None:
@@ -269,10 +294,10 @@ def test_a_judge_that_is_guarded_itself_is_asked_once(world: World) -> None:
         (judge("g", "How good is {{ inputs }}?", "number", "number"), "BEFORE", 502, "yes or no"),
         (judge("g", "Is {{ inputs }} fine?", "away"), "BEFORE", 502, "the model is overloaded"),
         (
-            {"name": "g", "builtin_scorer_class": "PIIDetection"},
+            rule("RegexMatch", pattern="(a|aa)+$"),
             "BEFORE",
-            501,
-            "does not use a model",
+            502,
+            "took more than",
         ),
         ({"name": "g", "third_party_scorer_data": {}}, "BEFORE", 501, "other libraries"),
     ],
@@ -285,7 +310,8 @@ def test_nothing_leaves_where_a_guardrail_cannot_be_applied(
         with serving(saying('{"result": 3}')) as counting:
             endpoint("number", [model("number", "openai", counting.url)])
             guard(world.chat, scorer, stage)
-            actual, _, text = post("chat/mlflow/invocations", {"messages": GOOD})
+            messages = [{"role": "user", "content": "a" * 9_000 + "!"}]
+            actual, _, text = post("chat/mlflow/invocations", {"messages": messages})
     assert (actual, world.provider.asked) == (status, [])
     assert detail in str(json.loads(text)["detail"])
 

@@ -55,6 +55,24 @@ def test_a_judge_writes_what_mlflows_client_would(world: World) -> None:
     assert schema["properties"]["result"]["type"] == "boolean"
 
 
+def test_rules_rate_without_a_model(world: World) -> None:
+    long, short = world.trace("q", "x" * 40), world.trace("q", "I am ann@shop.example")
+    expected: dict[str, tuple[Json, str, str]] = {
+        "ResponseLength": ({"max_length": 30}, "no", "yes"),
+        "PIIDetection": ({}, "yes", "no"),
+        "RegexMatch": ({"pattern": "^X+$", "case_insensitive": True}, "yes", "no"),
+    }
+    for kind, (settings, of_long, of_short) in expected.items():
+        job = world.done(builtin(kind, "rule", **{"model": None, **settings}), [long, short])
+        values = {}
+        for trace in (long, short):
+            [assessment] = job["result"][trace]["assessments"]
+            assert assessment["source"]["source_type"] == "CODE"
+            values[trace] = assessment["feedback"]["value"]
+        assert (kind, values) == (kind, {long: of_long, short: of_short})
+    assert world.model.asked == []
+
+
 def test_only_whoever_asks_for_it_has_assessments_written(world: World) -> None:
     trace = world.trace("q", "a")
     job = world.done(judge(BOTH), [trace], log_assessments=False)

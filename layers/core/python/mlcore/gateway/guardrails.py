@@ -18,7 +18,7 @@ from mlcore.gateway import chats
 from mlcore.gateway.chat_shapes import Shape
 from mlcore.gateway.recording import EVALUATOR, GUARDRAIL, JUDGE, LLM, Caller, Recording
 from mlcore.gateway.route import Route
-from mlcore.judges import builtin, content, prompts, verdicts
+from mlcore.judges import builtin, content, prompts, rules, verdicts
 from mlcore.judges.chat import JudgeModel, endpoint_of
 from mlcore.judges.verdicts import Verdict
 from mlcore.limits.evaluation.judges import parse_judge
@@ -110,7 +110,11 @@ class _Guardrail:
 
         try:
             self._judge = _judge(guardrail, known)
-            self._model = model_behind(endpoint_of(self._judge), judges=True)
+            self._model = (
+                model_behind(endpoint_of(self._judge), judges=True)
+                if self._judge.asks_model
+                else None
+            )
         except MlflowError as error:
             raise GatewayCallFailed(
                 501,
@@ -154,6 +158,9 @@ class _Guardrail:
         return rewritten
 
     def _verdicts(self, request: Json, answer: Json | None) -> list[Verdict]:
+        model = self._model
+        if model is None:
+            return [self._by_rule(request, answer)]
         if self._judge.builtin:
             questions = builtin.questions_about_trace(
                 self._judge, content.subject_of_call(request, answer)
@@ -162,13 +169,20 @@ class _Guardrail:
             questions = [prompts.question_about_call(self._judge, request, answer)]
         judge_chats = [prompts.chat(self._judge, question) for question in questions]
         try:
-            return [
-                verdicts.parse_verdict(self._judge, self._model.ask(chat)) for chat in judge_chats
-            ]
+            return [verdicts.parse_verdict(self._judge, model.ask(chat)) for chat in judge_chats]
         except MlflowError as error:
             status = error.status if error.status in _PASSED_ON_STATUSES else 502
             raise GatewayCallFailed(
                 status, f"Guardrail '{self.name}' could not be applied: {error.message}"
+            ) from error
+
+    def _by_rule(self, request: Json, answer: Json | None) -> Verdict:
+        text = content.request_text(request) if answer is None else content.output_text(answer)
+        try:
+            return rules.verdict(self._judge, text)
+        except MlflowError as error:
+            raise GatewayCallFailed(
+                502, f"Guardrail '{self.name}' could not be applied: {error.message}"
             ) from error
 
     def _is_passing(self, value: Any) -> bool:

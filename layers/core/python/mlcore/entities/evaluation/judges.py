@@ -1,4 +1,4 @@
-"""A judge: a scorer that this server can run by asking a model."""
+"""A judge: a scorer that this server can run by asking a model, or by a rule."""
 
 from __future__ import annotations
 
@@ -12,6 +12,15 @@ TRACE: Final = "trace"
 CONVERSATION: Final = "conversation"
 VARIABLES: Final = (INPUTS, OUTPUTS, TRACE, EXPECTATIONS, CONVERSATION)
 """Names that instructions may contain, as in ``{{ inputs }}``."""
+
+
+REGEX_RULE: Final = "RegexMatch"
+PII_RULE: Final = "PIIDetection"
+LENGTH_RULE: Final = "ResponseLength"
+RULES: Final = frozenset((REGEX_RULE, PII_RULE, LENGTH_RULE))
+"""The built-in scorers that ask no model."""
+PII_KINDS: Final = ("email", "phone", "ssn", "credit_card", "ip_address")
+"""The kinds of personal data that ``PIIDetection`` knows."""
 
 
 class Judge(NamedTuple):
@@ -36,3 +45,8 @@ class Judge(NamedTuple):
     """Further parameters of a built-in judge, such as guidelines."""
     digest: str
     """Digest of its definition, the same for registered and unregistered scorers."""
+
+    @property
+    def asks_model(self) -> bool:
+        """Whether it asks a model; otherwise :mod:`mlcore.judges.rules` rates."""
+        return self.builtin not in RULES

@@ -14,10 +14,12 @@ from typing import Any, Final
 from mlcore.entities.evaluation.judges import (
     CONVERSATION,
     EXPECTATIONS,
+    RULES,
     VARIABLES,
     Judge,
 )
 from mlcore.errors import InvalidParameterValue
+from mlcore.limits.evaluation import rules
 
 TRACE_JUDGES: Final = frozenset(
     (
@@ -48,7 +50,6 @@ SESSION_JUDGES: Final = frozenset(
         "KnowledgeRetention",
     )
 )
-_WITHOUT_MODEL: Final = frozenset(("RegexMatch", "PIIDetection", "ResponseLength"))
 _AGGREGATIONS: Final = frozenset(("min", "max", "mean", "median", "variance", "p90"))
 YES_OR_NO: Final = {"enum": ["yes", "no"], "type": "string"}
 _FRUSTRATION: Final = {"enum": ["none", "resolved", "unresolved"], "type": "string"}
@@ -113,15 +114,13 @@ def _builtin_judge(name: str, data: dict[str, Any]) -> Judge:
         data["builtin_scorer_class"],
         data.get("builtin_scorer_pydantic_data") or {},
     )
-    if isinstance(scorer_class, str) and scorer_class in _WITHOUT_MODEL:
-        raise OnlyRunByClients(
-            f"Scorer '{name}' does not use a model, and this server runs only judges that do. "
-            "Run it with mlflow.genai.evaluate from a client."
-        )
-    if not isinstance(scorer_class, str) or scorer_class not in TRACE_JUDGES | SESSION_JUDGES:
+    known = TRACE_JUDGES | SESSION_JUDGES | RULES
+    if not isinstance(scorer_class, str) or scorer_class not in known:
         raise InvalidParameterValue(f"Unknown builtin scorer class: {scorer_class}")
     if not isinstance(settings, dict):
         raise InvalidParameterValue("builtin_scorer_pydantic_data must be a JSON object")
+    if scorer_class in RULES:
+        rules.check_settings(scorer_class, settings)
     needs_guidelines = scorer_class in ("Guidelines", "ConversationalGuidelines")
     guidelines = settings.get("guidelines")
     if needs_guidelines and not _is_text_or_texts(guidelines):
