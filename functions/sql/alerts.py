@@ -160,6 +160,11 @@ def _evaluate(alert: Alert, sql: str, counts: _Counts, fault: str = "") -> None:
         logger.warning("an alert was not evaluated", extra={"alert": alert.name, "why": str(error)})
         counts.skipped.append(alert.name)
         return
+    except Exception:
+        # A fault of this program must not stop the other alerts.
+        logger.exception("an alert was not evaluated", extra={"alert": alert.name})
+        counts.skipped.append(alert.name)
+        return
     log_fields = {
         "alert": alert.name,
         "workspace": alert.workspace,

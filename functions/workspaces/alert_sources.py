@@ -95,4 +95,5 @@ def _of_saved_query(name: str, values: Mapping[str, Value], workspace: str) -> A
         if parameter.kind in CASTS
     }
     checked = query_limits.values_of(query.parameters, values)
+    limits.check_size(checked)
     return AlertSource(query.sql, checked, casts, query.name, "")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import threading
 from typing import Any
 
@@ -13,13 +12,14 @@ import sql.app
 from mlcore import errors, topics
 from mlcore.db import capacity
 from mlcore.db.table import table
+from mlcore.entities.alerts import Alert
 from mlcore.entities.gateway import BudgetPolicy
 from mlcore.gateway.budgets import add_cost
 from mlcore.repos import alerts as stored_alerts
 from mlcore.repos.gateway import budgets
 from mlcore.system_tables import alerts as files
 from mlcore.system_tables import location
-from mlcore.webhooks import delivery
+from mlcore.webhooks import alert_messages
 from sql import alerts
 from tests.contract.alerts_world import HOUR_MINUTES, AlertsWorld, world
 
@@ -248,63 +248,24 @@ def test_a_busy_engine_says_nothing_about_an_alert(world: AlertsWorld) -> None:
     assert world.actions() == []
 
 
-def test_values_of_rows_cannot_speak_slacks_language(world: AlertsWorld) -> None:
-    hostile = "<!channel> <https://evil.example|sign in> & ```*bold*```"
-    world.rows = [[hostile, n] for n in range(50)] + [["x" * 5_000, None]]
-    world.create()
-    world.evaluate(9)
-    [slack] = world.delivered()
-    text = slack.body["text"]
-    assert "<" not in text
-    assert ">" not in text
-    assert "&lt;!channel&gt;" in text
-    assert text.count("```") == 2
-    assert text.count("sign in") == 10
-    assert len(text) < 5_000
+def test_a_fault_in_one_alert_stops_no_other(
+    world: AlertsWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.create("a")
+    world.create("b")
+    announcement = alert_messages.announcement
 
+    def faulty(alert: Alert, *args: Any) -> str:
+        if alert.name == "a":
+            raise ZeroDivisionError
+        return announcement(alert, *args)
 
-def test_a_webhook_gets_a_signed_body(world: AlertsWorld) -> None:
-    secret = "the secret of a receiver"
-    destination = {"type": "webhook", "url": world.receiver.url("/hook"), "secret": secret}
-    alert = world.create(destinations=[destination])
-    world.evaluate(9)
-    [hook] = world.delivered()
-    body = json.loads(hook.text)
-    assert (body["entity"], body["action"]) == ("alert", "triggered")
-    assert body["data"] | {"since": 0, "dashboards": ""} == {
-        "alert_id": alert["alert_id"],
-        "name": "slow",
-        "condition": "MAX(n) > 5",
-        "state": "TRIGGERED",
-        "since": 0,
-        "value": "9",
-        "error": None,
-        "owner": None,
-        "columns": ["name", "n"],
-        "rows": [["a", "1"]],
-        "dashboards": "",
-    }
-    headers = hook.headers
-    assert headers["x-mlflow-signature"] == delivery.signature(
-        secret, headers["x-mlflow-delivery-id"], headers["x-mlflow-timestamp"], hook.text
-    )
-    for item in world.store.direct.scan(TableName=world.store.table)["Items"]:
-        assert secret not in json.dumps(item)
-        assert "/hook" not in json.dumps(item)
-
-
-def test_topics_of_the_deployment(world: AlertsWorld, monkeypatch: pytest.MonkeyPatch) -> None:
-    mails: list[tuple[str, str, str]] = []
-    monkeypatch.setattr(topics, "publish", lambda *mail: mails.append(mail))
-    monkeypatch.setenv(alerts.TOPICS, ",arn:a,arn:b")
-    location.store().put(f"{files.FOLDER}/low_reliability.sql", b"-- when: MIN(x) < 0\nSELECT 1")
-    world.create(destinations=[{"type": "sns"}])
-    world.rows = [["a\x00b\nc", 1]]
-    world.evaluate(9)
-    assert world.delivered() == []
-    assert [mail[:2] for mail in mails] == [("arn:a", TRIGGERED), ("arn:b", TRIGGERED)]
-    assert "Value: 9" in mails[0][2]
-    assert "ab c | 1" in mails[0][2]
+    monkeypatch.setattr(alert_messages, "announcement", faulty)
+    assert world.evaluate(9)["skipped"] == ["a"]
+    assert world.actions() == ["Alert triggered: b"]
+    monkeypatch.setattr(alert_messages, "announcement", announcement)
+    assert world.evaluate(9, minutes=5)["met"] == ["a"]
+    assert world.actions() == ["Alert triggered: a"]
 
 
 def test_files_have_states(world: AlertsWorld, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -369,16 +330,6 @@ def test_budgets(world: AlertsWorld) -> None:
     budgets.delete(policy)
     world.evaluate()
     assert world.actions() == [FAILED]
-
-
-def test_a_test_message_changes_no_state(world: AlertsWorld) -> None:
-    alert = world.create()
-    for _ in range(2):
-        assert world.ask("POST", f"/{alert['alert_id']}/test") == (200, {"destinations": 1})
-        assert world.actions() == ["Test of an alert: slow"]
-    assert world.get(alert["alert_id"]) == alert
-    world.evaluate(9)
-    assert world.actions() == [TRIGGERED]
 
 
 def test_a_call_without_due_alerts_makes_one_request(world: AlertsWorld) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
+from collections.abc import Mapping
 from typing import Any, Final
 
 from mlcore.entities import alert_conditions
@@ -18,6 +20,8 @@ MAX_ALERTS: Final = 100
 MAX_DESTINATIONS: Final = 5
 MAX_URL_LENGTH: Final = 2_000
 MAX_SECRET_LENGTH: Final = 512
+MAX_PARAMETERS_BYTES: Final = 20_000
+"""Of all values as JSON: they are part of the alert's item, whose size is limited."""
 MAX_CONDITION_LENGTH: Final = 300
 MAX_INTERVAL_MINUTES: Final = 7 * 24 * 60
 MAX_FOR_EVALUATIONS: Final = 100
@@ -89,4 +93,13 @@ def parameter_values(sent: Any) -> dict[str, Value]:
                 "A parameter has a name of at most 64 letters, digits and '_', and its value is a "
                 f"number, true, false, null or a text of at most {MAX_TEXT_LENGTH} characters."
             )
+    check_size(sent)
     return sent
+
+
+def check_size(values: Mapping[str, Value]) -> None:
+    """Checks that an alert can store the values of its parameters."""
+    if len(json.dumps(values)) > MAX_PARAMETERS_BYTES:
+        raise InvalidParameterValue(
+            f"The parameters of an alert have at most {MAX_PARAMETERS_BYTES} bytes together."
+        )

@@ -27,6 +27,8 @@ from mlcore.webhooks.announcement import Announcement
 MAX_ROWS: Final = 10
 MAX_COLUMNS: Final = 10
 MAX_CELL_LENGTH: Final = 200
+MAX_ROWS_BYTES: Final = 16_000
+"""Of the rows as JSON: they are part of the alert's item, whose size is limited."""
 MAX_ERROR_LENGTH: Final = 1_000
 MAX_SUBJECT_LENGTH: Final = 100
 """SNS refuses a longer subject."""
@@ -62,15 +64,19 @@ def announcement(
         **({"saved": alert.saved} if alert.saved else {}),
         **({"budget_policy_id": alert.budget_policy_id} if alert.budget_policy_id else {}),
         "columns": [_cell(column) for column in (rows or {}).get("columns", ())[:MAX_COLUMNS]],
-        "rows": [
-            [_cell(value) for value in row[:MAX_COLUMNS]]
-            for row in (rows or {}).get("rows", ())[:MAX_ROWS]
-        ],
+        "rows": _first_rows((rows or {}).get("rows", ())),
     }
     event = EventName(EVENT_ENTITY, action)
     return Announcement(
         new_ulid(), now, event, alert.workspace, alert.alert_id, data=event_data
     ).text()
+
+
+def _first_rows(rows: Sequence[Sequence[Any]]) -> list[list[str]]:
+    first = [[_cell(value) for value in row[:MAX_COLUMNS]] for row in rows[:MAX_ROWS]]
+    while len(json.dumps(first)) > MAX_ROWS_BYTES:
+        first.pop()
+    return first
 
 
 def headline(action: str, event_data: Mapping[str, Any]) -> str:
