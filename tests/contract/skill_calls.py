@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any
 
 from tests.contract import skill_archives as archives
 from tests.contract.skill_requests import (
@@ -235,8 +235,8 @@ def _uploads() -> Iterator[Call]:
         yield uploaded("up", good, **{field: "git"})
     yield uploaded("up", good, source_type="mlflow")
     yield uploaded("up", b"")
-    for content in archives.HOSTILE.values():
-        yield uploaded("hostile", content)
+    for make in archives.HOSTILE.values():
+        yield uploaded("hostile", make())
     metadata = archives.part("metadata", b"{}")
     content = archives.part("content", good, "c")
     for parts in (
@@ -316,17 +316,18 @@ def _others() -> Iterator[Call]:
     yield get("/@acme/code-review")
 
 
-CALLS: Final = [
-    *_creations(),
-    *_reads_and_changes(),
-    *_tags(),
-    *_remote_versions(),
-    *_lifecycle(),
-    *_uploads(),
-    *_bulk(),
-    *searches(),
-    *_others(),
-]
+def calls() -> list[Call]:
+    return [
+        *_creations(),
+        *_reads_and_changes(),
+        *_tags(),
+        *_remote_versions(),
+        *_lifecycle(),
+        *_uploads(),
+        *_bulk(),
+        *searches(),
+        *_others(),
+    ]
 
 
 def plain(status: int, body: Any) -> list[Any]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from tests.contract.skill_calls import CALLS, plain
+from tests.contract.skill_calls import calls, plain
 from tests.contract.skill_requests import ROOT
 
 FILE: Final = Path(__file__).parent / "recorded" / "skills_3_18_0.json"
@@ -21,7 +21,7 @@ FILE: Final = Path(__file__).parent / "recorded" / "skills_3_18_0.json"
 def record(url: str) -> list[Any]:
     """The comparable answers of a server that has no skills yet."""
     answers = []
-    for call in CALLS:
+    for call in calls():
         headers = {} if call.content_type is None else {"Content-Type": call.content_type}
         content = call.content if call.method != "GET" else None
         # A server that refuses a body unread closes the connection.

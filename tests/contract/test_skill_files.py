@@ -77,7 +77,7 @@ def test_files_come_back_as_they_were_sent(store: Store, folder: Path) -> None:
 
 @pytest.mark.parametrize("name", archives.HOSTILE)
 def test_a_refused_archive_leaves_nothing(store: Store, folder: Path, name: str) -> None:
-    reply = ask(uploaded("hostile", archives.HOSTILE[name]))
+    reply = ask(uploaded("hostile", archives.HOSTILE[name]()))
     assert (reply.status, reply.code) == (400, "INVALID_PARAMETER_VALUE")
     assert _files(folder) == {}
     assert ask(get("/hostile")).status == 404
