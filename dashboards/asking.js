@@ -38,7 +38,7 @@ const Asking = (() => {
     try {
       return await call("POST", SQL, body, workspace);
     } catch (error) {
-      if (error.status === 403) throw new Error("You may not read the system tables. An administrator can grant that at /dashboards/readers.");
+      if (error.status === 403) throw Object.assign(new Error("You may not read the system tables. An administrator can grant that at /dashboards/readers."), { status: 403 });
       throw error;
     } finally {
       busy -= 1;

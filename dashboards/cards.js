@@ -75,7 +75,7 @@ const Cards = (() => {
   function fill(element, options, value, all = false) {
     const known = options.some(([one]) => one === value);
     const listed = value && !known ? [[value, value], ...options] : options;
-    element.replaceChildren(...(all ? [new Option("All", "")] : []), ...listed.map(([one, label]) => new Option(label || one, one)));
+    element.replaceChildren(...(all ? [new Option("All", "")] : []), ...listed.map(([one, label]) => new Option(Format.visible(label || one), one)));
     element.value = value ?? "";
   }
 

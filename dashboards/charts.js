@@ -3,7 +3,7 @@
 "use strict";
 
 const Charts = (() => {
-  const { number, finite, shown, plain, axisUnit, tick, short, moment, time, html } = Format;
+  const { number, finite, shown, plain, axisUnit, tick, visible, short, moment, time, html } = Format;
   const HOUR = 3600000;
   const LENGTHS = { hour: HOUR, day: 24 * HOUR, week: 7 * 24 * HOUR, month: 30 * 24 * HOUR };
   const COLORS = { finished: "--c3", ok: "--c3", failed: "--c1", error: "--c1", errors: "--c1", killed: "--c2", unfinished: "--c2", cached: "--c2" };
@@ -110,7 +110,7 @@ const Charts = (() => {
       grid: { left: 52, right: 18, top: (legend ? 34 : 18) + (named ? 14 : 0), bottom: 26 },
       legend: {
         show: legend, top: 0, right: 8, itemWidth: 12, itemHeight: 8, icon: "roundRect", textStyle: { color: faint }, inactiveColor: style("--line"),
-        formatter: (name) => (chart.by ? isolated(short(name, LEGEND)) : label(name)),
+        formatter: (name) => (chart.by ? isolated(short(visible(name), LEGEND)) : label(name)),
         ...(chart.by ? { type: "scroll", left: 8, pageIconColor: faint, pageIconInactiveColor: style("--line"), pageTextStyle: { color: faint }, pageIconSize: 10 } : {}),
       },
       xAxis: {
@@ -171,7 +171,7 @@ const Charts = (() => {
       const sample = html("i");
       sample.style.background = color;
       const more = chart.by ? (chart.also ?? []).map((name) => html("span", { class: "faint" }, ` ${shown(number(point.row[at[name]]), "count")} ${label(name)}`)) : [];
-      element.append(html("p", {}, sample, html("bdi", {}, short(chart.by ? one.name : label(one.name))), " ", html("b", {}, shown(point.value, chart.unit)), ...more));
+      element.append(html("p", {}, sample, html("bdi", {}, short(chart.by ? visible(one.name) : label(one.name))), " ", html("b", {}, shown(point.value, chart.unit)), ...more));
     }
     if (chart.by && chart.draw === "stacks") element.append(html("p", { class: "faint" }, `${shown(told.reduce((sum, { point }) => sum + point.value, 0), chart.unit)} together`));
     if (!chart.by) for (const name of chart.also ?? []) element.append(html("p", { class: "faint" }, `${shown(number(row[at[name]]), "count")} ${label(name)}`));

@@ -65,6 +65,9 @@ const Format = (() => {
     return Math.abs(value) >= 10000 && Math.abs(value) < 1e15 ? compact.format(value) : plain(value);
   }
 
+  /** A text of users with its marks of direction shown, so that none reads as another name. */
+  const visible = (text) => text.replace(/[\u202A-\u202E\u2066-\u2069]/g, "\uFFFD");
+
   /** The begin of a long name. */
   function short(name, most = LONGEST) {
     const letters = [...name.slice(0, 2 * most + 2)];
@@ -92,5 +95,5 @@ const Format = (() => {
     return element;
   }
 
-  return { number, finite, shown, plain, axisUnit, tick, short, moment, time, html };
+  return { number, finite, shown, plain, axisUnit, tick, visible, short, moment, time, html };
 })();

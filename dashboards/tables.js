@@ -3,7 +3,7 @@
 "use strict";
 
 const Tables = (() => {
-  const { number, finite, shown, time, html } = Format;
+  const { number, finite, shown, time, visible, html } = Format;
   const NUMERIC = /^(bigint|double|float|int|decimal|hugeint|smallint|tinyint)/i;
   const FORMULA = /^[=+\-@\t\r]/;
 
@@ -36,7 +36,7 @@ const Tables = (() => {
         const cell = line.insertCell();
         if (numbers[place]) cell.className = "number";
         cell.dataset.value = value === null ? "" : String(value);
-        cell.textContent = value === null ? "" : typeof value === "number" ? shown(value, "value") : String(value);
+        cell.textContent = value === null ? "" : typeof value === "number" ? shown(value, "value") : visible(String(value));
       });
     }
     return element;
@@ -86,7 +86,7 @@ const Tables = (() => {
     if (value === null) return "";
     if (column.of) return `${shown(number(value), "count")} of ${shown(number(row[at[column.of]]), "count")}`;
     if (column.unit === "time") return time(Zone.wall(Date.parse(value), zone));
-    return isNumber ? shown(number(value), column.unit ?? "count") : String(value);
+    return isNumber ? shown(number(value), column.unit ?? "count") : visible(String(value));
   }
 
   /** The value at which a column's bars are full. */

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
-from tests.contract.trace_calls import export, span, start, tell
+from tests.contract.trace_calls import ask, resource_spans, span, start
 
 Json = dict[str, Any]
+Send = Callable[[str, Json, Mapping[str, str]], int]
+"""Posts to a path, and returns the status."""
 
 FIRST = datetime(2026, 1, 5, tzinfo=UTC)
 DAYS = 4
@@ -46,12 +49,24 @@ class Made(NamedTuple):
     """Name, value, kind of source and source of each assessment."""
 
 
-def made(experiments: list[str], count: int, seed: int) -> list[Made]:
-    """Makes random traces through the API."""
+def _to_function(path: str, body: Json, headers: Mapping[str, str]) -> int:
+    return ask("POST", path, body, headers).status
+
+
+def made(
+    experiments: list[str], count: int, seed: int, send: Send = _to_function, tool: str = ""
+) -> list[Made]:
+    """Makes random traces through the API.
+
+    Args:
+        tool: the name of a tool that one of them calls often, which fails with this message.
+    """
     rng = random.Random(seed)
     traces = [_trace(rng, number, experiments) for number in range(count)]
+    if tool:
+        traces[1] = traces[1]._replace(tools=((tool, 5, tool),) * 9)
     for number, trace in enumerate(traces):
-        _send(trace, number)
+        _make(trace, number, send)
     return traces
 
 
@@ -95,7 +110,7 @@ def _trace(rng: random.Random, number: int, experiments: list[str]) -> Made:
     )
 
 
-def _send(trace: Made, number: int) -> None:
+def _make(trace: Made, number: int, send: Send) -> None:
     metadata = {
         "mlflow.trace.user": trace.user,
         "mlflow.trace.session": trace.session,
@@ -121,7 +136,8 @@ def _send(trace: Made, number: int) -> None:
         )
         status = {"code": 1} if error is None else {"code": 2, "message": error}
         spans.append({**called, "name": tool, "status": status})
-    assert export(trace.experiment, spans).status == 200
+    headers = {"x-mlflow-experiment-id": trace.experiment}
+    assert send("/v1/traces", resource_spans(spans), headers) == 200
     about = start(
         trace.experiment,
         f"tr-{trace.trace_id}",
@@ -131,12 +147,12 @@ def _send(trace: Made, number: int) -> None:
         tags={"mlflow.traceName": trace.name},
         trace_metadata={key: value for key, value in metadata.items() if value is not None},
     )
-    tell("POST", "3.0/traces", about)
+    assert send("/api/3.0/mlflow/traces", about, {}) == 200
     for name, value, kind, source in trace.feedback:
         assessment = {
             "assessment_name": name,
             "source": {"source_type": kind, "source_id": source},
             "feedback": {"value": value},
         }
-        path = f"3.0/traces/tr-{trace.trace_id}/assessments"
-        tell("POST", path, {"assessment": assessment})
+        path = f"/api/3.0/mlflow/traces/tr-{trace.trace_id}/assessments"
+        assert send(path, {"assessment": assessment}, {}) == 200
