@@ -142,15 +142,22 @@ def test_queries_have_the_answers_of_the_traces(traced: Tables, sql: str, rows: 
     assert _rows(traced, sql) == rows
 
 
-@pytest.mark.parametrize("workspaces", [None, ["default"]])
-def test_the_last_failing_spans(traced: Tables, workspaces: list[str] | None) -> None:
-    """The engine had a plan that failed for a condition on a member of a struct with a limit."""
+def test_the_last_failing_spans_of_many(store: Store, tables: Tables) -> None:
+    """The engine's plan for a condition on a member of a struct with a limit failed from some ten
+    rows on."""
+    spans = [span(ANSWERED, number, start=number) for number in range(1, 61)]
+    for failing in spans[9:19]:
+        failing["status"] = {"code": 2, "message": "timeout"}
+    assert export(store.api.new_experiment("many"), spans).status == 200
+    tables.follow()
     for table in ("system.mlflow.spans", "c.s.x_otel_spans"):
         sql = (
             f"SELECT name, status.code, status.message FROM {table} "
-            "WHERE status.code = 'STATUS_CODE_ERROR' ORDER BY time DESC LIMIT 20"
+            "WHERE status.code = 'STATUS_CODE_ERROR' ORDER BY time DESC LIMIT 2"
         )
-        assert _rows(traced, sql, workspaces) == [["span 2", "STATUS_CODE_ERROR", "timeout"]]
+        expected = [[f"span {number}", "STATUS_CODE_ERROR", "timeout"] for number in (19, 18)]
+        for workspaces in (None, ["default"]):
+            assert _rows(tables, sql, workspaces) == expected
 
 
 @pytest.mark.parametrize("readable", [[], ["team"], ["Default"], ["%"]])
