@@ -1,4 +1,4 @@
-"""Reads frequent attributes of spans from columns of their own (``span_attribute_columns.py``), in
+"""Reads attributes of spans from columns of their own (``span_attribute_columns.py``), in
 a statement that looks them up in the map ``attributes``.
 
 A lookup stays with the map unless it is certain that it means the map of a mention of ``spans`` in
@@ -15,7 +15,7 @@ from sqlglot import exp
 
 from mltables.column_pruning import needs_all_columns
 from mltables.dialect.map_lookups import Lookup, lookups
-from mltables.span_attribute_columns import COLUMNS, MAP, PREFIX, VIEW
+from mltables.span_attribute_columns import MAP, PREFIX, VIEW, column_of
 from mltables.table_definitions import SPANS, TABLES
 from mltables.views import VIEWS
 
@@ -58,18 +58,27 @@ def read_columns(query: exp.Query, schema: str) -> None:
         for lookup in own_lookups(select):
             mention = by_name.get(lookup.column.table.lower())
             if mention is not None:
-                lookup.read_from(COLUMNS[lookup.key])
+                read_from_column(lookup)
                 mark(mention)
 
 
 def own_lookups(select: exp.Select) -> Iterable[Lookup]:
-    """Yields the lookups of attributes that have columns, which belong to a SELECT itself: not to
-    one inside of it, where names may mean something else, nor to a lambda."""
+    """Yields the lookups of attributes that may have columns, which belong to a SELECT itself: not
+    to one inside of it, where names may mean something else, nor to a lambda."""
     for lookup in lookups(select):
-        if lookup.key not in COLUMNS or lookup.column.name.lower() != MAP or lookup.column.db:
+        if column_of(lookup.key) is None:
+            continue
+        if lookup.column.name.lower() != MAP or lookup.column.db:
             continue
         if lookup.node.find_ancestor(exp.Query, exp.Lambda) is select:
             yield lookup
+
+
+def read_from_column(lookup: Lookup) -> str:
+    """Lets one of :func:`own_lookups` read its column, which is returned."""
+    column = str(column_of(lookup.key))
+    lookup.read_from(column)
+    return column
 
 
 def has_alias(select: exp.Select, names: Collection[str]) -> bool:

@@ -20,7 +20,6 @@ from mltables.column_pruning import needs_all_columns
 from mltables.dialect import map_lookups
 from mltables.dialect.row_generators import EXPLODED, Duck
 from mltables.file_pruning import BOUNDED_BY, UNNESTS
-from mltables.span_attribute_columns import COLUMNS
 from mltables.table_columns import Table
 from mltables.table_definitions import ASSESSMENTS, SPANS
 
@@ -231,9 +230,7 @@ def _columns(readers: list[exp.Select], span: str) -> list[str]:
             continue
         for lookup in attribute_lookups.own_lookups(select):
             if lookup.column.table.lower() == name:
-                column = COLUMNS[lookup.key]
-                lookup.read_from(column)
-                columns.add(column)
+                columns.add(attribute_lookups.read_from_column(lookup))
     return sorted(columns)
 
 

@@ -48,11 +48,13 @@ class Source(NamedTuple):
     files: tuple[str, ...]
     underived: tuple[str, ...] = ()
     """More files. They lack the columns in ``Table.derived``, so these are computed."""
+    computed: tuple[str, ...] = ()
+    """Columns that no file has (``span_attribute_columns.computed``)."""
 
     @classmethod
     def of_json(cls, fields: Sequence[Any]) -> Source:
-        view, columns, files, underived = fields
-        return cls(view, tuple(columns), tuple(files), tuple(underived))
+        view, *lists = fields
+        return cls(view, *map(tuple, lists))
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -68,8 +70,8 @@ class Source(NamedTuple):
     def views(self) -> list[tuple[str, tuple[str, ...]]]:
         """Returns the views that the engine needs, with their columns. A statement sees derived
         columns only where the gate has put them in, so they have a view of their own."""
-        derived = dict(self.table.derived)
-        views = [(self.view, tuple(name for name in self.columns if name not in derived))]
+        shown = {name for name, *_ in self.table.columns}
+        views = [(self.view, tuple(name for name in self.columns if name in shown))]
         if self.view == SPANS.name:
             views.append((span_attribute_columns.VIEW, self.columns))
         return views
@@ -81,18 +83,18 @@ class Source(NamedTuple):
             columns: the columns that are read, by default those of the source.
         """
         names = columns or self.columns
+        computed = span_attribute_columns.computed(set(names).intersection(self.computed))
         derived = {name: sql for name, sql in self.table.derived if name in names}
-        if not derived:
+        if not derived and not computed:
             return self._plain_relation(self.paths)
-        computed = ", ".join(
-            f"{derived[name]} AS {name}" if name in derived else name for name in names
-        )
-        parts = []
-        if self.files:
-            parts.append(f"SELECT {', '.join(names)} FROM {self._plain_relation(self.files)}")
+        parts = [(self.files, computed)] if self.files else []
         if self.underived or not self.files:
-            parts.append(f"SELECT {computed} FROM {self._plain_relation(self.underived)}")
-        return f"({' UNION ALL '.join(parts)})"
+            parts.append((self.underived, {**derived, **computed}))
+        selects = []
+        for files, made in parts:
+            selected = [f"{made[name]} AS {name}" if name in made else name for name in names]
+            selects.append(f"SELECT {', '.join(selected)} FROM {self._plain_relation(files)}")
+        return f"({' UNION ALL '.join(selects)})"
 
     def _plain_relation(self, files: Sequence[str]) -> str:
         if not files:
@@ -133,6 +135,8 @@ def row_sources(
         # A query such as count(*) names no column, but a file needs one.
         columns = tuple(name for name, *_ in table.columns if name in read) or ("account_id",)
         columns += tuple(name for name, _ in table.derived if name in read)
+        computed = tuple(sorted(span_attribute_columns.computed(read)))
+        columns += computed
         bounds = wanted.get(view, ())
         permitted = of_table.get(table.name, workspaces)
         if position is not None:
@@ -144,7 +148,7 @@ def row_sources(
             files = _files_with_columns(
                 lake, table, columns, folder / view, partial(may_hold, bounds=bounds)
             )
-            sources.append(Source(view, columns, *files))
+            sources.append(Source(view, columns, *files, computed))
         else:
             sources.append(_write_permitted_rows(lake, table, columns, permitted, folder, bounds))
     return sources
@@ -158,8 +162,9 @@ def _files_with_columns(
     may_matter: Callable[[Mapping[str, Any]], bool],
     moment: Moment | None = None,
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Returns the local paths of the table's files that may matter, with at least these columns,
-    and in a list of their own those of files from whose columns derived ones are to be computed.
+    """Returns the local paths of the table's files that may matter, with at least these columns
+    (the map in place of computed ones), and in a list of their own those of files from whose
+    columns derived ones are to be computed.
 
     Args:
         folder: where links to the files are made.
@@ -177,6 +182,8 @@ def _files_with_columns(
     ]
     some = sorted((file["path"], file["size_bytes"]) for file in files if may_matter(file))
     derived = {name for name, _ in table.derived}.intersection(columns)
+    if computed := span_attribute_columns.computed(columns).keys():
+        columns = sorted({*columns, span_attribute_columns.MAP} - computed)
     if not derived:
         return tuple(lake.columns(delta, some, columns, folder)), ()
     newer = [file for file in some if _has_derived(file[0])]
@@ -217,13 +224,14 @@ def _write_permitted_rows(
         folder / table.name,
         lambda file: partition_may_hold(table, file.get(partition), bounds),
     )
-    source = Source(table.name, columns, *files)
+    computed = tuple(span_attribute_columns.computed(columns))
+    source = Source(table.name, columns, *files, computed)
     target = str(folder / f"{table.name}.parquet")
     # A separate engine, which is closed before the caller's engine starts.
     with connect(folder, MEMORY) as connection:
         rows = permitted_relation(source, sorted(used), workspaces, bounds)
         _copy_rows(connection, source, rows, target)
-    return source._replace(files=(target,), underived=())
+    return source._replace(files=(target,), underived=(), computed=())
 
 
 def _write_past_rows(

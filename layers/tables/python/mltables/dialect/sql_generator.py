@@ -30,6 +30,9 @@ LONGEST: Final = 2_000_000
 
 _SHORT: Final = 60
 """Longest argument that a template may repeat."""
+_LONGER: Final = 160
+"""The same if it is one call, without calls among its arguments: repeated ones do not multiply."""
+_OTHER_EACH_TIME: Final = "random("
 
 
 class Generator(DuckDBGenerator):
@@ -108,8 +111,9 @@ class Generator(DuckDBGenerator):
     def once(self, template: str, *given: str) -> str:
         """Fills a template that repeats its arguments, and returns the SQL. A long argument becomes
         a variable, which is computed once; otherwise nested calls would make the text grow
-        exponentially."""
-        if all(len(argument) <= _SHORT for argument in given):
+        exponentially. An argument without nested calls does not: DuckDB finds that it is the same,
+        and a variable takes more time than most calls."""
+        if all(map(_is_repeatable, given)):
             return template.format(*given)
         names, bound = [], []
         for argument in given:
@@ -361,6 +365,13 @@ class Generator(DuckDBGenerator):
         low, high = expression.args["low"], expression.args["high"]
         value = self.comparable(expression.this, low if operand_types.is_number(low) else high)
         return f"{value} BETWEEN {self.grouped(low)} AND {self.grouped(high)}"
+
+
+def _is_repeatable(argument: str) -> bool:
+    """Whether a template may repeat an argument."""
+    if _OTHER_EACH_TIME in argument:
+        return False
+    return len(argument) <= _SHORT or (len(argument) <= _LONGER and argument.count("(") == 1)
 
 
 _OWN: Final = frozenset(name for name in vars(Generator) if name.endswith("_sql"))
