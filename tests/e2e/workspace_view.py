@@ -148,8 +148,12 @@ class View:
             if value.startswith("tr-"):
                 labels |= {value[3:]: label, b64encode(bytes.fromhex(value[3:])).decode(): label}
         labels[self.name] = "⟦workspace⟧"
-        pattern = "|".join(re.escape(value) for value in sorted(labels, key=len, reverse=True))
-        text = re.sub(pattern, lambda match: labels[match[0]], answer.text)
+        # A pattern of all values would take longer to compile than the call that it is for.
+        present = sorted((value for value in labels if value in answer.text), key=len, reverse=True)
+        text = answer.text
+        if present:
+            pattern = "|".join(map(re.escape, present))
+            text = re.sub(pattern, lambda match: labels[match[0]], text)
         text = _CONTEXT.sub("<context>", _ID.sub("<id>", _NUMBER.sub("0", text)))
         text = _SIGNED.sub("<signed>", _GENERATED_NAME.sub('"<name>"', _TIME.sub("0", text)))
         with contextlib.suppress(ValueError):
