@@ -43,7 +43,7 @@ def stock_server(database: str, files: Path) -> Iterator[str]:
         "MLFLOW_MODEL_CATALOG_URI": "",
         "MLFLOW_ALLOW_FILE_STORE": "true",  # a folder of runs is read, never written
     }
-    command = [sys.executable, "-m", "mlflow", "server", *options]
+    command = [sys.executable, "-m", "operate.stock_server", *options]
     with _running("MLflow's server", command, f"http://127.0.0.1:{port}", variables) as url:
         yield url
 

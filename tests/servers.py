@@ -119,10 +119,13 @@ authorization_function = mlflow.server.auth:authenticate_request_basic_auth
 auth_cache_ttl_seconds = 3600
 """
 
+_OURS = {"PYTHONPATH": str(ROOT)}
+"""Where the program that starts the stock server is."""
+
 
 def start_stock(folder: Path, *arguments: str, **more: str) -> Server:
     """Stock MLflow on SQLite, one worker."""
-    return _start_stock(folder, arguments, more)
+    return _start_stock(folder, arguments, {**more, **_OURS})
 
 
 def start_stock_with_login(folder: Path, *arguments: str) -> Server:
@@ -130,7 +133,7 @@ def start_stock_with_login(folder: Path, *arguments: str) -> Server:
     settings = folder / "basic_auth.ini"
     settings.write_text(_BASIC_AUTH.format(folder=folder))
     more = {"MLFLOW_AUTH_CONFIG_PATH": str(settings), "MLFLOW_FLASK_SERVER_SECRET_KEY": "x"}
-    return _start_stock(folder, ("--app-name", "basic-auth", *arguments), more)
+    return _start_stock(folder, ("--app-name", "basic-auth", *arguments), {**more, **_OURS})
 
 
 def start_old_stock(folder: Path, python: Path) -> Server:
@@ -145,7 +148,7 @@ def _start_stock(
     folder: Path,
     arguments: tuple[str, ...],
     more: dict[str, str],
-    program: tuple[str, ...] = (sys.executable, str(ROOT / "tests/stock_server.py")),
+    program: tuple[str, ...] = (sys.executable, "-m", "tests.stock_server"),
 ) -> Server:
     port = free_port()
     command = [
