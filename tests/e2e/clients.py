@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from tests.e2e import warm_clients
 from tests.engines import ROOT
 from tests.servers import REMEMBERED, environment
 
@@ -72,6 +73,8 @@ OTHERS = {
 }
 """Clients of few tests, what writes traces without MLflow's whole client, a reader of tables, and a
 server of long ago, by the name of its environment."""
+NOT_WARM = (OPENTELEMETRY, MODELS, MCP, AGENTS)
+"""Whose scripts are few."""
 SCRIPTS = ROOT / "tests" / "e2e"
 CLIENT_SCRIPT = SCRIPTS / "client_script.py"
 FILES_SCRIPT = SCRIPTS / "files_script.py"
@@ -135,15 +138,27 @@ def run_script(script: Path, name: str, folder: Path, *arguments: str) -> None:
         name: the version of mlflow-skinny, or one of the others.
         folder: where it runs.
     """
+    done = ran(script, name, folder, *arguments)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"ok {name.rsplit(maxsplit=1)[-1]}" in done.stdout, done.stdout
+
+
+def ran(
+    script: Path, name: str, folder: Path, *arguments: str, **more: str
+) -> subprocess.CompletedProcess[str]:
+    """As :func:`run_script`, whatever comes of it, with more variables of the environment."""
     interpreter = sys.executable if name == CURRENT else str(python(name))
-    run = subprocess.run(
-        [interpreter, str(script), *arguments],
+    command = [str(script), *arguments]
+    variables = environment(MLFLOW_HTTP_REQUEST_MAX_RETRIES="1", **REMEMBERED, **more)
+    module = "model_registry" if name in (KUBEFLOW, KUBEFLOW_OLD) else "mlflow"
+    if name not in NOT_WARM:
+        return warm_clients.run(interpreter, module, command, folder, variables)
+    return subprocess.run(
+        [interpreter, *command],
         check=False,
         capture_output=True,
         text=True,
         timeout=240,
         cwd=folder,
-        env=environment(MLFLOW_HTTP_REQUEST_MAX_RETRIES="1", **REMEMBERED),
+        env=variables,
     )
-    assert run.returncode == 0, run.stdout + run.stderr
-    assert f"ok {name.rsplit(maxsplit=1)[-1]}" in run.stdout, run.stdout

@@ -18,6 +18,7 @@ import pytest
 from mlflow.entities import Trace
 from mlflow.genai.scorers import scorer
 
+from tests.e2e import warm_clients
 from tests.e2e.documented_scorers import SCORERS
 from tests.servers import Server, start_product, stopped
 
@@ -61,13 +62,9 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 def _logged(server: Server) -> World:
     """Two traces of one session, with spans of several types and with assessments."""
     experiment_id = mlflow.create_experiment("code scorers")
-    ended = subprocess.run(
-        [sys.executable, str(Path(__file__).with_name("agent_script.py")), experiment_id],
-        env={**os.environ, "MLFLOW_TRACKING_URI": server.url},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command = [str(Path(__file__).with_name("agent_script.py")), experiment_id]
+    variables = {**os.environ, "MLFLOW_TRACKING_URI": server.url}
+    ended = warm_clients.run(sys.executable, "mlflow", command, Path.cwd(), variables)
     assert ended.returncode == 0, ended.stderr
     ids = json.loads(ended.stdout.splitlines()[-1])
     return World(server, experiment_id, [mlflow.get_trace(trace_id) for trace_id in ids])

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from tests.differential.rest import Side, post
+from tests.e2e import warm_clients
 from tests.engines import ROOT
 from tests.servers import Server, environment
 
@@ -20,15 +20,9 @@ def test_train(product: Server, tmp_path: Path) -> None:
     api = Side(product.url)
     assert api.send(post("experiments/create", {"name": "diabetes"})).status == 200
     api.close()
-    run = subprocess.run(
-        [sys.executable, str(ROOT / "examples" / "train.py")],
-        check=False,
-        capture_output=True,
-        text=True,
-        timeout=240,
-        cwd=tmp_path,
-        env=environment(MLFLOW_TRACKING_URI=product.url, MLFLOW_HTTP_REQUEST_MAX_RETRIES="1"),
-    )
+    command = [str(ROOT / "examples" / "train.py")]
+    variables = environment(MLFLOW_TRACKING_URI=product.url, MLFLOW_HTTP_REQUEST_MAX_RETRIES="1")
+    run = warm_clients.run(sys.executable, "mlflow", command, tmp_path, variables)
     assert run.returncode == 0, run.stdout + run.stderr
     assert "best run: " in run.stdout, run.stdout
     for name in ("plots/error.png", "plots/residuals.png", "tables/worst.json"):

@@ -4,7 +4,6 @@ from a bucket; the product holds none of them in memory."""
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from tests import ministack
-from tests.e2e.clients import CURRENT, FILES_SCRIPT, IN_PARTS, LARGE_FILE_SCRIPT, python, run_script
+from tests.e2e import warm_clients
+from tests.e2e.clients import CURRENT, FILES_SCRIPT, IN_PARTS, LARGE_FILE_SCRIPT, ran, run_script
 from tests.e2e.metering_proxy import metering
-from tests.servers import REMEMBERED, Server, environment, start_product, stopped
+from tests.servers import Server, environment, start_product, stopped
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 MOST_GROWTH_KIB = 30_000
@@ -28,16 +28,7 @@ PART_BYTES = 10 << 20
 
 
 def run(server: Server, version: str, folder: Path, largest: int, small: int, **more: str) -> None:
-    interpreter = sys.executable if version == CURRENT else str(python(version))
-    done = subprocess.run(
-        [interpreter, str(FILES_SCRIPT), server.url, str(largest), str(small)],
-        check=False,
-        capture_output=True,
-        text=True,
-        timeout=240,
-        cwd=folder,
-        env=environment(MLFLOW_HTTP_REQUEST_MAX_RETRIES="1", **REMEMBERED, **more),
-    )
+    done = ran(FILES_SCRIPT, version, folder, server.url, str(largest), str(small), **more)
     assert done.returncode == 0, done.stdout + done.stderr + server.log.read_text()[-2000:]
     assert f"ok {version}" in done.stdout
 
@@ -94,14 +85,8 @@ def test_a_bucket(product_on_s3: Server, tmp_path: Path) -> None:
 def test_a_bucket_where_nothing_is_set(product_on_s3: Server, tmp_path: Path) -> None:
     """No byte of a file passes through a function, whatever its size, in either direction."""
     with metering(product_on_s3.url) as meter:
-        done = subprocess.run(
-            [sys.executable, str(LARGE_FILE_SCRIPT), meter.url, str(LARGE)],
-            check=False,
-            capture_output=True,
-            text=True,
-            cwd=tmp_path,
-            env=environment(),
-        )
+        command = [str(LARGE_FILE_SCRIPT), meter.url, str(LARGE)]
+        done = warm_clients.run(sys.executable, "mlflow", command, tmp_path, environment())
         assert done.returncode == 0, done.stdout + done.stderr
         completed = meter.paths("POST", "/api/2.0/mlflow-artifacts/mpu/complete/")
         # An S3 that takes long to join thousands of parts is asked again.

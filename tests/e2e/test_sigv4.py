@@ -20,6 +20,7 @@ from local.environment import _EXAMPLE_CREDENTIALS
 from tests import ministack
 from tests.doubles import s3_front
 from tests.doubles.signatures import Caller, Service
+from tests.e2e import warm_clients
 from tests.e2e.clients import CURRENT, PARTS, SIGNING, SIGNING_OLD, python
 from tests.e2e.iam_runner import ARN, ENVIRONMENT
 from tests.engines import ROOT, free_port
@@ -76,27 +77,28 @@ def run(
     more: dict[str, str],
     script: Path = SCRIPT,
 ) -> Any:
+    command = [str(script), deployment.server.url, *map(str, arguments)]
+    variables = environment(
+        MLFLOW_TRACKING_URI=deployment.server.url,
+        MLFLOW_TRACKING_AWS_SIGV4="true",
+        MLFLOW_HTTP_REQUEST_MAX_RETRIES="1",
+        AWS_ACCESS_KEY_ID=CALLER.access_key,
+        AWS_SECRET_ACCESS_KEY=CALLER.secret_key,
+        AWS_SESSION_TOKEN=str(CALLER.token),
+        AWS_DEFAULT_REGION=REGION,
+        **REMEMBERED,
+        **more,
+    )
+    if "PYTHONPATH" not in more:
+        return warm_clients.run(str(python(client)), "mlflow", command, folder, variables)
     return subprocess.run(
-        [
-            sys.executable if client == CURRENT else str(python(client)),
-            *(str(script), deployment.server.url, *map(str, arguments)),
-        ],
+        [sys.executable, *command],
         check=False,
         capture_output=True,
         text=True,
         timeout=240,
         cwd=folder,
-        env=environment(
-            MLFLOW_TRACKING_URI=deployment.server.url,
-            MLFLOW_TRACKING_AWS_SIGV4="true",
-            MLFLOW_HTTP_REQUEST_MAX_RETRIES="1",
-            AWS_ACCESS_KEY_ID=CALLER.access_key,
-            AWS_SECRET_ACCESS_KEY=CALLER.secret_key,
-            AWS_SESSION_TOKEN=str(CALLER.token),
-            AWS_DEFAULT_REGION=REGION,
-            **REMEMBERED,
-            **more,
-        ),
+        env=variables,
     )
 
 

@@ -18,6 +18,7 @@ import pytest
 import urllib3
 
 from local.version import VERSION
+from tests.e2e import warm_clients
 from tests.engines import ROOT, free_port
 from tests.servers import environment
 
@@ -197,7 +198,9 @@ def test_one_line_leads_to_a_first_run_within_a_minute(wheel: Path, tmp_path: Pa
     assert worked < FIRST_MINUTE, f"{worked} s of a processor in {seconds} s"
 
 
-def test_the_image_runs_so_and_writes_into_its_volume_only(program: Path, tmp_path: Path) -> None:
+def test_the_image_runs_so_and_writes_into_its_volume_only(
+    program: Path, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     """What Containerfile says, with other folders and a free port, and without a home."""
     steps = dict(
         line.split(maxsplit=1)
@@ -234,15 +237,15 @@ def test_the_image_runs_so_and_writes_into_its_volume_only(program: Path, tmp_pa
         ).returncode:
             assert process.poll() is None, log.read_text()
             assert time.monotonic() < deadline, log.read_text()
+            time.sleep(0.5)
         url = f"http://127.0.0.1:{port}"
         environ["MLFLOW_TRACKING_URI"] = url
         # The client of MLflow logs a first run with a file, and finds it.
-        client = subprocess.run(
-            [sys.executable, "-c", FIRST_RUN],
-            env={**environ, "PATH": os.environ["PATH"]},
-            check=False,
-            capture_output=True,
-            text=True,
+        first_run = tmp_path_factory.mktemp("client") / "first_run.py"
+        first_run.write_text(FIRST_RUN)
+        variables = {**environ, "PATH": os.environ["PATH"]}
+        client = warm_clients.run(
+            sys.executable, "mlflow", [str(first_run)], first_run.parent, variables
         )
         assert client.returncode == 0, client.stderr
         checked = [str(program), "doctor", "--without", "client", "--without", "system-tables"]
