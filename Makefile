@@ -142,7 +142,7 @@ site: .venv/local.stamp .tools/material-$(MATERIAL_VERSION).stamp ## Build the d
 	@NO_MKDOCS_2_WARNING=1 .tools/material/bin/mkdocs build --strict
 
 screenshots: setup .cache/compiled.stamp ## Take the pictures of docs/first-steps.md anew, with the real UI in Chromium
-	$(BIN)/python -m pytest -q -n 0 tests/browser/test_first_steps.py -k pages_show
+	SCREENSHOTS=all $(BIN)/python -m pytest -q -n 0 tests/browser/test_first_steps.py -k pages_show
 	@mkdir -p docs/images && cp .cache/screenshots/first-steps-*.png docs/images/
 
 imports: .venv/all.stamp ## Check which modules import which

@@ -18,6 +18,8 @@ APPLICATIONS = (
     Path("/Applications/Google Chrome.app/Contents/MacOS/Google Chrome"),
     Path("/Applications/Chromium.app/Contents/MacOS/Chromium"),
 )
+NO_OTHER_MACHINE = "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost"
+"""Of names: the tests ask nothing of the internet."""
 ARGUMENTS = [
     # Containers have neither the kernel's sandbox for an unprivileged user nor much shared memory.
     "--no-sandbox",
@@ -30,6 +32,7 @@ ARGUMENTS = [
     "--disable-component-update",
     "--disable-sync",
     "--no-proxy-server",
+    f"--host-resolver-rules={NO_OTHER_MACHINE}",
 ]
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,8 +15,12 @@ from playwright.sync_api import sync_playwright
 from tests.browser import chromium, traced
 from tests.browser.visitor import SCREENSHOTS, Visitor
 from tests.differential.rest import Call, Side, get, post
+from tests.e2e import warm_clients
 from tests.engines import ROOT
 from tests.servers import environment, start_product, stopped
+
+STORED = "cookies,local_storage,indexeddb,cache_storage,service_workers,file_systems"
+"""What a page keeps in a browser, as the protocol of its developer tools names it."""
 
 
 class Data(NamedTuple):
@@ -82,15 +85,8 @@ def _train(url: str, folder: Path) -> None:
 
 def _ran(program: Path, url: str, folder: Path, *unwanted: str) -> str:
     """What a program that uses the real client printed."""
-    run = subprocess.run(
-        [sys.executable, str(program)],
-        check=False,
-        capture_output=True,
-        text=True,
-        timeout=240,
-        cwd=folder,
-        env=environment(MLFLOW_TRACKING_URI=url),
-    )
+    variables = environment(MLFLOW_TRACKING_URI=url)
+    run = warm_clients.run(sys.executable, "mlflow", [str(program)], folder, variables)
     assert run.returncode == 0, run.stdout + run.stderr
     assert not any(word in run.stderr for word in unwanted), run.stderr
     return run.stdout
@@ -103,10 +99,26 @@ def traces(data: Data, tmp_path_factory: pytest.TempPathFactory) -> Traces:
     return Traces(**json.loads(printed))
 
 
+@pytest.fixture(scope="package")
+def profile(browser: Any) -> Iterator[Any]:
+    """Of visitors who do not log in: the files of the UI are fetched and compiled once."""
+    context = _new_profile(browser)
+    yield context
+    context.close()
+
+
 @pytest.fixture
-def visitor(browser: Any, data: Data) -> Iterator[Visitor]:
-    with visiting(browser, data.url) as arrived:
-        yield arrived
+def visitor(profile: Any, data: Data) -> Iterator[Visitor]:
+    """Finds nothing of the visitor before, but for the files in the browser's cache."""
+    yield _arrived(profile, data.url)
+    for page in profile.pages[1:]:
+        page.close()
+    [page] = profile.pages
+    page.goto("about:blank")
+    stored = {"origin": data.url, "storageTypes": STORED}
+    profile.new_cdp_session(page).send("Storage.clearDataForOrigin", stored)
+    profile.clear_permissions()
+    page.close()
 
 
 @contextlib.contextmanager
@@ -118,15 +130,25 @@ def visiting(
     Args:
         zone: the time zone of the browser; None for that of this machine.
     """
+    context = _new_profile(browser, login, zone)
+    yield _arrived(context, url)
+    context.close()
+
+
+def _new_profile(
+    browser: Any, login: tuple[str, str] | None = None, zone: str | None = None
+) -> Any:
     typed = None if login is None else {"username": login[0], "password": login[1]}
-    context = browser.new_context(
+    return browser.new_context(
         viewport={"width": 1500, "height": 950},
         # The language of a machine without one is none that JavaScript knows.
         locale="en-US",
         http_credentials=typed,
         timezone_id=zone,
     )
-    page = context.new_page()
+
+
+def _arrived(profile: Any, url: str) -> Visitor:
+    page = profile.new_page()
     page.set_default_timeout(60_000)
-    yield Visitor(page, url)
-    context.close()
+    return Visitor(page, url)

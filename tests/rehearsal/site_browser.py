@@ -23,7 +23,8 @@ def browsing(site: Site) -> Iterator[Visitor]:
     """A new profile of a browser that finds the site."""
     program = chromium.executable()
     SCREENSHOTS.mkdir(parents=True, exist_ok=True)
-    rule = f"--host-resolver-rules=MAP {site.domain} 127.0.0.1:{site.port}"
+    there = f"MAP {site.domain} 127.0.0.1:{site.port}"
+    rule = f"--host-resolver-rules={there}, {chromium.NO_OTHER_MACHINE}"
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=str(program),
