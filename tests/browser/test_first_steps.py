@@ -1,4 +1,4 @@
-"""The pictures of docs/first-steps.md: pages of the UI after the examples have run.
+"""The examples of docs/first-steps.md do what the page says, and the UI shows what they logged.
 
 ``make screenshots`` runs this test and copies its pictures into the documents.
 """
@@ -13,7 +13,7 @@ import pytest
 from tests.browser.conftest import visiting
 from tests.browser.visitor import Visitor
 from tests.differential.rest import Call, Side, get
-from tests.documented_examples import run_first_steps
+from tests.documented_examples import FIRST_STEPS, run_first_steps
 from tests.engines import ROOT
 from tests.servers import start_product, stopped
 
@@ -27,7 +27,10 @@ WIDE = {"width": 1200, "height": 640}
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder = tmp_path_factory.mktemp("first_steps")
     with stopped(start_product(folder)) as product:
-        run_first_steps(product.url, folder)
+        printed = run_first_steps(product.url, folder)
+        assert any(line.startswith("depth 8 0.0588") for line in printed)
+        assert "['answer', 'search']" in printed
+        assert len(FIRST_STEPS) == 2
         yield str(product.url)
 
 
