@@ -1,9 +1,9 @@
 """The SAM CLI in a third of its time: python sam.py ARGUMENTS, with the interpreter of its
 environment.
 
-It reads a template seven times with a parser in Python, and compresses a quarter of a gigabyte.
-Here libyaml reads, and what is uploaded is compressed lightly. What it builds and deploys is the
-same.
+It reads and writes a template a dozen times in Python, and compresses a quarter of a gigabyte.
+Here libyaml does the first, and what is uploaded to this machine stays as large as it is. What it
+builds and deploys is the same.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from typing import Any
 import yaml
 
 
-class _Light(zipfile.ZipFile):
+class _Plain(zipfile.ZipFile):
     def writestr(self, *arguments: Any, **options: Any) -> None:
-        super().writestr(*arguments, **{**options, "compresslevel": 1})
+        super().writestr(*arguments, **{**options, "compress_type": zipfile.ZIP_STORED})
 
 
 if __name__ == "__main__":
-    vars(yaml)["SafeLoader"] = yaml.CSafeLoader
-    vars(zipfile)["ZipFile"] = _Light
+    vars(yaml).update(SafeLoader=yaml.CSafeLoader, SafeDumper=yaml.CSafeDumper)
+    vars(zipfile)["ZipFile"] = _Plain
     importlib.import_module("samcli.cli.main").cli(prog_name="sam")
