@@ -11,6 +11,7 @@ from mlcore.limits.experiments import MAX_SEARCHED_EXPERIMENTS
 from mlcore.search import clauses, tokens
 from tests.contract import api as calls
 from tests.contract.conftest import Store
+from tests.contract.trace_calls import export, span
 
 FILTERED: dict[str, tuple[str, dict[str, Any]]] = {
     "runs/search": ("filter", {"experiment_ids": ["0"]}),
@@ -76,3 +77,73 @@ def test_nested_parentheses_are_looked_at_once(text: str, monkeypatch: pytest.Mo
         looks = 0
         clauses.ClauseReader(text * 2_000 + closed, token_list).items()
         assert looks <= 2 * len(token_list)
+
+
+def test_named_ids_are_looked_up_once(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And not in each of the experiments: 3,000 ids in 40 experiments are 30 reads, not 1,200, and
+    those that exist are found."""
+    monkeypatch.setitem(calls._DOMAINS, "traces", traces.app.handler)
+    api = store.api
+    experiments = [api.new_experiment(f"named {number}") for number in range(40)]
+    trace_ids, model_ids = [], []
+    for number, experiment in enumerate(experiments[:6]):
+        trace = f"{number:031x}f"
+        assert export(experiment, [span(trace, 1)]).status == 200
+        trace_ids.append(f"tr-{trace}")
+        model = api.post("logged-models", experiment_id=experiment, name="m")
+        model_ids.append(model["model"]["info"]["model_id"])
+    missing = [f"{number:032x}" for number in range(2_994)]
+    named = ",".join(f"'{name}'" for name in (*trace_ids, *(f"tr-{name}" for name in missing)))
+    searched = experiments[1:]
+    fields = {"experiment_ids": searched, "max_results": 50}
+    listed = api.ask("GET", "traces", filter=f"trace.request_id IN ({named})", **fields)
+    assert {each["request_id"] for each in listed.body["traces"]} == set(trace_ids[1:])
+    assert api.cost.requests <= 60
+    named = ",".join(f"'{name}'" for name in (*model_ids, *(f"m-{name}" for name in missing)))
+    found = api.post("logged-models/search", filter=f"attributes.model_id IN ({named})", **fields)
+    assert {each["info"]["model_id"] for each in found["models"]} == set(model_ids[1:])
+    assert api.cost.requests <= 60
+    few = f"attributes.model_id IN ('{model_ids[1]}', '{model_ids[2]}')"
+    assert len(api.post("logged-models/search", filter=few, **fields)["models"]) == 2
+    assert api.cost.round_trips <= 2
+
+
+@pytest.mark.parametrize(
+    ("path", "condition"),
+    [
+        ("runs/search", "metrics.m{n} > {n}"),
+        ("runs/search", "params.p{n} LIKE '%{n}%'"),
+        ("runs/search", "tags.t{n} != 'x'"),
+        ("logged-models/search", "params.p{n} != 'x'"),
+        ("logged-models/search", "metrics.m{n} > {n}"),
+        ("traces", "tags.t{n} = 'x'"),
+        ("traces", "span.content LIKE '%x{n}%'"),
+        ("traces", "feedback.f{n} = 'x'"),
+        ("traces", "attributes.run_id = 'r{n}'"),
+    ],
+)
+def test_the_number_of_conditions_is_bounded(
+    store: Store, monkeypatch: pytest.MonkeyPatch, path: str, condition: str
+) -> None:
+    """The most that a filter may have cost a bounded number of requests; one more is a 400."""
+    monkeypatch.setitem(calls._DOMAINS, "traces", traces.app.handler)
+    api = store.api
+    experiments = [api.new_experiment(f"many {number}") for number in range(3)]
+    for experiment in experiments:
+        api.new_run(experiment)
+        api.post("logged-models", experiment_id=experiment, name="m")
+    method = "GET" if path == "traces" else "POST"
+
+    def status(conditions: int) -> int:
+        text = " AND ".join(condition.format(n=number) for number in range(conditions))
+        return api.ask(method, path, experiment_ids=experiments, filter=text).status
+
+    most, too_many = 1, 3_000
+    assert (status(most), status(too_many)) == (200, 400)
+    assert api.cost.requests == 0
+    while too_many - most > 1:
+        middle = (most + too_many) // 2
+        most, too_many = (middle, too_many) if status(middle) == 200 else (most, middle)
+    assert status(most) == 200
+    # Traces of 1,000 runs need the links of each run; nothing is read for each run and experiment.
+    assert api.cost.requests <= (1_100 if "run_id" in condition else 120), most

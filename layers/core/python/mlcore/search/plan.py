@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from itertools import islice
+from typing import Final, NamedTuple
 
 from mlcore.search import lookups, text_fields
 from mlcore.search.fields import ATTRIBUTE, DATASET, METRIC, PARAM
@@ -85,10 +86,16 @@ class MetricOrder(NamedTuple):
 _WILDCARDS = ("%", "_")
 
 
+MAX_ACCESSES: Final = 20
+"""Each access costs a request in each experiment, and a filter may have 1,000 comparisons. The
+matches of the others are found by the first ones."""
+
+
 def accesses(comparisons: Sequence[Comparison]) -> list[Access]:
-    """Returns the accesses that the comparisons of a filter of runs allow. Each access alone
-    contains all matches."""
-    return [access for comparison in comparisons for access in _accesses(comparison)]
+    """Returns the accesses that the comparisons of a filter of runs allow, at most
+    :data:`MAX_ACCESSES`. Each access alone contains all matches."""
+    found = (access for comparison in comparisons for access in _accesses(comparison))
+    return list(islice(found, MAX_ACCESSES))
 
 
 def metric_order(ordering: Sequence[OrderBy]) -> MetricOrder | None:

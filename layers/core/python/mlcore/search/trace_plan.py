@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from mlcore import reserved_tags
 from mlcore.search import lookups, text_fields
-from mlcore.search.plan import NamePrefix, TextLookups, literal_prefix
+from mlcore.search.plan import MAX_ACCESSES, NamePrefix, TextLookups, literal_prefix
 from mlcore.search.trace_filter import (
     ATTRIBUTE,
     CONTENT,
@@ -59,11 +59,12 @@ _NOT_AS_IS: Final = re.compile(r'["\\\x00-\x1f]')
 
 
 def accesses(query: TraceFilter) -> list[Access]:
-    """Returns the accesses that a filter of traces allows. Each one alone contains all matches."""
+    """Returns the accesses that a filter of traces allows, at most :data:`MAX_ACCESSES`. Each one
+    alone contains all matches."""
     result: list[Access] = [TracesOfRun(run_id) for run_id in query.runs]
     for condition in (*query.own, *query.spans):
         result += _accesses(condition)
-    return result
+    return result[:MAX_ACCESSES]
 
 
 def is_asynchronous(access: Access) -> bool:

@@ -12,11 +12,12 @@ from typing import NamedTuple
 from mlcore.db import keys
 from mlcore.db.expression import Raw
 from mlcore.db.keys import UPPER_BOUND
-from mlcore.db.table import Page, table
+from mlcore.db.table import BATCH_GET_KEYS, Page, table
 from mlcore.entities.experiments import Experiment
 from mlcore.entities.logged_models import LoggedModel
 from mlcore.entities.stages import ACTIVE
 from mlcore.models.logged_models import LoggedModel as LoggedModelItem
+from mlcore.models.logged_models import LoggedModelReference
 from mlcore.repos.experiments import experiments
 from mlcore.repos.logged_models import logged_models
 from mlcore.search import logged_models as language
@@ -89,11 +90,7 @@ def _rows(pages: Iterator[list[Raw]], query: LoggedModelQuery) -> Iterator[_Foun
 
 def _by_id(experiment_ids: Sequence[str], workspace: str, access: ModelIds) -> Iterator[list[Raw]]:
     """Yields the models with given ids in any of the experiments, in the order of the index."""
-    places = [
-        keys.logged_model(experiment_id, model_id)
-        for experiment_id in experiment_ids
-        for model_id in dict.fromkeys(access.model_ids)
-    ]
+    places = _places(experiment_ids, list(dict.fromkeys(access.model_ids)))
     model_items: list[Raw | None] = []
     known: list[Experiment] = []
     calls: list[Callable[[], None]] = [
@@ -112,6 +109,25 @@ def _by_id(experiment_ids: Sequence[str], workspace: str, access: ModelIds) -> I
         item for item in model_items if item is not None and view(item).experiment_id in accepted
     ]
     yield sorted(items, key=newest_first)
+
+
+def _places(experiment_ids: Sequence[str], model_ids: Sequence[str]) -> list[keys.Key]:
+    """Returns where models with given ids may be in any of the experiments. If one BatchGetItem
+    cannot read all of these places, reads where the models are, which are as many places as
+    models."""
+    if len(experiment_ids) * len(model_ids) <= BATCH_GET_KEYS:
+        return [
+            keys.logged_model(experiment_id, model_id)
+            for experiment_id in experiment_ids
+            for model_id in model_ids
+        ]
+    searched = set(experiment_ids)
+    references = table.batch_get([keys.logged_model_ref(model_id) for model_id in model_ids])
+    return [
+        keys.logged_model(reference.experiment_id, reference.model_id)
+        for reference in map(LoggedModelReference.of, filter(None, references))
+        if reference.experiment_id in searched
+    ]
 
 
 def _streams(

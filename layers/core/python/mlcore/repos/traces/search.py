@@ -20,17 +20,19 @@ from __future__ import annotations
 
 import heapq
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from operator import itemgetter
 from typing import NamedTuple, TypeVar
 
 from mlcore import reserved_tags
+from mlcore.db import keys
 from mlcore.db.keys import Key as ItemKey
-from mlcore.db.table import table
+from mlcore.db.table import BATCH_GET_KEYS, table
 from mlcore.entities.experiments import Experiment
 from mlcore.entities.traces import Trace
+from mlcore.models.traces import TraceReference
 from mlcore.repos import index_candidates
 from mlcore.repos.experiments import experiments
 from mlcore.repos.index_candidates import Candidates, Entries
@@ -108,12 +110,13 @@ def find(experiment_ids: Sequence[str], workspace: str, query: TraceQuery) -> li
     table.parallel(calls)
     rows: list[Row] = []
     conditions = Conditions(condition, links, experiment_ids, workspace)
+    owners = _owners(accesses, len(searched))
     for experiment in searched:
         experiment_id = experiment.experiment_id
         search = _Search(experiment, query, conditions, through, window)
         candidates = [
             candidate
-            for access in accesses
+            for access in _within(experiment_id, accesses, owners)
             if pending.get(experiment_id, set()) is not None
             or not trace_plan.is_asynchronous(access)
             for candidate in _candidates(experiment, access, links, foreseen)
@@ -121,6 +124,39 @@ def find(experiment_ids: Sequence[str], workspace: str, query: TraceQuery) -> li
         late = pending.get(experiment_id) or set()
         rows += search.rows(listings[experiment_id], candidates, late)
     return heapq.nsmallest(query.limit, rows, key=itemgetter(0))
+
+
+def _owners(accesses: Sequence[trace_plan.Access], experiments: int) -> dict[str, str] | None:
+    """Returns the experiments of the traces that a filter names, by trace id: each trace is then
+    read in its own experiment alone. None if there are so few that one BatchGetItem reads them in
+    every experiment."""
+    trace_ids = {
+        trace_id: None
+        for access in accesses
+        if isinstance(access, TraceIds)
+        for trace_id in access.trace_ids
+    }
+    if len(trace_ids) * experiments <= BATCH_GET_KEYS:
+        return None
+    references = table.batch_get([keys.trace_ref(trace_id) for trace_id in trace_ids])
+    return {
+        reference.trace_id: reference.experiment_id
+        for reference in map(TraceReference.of, filter(None, references))
+    }
+
+
+def _within(
+    experiment_id: str, accesses: Sequence[trace_plan.Access], owners: Mapping[str, str] | None
+) -> list[trace_plan.Access]:
+    """Returns the accesses for one experiment, without the traces of other experiments."""
+    if owners is None:
+        return list(accesses)
+    return [
+        TraceIds(tuple(each for each in access.trace_ids if owners.get(each) == experiment_id))
+        if isinstance(access, TraceIds)
+        else access
+        for access in accesses
+    ]
 
 
 def matching(
