@@ -38,7 +38,8 @@ const Zone = (() => {
   function instant(time, zone) {
     if (!zone || zone === UTC) return time;
     const guess = time - (wall(time, zone) - time);
-    return guess + (time - wall(guess, zone));
+    const mended = guess + (time - wall(guess, zone));
+    return wall(mended, zone) === time ? mended : Math.max(guess, mended);
   }
 
   return { UTC, known, own, wall, instant };

@@ -254,6 +254,21 @@ def test_days_are_those_of_the_chosen_zone(browser: Any, fleet: Fleet) -> None:
         _drawn(visitor, "quality")
         assert visitor.page.locator("#zone").input_value() == "UTC"
         visitor.looks("dashboards-zone-unknown", "Judges and people")
+        # Each time that a clock shows is that of an instant; one that it leaves out is later.
+        wrong = visitor.page.evaluate(
+            """(zones) => zones.flatMap((zone) => {
+              const all = Array.from({length: 17520}, (_, n) => Date.UTC(2026, 0, 1) + n * 1800000);
+              const clocks = all.map((at) => Zone.wall(at, zone));
+              return clocks.filter((clock) => Zone.wall(Zone.instant(clock, zone), zone) !== clock);
+            })""",
+            ["UTC", "America/Havana", "Asia/Kathmandu", "Australia/Lord_Howe"],
+        )
+        assert wrong == []
+        left_out = "Zone.instant(Date.UTC(2026, 2, 8, 2, 30), 'America/New_York')"
+        assert (
+            visitor.page.evaluate(left_out)
+            == datetime.fromisoformat("2026-03-08T03:30-04:00").timestamp() * 1000
+        )
 
 
 def _days(card: Json) -> dict[str, int]:
