@@ -27,10 +27,13 @@ from mlcore.wire.message import fields_of
 from tests.contract import gateway_world
 from tests.contract.api import called
 from tests.contract.conftest import EXAMPLES, Store
+from tests.contract.lake import tables
 from tests.contract.logins import named
 from tests.contract.sealing import seal_here
 from tests.differential.generated import anything, bodies, queries, raw_bodies, tenths, texts
 from tests.doubles.providers import Told, openai, serving
+
+__all__ = ["tables"]
 
 Json = dict[str, Any]
 
@@ -128,6 +131,13 @@ def known(store: Store, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
                 "model_name": "gpt-4o",
                 "max_results": 5,
             },
+            **{"model_configs": [{"model_definition_id": model, "linkage_type": "PRIMARY"}]},
+            **{"fallback_config": {"strategy": "SEQUENTIAL", "max_attempts": 2}},
+            **{"routing_strategy": "REQUEST_BASED_TRAFFIC_SPLIT", "usage_tracking": False},
+            **{"budget_unit": "USD", "budget_amount": 5.0, "target_scope": "GLOBAL"},
+            **{"budget_action": "ALERT", "duration": {"unit": "DAYS", "value": 1}},
+            **{"secret_name": "another key", "secret_value": {"api_key": "sk-0123456789"}},
+            **{"resource_type": "experiment", "resource_id": experiment, "alias": "best"},
             **{"sql": "SELECT 1", "organization": "", "path": "v1/chat/completions", "key": "k"},
         }
 
@@ -142,7 +152,6 @@ def handler_of(domain: str) -> Handler:
     return lambda_handler(app.RPCS, getattr(app, "PLAIN_ROUTES", ()))
 
 
-_subsets = st.sets(st.integers(0, 40))
 _sixths = st.integers(0, 5)
 _messages = st.lists(
     st.fixed_dictionaries({"role": ROLES, "content": VALUES}, optional={"tool_calls": VALUES}),
@@ -165,18 +174,17 @@ def requests(draw: Any, route: Rpc | PlainRoute, known: Json) -> Json:
         is_right = field in known and draw(_sixths)
         value = known[field] if is_right else draw(st.one_of(texts, WORDS))
         path = path.replace(f"{{{name}}}", str(value).encode("utf-8", "replace").decode())
-    right = draw(_subsets)
-    given_ = {name: value for at, (name, value) in enumerate(sorted(known.items())) if at in right}
-    query, body = "", b""
     if message is None:
         fields = draw(_plain_bodies)
         if draw(_sixths):
             fields |= {"model": "chat", "messages": draw(_messages)}
         body = json.dumps(draw(anything) if draw(tenths) == 0 else fields).encode()
-        query = "&".join(f"{name}={_escaped(value)}" for name, value in given_.items())
+        query = "&".join(
+            f"{name}={_escaped(value)}" for name, value in known.items() if not draw(_sixths)
+        )
         return {"path": path, "query": query, "body": body}
     names = [field.name for field in fields_of(message)]
-    right_fields = {name: value for name, value in given_.items() if name in names}
+    right_fields = {name: known[name] for name in names if name in known and draw(_sixths)}
     if route.method == "GET":
         more = [f"{name}={_escaped(value)}" for name, value in right_fields.items()]
         return {"path": path, "query": "&".join([*more, draw(queries(message))]), "body": b""}
@@ -198,8 +206,12 @@ def read_answer(answer: Json) -> tuple[int, str]:
 @pytest.mark.parametrize(
     ("domain", "route"), ROUTES, ids=[f"{route.method} {route.path}" for _, route in ROUTES]
 )
-def test_route(known: Json, domain: str, route: Rpc | PlainRoute) -> None:
+def test_route(
+    known: Json, domain: str, route: Rpc | PlainRoute, request: pytest.FixtureRequest
+) -> None:
     handler = handler_of(domain)
+    if domain == "sql":
+        request.getfixturevalue("tables").follow()
     if domain == "mcp_servers":
         known["name"] = "com.example/chat"
 
@@ -209,12 +221,12 @@ def test_route(known: Json, domain: str, route: Rpc | PlainRoute) -> None:
         database=None,
         suppress_health_check=list(HealthCheck),
     )
-    @given(request=requests(route, known), is_admin=st.booleans())
-    def check(request: Json, *, is_admin: bool) -> None:
+    @given(sent=requests(route, known), is_admin=st.sampled_from([True, True, True, False]))
+    def check(sent: Json, *, is_admin: bool) -> None:
         event = {
             "version": "2.0",
-            "rawPath": request["path"],
-            "rawQueryString": request["query"],
+            "rawPath": sent["path"],
+            "rawQueryString": sent["query"],
             "headers": {"content-type": "application/json", "host": "localhost"},
             "requestContext": {
                 "http": {"method": route.method},
@@ -222,7 +234,7 @@ def test_route(known: Json, domain: str, route: Rpc | PlainRoute) -> None:
                 "authorizer": named("root" if is_admin else "ann", is_admin=is_admin),
             },
             "isBase64Encoded": True,
-            "body": base64.b64encode(request["body"]).decode(),
+            "body": base64.b64encode(sent["body"]).decode(),
         }
         started = time.monotonic()
         status, text = read_answer(handler(event, None))
