@@ -15,14 +15,16 @@ from tests.e2e import warm_clients
 from tests.engines import ROOT
 from tests.servers import REMEMBERED, environment
 
+_PLUGIN = "requests-auth-aws-sigv4==0.7"
+"""By which a client signs its requests if it is told to."""
 # What these clients need besides: 2.9 imports pkg_resources, which newer setuptools lost;
 # OpenTelemetry 1.34 breaks the tracing modules that 2.22 and 3.1 import.
 PINS = {
     "2.9.2": ("setuptools==80.9.0",),
-    "2.22.1": ("opentelemetry-api==1.33.1", "opentelemetry-sdk==1.33.1"),
+    "2.22.1": ("opentelemetry-api==1.33.1", "opentelemetry-sdk==1.33.1", _PLUGIN),
     "3.1.4": ("opentelemetry-api==1.33.1", "opentelemetry-sdk==1.33.1"),
     "3.6.0": (),
-    "3.17.2": (),
+    "3.17.2": (_PLUGIN,),
 }
 FIRST = "1.30.1"
 CURRENT = "3.18.0"
@@ -32,8 +34,8 @@ PARTS = "3.17.2"
 TRACING = f"mlflow-tracing {PARTS}"
 OPENTELEMETRY = "opentelemetry 1.45.2"
 OLD_SERVER = "server 2.9.2"
-SIGNING = f"mlflow-sigv4 {PARTS}"
-SIGNING_OLD = "mlflow-sigv4 2.22.1"
+SIGNING = PARTS
+SIGNING_OLD = "2.22.1"
 KUBEFLOW = "model-registry 0.3.18"
 KUBEFLOW_OLD = "model-registry 0.3.14"
 DUCKDB = "duckdb 1.5.5"
@@ -42,15 +44,12 @@ MODELS = "openai 3.54.0 anthropic 2.12.0"
 MCP = "mcp 2.3.0"
 AGENTS = "openai 2.47.0 langchain-openai 1.7.4 opentelemetry 1.45.2"
 """What calls models, traced by MLflow's autologging or by OpenTelemetry."""
-_PLUGIN = "requests-auth-aws-sigv4==0.7"
 OTHERS = {
     # The oldest of all, and the newest without roles: for what they alone call.
     FIRST: (f"mlflow-skinny=={FIRST}", "setuptools==80.9.0"),
     "3.7.0": ("mlflow-skinny==3.7.0",),
     TRACING: (f"mlflow-tracing=={PARTS}",),
     OPENTELEMETRY: ("opentelemetry-exporter-otlp-proto-http==1.45.2",),
-    SIGNING: (f"mlflow-skinny=={PARTS}", _PLUGIN),
-    SIGNING_OLD: ("mlflow-skinny==2.22.1", *PINS["2.22.1"], _PLUGIN),
     KUBEFLOW: ("model-registry==0.3.18",),
     MODELS: ("openai==3.54.0", "anthropic==2.12.0"),
     # The newest OpenAI that MLflow's autologging knows.
