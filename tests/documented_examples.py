@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
 from pathlib import Path
 from typing import Final
 
+from tests.e2e import warm_clients
 from tests.engines import ROOT
 from tests.servers import environment
 
@@ -19,15 +19,11 @@ FIRST_STEPS: Final = re.findall(
 def run_first_steps(url: str, folder: Path) -> list[str]:
     """Runs all examples in the folder against the server, and returns the printed lines."""
     printed = []
-    for example in FIRST_STEPS:
-        done = subprocess.run(
-            [sys.executable, "-c", example],
-            cwd=folder,
-            env=environment(MLFLOW_TRACKING_URI=url),
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+    variables = environment(MLFLOW_TRACKING_URI=url)
+    for number, example in enumerate(FIRST_STEPS):
+        program = folder / f"example-{number}.py"
+        program.write_text(example)
+        done = warm_clients.run(sys.executable, "mlflow", [str(program)], folder, variables)
         assert done.returncode == 0, done.stderr
         printed += done.stdout.splitlines()
     return printed
