@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mlcore.errors import InvalidParameterValue
-from mlcore.judges import content, rules
+from mlcore.judges import call_texts, rules
 from mlcore.limits.evaluation.judges import parse_judge
 from mlcore.limits.evaluation.rules import MAX_PATTERN
 
@@ -54,31 +54,80 @@ def test_a_length_is_a_whole_number(bound: Any) -> None:
         parsed("ResponseLength", max_length=bound)
 
 
+ADDRESS = "ann@shop.example"
+TEXT = {"type": "text", "text": ADDRESS}
+
+
 @pytest.mark.parametrize(
     "request_body",
     [
-        {"messages": [{"role": "user", "content": "ann@shop.example"}, {"content": "last"}]},
-        {"messages": [{"content": [{"type": "text", "text": "ann@shop.example"}]}]},
-        {"messages": [{"tool_calls": [{"function": {"arguments": '{"to":"ann@shop.example"}'}}]}]},
-        {"contents": [{"parts": [{"functionCall": {"args": {"to": "ann@shop.example"}}}]}]},
-        {"system": [{"type": "text", "text": "ann@shop.example"}], "messages": []},
-        {"input": "ann@shop.example"},
-        {
-            "input": [
-                {"role": "user", "content": [{"type": "input_text", "text": "ann@shop.example"}]}
-            ]
-        },
-        {"instructions": "ann@shop.example", "input": "x"},
-        {"messages": [{"content": [{"type": "tool_result", "content": "ann@shop.example"}]}]},
+        {"messages": [{"role": "user", "content": ADDRESS}, {"content": "last"}]},
+        {"messages": [{"content": [TEXT]}]},
+        {"messages": [{"tool_calls": [{"function": {"arguments": f'{{"to":"{ADDRESS}"}}'}}]}]},
+        {"messages": [{"content": [{"type": "tool_use", "input": {"data": ADDRESS}}]}]},
+        {"messages": [{"content": [{"type": "tool_result", "content": ADDRESS}]}]},
+        {"messages": [{"content": [{"source": {"type": "text", "data": ADDRESS}}]}]},
+        {"messages": [{"content": [{"source": {"media_type": "text/plain", "data": ADDRESS}}]}]},
+        {"messages": [{"role": ADDRESS, "content": "x"}]},
+        {"contents": [{"parts": [{"functionCall": {"args": {"id": ADDRESS}}}]}]},
+        {"requests": [{"content": {"parts": [{"text": ADDRESS}]}}]},
+        {"system": [TEXT], "messages": []},
+        {"input": ADDRESS},
+        {"input": [{"role": "user", "content": [{"type": "input_text", "text": ADDRESS}]}]},
+        {"instructions": ADDRESS, "input": "x"},
+        {"tools": [{"function": {"description": ADDRESS}}], "messages": []},
+        {"response_format": {"json_schema": {"description": ADDRESS}}, "messages": []},
+        {"prediction": {"type": "content", "content": ADDRESS}, "messages": []},
+        {"message": ADDRESS, "chat_history": []},
+        {"user": ADDRESS, "messages": []},
     ],
 )
 def test_a_request_is_searched_wherever_its_texts_are(request_body: dict[str, Any]) -> None:
-    text = content.request_text(request_body)
+    text = call_texts.all_of_request(request_body)
     assert rules.verdict(parsed("PIIDetection"), text).rationale == "Detected PII: email"
 
 
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [
+        ({"choices": [{"message": {"role": "assistant", "content": "a"}}]}, "a"),
+        ({"choices": [{"message": {"content": t}} for t in "ab"], "created": 1795950000}, "a\nb"),
+        ({"choices": [{"text": "a", "finish_reason": "stop", "logprobs": {"tokens": ["b"]}}]}, "a"),
+        ({"choices": [{"message": {"content": [{"type": "text", "text": "a"}]}}]}, "a"),
+        ({"content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}, "a\nb"),
+        ({"candidates": [{"content": {"parts": [{"text": "a"}], "role": "model"}}]}, "a"),
+        ({"output": [{"role": "assistant", "content": [TEXT, TEXT]}]}, f"{ADDRESS}\n{ADDRESS}"),
+        (
+            {
+                "id": "chatcmpl-1234567890",
+                "created": 1795950000,
+                "choices": [
+                    {
+                        "message": {
+                            "content": None,
+                            "tool_calls": [
+                                {"id": "call_1234567890", "function": {"arguments": '{"a": 1}'}}
+                            ],
+                        }
+                    }
+                ],
+            },
+            '{"a": 1}',
+        ),
+    ],
+)
+def test_an_answer_is_its_texts(answer: dict[str, Any], text: str) -> None:
+    assert call_texts.of_answer(answer) == text
+
+
 def test_files_and_names_are_no_texts() -> None:
-    picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64,ann@shop.example"}}
-    body: dict[str, Any] = {"model": "4111-1111-1111-1111", "user": "ann@shop.example"}
-    body |= {"messages": [{"role": "user", "content": [picture, {"type": "text", "text": "hi"}]}]}
-    assert content.request_text(body) == "hi"
+    files = [
+        {"type": "image_url", "image_url": {"url": "data:image/png;base64,41111111111111111"}},
+        {"source": {"type": "base64", "media_type": "image/png", "data": "41111111111111111"}},
+        {"inlineData": {"mimeType": "audio/wav", "data": "4111111111111111"}},
+    ]
+    labels = {"role": "user", "type": "message", "id": "msg_4111111111111111"}
+    body: dict[str, Any] = {"model": "4111-1111-1111-1111", "temperature": 1}
+    body |= {"messages": [{**labels, "content": [*files, {"type": "text", "text": "hi"}]}]}
+    assert call_texts.all_of_request(body) == "hi"
+    assert call_texts.of_request({**body, "user": "ann"}) == "hi"

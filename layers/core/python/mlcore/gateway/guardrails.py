@@ -11,14 +11,14 @@ import json
 from functools import partial
 from typing import Any, Final
 
-from mlcore.entities.evaluation.judges import Judge
+from mlcore.entities.evaluation.judges import PII_RULE, Judge
 from mlcore.entities.gateway import Configuration, Guardrail
 from mlcore.errors import GatewayCallFailed, GuardrailViolation, MlflowError
 from mlcore.gateway import chats
 from mlcore.gateway.chat_shapes import Shape
 from mlcore.gateway.recording import EVALUATOR, GUARDRAIL, JUDGE, LLM, Caller, Recording
 from mlcore.gateway.route import Route
-from mlcore.judges import builtin, content, prompts, rules, verdicts
+from mlcore.judges import builtin, call_texts, content, prompts, rules, verdicts
 from mlcore.judges.chat import JudgeModel, endpoint_of
 from mlcore.judges.verdicts import Verdict
 from mlcore.limits.evaluation.judges import parse_judge
@@ -177,7 +177,12 @@ class _Guardrail:
             ) from error
 
     def _by_rule(self, request: Json, answer: Json | None) -> Verdict:
-        text = content.request_text(request) if answer is None else content.output_text(answer)
+        if answer is not None:
+            text = call_texts.of_answer(answer)
+        elif self._judge.builtin == PII_RULE:
+            text = call_texts.all_of_request(request)
+        else:
+            text = call_texts.of_request(request)
         try:
             return rules.verdict(self._judge, text)
         except MlflowError as error:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from mlcore import artifacts, errors, reserved_tags
@@ -21,21 +21,6 @@ from mlcore.repos.traces.traces import StoredTrace
 _SPANS_FILE: Final = "traces.json"
 _LIMITS: Final = (20_000, 4_000, 1_000, 200)
 """Maximum characters of one value; the next lower limit applies if the trace is too long."""
-_TEXT_FIELDS: Final = frozenset(
-    (
-        *("messages", "contents", "input", "inputs", "prompt", "query", "documents"),
-        *("system", "systemInstruction", "system_instruction", "instructions"),
-    )
-)
-"""Fields of requests that hold what a model reads, in the forms of the known APIs."""
-_NO_TEXT_FIELDS: Final = frozenset(
-    (
-        *("role", "type", "id", "tool_call_id", "call_id", "tool_use_id", "status", "detail"),
-        *("url", "image_url", "data", "mimeType", "mime_type", "media_type", "format"),
-        *("signature", "encrypted_content", "cache_control"),
-    )
-)
-"""Fields within them that hold names, addresses and encoded files."""
 TRACE_CHARACTERS: Final = 150_000
 """Maximum characters of a whole trace."""
 
@@ -228,24 +213,6 @@ def input_text(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
-def request_text(value: Any) -> str:
-    """Returns all texts that a request sends to a model, each on lines of its own."""
-    fields = value if isinstance(value, dict) else {}
-    return "\n".join(_texts({name: fields[name] for name in fields if name in _TEXT_FIELDS}))
-
-
-def _texts(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, list):
-        for part in value:
-            yield from _texts(part)
-    elif isinstance(value, dict):
-        for name, part in value.items():
-            if name not in _NO_TEXT_FIELDS:
-                yield from _texts(part)
-
-
 def output_text(value: Any) -> str:
     """Returns a model's answer as text; the answer may have the form of any known API."""
     if value is None or isinstance(value, str):
@@ -271,17 +238,21 @@ def _text_of_messages(value: dict[str, Any]) -> str | None:
 
 
 def _text_of_output(value: dict[str, Any]) -> str | None:
-    """Returns the assistant's last text in an output of OpenAI's Responses API; None if it has
-    none."""
+    """Returns the assistant's last text in an output of OpenAI's Responses API, all its parts
+    together; None if it has none."""
     output = value.get("output")
     for item in reversed(output) if isinstance(output, list) else ():
         if isinstance(item, dict) and item.get("role") == "assistant":
             content = item.get("content")
             if isinstance(content, str):
                 return content
-            for part in content if isinstance(content, list) else ():
-                if isinstance(part, dict) and part.get("type") in ("text", "output_text"):
-                    return str(part.get("text", ""))
+            texts = [
+                str(part.get("text", ""))
+                for part in (content if isinstance(content, list) else ())
+                if isinstance(part, dict) and part.get("type") in ("text", "output_text")
+            ]
+            if texts:
+                return "".join(texts)
     return None
 
 

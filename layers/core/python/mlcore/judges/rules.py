@@ -8,6 +8,7 @@ texts of a request, too, not only those of an answer.
 
 from __future__ import annotations
 
+import functools
 import re
 from typing import Any, Final
 
@@ -20,6 +21,7 @@ from mlcore.entities.evaluation.judges import (
 )
 from mlcore.errors import InvalidParameterValue
 from mlcore.judges.verdicts import Verdict
+from mlcore.limits.evaluation.rules import MAX_REPETITIONS
 from mlcore.search import rlike
 
 SECONDS: Final = 0.5
@@ -49,17 +51,22 @@ def verdict(judge: Judge, text: str | None) -> Verdict:
 
 def _by_expression(settings: Any, text: str) -> Verdict:
     pattern: str = settings["pattern"]
-    expression = rlike.compiled(f"(?i){pattern}" if settings.get("case_insensitive") else pattern)
+    expression = _compiled(f"(?i){pattern}" if settings.get("case_insensitive") else pattern)
     is_whole = settings.get("match_type") == "fullmatch"
     search = expression.fullmatch if is_whole else expression.search
     try:
         matches = search(text, timeout=SECONDS) is not None
-    except TimeoutError:
+    except (TimeoutError, MemoryError):
         raise InvalidParameterValue(
             f"The search for the regular expression {pattern!r} took more than {SECONDS} s."
         ) from None
-    said = "matches" if matches else "does not match"
-    return _rated("yes" if matches else "no", f"Output {said} pattern {pattern!r}")
+    verb = "matches" if matches else "does not match"
+    return _rated("yes" if matches else "no", f"Output {verb} pattern {pattern!r}")
+
+
+@functools.lru_cache(maxsize=16)
+def _compiled(pattern: str) -> Any:
+    return rlike.compiled(pattern, MAX_REPETITIONS)
 
 
 def _by_personal_data(settings: Any, text: str) -> Verdict:

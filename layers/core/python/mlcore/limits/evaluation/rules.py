@@ -12,6 +12,8 @@ from mlcore.search import rlike
 
 MAX_PATTERN: Final = 2_000
 """Characters of a regular expression."""
+MAX_REPETITIONS: Final = 10_000
+"""The product of an expression's counts; bounds the memory of the compiled expression."""
 _MATCH_TYPES: Final = ("search", "fullmatch")
 _UNITS: Final = ("chars", "words")
 
@@ -34,7 +36,7 @@ def _check_expression(settings: Mapping[str, Any]) -> None:
         re.compile(pattern)
     except (re.error, OverflowError, RecursionError) as error:
         raise InvalidParameterValue(f"invalid regex pattern {pattern!r}: {error}") from None
-    rlike.compiled(pattern)
+    rlike.compiled(pattern, MAX_REPETITIONS)
 
 
 def _check_kinds(settings: Mapping[str, Any]) -> None:

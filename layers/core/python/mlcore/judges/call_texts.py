@@ -1,0 +1,91 @@
+"""Collects the texts of a model call for guardrails that ask no model, in the forms of the known
+APIs: OpenAI's chats, completions and Responses, Anthropic's messages, Gemini's contents."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+_READ_BY_MODEL: Final = frozenset(
+    (
+        *("messages", "contents", "content", "input", "prompt", "query", "documents", "requests"),
+        *("system", "systemInstruction", "system_instruction", "instructions"),
+    )
+)
+"""Fields of a request that hold its messages. Others hold settings, tools and schemas."""
+_ANSWERED: Final = ("choices", "output", "content", "candidates")
+"""Fields of an answer that hold its messages."""
+_SETTINGS: Final = frozenset(("model", "previous_response_id", "prompt_cache_key"))
+"""Fields of a request that hold no texts."""
+_ARGUMENTS: Final = frozenset(("arguments", "args", "input"))
+"""Fields of a tool's call, below which all strings are texts."""
+_FILE_TYPES: Final = ("mediaType", "media_type", "mimeType", "mime_type")
+_LABELS: Final = frozenset(
+    (
+        *("role", "type", "id", "call_id", "tool_call_id", "tool_use_id", "status", "object"),
+        *("finish_reason", "finishReason", "stop_reason", "signature", "thoughtSignature"),
+        *_FILE_TYPES,
+    )
+)
+_LABEL: Final = re.compile(r"[\w.:/+=-]*")
+"""What a label holds. Anything else in its place is a text."""
+_NOT_SHOWN: Final = frozenset(("logprobs", "annotations", "safetyRatings"))
+_DATA_URL: Final = re.compile(r"data:(?!text/)[\w.+/-]*[;,]")
+
+
+def of_request(request: Mapping[str, Any]) -> str:
+    """Returns the texts of a request's messages, each on lines of its own."""
+    return _joined({name: request[name] for name in request if name in _READ_BY_MODEL})
+
+
+def all_of_request(request: Mapping[str, Any]) -> str:
+    """Returns all texts that leave with a request: of messages, tools, schemas and further
+    fields."""
+    return _joined({name: request[name] for name in request if name not in _SETTINGS})
+
+
+def of_answer(answer: Mapping[str, Any]) -> str:
+    """Returns the texts of all messages of an answer, also the arguments of tools' calls."""
+    return _joined({name: answer[name] for name in _ANSWERED if name in answer})
+
+
+def _joined(fields: Mapping[str, Any]) -> str:
+    return "\n".join(text for value in fields.values() for text in _texts(value))
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        if not _DATA_URL.match(value):
+            yield value
+    elif isinstance(value, list):
+        for part in value:
+            yield from _texts(part)
+    elif isinstance(value, dict):
+        encodes_file = _encodes_file(value)
+        for name, part in value.items():
+            if name in _ARGUMENTS:
+                yield from _strings(part)
+            elif name in _NOT_SHOWN or (encodes_file and name == "data"):
+                continue
+            elif not (name in _LABELS and isinstance(part, str) and _LABEL.fullmatch(part)):
+                yield from _texts(part)
+
+
+def _strings(value: Any) -> Iterator[str]:
+    """Yields all strings in a value, also the names of fields."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        for part in value:
+            yield from _strings(part)
+    elif isinstance(value, dict):
+        for name, part in value.items():
+            yield name
+            yield from _strings(part)
+
+
+def _encodes_file(part: Mapping[str, Any]) -> bool:
+    """Whether a part of a message is a file in Base64. A document of plain text is none."""
+    kinds = [str(part[name]) for name in _FILE_TYPES if name in part]
+    return any(not kind.startswith("text/") for kind in kinds) or part.get("type") == "base64"
