@@ -84,14 +84,15 @@ RECORDED = $(patsubst tests/differential/recorded/%.json.xz,tests/differential/%
 # The files whose examples CONTRACT_EXAMPLES multiplies, and those with the number of examples of tests/examples.py.
 MULTIPLIED = $(shell grep -lwE '@examples|EXAMPLES|STEP' tests/contract/test_*.py)
 PROPERTIES = $(shell grep -rlE --include 'test_*.py' '^ *@given' tests/unit tests/arch tests/local) \
-	tests/contract/test_history_pages.py tests/contract/test_artifact_stores.py tests/contract/test_gateway_limits.py tests/contract/test_gateway_malformed.py
+	tests/contract/test_history_pages.py tests/contract/test_artifact_stores.py tests/contract/test_gateway_limits.py tests/contract/test_gateway_malformed.py \
+	tests/differential/test_webhook_facts.py
 
 record-answers: setup .cache/compiled.stamp ## Record again what stock MLflow answers to tests/differential; FILES="test_rest_runs.py"
 	STOCK_ANSWERS=write $(BIN)/python -m pytest -n auto $(ARGS) $(if $(FILES),$(addprefix tests/differential/,$(FILES)),$(RECORDED))
 
 test-long: setup .cache/compiled.stamp ## Run the tests of minutes, which make test leaves out, property tests with more examples, and those with recorded answers against the live server
-	LONG_TESTS=only $(BIN)/python -m pytest -n auto --durations 20 $(ARGS)
-	CONTRACT_EXAMPLES=4 $(BIN)/python -m pytest -n auto --timeout 1200 --durations 20 $(ARGS) $(MULTIPLIED)
+	CONTRACT_EXAMPLES=4 LONG_TESTS=only $(BIN)/python -m pytest -n auto --timeout 1200 --durations 20 $(ARGS)
+	CONTRACT_EXAMPLES=4 LONG_TESTS=without $(BIN)/python -m pytest -n auto --timeout 1200 --durations 20 $(ARGS) $(MULTIPLIED)
 	PROPERTY_EXAMPLES=2 KEY_EXAMPLES=30 HTTP_EXAMPLES=200 $(BIN)/python -m pytest -n auto --timeout 1200 --durations 20 $(ARGS) $(PROPERTIES)
 	TABLES_OPERATIONS=300 STORE_REQUESTS=50000 $(BIN)/python -m pytest -n auto --timeout 1200 --durations 20 $(ARGS) \
 		tests/contract/test_system_tables_history.py tests/contract/test_trace_tables.py tests/contract/test_dataset_tables.py \
@@ -107,7 +108,7 @@ test-long: setup .cache/compiled.stamp ## Run the tests of minutes, which make t
 	EVALUATED_TRACES=10000 $(BIN)/python -m pytest -q --timeout 1800 $(ARGS) tests/contract/test_large_evaluations.py
 
 test-dynoxide: setup .cache/compiled.stamp ## Run the tests of the contract on dynoxide in place of the product's own store
-	TEST_ENGINE=dynoxide $(BIN)/python -m pytest -n auto $(ARGS) tests/contract tests/doubles
+	TEST_ENGINE=dynoxide LONG_TESTS=without $(BIN)/python -m pytest -n auto $(ARGS) tests/contract tests/doubles
 
 store-comparison: setup ## Compare the store with dynoxide by random requests; REQUESTS=1000000 STORE_SEED=7
 	STORE_REQUESTS=$(or $(REQUESTS),100000) $(BIN)/python -m pytest -n auto --timeout 0 $(ARGS) tests/store/test_against_dynoxide.py

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,18 @@ import pytest
 from mlcore.entities import alert_conditions
 from mlcore.system_tables import alerts
 from tests.contract.conftest import Store
+from tests.contract.gateway_requests import post
+from tests.contract.gateway_world import allow_local, endpoint, model
 from tests.contract.lake import Tables, tables
+from tests.contract.sealing import seal_here
 from tests.contract.trace_calls import START, ask, resource_spans, span
+from tests.doubles.providers import Asked, Provider, Told, openai, serving
 
 __all__ = ["tables"]
 
-EXAMPLES = sorted(Path(__file__).parents[2].glob("examples/alerts/*.sql"))
+ALERT_FILES = sorted(Path(__file__).parents[2].glob("examples/alerts/*.sql"))
+CHAT = "mlflow/v1/chat/completions"
+MESSAGES = [{"role": "user", "content": "hello"}]
 
 
 def is_met(tables: Tables, path: Path) -> bool:
@@ -25,11 +32,12 @@ def is_met(tables: Tables, path: Path) -> bool:
     return condition.is_met(condition.value(tables.ask(condition.query(text))))
 
 
-def _traces(failed: bool) -> None:
+def _traces(first: int, *, duration_ms: int, failed: bool = False) -> None:
+    """Thirty traces of now, whose ids are numbers from the first on."""
     shift = time.time_ns() // 1_000_000 - START // 1_000_000 - 60_000
     for number in range(30):
-        trace_id = f"{number + 1000 * failed:032x}"
-        times: dict[str, Any] = {"start": shift, "end": shift + (40_000 if failed else 5)}
+        trace_id = f"{first + number:032x}"
+        times: dict[str, Any] = {"start": shift, "end": shift + duration_ms}
         spans = [
             span(trace_id, 1, **times),
             span(trace_id, 2, 1, **times, mlflow__spanType="TOOL"),
@@ -41,22 +49,52 @@ def _traces(failed: bool) -> None:
         assert ask("POST", "/v1/traces", resource_spans(spans), headers).status == 200
 
 
-def test_examples(store: Store, tables: Tables) -> None:
+@pytest.fixture
+def provider(tables: Tables, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Provider]:
+    seal_here(monkeypatch, tmp_path)
+    allow_local(monkeypatch)
+    with serving(openai) as made:
+        yield made
+
+
+def _call_model() -> None:
+    status, _, text = post(CHAT, {"model": "chat", "messages": MESSAGES})
+    assert status == 200, text
+
+
+def _long_answer(request: Asked) -> Told:
+    """Costs $80: 8,000,000 tokens at $10 a million."""
+    answer = openai(request)
+    usage = {"prompt_tokens": 1, "completion_tokens": 8_000_000, "total_tokens": 8_000_001}
+    return answer._replace(body={**answer.body, "usage": usage})
+
+
+def test_examples(store: Store, tables: Tables, provider: Provider) -> None:
     now = time.time_ns() // 1_000_000
+    model_id = model("m", "openai", provider.url, model_name="gpt-4o")
+    endpoint("chat", [model_id], usage_tracking=True)
     store.api.get("experiments/get", experiment_id="0")
     run = store.api.new_run()
     store.api.post("runs/log-metric", run_id=run, key="loss", value=0.5, step=0, timestamp=now)
-    _traces(failed=False)
+    _traces(0, duration_ms=5)
+    _call_model()
     tables.follow()
-    assert len(EXAMPLES) == 5
-    assert [path.stem for path in EXAMPLES if is_met(tables, path)] == []
+    assert [path.stem for path in ALERT_FILES if is_met(tables, path)] == []
     store.api.post("runs/log-metric", run_id=run, key="loss", value="NaN", step=1, timestamp=now)
-    _traces(failed=True)
+    _traces(1000, duration_ms=40_000)
+    _traces(2000, duration_ms=5, failed=True)
+    provider.answer = _long_answer
+    _call_model()
     tables.follow()
-    met = {path.stem for path in EXAMPLES if is_met(tables, path)}
-    assert met == {"agent_error_rate", "diverged_runs", "failing_tools"}
+    assert {path.stem for path in ALERT_FILES if is_met(tables, path)} == {
+        "agent_error_rate",
+        "agent_p95_latency",
+        "cost_of_a_day",
+        "diverged_runs",
+        "failing_tools",
+    }
 
 
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", ALERT_FILES, ids=lambda path: path.stem)
 def test_an_example_has_a_condition(path: Path) -> None:
     alert_conditions.parse(alerts.when(path.read_text()) or "")

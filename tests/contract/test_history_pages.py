@@ -233,7 +233,7 @@ def files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable[
 @pytest.mark.parametrize(
     ("form", "together", "size"),
     [
-        ("batches", 1_000, 2_000),
+        ("batches", 300, 2_000),
         ("batches", 1, 200),
         ("packs", 500, 1_000),
         ("files", 500, 1_000),

@@ -222,7 +222,8 @@ def spelled(field: str, theirs: str, own: str) -> Iterator[Pairs]:
 
 def chosen(ways: list[Any], seed: int) -> list[Any]:
     """Some of the ways, others for each route; ``CONTRACT_EXAMPLES=20`` takes nearly all."""
-    return random.Random(seed).sample(ways, min(len(ways), 5 * EXAMPLES))
+    most = 5 if EXAMPLES == 1 else 8 * EXAMPLES
+    return random.Random(seed).sample(ways, min(len(ways), most))
 
 
 def text_of(pairs: Pairs) -> str:
