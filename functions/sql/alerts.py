@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import os
 import time
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -65,23 +66,51 @@ def check_all() -> dict[str, Any]:
     """Evaluates the alerts that are due. Returns the names of those whose condition is met
     (``met``), that cannot be evaluated (``failed``), and that are left to the next call
     (``skipped``). An alert that cannot be evaluated does not stop the others."""
-    begun = time.monotonic()
+    begun, sweep_time = time.monotonic(), now_ms()
     counts = _Counts([], [], [])
-    for file in _files():
+    late: list[Alert] = []
+    for file in _readable_files():
         if time.monotonic() - begun > MAX_SECONDS * FILES_SHARE:
-            counts.skipped.append(file.alert.name)
+            late.append(file.alert)
             continue
-        _evaluate(file.alert, file.sql, counts, file.fault)
-    for alert in stored_alerts.due(now_ms() + alert_states.EARLY, MAX_ALERTS):
+        _evaluate(file.alert, file.sql, counts, sweep_time, file.fault)
+    for alert in _in_turns(stored_alerts.due(sweep_time + alert_states.EARLY, MAX_ALERTS)):
         if time.monotonic() - begun > MAX_SECONDS:
-            counts.skipped.append(alert.name)
+            late.append(alert)
             continue
-        _evaluate(alert, alert.sql, counts)
+        _evaluate(alert, alert.sql, counts, sweep_time)
+    if late:
+        counts.skipped.extend(alert.name for alert in late)
+        age = max(0, sweep_time - min(alert.due_time for alert in late)) // 1000
+        logger.warning(
+            "alerts are left to the next call", extra={"alerts": len(late), "oldest_seconds": age}
+        )
     return counts.answer()
 
 
+def _in_turns(due: list[Alert]) -> list[Alert]:
+    """Returns alerts in an order in which their owners take turns, so that slow alerts of one owner
+    delay those of others little; budgets first, because they need no query."""
+    turns: Counter[int | None] = Counter()
+    order: list[tuple[bool, int, Alert]] = []
+    for alert in due:
+        turns[alert.owner_id] += 1
+        order.append((not alert.budget_policy_id, turns[alert.owner_id], alert))
+    return [alert for _, _, alert in sorted(order, key=lambda entry: entry[:2])]
+
+
+def _readable_files() -> list[_File]:
+    """Returns the alerts that are files; none if they cannot be read, because the alerts of
+    workspaces do not need them."""
+    try:
+        return _files()
+    except Exception:
+        logger.exception("the files of alerts cannot be read")
+        return []
+
+
 def _files() -> list[_File]:
-    """Returns the alerts that are files, those first that were not evaluated for the longest time.
+    """Returns the alerts that are files, those first that are due for the longest time.
     Deletes the states of files that are gone, unless no file is left."""
     texts: dict[str, str] = {}
     if os.environ.get(TOPICS, "").strip(","):
@@ -93,7 +122,7 @@ def _files() -> list[_File]:
     files = [_file(name, text, states) for name, text in texts.items()]
     for alert_id in states.keys() - {file.alert.alert_id for file in files}:
         stored_alerts.remove(states[alert_id])
-    return sorted(files, key=lambda file: (file.alert.state.evaluated_at or 0, file.alert.name))
+    return sorted(files, key=lambda file: (file.alert.due_time, file.alert.name))
 
 
 def _file(name: str, text: str, states: Mapping[str, Alert]) -> _File:
@@ -135,28 +164,35 @@ def _file(name: str, text: str, states: Mapping[str, Alert]) -> _File:
     return _File(alert, text, fault)
 
 
-def _evaluate(alert: Alert, sql: str, counts: _Counts, fault: str = "") -> None:
+def _evaluate(alert: Alert, sql: str, counts: _Counts, sweep_time: int, fault: str = "") -> None:
     """Evaluates an alert and writes its state. Whoever writes the alert meanwhile wins: a user who
-    changes it, or another call that evaluates it."""
+    changes it, or another call that evaluates it. Before the evaluation the alert is
+    claimed: one whose evaluation kills this call is not the first of the next call again."""
     try:
         if not alert.revision:
             # The stream delivers changes of an item only, so the item is made first.
             alert = stored_alerts.write(alert)
-        evaluation = Evaluation(alert, sql, fault)
+        due_time = alert_states.due_after(alert, sweep_time)
+        claim_end = alert_states.claim_end(alert, sweep_time)
+        claimed = stored_alerts.write_state(alert._replace(due_time=claim_end))
+        try:
+            evaluation = Evaluation(claimed, sql, fault)
+        except (errors.RequestLimitExceeded, errors.TemporarilyUnavailable):
+            # Nothing is known about the alert. It stays due.
+            stored_alerts.write_state(claimed._replace(due_time=alert.due_time))
+            raise
         step = alert_states.following(alert, evaluation.outcome, now_ms())
         event = None
         if step.action is not None:
             shows_rows = step.action in (TRIGGERED_EVENT, REMINDER_EVENT)
             rows = evaluation.first_rows() if shows_rows and not step.state.error else None
             event = alert_messages.announcement(alert, step.state, step.action, rows)
-        due_time = alert_states.due_after(alert, now_ms())
-        stored_alerts.write_state(alert._replace(state=step.state, due_time=due_time), event)
+        stored_alerts.write_state(claimed._replace(state=step.state, due_time=due_time), event)
     except WriteConflict:
         logger.info("an alert was written meanwhile", extra={"alert": alert.name})
         counts.skipped.append(alert.name)
         return
     except (errors.RequestLimitExceeded, errors.TemporarilyUnavailable) as error:
-        # Nothing is known about the alert. It stays due.
         logger.warning("an alert was not evaluated", extra={"alert": alert.name, "why": str(error)})
         counts.skipped.append(alert.name)
         return

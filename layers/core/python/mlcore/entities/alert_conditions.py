@@ -9,6 +9,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
+from mlcore.entities.statement_ends import without_end
+
 _CONDITION: Final = re.compile(
     r"\s*(MIN|MAX|SUM|AVG|COUNT|FIRST)\s*\(\s*(\w+)\s*\)\s*(<=|>=|!=|=|<|>)"
     r"\s*(-?[\d.eE+-]+|NaN|-?Infinity)\s*",
@@ -22,8 +24,6 @@ _COMPARISONS: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
     "=": operator.eq,
     "!=": operator.ne,
 }
-_END: Final = re.compile(r"(;\s*(--[^\n]*\s*)*)+$")
-"""The end of a statement, with the comments that follow."""
 
 
 class Malformed(ValueError):
@@ -40,7 +40,7 @@ class Condition(NamedTuple):
         """Returns SQL that aggregates all rows of the alert's query into one number. NULL is
         ignored; NaN counts as the greatest number."""
         number = f"CAST(`{self.column}` AS DOUBLE)"
-        rows = f"FROM (\n{_END.sub('', sql.rstrip())}\n) AS alert_rows"
+        rows = f"FROM (\n{without_end(sql)}\n) AS alert_rows"
         if self.aggregate == "COUNT":
             return f"SELECT COUNT(`{self.column}`) AS value {rows}"
         if self.aggregate == "FIRST":

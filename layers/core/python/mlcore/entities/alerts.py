@@ -27,6 +27,10 @@ FAILED_EVENT: Final = "failed"
 REMINDER_EVENT: Final = "reminder"
 TEST_EVENT: Final = "test"
 
+MAX_ERROR_LENGTH: Final = 1_000
+"""Of the text why an alert cannot be evaluated: it is part of the alert's item, whose size is
+limited."""
+
 
 class Destination(NamedTuple):
     """Where the messages of an alert go."""
@@ -52,7 +56,8 @@ class AlertState(NamedTuple):
     """Why the last evaluation failed."""
     evaluated_at: int | None = None
     met_in_a_row: int = 0
-    """How many evaluations have met the condition, up to the last one."""
+    """How many evaluations have met the condition, up to the last one; those that failed do not
+    count."""
     notified_at: int | None = None
     """When the last message was written."""
 
@@ -96,4 +101,4 @@ class Alert(NamedTuple):
     revision: int = 0
     """How often users have written it; 0 for an alert that is not stored yet."""
     evaluations: int = 0
-    """How often its state was written."""
+    """Counts the writes of its state, from a random number that a new alert gets."""

@@ -9,6 +9,7 @@ a message is sent if and only if the write has succeeded.
 from __future__ import annotations
 
 import json
+import secrets
 from typing import Any, Final
 
 from mlcore import errors
@@ -16,11 +17,13 @@ from mlcore.db import keys
 from mlcore.db.expression import ConditionExpression, Raw
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import Delete, Put, table
-from mlcore.entities.alerts import Alert, AlertState, Destination
+from mlcore.entities.alerts import MAX_ERROR_LENGTH, Alert, AlertState, Destination
 from mlcore.ids import now_ms
 from mlcore.models.alerts import Alert as AlertItem
 from mlcore.optimistic_retry import WriteConflict
 from mlcore.repos.workspaces import guarded_writes
+
+_FIRST_COUNTS: Final = 2**48
 
 _LISTED: Final = (
     *(AlertItem.workspace, AlertItem.alert_id, AlertItem.name, AlertItem.saved),
@@ -67,6 +70,9 @@ def write(alert: Alert) -> Alert:
         ResourceDoesNotExist: the workspace of a new alert was deleted.
     """
     written = alert._replace(revision=alert.revision + 1)
+    if not alert.revision:
+        # An evaluation of a deleted alert must not take a new one of the same id for it.
+        written = written._replace(evaluations=secrets.randbelow(_FIRST_COUNTS))
     operation = Put(_item(written, None), _unchanged(alert))
     is_guarded = not alert.revision and alert.workspace != keys.OF_FILES
     guarded_writes.write([operation], creates_in=alert.workspace if is_guarded else None)
@@ -224,7 +230,7 @@ def _item(alert: Alert, event: str | None) -> Raw:
         state=state.state,
         state_since=state.since,
         value=None if state.value is None else repr(state.value),
-        error=state.error or None,
+        error=state.error[:MAX_ERROR_LENGTH] or None,
         evaluated_at=state.evaluated_at,
         met_in_a_row=state.met_in_a_row,
         notified_at=state.notified_at,

@@ -45,7 +45,11 @@ class Step(NamedTuple):
 def following(alert: Alert, outcome: Outcome, now: int) -> Step:
     """Returns the state of an alert after an evaluation at ``now`` (ms since the epoch)."""
     before = alert.state
-    met_in_a_row = before.met_in_a_row + 1 if outcome.is_met else 0
+    if outcome.error:
+        # Nothing is known about the condition: the next value goes on where the last one was.
+        met_in_a_row = before.met_in_a_row
+    else:
+        met_in_a_row = before.met_in_a_row + 1 if outcome.is_met else 0
     state = _state(alert, outcome, met_in_a_row)
     action = _action(before.state, state)
     if action is None and _needs_reminder(alert, state, now):
@@ -62,9 +66,16 @@ def following(alert: Alert, outcome: Outcome, now: int) -> Step:
     return Step(after, action)
 
 
+def claim_end(alert: Alert, now: int) -> int:
+    """Returns when an alert is due again if its evaluation, in a sweep that began at ``now``, does
+    not end: after its interval, but within an hour."""
+    return now + min(alert.interval_minutes * MINUTE, HOUR)
+
+
 def due_after(alert: Alert, now: int) -> int:
-    """Returns when an alert that is evaluated at ``now`` is due next: at the first multiple of its
-    interval, counted from when it was due. So a late evaluation delays no later ones."""
+    """Returns when an alert is due next that a sweep evaluates which began at ``now``: at the first
+    multiple of its interval, counted from when it was due. So a late evaluation delays no later
+    ones."""
     interval = alert.interval_minutes * MINUTE
     missed = (now + EARLY - alert.due_time) // interval
     return alert.due_time + (max(0, missed) + 1) * interval

@@ -13,6 +13,7 @@ from mlcore.entities.alert_conditions import number_text
 from mlcore.entities.alerts import (
     EVENT_ENTITY,
     FAILED_EVENT,
+    MAX_ERROR_LENGTH,
     REMINDER_EVENT,
     RESOLVED_EVENT,
     TEST_EVENT,
@@ -29,7 +30,6 @@ MAX_COLUMNS: Final = 10
 MAX_CELL_LENGTH: Final = 200
 MAX_ROWS_BYTES: Final = 16_000
 """Of the rows as JSON: they are part of the alert's item, whose size is limited."""
-MAX_ERROR_LENGTH: Final = 1_000
 MAX_SUBJECT_LENGTH: Final = 100
 """SNS refuses a longer subject."""
 
