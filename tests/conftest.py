@@ -48,8 +48,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> scheduling.G
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection() -> None:
-    gc.disable()  # what is imported and collected stays for good
+def pytest_collection(session: pytest.Session) -> None:
+    # The controller of parallel workers collects nothing, and never finishes a collection.
+    if not session.config.getoption("numprocesses", None):
+        gc.disable()  # what is imported and collected stays for good
 
 
 def pytest_collection_finish() -> None:

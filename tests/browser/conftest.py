@@ -55,8 +55,10 @@ def browser() -> Iterator[Any]:
             args=chromium.ARGUMENTS,
             env=chromium.environment(program),
         )
-        yield started
-        started.close()
+        try:
+            yield started
+        finally:
+            started.close()
 
 
 @pytest.fixture(scope="package")
@@ -103,22 +105,27 @@ def traces(data: Data, tmp_path_factory: pytest.TempPathFactory) -> Traces:
 def profile(browser: Any) -> Iterator[Any]:
     """Of visitors who do not log in: the files of the UI are fetched and compiled once."""
     context = _new_profile(browser)
-    yield context
-    context.close()
+    try:
+        yield context
+    finally:
+        context.close()
 
 
 @pytest.fixture
 def visitor(profile: Any, data: Data) -> Iterator[Visitor]:
     """Finds nothing of the visitor before, but for the files in the browser's cache."""
-    yield _arrived(profile, data.url)
-    for page in profile.pages[1:]:
-        page.close()
-    [page] = profile.pages
-    page.goto("about:blank")
-    stored = {"origin": data.url, "storageTypes": STORED}
-    profile.new_cdp_session(page).send("Storage.clearDataForOrigin", stored)
-    profile.clear_permissions()
-    page.close()
+    try:
+        yield _arrived(profile, data.url)
+    finally:
+        for page in profile.pages:
+            page.close()
+        # The protocol of the developer tools needs a page.
+        blank = profile.new_page()
+        stored = {"origin": data.url, "storageTypes": STORED}
+        profile.new_cdp_session(blank).send("Storage.clearDataForOrigin", stored)
+        profile.clear_cookies()
+        profile.clear_permissions()
+        blank.close()
 
 
 @contextlib.contextmanager
@@ -131,8 +138,10 @@ def visiting(
         zone: the time zone of the browser; None for that of this machine.
     """
     context = _new_profile(browser, login, zone)
-    yield _arrived(context, url)
-    context.close()
+    try:
+        yield _arrived(context, url)
+    finally:
+        context.close()
 
 
 def _new_profile(

@@ -17,6 +17,7 @@ from tests.servers import REMEMBERED, environment
 
 _PLUGIN = "requests-auth-aws-sigv4==0.7"
 """By which a client signs its requests if it is told to."""
+# Versions without the plugin stay: installations without it must work.
 # What these clients need besides: 2.9 imports pkg_resources, which newer setuptools lost;
 # OpenTelemetry 1.34 breaks the tracing modules that 2.22 and 3.1 import.
 PINS = {
@@ -73,7 +74,7 @@ OTHERS = {
 """Clients of few tests, what writes traces without MLflow's whole client, a reader of tables, and a
 server of long ago, by the name of its environment."""
 NOT_WARM = (OPENTELEMETRY, MODELS, MCP, AGENTS)
-"""Whose scripts are few."""
+"""Clients that few scripts use: each of these scripts starts an interpreter."""
 SCRIPTS = ROOT / "tests" / "e2e"
 CLIENT_SCRIPT = SCRIPTS / "client_script.py"
 FILES_SCRIPT = SCRIPTS / "files_script.py"

@@ -86,7 +86,10 @@ def test_a_bucket_where_nothing_is_set(product_on_s3: Server, tmp_path: Path) ->
     """No byte of a file passes through a function, whatever its size, in either direction."""
     with metering(product_on_s3.url) as meter:
         command = [str(LARGE_FILE_SCRIPT), meter.url, str(LARGE)]
-        done = warm_clients.run(sys.executable, "mlflow", command, tmp_path, environment())
+        done = warm_clients.run(
+            *(sys.executable, "mlflow", command, tmp_path, environment()),
+            seconds=240 + LARGE // 5_000_000,
+        )
         assert done.returncode == 0, done.stdout + done.stderr
         completed = meter.paths("POST", "/api/2.0/mlflow-artifacts/mpu/complete/")
         # An S3 that takes long to join thousands of parts is asked again.

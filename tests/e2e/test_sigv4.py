@@ -89,7 +89,7 @@ def run(
         **REMEMBERED,
         **more,
     )
-    if "PYTHONPATH" not in more:
+    if client != CURRENT:
         return warm_clients.run(str(python(client)), "mlflow", command, folder, variables)
     return subprocess.run(
         [sys.executable, *command],

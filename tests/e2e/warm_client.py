@@ -23,10 +23,11 @@ _AT_EXIT = atexit.register
 
 
 def main() -> None:
-    vars(atexit)["register"] = _register
-    importlib.import_module(sys.argv[1])
-    vars(atexit)["register"] = _AT_EXIT
     with os.fdopen(os.dup(1), "w") as answers:
+        os.dup2(2, 1)  # what an import prints is no answer
+        vars(atexit)["register"] = _register
+        importlib.import_module(sys.argv[1])
+        vars(atexit)["register"] = _AT_EXIT
         for line in sys.stdin:
             child = os.fork()
             if child == 0:
