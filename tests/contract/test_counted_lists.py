@@ -124,6 +124,15 @@ INLINED = (
     "SELECT kind FROM c UNION ALL SELECT upper(kind) FROM c",
 )
 KEPT = (
+    "WITH c AS (SELECT uuid() AS r FROM spans) SELECT count(*) FROM c a JOIN c b ON a.r = b.r",
+    "WITH c AS (SELECT name FROM spans WHERE trace_id IN (SELECT run_id FROM runs_latest LIMIT 3)) "
+    "SELECT count(*) FROM c a JOIN c b USING (name)",
+    "WITH n AS (SELECT trace_id FROM spans GROUP BY 1), c AS (SELECT name FROM spans WHERE "
+    "trace_id IN (SELECT trace_id FROM n)) SELECT count(*) FROM c a JOIN c b USING (name)",
+    "WITH c AS (SELECT trace_id, collect_list(name) AS l FROM spans GROUP BY 1 ORDER BY 2 LIMIT 5) "
+    "SELECT trace_id, size(l) FROM c",
+    "SELECT size(collect_list(struct(attributes[name]))) FROM spans",
+    "SELECT size(collect_list(struct(events[5]))) FROM spans",
     "WITH c AS (SELECT rand() AS r FROM spans) SELECT count(*) FROM c a JOIN c b ON a.r = b.r",
     "WITH c AS (SELECT name, count(*) AS n FROM spans GROUP BY 1) SELECT * FROM c a JOIN c b "
     "USING (name)",

@@ -80,6 +80,28 @@ REFUSED = {
     "SELECT 1" + " + 1" * 30_000: "",
     "SELECT 'x" * 40_000: "",
 }  # fmt: skip
+# A quoted name may hold anything, and some places of a statement are written without quotes.
+_INJECTED = "`2)), read_text('/proc/self/environ') --`"
+REFUSED |= {
+    f"SELECT CAST(1 AS DECIMAL({_INJECTED})) FROM {RUNS}": "size of a type",
+    f"SELECT TRY_CAST(1 AS DECIMAL({_INJECTED})) FROM {RUNS}": "size of a type",
+    f"SELECT run_id::DECIMAL({_INJECTED}) FROM {RUNS}": "size of a type",
+    f"SELECT CAST(1 AS DECIMAL(`10`)) FROM {RUNS}": "size of a type",
+    "SELECT CAST(1 AS DECIMAL(``)) FROM traces": "Syntax error",
+    f"SELECT variant_get(request_preview, '$.a', 'DECIMAL({_INJECTED.replace(chr(39), '')})') "
+    "FROM traces": "size of a type",
+    f"SELECT request_preview:a::DECIMAL({_INJECTED}) FROM traces": "size of a type",
+    f"SELECT * FROM {RUNS} TIMESTAMP AS OF CAST(1 AS DECIMAL({_INJECTED}))": "size of a type",
+    f"SELECT * FROM {RUNS} TIMESTAMP AS OF CAST(1 AS DECIMAL(`2))); SELECT 1 --`))": "size of a",
+    f"SELECT * FROM {RUNS} WHERE start_time > CAST(1 AS DECIMAL({_INJECTED}))": "size of a type",
+    f"SELECT start_time + INTERVAL 1 `DAY) --` FROM {RUNS}": "",
+    f"SELECT extract(`YEAR FROM x) --` FROM start_time) FROM {RUNS}": "",
+    f"SELECT date_trunc(`x`, start_time) FROM {RUNS}": "",
+    "SELECT 1 FROM traces WHERE request_preview -> user_id = 'x'": "operator ->",
+    "SELECT request_preview -> '$.a' FROM traces": "operator ->",
+    "SELECT variant_get(request_preview, '$[?') FROM traces": "A path in JSON",
+    "SELECT variant_get(request_preview, '$[(') FROM traces": "A path in JSON",
+}
 BOMBS = [
     "WITH RECURSIVE x AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM x) SELECT count(*) FROM x",
     "SELECT sum(length(repeat('x', 1000000000))) FROM (SELECT explode(sequence(1, 1000)))",

@@ -51,8 +51,8 @@ def _count_columns(query: exp.Query, expression: exp.CTE | exp.Subquery) -> None
         return
     if not isinstance(select, exp.Select):
         return
-    if select.args.get("distinct"):
-        return  # equal numbers do not make equal lists
+    if select.args.get("distinct") or select.args.get("order"):
+        return  # numbers are equal and in order where lists are not
     for projection in select.expressions:
         if isinstance(projection, exp.Alias) and _is_list(projection.this):
             sizes = _sizes(query, expression, projection)
@@ -129,9 +129,12 @@ def _values(call: exp.Anonymous) -> list[exp.Expr]:
 
 
 def _is_plain(value: exp.Expr) -> bool:
-    return isinstance(value, exp.Column | exp.Literal | exp.Null) or (
-        isinstance(value, exp.Bracket) and _is_plain(value.this)
-    )
+    if isinstance(value, exp.Bracket):
+        keys = value.expressions
+        return _is_plain(value.this) and all(
+            isinstance(key, exp.Literal) and key.is_string for key in keys
+        )
+    return isinstance(value, exp.Column | exp.Literal | exp.Null)
 
 
 def _is_struct(member: exp.Expr) -> bool:
@@ -142,8 +145,6 @@ def _count(listed: exp.Expr) -> exp.Expr:
     """Turns an expression that makes a list into the number of the list's members."""
     call = listed.this if isinstance(listed, exp.Filter) else listed
     (member,) = call.expressions
-    if _is_struct(member):
-        member = exp.Literal.number(1)  # a struct is not NULL, whatever its members are
     call.replace(counted := exp.Anonymous(this="count", expressions=[member]))
     return counted if listed is call else listed
 

@@ -23,7 +23,7 @@ MOST_MENTIONS: Final = 4
 
 _CHOOSES_ROWS: Final = frozenset(("kind", "expressions", "from_", "where"))
 """The clauses of a SELECT that only chooses rows and columns."""
-_UNLIKE_ITSELF: Final = frozenset(("rand", "random"))
+_NONDETERMINISTIC: Final = frozenset(("rand", "random", "uuid"))
 """Functions that return something else each time."""
 _TABLES: Final = {table.name: table for table in TABLES}
 
@@ -40,14 +40,20 @@ def inline(query: exp.Query, schema: str) -> None:
     if len(set(names)) < len(names) or any(each.recursive for each in query.find_all(exp.With)):
         return
     mentions = Counter(table.name for table in query.find_all(exp.Table) if not table.db)
+    small: set[str] = set()
+    """Expressions over small tables that give the same each time."""
     computed_again: set[str] = set()
     """Expressions that are marked, or mention one of these. They are not marked in turn: the number
     of computations would grow exponentially."""
     for expression in expressions:
+        if all(_is_small(node, small, schema) for node in expression.this.walk()):
+            small.add(expression.alias)
         below = {table.name for table in expression.find_all(exp.Table) if not table.db}
         if below & computed_again:
             computed_again.add(expression.alias)
-        elif 1 < mentions[expression.alias] <= MOST_MENTIONS and _is_plain(expression.this, schema):
+        elif 1 < mentions[expression.alias] <= MOST_MENTIONS and _is_plain(
+            expression.this, small, schema
+        ):
             expression.set("materialized", False)
             computed_again.add(expression.alias)
 
@@ -63,7 +69,7 @@ def _definitions(node: exp.Expr) -> Iterator[exp.CTE]:
             yield from _definitions(child)
 
 
-def _is_plain(select: exp.Expr, schema: str) -> bool:
+def _is_plain(select: exp.Expr, small: set[str], schema: str) -> bool:
     """Whether a query is a SELECT that only chooses rows and columns of a table."""
     if not isinstance(select, exp.Select):
         return False
@@ -75,16 +81,26 @@ def _is_plain(select: exp.Expr, schema: str) -> bool:
         return False
     if any(value for part, value in table.args.items() if part not in ("this", "db", "alias")):
         return False
-    return all(_is_cheap(node, table, schema) for node in select.walk())
+    return all(node is table or _is_cheap(node, small, schema) for node in select.walk())
 
 
-def _is_cheap(node: exp.Expr, source: exp.Table, schema: str) -> bool:
+def _is_cheap(node: exp.Expr, small: set[str], schema: str) -> bool:
     """Whether a part of a SELECT is computed row by row, gives the same each time, and reads no
-    other large table."""
-    if isinstance(node, exp.Table):
-        is_small = node.db == schema and node.name in _TABLES and not _TABLES[node.name].partition
-        return node is source or not node.db or is_small
+    other large table, nor an expression over one."""
     if isinstance(node, exp.Anonymous):
         name = node.name.lower()
-        return name not in _UNLIKE_ITSELF and name not in AGGREGATES and name not in WITHIN
-    return not isinstance(node, exp.Window | Duck)
+        if name in AGGREGATES or name in WITHIN:
+            return False
+    return _is_small(node, small, schema) and not isinstance(node, exp.Window | Duck)
+
+
+def _is_small(node: exp.Expr, small: set[str], schema: str) -> bool:
+    """Whether a part of a query gives the same each time and reads small tables only."""
+    if isinstance(node, exp.Table):
+        if not node.db:
+            return node.name in small
+        return node.db == schema and node.name in _TABLES and not _TABLES[node.name].partition
+    if isinstance(node, exp.Anonymous):
+        return node.name.lower() not in _NONDETERMINISTIC
+    # Without an order, LIMIT may choose other rows each time.
+    return not isinstance(node, exp.Limit | exp.Offset | exp.Fetch)

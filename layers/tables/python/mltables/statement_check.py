@@ -101,7 +101,7 @@ def translate(
         attribute_lookups.point_to_columns(query)
         sql = sql_generator.generate_sql(query)
         return TranslatedStatement(sql, placeholders, reads, bounds, as_of)
-    except SqlglotError as error:
+    except (SqlglotError, IndexError, ValueError) as error:  # the parser raises all of them
         raise Refused(f"Syntax error: {_first_line(error)}") from error
     except RecursionError as error:
         raise Refused("The statement is nested too deeply.") from error

@@ -17,7 +17,7 @@ import duckdb
 from deltalake import DeltaTable
 from sqlglot import exp
 
-from mltables.dialect import macros, sql_generator
+from mltables.dialect import allowed_syntax, macros, sql_generator
 from mltables.dialect.refusal import Refused
 from mltables.duckdb_connection import connect
 from mltables.entity_tables import OF_ENTITIES
@@ -84,6 +84,7 @@ def take_past_tables(query: exp.Query) -> list[AsOf]:
             continue
         table.set("version", None)
         value = version.expression
+        allowed_syntax.check(value)
         if version.args.get("kind") != "AS OF" or not is_constant(value, now=True):
             raise Refused("AS OF takes a constant time or version, such as '2026-01-31 12:00'.")
         names = frozenset(node.name for node in value.find_all(exp.Placeholder))

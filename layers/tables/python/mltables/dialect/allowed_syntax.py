@@ -3,6 +3,7 @@ it for DuckDB, but nobody has compared the results with Spark's."""
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from sqlglot import exp
@@ -40,15 +41,30 @@ _TOLD: Final = {
 }
 
 
-def check(query: exp.Query) -> None:
-    """Checks all nodes of the syntax tree. Raises Refused if the query is too long or uses syntax
-    that is not allowed."""
-    for count, node in enumerate(query.walk()):
+_WORD: Final = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+
+
+def check(tree: exp.Expr) -> None:
+    """Checks all nodes of the syntax tree of a query, or of a part of one. Raises Refused if it is
+    too long or uses syntax that is not allowed."""
+    for count, node in enumerate(tree.walk()):
         if count > MOST_NODES:
             raise Refused("The statement is too long.")
         if type(node) in _NODES:
             if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Func):
                 raise Refused("Functions have no schema here.")
+            _check_unquoted(node)
             continue
         syntax = next((name for kind, name in _TOLD.items() if isinstance(node, kind)), None)
         raise Refused(f"Not allowed: {syntax or type(node).__name__.upper()}.")
+
+
+def _check_unquoted(node: exp.Expr) -> None:
+    """Checks a node whose text is written into the translated statement without quotes. The parser
+    accepts a quoted name, which may hold anything, as a word and as the size of a type."""
+    if isinstance(node, exp.Var) and not _WORD.fullmatch(node.name):
+        raise Refused("Not allowed: a quoted name where a word is needed.")
+    if isinstance(node, exp.DataTypeParam):
+        size = node.this
+        if not (isinstance(size, exp.Literal) and size.is_int and not node.expression):
+            raise Refused("The size of a type is a whole number.")

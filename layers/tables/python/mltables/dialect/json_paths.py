@@ -13,6 +13,7 @@ from typing import Any, Final
 from sqlglot import exp, jsonpath
 from sqlglot.errors import SqlglotError
 
+from mltables.dialect import allowed_syntax
 from mltables.dialect.parser import Reader
 from mltables.dialect.refusal import Refused
 from mltables.table_definitions import TABLES
@@ -36,6 +37,10 @@ _REFUSED: Final = "A path in JSON is like a:b[0].c here."
 
 def rewrite(query: exp.Query) -> None:
     """Rewrites a query in place. Raises Refused for a path with a wildcard."""
+    for path in query.find_all(exp.JSONExtract):
+        # The parser knows other databases' operator ->, too, with any value on its right.
+        if not path.args.get("variant_extract") or not isinstance(path.expression, exp.JSONPath):
+            raise Refused("Not allowed: the operator ->.")
     for select in query.find_all(exp.Select):
         _name_projections(select)
     # Inner paths first: a:b:c is a path into a:b.
@@ -54,7 +59,7 @@ def _name_projections(select: exp.Select) -> None:
         while isinstance(inner, exp.Cast):
             inner = inner.this
         if isinstance(inner, exp.JSONExtract):
-            last = inner.expression.expressions[-1]
+            last = inner.expression.expressions[-1]  # there is a root at least
             if isinstance(last, exp.JSONPathKey) and isinstance(last.this, str):
                 name = exp.to_identifier(last.this, quoted=True)
                 select.expressions[position] = exp.alias_(projection, name, copy=False)
@@ -70,14 +75,16 @@ def _replace_call(call: exp.Anonymous) -> None:
     path, *kinds = (str(text.this) for text in texts)
     try:
         steps = _steps(jsonpath.parse(path))
-        found = _lookup(call.expressions[0].pop(), steps)
+        lookup = _lookup(call.expressions[0].pop(), steps)
         for kind in kinds:
             cast = _CALLS[call.name.lower()]
-            found = cast(this=found, to=exp.DataType.build(kind, dialect=Reader))
-            found.meta["written"] = True
-    except SqlglotError as error:
+            to = exp.DataType.build(kind, dialect=Reader)
+            allowed_syntax.check(to)
+            lookup = cast(this=lookup, to=to)
+            lookup.meta["written"] = True
+    except (SqlglotError, IndexError, ValueError) as error:  # the parser raises all of them
         raise Refused(_REFUSED) from error
-    call.replace(found)
+    call.replace(lookup)
 
 
 def _steps(path: exp.Expr) -> list[str | int]:
