@@ -14,7 +14,7 @@ from mlcore.auth.permissions import Grant
 from mlcore.db import capacity
 from mlcore.entities.evaluation.jobs import Job
 from mlcore.environment import AUTHENTICATION
-from mlcore.errors import PermissionDenied
+from mlcore.errors import InvalidParameterValue, PermissionDenied
 from mlcore.repos.evaluation import jobs
 from mlcore.repos.experiments import experiments
 from mlcore.repos.runs.core import moving, runs
@@ -133,6 +133,28 @@ def test_a_right_that_is_lost_while_the_job_works(
     if run_id := job.params.get("run_id"):
         run = runs.load(run_id, "default")
         assert (run.item.status, run.document.texts("metrics")) == ("FAILED", {})
+
+
+@pytest.mark.parametrize("answers", [True, False])
+def test_a_right_that_is_lost_before_a_later_answer(
+    world: JobWorld, monkeypatch: pytest.MonkeyPatch, answers: bool
+) -> None:
+    """A detection writes neither the later answer nor that there was none."""
+    monkeypatch.setattr(creator_rights, "DECIDED_SECONDS", 0.0)
+    monkeypatch.setattr("judge_runner.trace_scoring.PARALLEL_CALLS", 1)
+    job = world.created(KINDS["detection"])
+
+    def act() -> None:
+        world.revoke("experiment")
+        if not answers:
+            raise InvalidParameterValue("The model does not answer.")
+
+    before_answer(world, 2, act)
+    assert world.work() == []
+    assert stored(job).status == "FAILED", stored(job)
+    assert "no longer has the rights" in str(stored(job).error_message)
+    assert len(world.model.asked) == 2
+    assert [len(assessments(trace)) for trace in world.traces] == [1, 0]
 
 
 def test_a_decision_holds_for_a_minute(world: JobWorld, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -79,6 +79,7 @@ def find_failures(detection: Detection, groups: Sequence[Group]) -> list[Failure
     Raises:
         MlflowError: the model cannot be asked, or does not answer in the requested form; tried with
             the first group. If other groups cannot be judged, their assessments tell the error.
+        PermissionDenied: the job's creator has lost a right; nothing is written since.
         JobStopped, OutOfTime: see :mod:`judge_runner.job_execution`.
     """
     instructions = _instructions(detection, groups)
@@ -87,10 +88,11 @@ def find_failures(detection: Detection, groups: Sequence[Group]) -> list[Failure
     def judge(number: int) -> None:
         try:
             verdicts[number] = _judge(detection, groups[number], instructions)
-        except errors.TemporarilyUnavailable:
+        except (errors.TemporarilyUnavailable, errors.PermissionDenied, errors.RunMoved):
             raise
         except errors.MlflowError as error:
             verdicts[number] = _Verdict(True, (), "", error=error.message)
+            detection.work.rights.check()  # the model may have taken minutes to fail
             assessing.write(
                 groups[number].first, [_assessment(detection, groups[number], verdicts[number])]
             )
