@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -10,18 +11,21 @@ from typing import Any
 import pytest
 
 import gateway.app
+from mlcore.entities.gateway import Configuration
 from mlcore.entities.traces import Trace
 from mlcore.errors import TemporarilyUnavailable
 from mlcore.gateway import budgets, earlier_spending, guarded_calls
+from mlcore.observability import logger
 from mlcore.repos.gateway import budgets as policies
 from mlcore.repos.gateway import configuration
 from mlcore.repos.traces import pages
+from mlcore.repos.workspaces import workspaces
 from tests.contract.api import called
 from tests.contract.conftest import Store
 from tests.contract.gateway_requests import post
 from tests.contract.gateway_world import PRICE, allow_local, endpoint, model
 from tests.contract.sealing import seal_here
-from tests.contract.trace_calls import start, tell
+from tests.contract.trace_calls import export, span, start, tell
 from tests.doubles.providers import openai, serving
 
 Json = dict[str, Any]
@@ -46,6 +50,14 @@ def endpoints(store: Store) -> Iterator[tuple[str, str]]:
             endpoint("chat", asked, usage_tracking=True),
             endpoint("other", asked, usage_tracking=True),
         )
+
+
+@pytest.fixture
+def logged(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The warnings so far."""
+    warnings = list[str]()
+    monkeypatch.setattr(logger, "warning", lambda text, **_: warnings.append(text))
+    return warnings
 
 
 def change(path: str, fields: Json) -> Json:
@@ -133,6 +145,54 @@ def test_traces_of_others_do_not_count(store: Store, endpoints: tuple[str, str])
     assert spent_of_new_budget() == 0.0
 
 
+def report_on_trace(experiment: str, trace_id: str, **metadata: str) -> None:
+    times = {"request_time": "2026-11-29T10:00:00Z", "state": "OK"}
+    tell("POST", "3.0/traces", start(experiment, trace_id, trace_metadata=metadata, **times))
+
+
+def test_a_trace_that_somebody_logs_as_the_gateway_does_not_count(
+    endpoints: tuple[str, str],
+) -> None:
+    """Neither for the endpoint nor for the user that it names, whatever its metadata say."""
+    chat, _ = endpoints
+    own = configuration.read("default").endpoints[chat].experiment_id or ""
+    guarded_calls.complete_chat("default", "chat", CHAT, "ann")
+    report_on_trace(
+        own,
+        "tr-forged",
+        **{
+            "mlflow.gateway.endpointId": chat,
+            "mlflow.gateway.requestType": "unified/chat",
+            "mlflow.auth.username": "ann",
+            "mlflow.trace.cost": '{"total_cost": 7}',
+        },
+    )
+    assert spent_of_new_budget() == pytest.approx(PRICE)
+    (policy,) = policies.find_all()
+    of_ann = policy._replace(budget_policy_id="bp-ann", target_scope="USER", target_value="ann")
+    earlier_spending.fill(of_ann, policy.created_at)
+    assert budgets.read_spending([of_ann], policy.created_at) == [pytest.approx(PRICE)]
+
+
+@pytest.mark.parametrize("cost", [1e300, -1e300, 40_000.0, earlier_spending.MAX_DOLLARS])
+def test_a_cost_that_no_call_can_have(endpoints: tuple[str, str], cost: float) -> None:
+    """Somebody sends a span to a trace of the gateway: the budget is created and counts at most
+    what a call may cost."""
+    chat, _ = endpoints
+    ask("chat", 2)
+    own = configuration.read("default").endpoints[chat].experiment_id or ""
+    first = next(pages.newest_first([own], "default", pages.Window()))
+    forged = json.dumps({"total_cost": cost})
+    added = span(first.trace_id.removeprefix("tr-"), 99, mlflow__llm__cost=forged)
+    assert export(own, [added]).status == 200
+    dollars = spent_of_new_budget()
+    assert dollars <= earlier_spending.MAX_DOLLARS + 2 * PRICE
+    if cost < earlier_spending.MAX_DOLLARS:
+        assert dollars >= PRICE * 0.999
+    if cost > earlier_spending.MAX_DOLLARS or cost < 0:
+        assert dollars == pytest.approx(PRICE)
+
+
 def spent_of_new_budget() -> float:
     created = budget("GLOBAL")
     return spent()[created]
@@ -167,18 +227,47 @@ def test_sent_twice_it_counts_once(endpoints: tuple[str, str]) -> None:
 
 
 def test_what_is_read_is_bounded(
-    endpoints: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+    endpoints: tuple[str, str], monkeypatch: pytest.MonkeyPatch, logged: list[str]
 ) -> None:
     monkeypatch.setattr(earlier_spending, "MAX_TRACES", 2)
-    ask("chat", 3)
+    ask("chat", 2)
     assert spent_of_new_budget() == pytest.approx(2 * PRICE)
+    assert logged == []
+    ask("chat")
+    assert spent_of_new_budget() == pytest.approx(2 * PRICE)
+    assert logged == ["a budget counts only a part of the calls before it"]
 
 
-def test_a_budget_is_created_even_if_nothing_can_be_read(
-    endpoints: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+def test_time_is_looked_at_where_there_are_no_traces(
+    endpoints: tuple[str, str], monkeypatch: pytest.MonkeyPatch, logged: list[str]
 ) -> None:
-    def slow(*_: Any) -> Iterator[Trace]:
-        raise TemporarilyUnavailable("The table is slow.")
+    """No other workspaces are read when the time is over, and the log says so."""
+    read = list[str]()
+
+    def empty(name: str) -> Configuration:
+        read.append(name)
+        now[0] += 1.0
+        return of_default._replace(endpoints={})
+
+    of_default, now = configuration.read("default"), [0.0]
+    monkeypatch.setattr(workspaces, "names", lambda: [f"w{number}" for number in range(500)])
+    monkeypatch.setattr(configuration, "read", empty)
+    monkeypatch.setattr("mlcore.gateway.earlier_spending.time.monotonic", lambda: now[0])
+    budget("WORKSPACE")
+    (policy,) = policies.find_all()
+    logged.clear()
+    read.clear()
+    earlier_spending.fill(policy._replace(target_scope="GLOBAL"), policy.created_at)
+    assert 0 < len(read) <= 20
+    assert logged == ["a budget counts only a part of the calls before it"]
+
+
+@pytest.mark.parametrize("error", [TemporarilyUnavailable("The table is slow."), OverflowError()])
+def test_a_budget_is_created_even_if_nothing_can_be_read(
+    endpoints: tuple[str, str], monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def slow(*_: Any, **__: Any) -> Iterator[Trace]:
+        raise error
 
     ask("chat")
     monkeypatch.setattr(pages, "newest_first", slow)
