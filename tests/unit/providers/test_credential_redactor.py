@@ -98,6 +98,27 @@ def test_a_key_that_is_a_number() -> None:
     )
 
 
+JSON = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), TEXTS),
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(TEXTS, inner, max_size=3)),
+    max_leaves=8,
+)
+
+
+@given(value=JSON, key=st.one_of(KEYS, st.integers(10**7, 10**12).map(str)), data=st.data())
+def test_a_json_text_stays_one(value: Any, key: str, data: st.DataObject) -> None:
+    """Wherever the key is: in a text, in its ASCII spelling, in a name, or in a number."""
+    keyed: list[Any] = [f"x{key}", json.dumps(key), {f"{key}y": 1}]
+    if key.isdecimal() and key.isascii() and key[0] != "0":
+        keyed += [int(key), int(f"-1{key}2"), float(f"{key}.5")]
+    text = json.dumps([value, data.draw(st.sampled_from(keyed))], ensure_ascii=False)
+    redacted = CredentialRedactor([key]).json_text(text)
+    assert len(json.loads(redacted)) == 2
+    for spelled_key in (key, *(json.dumps(key, ensure_ascii=way)[1:-1] for way in (True, False))):
+        assert spelled_key not in redacted
+    assert REDACTED in redacted
+
+
 @pytest.mark.parametrize("values", [[], ["short", "", "  seven77  "[:7]]])
 def test_what_is_too_short_to_be_replaced(values: list[str]) -> None:
     redactor = CredentialRedactor(values)

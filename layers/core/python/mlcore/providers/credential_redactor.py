@@ -12,7 +12,7 @@ escapes.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from mlcore.wire.json_text import parse_json_bytes
@@ -35,13 +35,16 @@ class CredentialRedactor:
         values = {text for value in credentials for text in (value, value.strip())}
         # The longest come first, because a credential may be a part of another one.
         self._values = sorted(filter(_is_long_enough, values), key=len, reverse=True)
-        self._json_values = _unique(
+        json_values = _unique(
             json.dumps(value, ensure_ascii=is_ascii)[1:-1]
             for value in self._values
             for is_ascii in (False, True)
         )
-        encoded = _unique((*self._values, *self._json_values))
-        self._encoded = [value.encode("utf-8", "surrogatepass") for value in encoded]
+        self._spelled = sorted(_unique((*self._values, *json_values)), key=len, reverse=True)
+        in_json = (json.dumps(value, ensure_ascii=False)[1:-1] for value in self._spelled)
+        self._in_json = _unique((*json_values, *in_json))
+        """As a string of a JSON text spells them, also one that holds a JSON text itself."""
+        self._encoded = [value.encode("utf-8", "surrogatepass") for value in self._spelled]
         self._signs = (*self._encoded, *_ESCAPES) if self._values else ()
 
     def may_occur_in(self, data: bytes) -> bool:
@@ -50,28 +53,22 @@ class CredentialRedactor:
 
     def text(self, text: str) -> str:
         """Returns a text without credentials."""
-        for value in self._values:
-            text = text.replace(value, REDACTED)
-        return text
+        return _replaced(text, self._values)
 
     def json_text(self, text: str) -> str:
-        """Returns a JSON text, as this server writes them, without credentials in its strings."""
-        for value in self._json_values:
-            text = text.replace(value, REDACTED)
-        return text
+        """Returns a JSON text, as this server writes them, without credentials in its strings,
+        names and numbers. A text that has none is returned as it is."""
+        if not any(value in text for value in self._in_json):
+            return text
+        try:
+            redacted = _redacted(json.loads(text), self._spelled)
+            return json.dumps(redacted, ensure_ascii=False)
+        except (ValueError, RecursionError):
+            return _replaced(text, self._spelled)
 
     def value(self, value: Any) -> Any:
-        """Returns a JSON value without credentials in its strings, names and whole numbers."""
-        if isinstance(value, str):
-            return self.text(value)
-        if isinstance(value, dict):
-            return {self.text(name): self.value(item) for name, item in value.items()}
-        if isinstance(value, list):
-            return [self.value(item) for item in value]
-        if type(value) is int and self._values:
-            digits = str(value)
-            return value if self.text(digits) == digits else REDACTED
-        return value
+        """Returns a JSON value without credentials in its strings, names and numbers."""
+        return _redacted(value, self._values)
 
     def line(self, line: bytes) -> bytes:
         """Returns a line of a stream of events or of JSON objects without credentials. A line that
@@ -94,6 +91,30 @@ class CredentialRedactor:
         for value in self._encoded:
             data = data.replace(value, REDACTED.encode())
         return data
+
+
+def _redacted(value: Any, credentials: Sequence[str]) -> Any:
+    if not credentials:
+        return value
+    if isinstance(value, str):
+        return _replaced(value, credentials)
+    if isinstance(value, dict):
+        return {
+            _replaced(name, credentials): _redacted(item, credentials)
+            for name, item in value.items()
+        }
+    if isinstance(value, list):
+        return [_redacted(item, credentials) for item in value]
+    if type(value) in (int, float):
+        number = repr(value)
+        return value if _replaced(number, credentials) == number else REDACTED
+    return value
+
+
+def _replaced(text: str, credentials: Sequence[str]) -> str:
+    for credential in credentials:
+        text = text.replace(credential, REDACTED)
+    return text
 
 
 def _is_long_enough(value: str) -> bool:
