@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
 
 import traces.app
 from mlcore.limits.experiments import MAX_SEARCHED_EXPERIMENTS
+from mlcore.repos.traces.search import SMALL_TRACES
 from mlcore.search import clauses, tokens
 from tests.contract import api as calls
 from tests.contract.conftest import Store
-from tests.contract.trace_calls import export, span
+from tests.contract.trace_calls import export, span, start, tell
 
 FILTERED: dict[str, tuple[str, dict[str, Any]]] = {
     "runs/search": ("filter", {"experiment_ids": ["0"]}),
@@ -106,6 +108,39 @@ def test_named_ids_are_looked_up_once(store: Store, monkeypatch: pytest.MonkeyPa
     few = f"attributes.model_id IN ('{model_ids[1]}', '{model_ids[2]}')"
     assert len(api.post("logged-models/search", filter=few, **fields)["models"]) == 2
     assert api.cost.round_trips <= 2
+
+
+@pytest.mark.parametrize("key", ["client_request_id", "request_id"])
+@pytest.mark.parametrize("order", ["timestamp_ms DESC", "execution_time_ms"])
+def test_named_values_are_not_looked_up_each(
+    store: Store, monkeypatch: pytest.MonkeyPatch, key: str, order: str
+) -> None:
+    """3,000 values in an experiment that is too large to be read whole; few values are found in the
+    index, and both answers are those of the traces themselves."""
+    monkeypatch.setitem(calls._DOMAINS, "traces", traces.app.handler)
+    api = store.api
+    experiment = api.new_experiment("many traces")
+    numbers = range(SMALL_TRACES + 60)
+    assert export(experiment, [span(f"{n:031x}f", 1, start=n) for n in numbers]).status == 200
+    values: dict[str, str] = {}
+    for number in (3, 150, 340):
+        trace_id = f"tr-{number:031x}f"
+        values[trace_id] = trace_id if key == "request_id" else f"v{number}"
+        info = {"request_time": "2023-11-14T22:13:20Z", "client_request_id": f"v{number}"}
+        tell("POST", "3.0/traces", start(experiment, trace_id, **info))
+
+    def answer(named: Iterable[str]) -> set[str]:
+        text = ",".join(f"'{value}'" for value in named)
+        fields = {"experiment_ids": [experiment], "order_by": [order], "max_results": 100}
+        listed = api.ask("GET", "traces", filter=f"trace.{key} IN ({text})", **fields)
+        assert listed.status == 200, listed
+        return {each["request_id"] for each in listed.body["traces"]}
+
+    absent = [f"absent {number}" for number in range(3_000)]
+    assert answer([*values.values(), *absent]) == set(values)
+    assert api.cost.requests <= 60
+    assert answer([*values.values(), *absent[:20]]) == set(values)
+    assert api.cost.requests <= 60
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from mlcore.search import text, text_fields, trace_match, trace_plan
-from mlcore.search.plan import NamePrefix, TextLookups
+from mlcore.search.plan import MAX_ACCESSES, NamePrefix, TextLookups
 from mlcore.search.rlike import TimeBudget
 from mlcore.search.trace_filter import SPAN, TraceCondition, TraceFilter, parse_filter
 from mlcore.search.trace_plan import TraceIds, TracesOfRun, WholeValues
@@ -72,6 +72,20 @@ def test_spans_that_match_hold_the_tokens(
 )
 def test_accesses(filter_string: str, wanted: list[object]) -> None:
     assert trace_plan.accesses(parse_filter(filter_string)) == wanted
+
+
+def test_named_traces_come_first_and_many_values_are_not_looked_up() -> None:
+    texts = " AND ".join(f"name = '{number}'" for number in range(30))
+    first, *others = trace_plan.accesses(parse_filter(f"{texts} AND request_id IN ('a', 'b')"))
+    assert (first, len(others)) == (TraceIds(("a", "b")), MAX_ACCESSES - 1)
+    few = ", ".join(f"'{number}'" for number in range(60))
+    repeated = ", ".join(200 * ["'a'"])
+    filter_string = " AND ".join(f"client_request_id IN ({each})" for each in (few, few, repeated))
+    assert [
+        len(access.values)
+        for access in trace_plan.accesses(parse_filter(filter_string))
+        if isinstance(access, WholeValues)
+    ] == [60, 1]
 
 
 def test_texts_of_traces_are_asked_where_the_index_holds_them() -> None:

@@ -54,16 +54,28 @@ class TracesOfRun(NamedTuple):
 
 Access = TraceIds | NamePrefix | TextLookups | WholeValues | TracesOfRun
 
+MAX_VALUES: Final = 100
+"""Each value of a condition ``IN`` costs a Query in each experiment, so the index answers no
+conditions that have more values together."""
+
 _NOT_AS_IS: Final = re.compile(r'["\\\x00-\x1f]')
 """Characters that JSON escapes."""
 
 
 def accesses(query: TraceFilter) -> list[Access]:
-    """Returns the accesses that a filter of traces allows, at most :data:`MAX_ACCESSES`. Each one
-    alone contains all matches."""
+    """Returns the accesses that a filter of traces allows, at most :data:`MAX_ACCESSES`, those that
+    name the traces themselves first. Each one alone contains all matches."""
     result: list[Access] = [TracesOfRun(run_id) for run_id in query.runs]
+    values = 0
     for condition in (*query.own, *query.spans):
-        result += _accesses(condition)
+        for access in _accesses(condition):
+            if isinstance(access, WholeValues):
+                values += len(access.values)
+                if values > MAX_VALUES:
+                    values -= len(access.values)
+                    continue
+            result.append(access)
+    result.sort(key=lambda access: not isinstance(access, TraceIds))
     return result[:MAX_ACCESSES]
 
 
@@ -99,7 +111,7 @@ def _accesses(condition: TraceCondition) -> Iterator[Access]:
     if values and (kind, key) == (ATTRIBUTE, "request_id"):
         yield TraceIds(values)
     elif values and whole is not None:
-        yield WholeValues(whole, values)
+        yield WholeValues(whole, tuple(dict.fromkeys(values)))
     elif kind != ATTRIBUTE and isinstance(value, str):
         yield from _texts(condition)
 
