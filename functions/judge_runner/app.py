@@ -54,6 +54,9 @@ _RUN_BY_JOB_NAME: Final[Mapping[str, Run]] = {
 }
 _WITH_RUN: Final = frozenset((INVOKE_EVALUATION, OPTIMIZE_PROMPT))
 """Jobs that have a run, which ends with them."""
+_WITH_JOURNAL: Final = frozenset((OPTIMIZE_PROMPT, issue_detection.JOB_NAME))
+"""Jobs that call models through a :class:`judge_runner.call_journal.CallJournal`, which repeats
+calls by itself."""
 
 
 class AllMessagesFailed(Exception):
@@ -185,17 +188,19 @@ def _attempt(work: JobExecution, attempt: int) -> None:
 def _completion(job: Job) -> Complete:
     """Returns the function that calls the job's models: endpoints of the gateway, or the one model
     of a job that has a saved key in place of an endpoint."""
+    has_journal = job.name in _WITH_JOURNAL
     if "saved_key" not in job.params:
-        return _gateway_completion()
+        return _gateway_completion(repeats_itself=has_journal)
     from mlcore.gateway import saved_keys  # noqa: PLC0415 -- as below
 
-    return partial(saved_keys.complete_chat, SavedKeyModel(*job.params["saved_key"]), judges=True)
+    model = SavedKeyModel(*job.params["saved_key"])
+    return partial(saved_keys.complete_chat, model, judges=True, repeats_itself=has_journal)
 
 
-def _gateway_completion() -> Complete:
+def _gateway_completion(*, repeats_itself: bool) -> Complete:
     from mlcore.gateway import guarded_calls  # noqa: PLC0415 -- the calls of providers are many modules
 
-    return partial(guarded_calls.complete_chat, judges=True)
+    return partial(guarded_calls.complete_chat, judges=True, repeats_itself=repeats_itself)
 
 
 def _postpone(receipt_handle: str, seconds: float) -> None:

@@ -81,7 +81,7 @@ class World:
         patch.setenv("JOB_QUEUE_URL", "https://queue/jobs")
         patch.setattr(queues, "send", self.queue.send)
         patch.setattr(queues, "postpone", self.queue.postpone)
-        patch.setattr(judge_runner.app, "_gateway_completion", lambda: self.model.complete)
+        patch.setattr(judge_runner.app, "_gateway_completion", lambda **_: self.model.complete)
         self.api = api
         self.experiment = str(api.post("experiments/create", name="judged")["experiment_id"])
         self._number = 0

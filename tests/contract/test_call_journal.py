@@ -182,7 +182,7 @@ def test_what_an_execution_cost_that_died_is_not_lost(
     def priced(*arguments: Any) -> Json:
         return {**complete(*arguments), "model": "gpt-4o", "provider": "openai"}
 
-    monkeypatch.setattr(judge_runner.app, "_gateway_completion", lambda: priced)
+    monkeypatch.setattr(judge_runner.app, "_gateway_completion", lambda **_: priced)
     whole = submit()
     assert world.work() == []
     expected = jobs.find("default", whole)

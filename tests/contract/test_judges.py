@@ -253,7 +253,7 @@ def test_a_registered_judge_asks_an_endpoint_by_its_name(
     seal_here(monkeypatch, tmp_path)
     gateway_world.allow_local(monkeypatch)
     monkeypatch.setattr(
-        judge_runner.app, "_gateway_completion", lambda: guarded_calls.complete_chat
+        judge_runner.app, "_gateway_completion", lambda **_: guarded_calls.complete_chat
     )
 
     def answer(request: providers.Asked) -> providers.Told:

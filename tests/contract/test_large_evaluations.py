@@ -107,7 +107,7 @@ def priced(world: World, patch: pytest.MonkeyPatch) -> None:
     def answer(*arguments: Any) -> Any:
         return {**complete(*arguments), "model": "gpt-4o", "provider": "openai", "usage": USAGE}
 
-    patch.setattr(judge_runner.app, "_gateway_completion", lambda: answer)
+    patch.setattr(judge_runner.app, "_gateway_completion", lambda **_: answer)
 
 
 def dollars(calls: int) -> float:

@@ -145,6 +145,19 @@ def test_a_kept_one_that_ends_without_an_answer_is_replaced_once(provider: Provi
     assert provider.connections == [1, 1, 2, 2, 3]
 
 
+def test_a_kept_one_that_ends_late_is_told(
+    provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The provider had the request for long enough to work on it."""
+    provider.script = [WHOLE, CLOSES]
+    ask(provider)
+    monkeypatch.setattr(transport, "_CLOSED_SECONDS", 0.0)
+    with pytest.raises(GatewayCallFailed) as failed:
+        ask(provider)
+    assert failed.value.status == 502
+    assert provider.connections == [1, 1]
+
+
 def test_a_new_one_that_ends_without_an_answer_is_told(provider: Provider) -> None:
     """The provider may have done the work, which costs money."""
     provider.script = [CLOSES]

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, NamedTuple
 
 MAX_MESSAGE_LENGTH: Final = 100_000
 """Maximum length of a message in a response: messages quote values of the request, and Lambda turns
@@ -213,6 +213,25 @@ class TemporarilyUnavailable(_ServiceError):
     error_class = "CLIENT_INTERNAL_ERROR"
 
 
+class FailureTraits(NamedTuple):
+    """What is known about the provider after a failed call. The defaults are those of a call that
+    failed before anything was sent, or after the provider may have worked on it."""
+
+    is_answer: bool = False
+    """Whether the provider answered with the error's status."""
+    is_unsent: bool = False
+    """Whether the provider refused the connection, so that nothing was sent."""
+    is_repeatable: bool = False
+    """Whether the provider refused the request or the connection before it worked on the request,
+    and did not forbid to send the request again. Then the same request may be sent again without
+    being executed twice."""
+    is_unavailable: bool = False
+    """Whether the failure says that the provider cannot work, whatever it is asked."""
+
+
+_NOTHING_KNOWN: Final = FailureTraits()
+
+
 class GatewayCallFailed(MlflowError):
     """A call through the AI gateway that failed at the provider or was not made. It has the
     provider's status; gateway routes return it as ``{"detail": …}``."""
@@ -226,15 +245,10 @@ class GatewayCallFailed(MlflowError):
         retry_after: str | None = None,
         headers: Mapping[str, str] = MappingProxyType({}),
         *,
-        is_repeatable: bool = False,
-        is_unavailable: bool = False,
+        traits: FailureTraits = _NOTHING_KNOWN,
     ) -> None:
         super().__init__(detail if isinstance(detail, str) else str(detail))
-        self.is_repeatable = is_repeatable
-        """Whether the provider refused the request before it worked on it, so that the same request
-        may be sent again without being paid for twice."""
-        self.is_unavailable = is_unavailable
-        """Whether the failure says that the provider cannot work, whatever it is asked."""
+        self.traits = traits
         self.headers = headers
         """Further headers of the response."""
         self.detail = detail
@@ -256,12 +270,7 @@ class GatewayCallFailed(MlflowError):
     def with_detail(self, detail: Any, retry_after: str | None) -> GatewayCallFailed:
         """Returns this failure with other texts."""
         return GatewayCallFailed(
-            self._status,
-            detail,
-            retry_after,
-            self.headers,
-            is_repeatable=self.is_repeatable,
-            is_unavailable=self.is_unavailable,
+            self._status, detail, retry_after, self.headers, traits=self.traits
         )
 
 

@@ -13,7 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Final
 
-from mlcore.errors import CallerLeft, GatewayCallFailed, MlflowError
+from mlcore.errors import GatewayCallFailed
 
 FAILURES: Final = 5
 """So many failures in a row, without any answer between them, open a circuit."""
@@ -44,9 +44,9 @@ class CircuitBreakers:
         self._lock = threading.Lock()
         self._failing: OrderedDict[Hashable, _Circuit] = OrderedDict()
 
-    def check(self, model: Hashable) -> None:
+    def check(self, model: Hashable) -> bool:
         """Checks that a model may be called. If its circuit was open and the time is over, the
-        caller is the one that tries it.
+        caller is the one that tries it. Returns whether that is so.
 
         Raises:
             GatewayCallFailed: the circuit is open; with the status of the provider's last failure,
@@ -56,11 +56,11 @@ class CircuitBreakers:
         with self._lock:
             circuit = self._failing.get(model)
             if circuit is None or circuit.failures < FAILURES:
-                return
+                return False
             now = self._clock()
             if now >= circuit.open_until:
                 circuit.open_until = now + PROBE_SECONDS
-                return
+                return True
             status, seconds = circuit.status, math.ceil(circuit.open_until - now)
         raise GatewayCallFailed(
             status if status == 429 else 503,
@@ -75,16 +75,33 @@ class CircuitBreakers:
             with self._lock:
                 self._failing.pop(model, None)
 
-    def add_failure(self, model: Hashable, error: MlflowError) -> None:
+    def add_failure(self, model: Hashable, error: BaseException, *, is_probe: bool = False) -> bool:
         """Notes that a call of a model failed. Only failures that say that the provider cannot work
-        count: another one may be the fault of one request. An answer that refuses the request
-        closes the circuit."""
-        if isinstance(error, CallerLeft):
-            return
-        if not isinstance(error, GatewayCallFailed) or not error.is_unavailable:
-            if error.status < 500:
+        count: another one may be the fault of one request. An answer of the provider that refuses
+        the request closes the circuit. Any other failure says nothing about the provider.
+
+        Args:
+            is_probe: whether the call tried a model whose circuit was open. If its failure says
+                nothing, the next call tries the model.
+
+        Returns:
+            Whether the circuit is open now, so that the model must not be called.
+        """
+        if isinstance(error, GatewayCallFailed):
+            if error.traits.is_unavailable:
+                return self._count(model, error)
+            if error.traits.is_answer and error.status < 500:
                 self.add_success(model)
-            return
+                return False
+        if is_probe:
+            with self._lock:
+                circuit = self._failing.get(model)
+                if circuit is not None:
+                    circuit.open_until = self._clock()
+        return False
+
+    def _count(self, model: Hashable, error: GatewayCallFailed) -> bool:
+        """Counts a failure. Returns whether the circuit is open now."""
         with self._lock:
             circuit = self._failing.setdefault(model, _Circuit())
             self._failing.move_to_end(model)
@@ -94,6 +111,7 @@ class CircuitBreakers:
             circuit.open_until = self._clock() + min(seconds, MAX_OPEN_SECONDS)
             if len(self._failing) > MAX_CIRCUITS:
                 self._failing.popitem(last=False)
+            return circuit.failures >= FAILURES
 
 
 CIRCUITS: Final = CircuitBreakers()

@@ -46,6 +46,7 @@ def complete_chat(
     username: str | None = None,
     *,
     judges: bool = False,
+    repeats_itself: bool = False,
     known: Configuration | None = None,
 ) -> Json:
     """Completes a chat through an endpoint, for a caller inside the server.
@@ -56,6 +57,8 @@ def complete_chat(
             ``tool_choice``, ``response_format``, ``temperature`` (0 to 2), ``max_tokens`` …
         username: the user whose budgets the call counts in.
         judges: whether a judge makes the call; its trace then names the caller ``judge``.
+        repeats_itself: whether the caller repeats calls that a provider refused, so that this
+            function must not.
         known: the gateway's configuration, if it was already read for this call.
 
     Returns:
@@ -69,5 +72,5 @@ def complete_chat(
             it; with the status of the refusal.
     """
     request = validated_chat(chat)
-    caller = internal_caller(username, judges=judges)
+    caller = internal_caller(username, judges=judges, repeats_itself=repeats_itself)
     return chats.complete(begin(workspace, endpoint_name, caller, known=known), request)

@@ -17,6 +17,7 @@ from mlcore.gateway.budgets import Payer
 from mlcore.gateway.chat_shapes import Shape
 from mlcore.gateway.rate_limits import Limited, Origin
 from mlcore.gateway.recording import Caller, Recording, Span
+from mlcore.gateway.retries import USUAL, Handling, Repeats
 from mlcore.gateway.route import Route
 from mlcore.observability import logger
 from mlcore.prices.cost import cost
@@ -93,13 +94,16 @@ class Invocation:
         """Whether the answer must not be streamed, because a guardrail checks it."""
         return self.guardrails is not None and self.guardrails.checks_answers
 
-    def ask(self, ask: Callable[[Provider], Json], usage: Usage) -> Json:
+    def ask(
+        self, ask: Callable[[Provider], Json], usage: Usage, handling: Handling = USUAL
+    ) -> Json:
         """Asks the endpoint's models in turn and returns the complete answer of the first one that
         does not fail. Raises GatewayCallFailed if all models fail.
 
         Args:
             ask: calls the model through its provider.
             usage: gets the token counts from an answer.
+            handling: what happens when a provider fails, unless the server itself calls.
         """
 
         def attempt(provider: Provider) -> Json:
@@ -112,13 +116,14 @@ class Invocation:
                 span.add_usage(usage(provider, answer))
                 return answer
 
-        return self.route.ask(attempt)
+        return self.route.ask(attempt, self._handling(handling))
 
     def stream(
         self,
         ask: Callable[[Provider], Iterator[Any]],
         usage: Usage,
         named_models: tuple[str, ...] | None = None,
+        handling: Handling = USUAL,
     ) -> Iterator[Any]:
         """Asks the endpoint's models in turn and yields the parts of the first streamed answer that
         does not fail. Raises GatewayCallFailed, possibly after some parts.
@@ -128,6 +133,7 @@ class Invocation:
             usage: as in :meth:`ask`.
             named_models: the models that the request itself names, if it is sent as it is. A part
                 that is JSON is then a whole answer, not an event of a stream.
+            handling: as in :meth:`ask`.
         """
 
         def attempt(provider: Provider) -> Generator[Any]:
@@ -146,7 +152,16 @@ class Invocation:
                 if events and not span.usage:
                     span.add_usage(self._least_usage(span, events))
 
-        return self.route.stream(attempt)
+        return self.route.stream(attempt, self._handling(handling))
+
+    def _handling(self, usual: Handling) -> Handling:
+        """Returns what happens when a provider fails. A call of the server itself is part of a job
+        or of another call, which would fail with it: so it waits for the provider and is not
+        refused because of the calls of others."""
+        caller = self.record.caller
+        if not caller.is_internal:
+            return usual
+        return Handling(Repeats.NEVER if caller.repeats_itself else usual.repeats, False)
 
     def _least_usage(self, span: Span, events: int) -> dict[str, int]:
         """Returns token counts of a call whose provider did not report them, which it does at the

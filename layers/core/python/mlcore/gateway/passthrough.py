@@ -13,6 +13,7 @@ from mlcore.errors import GatewayCallFailed
 from mlcore.gateway import answer_events, chat_shapes, stream_assembly
 from mlcore.gateway.chat_shapes import Shape
 from mlcore.gateway.invocation import Invocation
+from mlcore.gateway.retries import Handling, Repeats
 from mlcore.providers import provider as p
 from mlcore.providers import transport
 from mlcore.providers.provider import Provider
@@ -38,7 +39,12 @@ _SHAPES: Final[Mapping[str, Shape]] = {
     p.GEMINI_GENERATE_CONTENT: chat_shapes.GEMINI_ANSWER,
 }
 """The form that an answer must still have after a guardrail has rewritten it."""
+_STORING: Final = (p.OPENAI_RESPONSES, p.OPENAI_RESPONSES_COMPACT)
+"""Actions whose requests the provider may store and continue by itself."""
 _PROXY: Final = "proxy/raw"
+_OF_PROXY: Final = Handling(Repeats.UNSENT, uses_circuit=False)
+"""A proxied request may do anything, and its path and model are the caller's: its failures say
+nothing about the endpoint's model."""
 _PROXIED_ACTIONS: Final = (
     ("chat/completions", p.OPENAI_CHAT),
     ("v1/responses", p.OPENAI_RESPONSES),
@@ -64,6 +70,7 @@ def answer(call: Invocation, action: str, body: Json, headers: Mapping[str, str]
         provider_answer = call.ask(
             lambda provider: provider.passthrough(action, dict(request), headers),
             lambda provider, answer: provider.usage(answer),
+            _handling(action, headers),
         )
         if call.guardrails is not None and action not in _UNGUARDED_ANSWERS:
             provider_answer = call.guardrails.after(request, provider_answer, _SHAPES.get(action))
@@ -95,6 +102,7 @@ def stream(
             for line in call.stream(
                 lambda provider: provider.passthrough_stream(action, dict(request), headers),
                 _usage_in,
+                handling=_handling(action, headers),
             ):
                 lines.append(line)
                 yield line
@@ -130,6 +138,7 @@ def proxy(
                 lambda provider: provider.proxy(path, dict(request), headers),
                 _usage_in,
                 _named_models(path, body),
+                _OF_PROXY,
             ):
                 if isinstance(part, dict):
                     checked = part
@@ -155,6 +164,15 @@ def proxied_action(path: str) -> str | None:
     path; None if the path is not known."""
     plain = path.partition("?")[0]
     return next((action for end, action in _PROXIED_ACTIONS if plain.endswith(end)), None)
+
+
+def _handling(action: str, headers: Mapping[str, str]) -> Handling:
+    """Returns what happens when the provider fails. Failures of calls with the caller's own
+    credentials say nothing about calls with the endpoint's."""
+    return Handling(
+        Repeats.UNSENT if action in _STORING else Repeats.REFUSED,
+        uses_circuit=not p.brings_credentials(headers),
+    )
 
 
 def _named_models(path: str, body: Json) -> tuple[str, ...]:

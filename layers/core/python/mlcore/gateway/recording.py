@@ -46,6 +46,8 @@ class Caller(NamedTuple):
     is_internal: bool = False
     """Whether the server itself calls. Such a call may be part of another one, so it is none of the
     calls that a user may make at the same time."""
+    repeats_itself: bool = False
+    """Whether the caller repeats calls that a provider refused, so that the gateway must not."""
 
     @property
     def program(self) -> str | None:
@@ -55,13 +57,15 @@ class Caller(NamedTuple):
         return named or self.headers.get("user-agent", "").split("/")[0].strip() or None
 
 
-def internal_caller(username: str | None, *, judges: bool) -> Caller:
+def internal_caller(username: str | None, *, judges: bool, repeats_itself: bool = False) -> Caller:
     """Returns the caller of a call that the server itself makes.
 
     Args:
         judges: whether a judge makes it; the trace then names the caller ``judge``.
+        repeats_itself: see :class:`Caller`.
     """
-    return Caller(username, {_CALLER_HEADER: JUDGE} if judges else {}, is_internal=True)
+    headers = {_CALLER_HEADER: JUDGE} if judges else {}
+    return Caller(username, headers, is_internal=True, repeats_itself=repeats_itself)
 
 
 class Span:

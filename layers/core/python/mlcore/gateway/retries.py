@@ -1,15 +1,16 @@
-"""Repeats calls that a provider has refused before it worked on them: it was busy, or could not be
-reached."""
+"""Repeats calls that a provider has refused before it worked on them: it was busy, or refused the
+connection."""
 
 from __future__ import annotations
 
 import random
 import time
 from collections.abc import Callable, Hashable
-from typing import Final, TypeVar
+from enum import Enum
+from typing import Final, NamedTuple, TypeGuard, TypeVar
 
 from mlcore.db import deadline
-from mlcore.errors import GatewayCallFailed, MlflowError
+from mlcore.errors import GatewayCallFailed
 from mlcore.gateway.circuit_breakers import CIRCUITS
 from mlcore.providers import waiting_time
 
@@ -26,7 +27,32 @@ _ANSWER_SECONDS: Final = 1.0
 """Time that must remain after the pause."""
 
 
-def repeated(call: Callable[[], T], model: Hashable, *, has_fallback: bool) -> T:
+class Repeats(Enum):
+    """Which failed calls are repeated."""
+
+    REFUSED = "refused"
+    """Those that the provider refused before it worked on them."""
+    UNSENT = "unsent"
+    """Those alone whose connection was refused, because a second execution could do harm that the
+    gateway cannot judge."""
+    NEVER = "never"
+    """None: the caller repeats them itself."""
+
+
+class Handling(NamedTuple):
+    """What happens when a provider fails."""
+
+    repeats: Repeats = Repeats.REFUSED
+    uses_circuit: bool = True
+    """Whether the circuit breaker of the model applies to the call and counts its failures."""
+
+
+USUAL: Final = Handling()
+
+
+def repeated(
+    call: Callable[[], T], model: Hashable, handling: Handling, *, has_fallback: bool
+) -> T:
     """Calls a model, and again if the provider was busy. Returns the first result.
 
     Args:
@@ -36,33 +62,53 @@ def repeated(call: Callable[[], T], model: Hashable, *, has_fallback: bool) -> T
 
     Raises:
         GatewayCallFailed: the call failed in a way that a retry does not mend, or too often; or
-            the model's circuit is open (429 or 503).
+            the model's circuit was open before the first call (429 or 503).
     """
     pauses = iter(PAUSES_BEFORE_FALLBACK if has_fallback else PAUSES)
+    last_error: BaseException | None = None
     while True:
-        CIRCUITS.check(model)
+        is_probe = False
+        if handling.uses_circuit:
+            try:
+                is_probe = CIRCUITS.check(model)
+            except GatewayCallFailed as refusal:
+                # After a pause, the caller's own error says more than that of the circuit, which
+                # other calls have opened meanwhile.
+                raise last_error or refusal from None
         try:
             result = call()
-        except MlflowError as error:
-            CIRCUITS.add_failure(model, error)
-            seconds = _pause(error, next(pauses, None), has_fallback=has_fallback)
+        except BaseException as error:
+            is_open = handling.uses_circuit and CIRCUITS.add_failure(
+                model, error, is_probe=is_probe
+            )
+            longest = next(pauses, None)
+            if is_open or longest is None or not _may_repeat(error, handling.repeats):
+                raise
+            seconds = _pause(error, longest, has_fallback=has_fallback)
             if seconds is None:
                 raise
+            last_error = error
         else:
-            CIRCUITS.add_success(model)
+            if handling.uses_circuit:
+                CIRCUITS.add_success(model)
             return result
         with waiting_time.counted():
             time.sleep(seconds)
 
 
-def _pause(error: MlflowError, longest: float | None, *, has_fallback: bool) -> float | None:
-    """Returns how long to wait before a failed call is repeated; None if it is not.
+def _may_repeat(error: BaseException, repeats: Repeats) -> TypeGuard[GatewayCallFailed]:
+    """Whether a failed call may be repeated."""
+    if repeats is Repeats.NEVER or not isinstance(error, GatewayCallFailed):
+        return False
+    return error.traits.is_unsent or (repeats is Repeats.REFUSED and error.traits.is_repeatable)
+
+
+def _pause(error: GatewayCallFailed, longest: float, *, has_fallback: bool) -> float | None:
+    """Returns how long to wait before a failed call is repeated; None if that is too long.
 
     Args:
-        longest: upper limit of the random pause; None after the last retry.
+        longest: upper limit of the random pause.
     """
-    if longest is None or not isinstance(error, GatewayCallFailed) or not error.is_repeatable:
-        return None
     seconds = random.uniform(0.0, longest)  # noqa: S311 -- no secret
     if error.retry_after is not None:
         asked_for = error.retry_seconds

@@ -19,6 +19,7 @@ from mlcore.errors import (
     ResourceDoesNotExist,
 )
 from mlcore.gateway import retries
+from mlcore.gateway.retries import Handling
 from mlcore.gateway.secret_values import open_values
 from mlcore.providers.directory import provider_of
 from mlcore.providers.model import Model
@@ -38,39 +39,48 @@ class Route(NamedTuple):
     """Whether the endpoint has fallbacks; a failure is then reported as that of all attempts."""
     known: Configuration
 
-    def ask(self, call: Callable[[Provider], T]) -> T:
+    def ask(self, call: Callable[[Provider], T], handling: Handling) -> T:
         """Returns the answer of the first model that does not fail.
+
+        Args:
+            handling: whether a call is repeated, and whether circuit breakers apply to it.
 
         Raises:
             GatewayCallFailed: every model failed; with the status of the last failure.
         """
         for mapping in self.mappings[:-1]:
             try:
-                return self._repeated(mapping, call, has_fallback=True)
+                return self._repeated(mapping, call, handling, has_fallback=True)
             except CallerLeft:
                 raise
             except MlflowError:
                 continue
         try:
-            return self._repeated(self.mappings[-1], call, has_fallback=False)
+            return self._repeated(self.mappings[-1], call, handling, has_fallback=False)
         except MlflowError as error:
             raise self._failure(error) from None
 
-    def stream(self, call: Callable[[Provider], Generator[T]]) -> Iterator[T]:
+    def stream(self, call: Callable[[Provider], Generator[T]], handling: Handling) -> Iterator[T]:
         """Yields the parts of the answer of the first model that does not fail. After its first
-        part no other model is asked: a later failure ends the stream."""
+        part no other model is asked: a later failure ends the stream. The arguments are those of
+        :meth:`ask`."""
 
         def begin(provider: Provider) -> tuple[list[T], Generator[T]]:
             parts = call(provider)
             return list(islice(parts, 1)), parts
 
-        first, rest = self.ask(begin)
+        first, rest = self.ask(begin, handling)
         with closing(rest):
             yield from first
             yield from rest
 
     def _repeated(
-        self, mapping: ModelMapping, call: Callable[[Provider], T], *, has_fallback: bool
+        self,
+        mapping: ModelMapping,
+        call: Callable[[Provider], T],
+        handling: Handling,
+        *,
+        has_fallback: bool,
     ) -> T:
         definition = self.known.model_definitions[mapping.model_definition_id]
         secret = self.known.secrets[definition.secret_id]
@@ -80,7 +90,7 @@ class Route(NamedTuple):
             *(secret.secret_id, secret.last_updated_at),
         )
         return retries.repeated(
-            lambda: call(self._provider(mapping)), model, has_fallback=has_fallback
+            lambda: call(self._provider(mapping)), model, handling, has_fallback=has_fallback
         )
 
     def _provider(self, mapping: ModelMapping) -> Provider:

@@ -32,6 +32,7 @@ def complete_chat(
     username: str | None = None,
     *,
     judges: bool = False,
+    repeats_itself: bool = False,
 ) -> dict[str, Any]:
     """Completes a chat with the model. Each call reads the key, so a deleted one is used no more.
 
@@ -49,7 +50,13 @@ def complete_chat(
     model.check_usable(known)
     known = _with_endpoint(known, model, endpoint_name)
     return guarded_calls.complete_chat(
-        workspace, endpoint_name, chat, username, judges=judges, known=known
+        workspace,
+        endpoint_name,
+        chat,
+        username,
+        judges=judges,
+        repeats_itself=repeats_itself,
+        known=known,
     )
 
 

@@ -160,12 +160,9 @@ def forwarded_headers(headers: Mapping[str, str], own: Mapping[str, str]) -> dic
     """Returns the headers to send to the provider: the caller's without credentials, overridden by
     those in ``own``, which hold the server's credentials. If a program of
     :data:`_SUBSCRIPTION_AGENTS` calls, the caller's credentials replace the server's."""
-    agent = headers.get("user-agent", "").lower()
-    credentials = _CLIENT_AUTH & headers.keys()
-    if credentials and any(known in agent for known in _SUBSCRIPTION_AGENTS):
+    credentials = _callers_credentials(headers)
+    if credentials:
         own = {name: value for name, value in own.items() if name.lower() not in _CLIENT_AUTH}
-    else:
-        credentials = frozenset()
     excluded = {name.lower() for name in own} | {"cookie", "forwarded", "x-real-ip"}
     excluded |= _CLIENT_AUTH - credentials
     forwarded = {
@@ -174,6 +171,20 @@ def forwarded_headers(headers: Mapping[str, str], own: Mapping[str, str]) -> dic
         if name.lower() not in excluded and not name.lower().startswith(_OWN_PREFIXES)
     }
     return {**forwarded, **own}
+
+
+def brings_credentials(headers: Mapping[str, str]) -> bool:
+    """Whether :func:`forwarded_headers` sends the caller's credentials, so that the provider's
+    answer depends on the caller's own subscription."""
+    return bool(_callers_credentials(headers))
+
+
+def _callers_credentials(headers: Mapping[str, str]) -> frozenset[str]:
+    """Returns the names of the caller's headers whose credentials are sent to the provider."""
+    agent = headers.get("user-agent", "").lower()
+    if any(known in agent for known in _SUBSCRIPTION_AGENTS):
+        return _CLIENT_AUTH & headers.keys()
+    return frozenset()
 
 
 def check_no_model(payload: Json) -> None:

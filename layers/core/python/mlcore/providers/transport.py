@@ -14,13 +14,7 @@ from typing import Any, Final
 from urllib.parse import SplitResult, urlsplit
 
 from urllib3 import BaseHTTPResponse, HTTPConnectionPool, Timeout
-from urllib3.exceptions import (
-    ConnectTimeoutError,
-    HTTPError,
-    NewConnectionError,
-    ProtocolError,
-    TimeoutError,
-)
+from urllib3.exceptions import HTTPError, ProtocolError
 
 from mlcore.db import deadline
 from mlcore.errors import GatewayCallFailed
@@ -30,6 +24,7 @@ from mlcore.providers.connection_pools import new_pool
 from mlcore.providers.credential_redactor import CredentialRedactor
 from mlcore.providers.environment import private_allowed, timeout_seconds
 from mlcore.providers.kept_connections import Destination, KeptConnections
+from mlcore.providers.provider_failures import refused, unanswered
 from mlcore.wire.json_text import parse_json_bytes, storable
 
 MAX_ANSWER_BYTES: Final = 16 * 1024 * 1024
@@ -55,10 +50,9 @@ this server's login."""
 
 _STREAM_TYPES: Final = ("text/event-stream", "application/x-ndjson")
 
-_BUSY: Final = (429, 502, 503, 529)
-"""Statuses of providers that did not work on a request, and would not have on another one. 529 is
-Anthropic's. 504 is none of them: something may have worked on the request until its time was
-over."""
+_CLOSED_SECONDS: Final = 1.0
+"""A kept connection that the provider closed while nobody used it fails as soon as something is
+sent. If it fails later, the provider may have worked on the request."""
 
 CONNECTIONS: Final = KeptConnections()
 """The unused connections to providers of this process."""
@@ -131,7 +125,7 @@ def chunks(
     with _post(url, headers, payload, configured=configured) as response:
         if response.status >= 400:
             detail = _error_message(_read_all(response)) or _reason(response)
-            raise _refused(response, detail)
+            raise refused(response, detail)
         yield from _read_chunks(response)
 
 
@@ -194,22 +188,10 @@ def _answer_of(response: BaseHTTPResponse, redactor: CredentialRedactor) -> Json
             f"type: {content_type}",
         )
     if response.status >= 400:
-        raise _refused(response, _detail(answer, response))
+        raise refused(response, _detail(answer, response))
     if not isinstance(answer, dict):
         raise GatewayCallFailed(502, "The provider's answer is not a JSON object.")
     return answer
-
-
-def _refused(response: BaseHTTPResponse, detail: Any) -> GatewayCallFailed:
-    """Returns the error to raise when a provider refuses a request. If the provider says when to
-    retry, the error holds that (the value of ``Retry-After``)."""
-    return GatewayCallFailed(
-        response.status,
-        detail,
-        response.headers.get("Retry-After"),
-        is_repeatable=response.status in (*_BUSY, 500),
-        is_unavailable=response.status in _BUSY,
-    )
 
 
 def _read_all(response: BaseHTTPResponse) -> bytes:
@@ -267,7 +249,7 @@ def _post(
             yield response
     except (HTTPError, OSError) as error:
         abandonment.check()
-        raise _failure(host, error, seconds) from None
+        raise unanswered(host, error, seconds) from None
 
 
 @contextmanager
@@ -303,10 +285,11 @@ def _sent(
     is_reusable = False
     try:
         with waiting_time.counted():
+            began = time.monotonic()
             try:
                 response = send(pool)
             except ProtocolError:
-                if kept is None:
+                if kept is None or time.monotonic() - began > _CLOSED_SECONDS:
                     raise
                 # The provider closed the kept connection just now, and answered nothing.
                 pool.close()
@@ -326,26 +309,6 @@ def _is_read(response: BaseHTTPResponse) -> bool:
     """Whether an answer has been read to its end and its connection stays open."""
     is_last = response.headers.get("Connection", "").lower() == "close"
     return not is_last and response.version == _HTTP_1_1 and response.connection is None
-
-
-def _failure(host: str, error: Exception, seconds: float) -> GatewayCallFailed:
-    """Returns the failure of a request that got no answer, or only a part of it.
-
-    Args:
-        seconds: how long the answer was waited for.
-    """
-    # NewConnectionError is a ConnectTimeoutError to urllib3, even if refused at once.
-    is_unconnected = isinstance(error, ConnectTimeoutError)
-    if isinstance(error, TimeoutError) and not is_unconnected:
-        return GatewayCallFailed(
-            504, f"The provider at {host} did not answer within {seconds:g} seconds."
-        )
-    return GatewayCallFailed(
-        502,
-        f"The provider at {host} could not be reached ({type(error).__name__}).",
-        is_repeatable=isinstance(error, NewConnectionError),
-        is_unavailable=is_unconnected,
-    )
 
 
 def _timeout() -> float:

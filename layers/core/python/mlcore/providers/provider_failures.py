@@ -1,0 +1,58 @@
+"""What a failed call says about its provider: whether the request may be sent again, and whether
+the provider works at all."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from urllib3 import BaseHTTPResponse
+from urllib3.exceptions import ConnectTimeoutError, NewConnectionError, TimeoutError
+
+from mlcore.errors import FailureTraits, GatewayCallFailed
+
+_NOT_EXECUTED: Final = (429, 503, 529)
+"""Statuses of providers that did not work on a request, and would not have on another one. 529 is
+Anthropic's. 500, 502 and 504 are none of them: something may have worked on the request."""
+_UNAVAILABLE: Final = (*_NOT_EXECUTED, 502)
+"""Statuses that say that a provider cannot work, whatever it is asked."""
+
+
+def refused(response: BaseHTTPResponse, detail: Any) -> GatewayCallFailed:
+    """Returns the error to raise when a provider refuses a request. If the provider says when to
+    retry, the error holds that (the value of ``Retry-After``). OpenAI and Anthropic say in
+    ``x-should-retry`` that a request must not be sent again."""
+    may_repeat = response.headers.get("x-should-retry", "").strip().lower() != "false"
+    return GatewayCallFailed(
+        response.status,
+        detail,
+        response.headers.get("Retry-After"),
+        traits=FailureTraits(
+            is_answer=True,
+            is_repeatable=may_repeat and response.status in _NOT_EXECUTED,
+            is_unavailable=response.status in _UNAVAILABLE,
+        ),
+    )
+
+
+def unanswered(host: str, error: Exception, seconds: float) -> GatewayCallFailed:
+    """Returns the failure of a request that got no answer, or only a part of it.
+
+    Args:
+        seconds: how long the answer was waited for.
+    """
+    # NewConnectionError is a ConnectTimeoutError to urllib3, even if refused at once.
+    is_unconnected = isinstance(error, ConnectTimeoutError)
+    if isinstance(error, TimeoutError) and not is_unconnected:
+        return GatewayCallFailed(
+            504, f"The provider at {host} did not answer within {seconds:g} seconds."
+        )
+    is_refused = isinstance(error, NewConnectionError)
+    return GatewayCallFailed(
+        502,
+        f"The provider at {host} could not be reached ({type(error).__name__}).",
+        traits=FailureTraits(
+            is_repeatable=is_refused,
+            is_unsent=is_refused,
+            is_unavailable=is_unconnected,
+        ),
+    )
