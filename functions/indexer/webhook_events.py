@@ -1,6 +1,6 @@
 """Sends the events of registry writes and of exceeded budgets to the queue of webhook deliveries,
 one message for each webhook that subscribes to the event; and the events of alerts, one message for
-each destination of the alert.
+each destination of the alert, and for each topic of the deployment.
 
 The indexer does this because a DynamoDB stream can have few consumers. It does not wait for
 receivers.
@@ -12,10 +12,10 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from mlcore import queues, reserved_tags
+from mlcore import queues, reserved_tags, topics
 from mlcore.db.expression import Raw
 from mlcore.db.table import key_of_item
-from mlcore.entities.alerts import EVENT_ENTITY
+from mlcore.entities.alerts import EVENT_ENTITY, SNS
 from mlcore.entities.webhooks import ACTIVE, Webhook
 from mlcore.models.base import Item
 from mlcore.models.registry import ModelVersion, RegisteredModel
@@ -92,17 +92,27 @@ def deliveries(
 
 def alert_deliveries(event: Announcement, image: Raw) -> list[DeliveryMessage]:
     """Returns the delivery messages of an alert's event: one for each destination that the alert
-    had when it was written."""
+    had when it was written, and for each topic of the destination ``sns``."""
+    event_data = event.data or {}
+    receivers: list[tuple[str, str, Mapping[str, Any]]] = []
+    for destination in alerts.of_item(image).destinations:
+        destination_id = destination.destination_id
+        if destination.kind != SNS:
+            receivers.append((destination_id, destination_id, event_data))
+            continue
+        for topic in topics.of_alerts():
+            named = {**event_data, message.TOPIC_FIELD: topic}
+            receivers.append((destination_id, f"{destination_id}:{topic}", named))
     return [
         DeliveryMessage(
             workspace=event.workspace,
-            webhook_id=destination.destination_id,
-            delivery_id=message.delivery_id(event.event_id, destination.destination_id),
+            webhook_id=destination_id,
+            delivery_id=message.delivery_id(event.event_id, receiver),
             event=event.event,
             time_ms=event.time_ms,
-            data=event.data or {},
+            data=receiver_data,
         )
-        for destination in alerts.of_item(image).destinations
+        for destination_id, receiver, receiver_data in receivers
     ]
 
 

@@ -10,7 +10,7 @@ from mlcore import errors
 from mlcore.db import keys
 from mlcore.entities import alert_conditions
 from mlcore.entities.alert_conditions import Condition, Malformed
-from mlcore.entities.alerts import Alert
+from mlcore.entities.alerts import SNS, Alert
 from mlcore.gateway.budgets import read_spending
 from mlcore.ids import now_ms
 from mlcore.repos.gateway import budgets
@@ -22,7 +22,12 @@ from sql.owner_rights import ReadableRows
 ROWS_BYTES: Final = 100_000
 NO_RIGHTS: Final = (
     "The owner of this alert does not exist any more or was deactivated, the API key by which it "
-    "was created was revoked, or the owner may no longer query the rows of this workspace."
+    "was created was revoked, or the owner may no longer query the rows of this workspace. "
+    "Groups of a login do not count, because they are not stored."
+)
+NO_OPERATORS: Final = (
+    "The owner of this alert is no administrator any more, so the alert may not mail to those who "
+    "operate this deployment. Remove the destination of type sns."
 )
 _EVERY_ROW: Final = ReadableRows(None, None)
 _NO_ROWS: Final = ReadableRows([], [])
@@ -46,6 +51,10 @@ class Evaluation:
         self._alert, self._sql, self._fault = alert, sql, fault
         is_file = alert.workspace == keys.OF_FILES
         self._rows = _EVERY_ROW if is_file else owner_rights.rows_of_owner(alert) or _NO_ROWS
+        if not self._rows.notifies_operators and any(
+            destination.kind == SNS for destination in alert.destinations
+        ):
+            self._fault = self._fault or NO_OPERATORS
         self._budget: dict[str, Any] = {}
         self.outcome = self._evaluate()
 

@@ -6,14 +6,13 @@ delivers. So two evaluations at once, or one that ends anywhere, send a message 
 from __future__ import annotations
 
 import hashlib
-import os
 import time
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from mlcore import errors
+from mlcore import errors, topics
 from mlcore.db import keys
 from mlcore.entities.alerts import (
     ERROR,
@@ -36,8 +35,6 @@ from sql.alert_evaluation import Evaluation
 QUERIES: Final = Path(__file__).with_name("queries")
 """The alerts of every deployment that has somebody to notify. A file of the same name in the bucket
 replaces one."""
-TOPICS: Final = "ALERT_TOPIC_ARNS"
-"""The environment variable with the topics for alerts, separated by commas."""
 MAX_ALERTS: Final = 500
 """Alerts of workspaces that one call evaluates at most; the others are the first ones of the
 next call."""
@@ -113,7 +110,7 @@ def _files() -> list[_File]:
     """Returns the alerts that are files, those first that are due for the longest time.
     Deletes the states of files that are gone, unless no file is left."""
     texts: dict[str, str] = {}
-    if os.environ.get(TOPICS, "").strip(","):
+    if topics.of_alerts():
         texts = {path.stem: path.read_text() for path in sorted(QUERIES.glob("*.sql"))}
     texts |= dict(alert_files.stored())
     if not texts:

@@ -13,6 +13,7 @@ from mlcore.entities.alerts import Alert
 from mlcore.environment import workspaces_enabled
 from mlcore.http.gate import is_on
 from mlcore.policies.absent_callers import absent_caller
+from mlcore.policies.alerts import may_notify_operators
 from mlcore.policies.system_tables import audited_workspaces, readable_workspaces, reads_workspace
 from mlcore.repos.users import api_keys
 
@@ -23,6 +24,8 @@ class ReadableRows(NamedTuple):
     workspaces: list[str] | None
     audited: list[str] | None
     """The workspaces of the table ``audit_log``."""
+    notifies_operators: bool = True
+    """Whether the alert may notify the topics of the deployment."""
 
 
 def rows_of_owner(alert: Alert) -> ReadableRows | None:
@@ -45,4 +48,5 @@ def rows_of_owner(alert: Alert) -> ReadableRows | None:
     return ReadableRows(
         every_row if reads_all else [alert.workspace],
         every_row if audited is None else audited,
+        may_notify_operators(owner),
     )

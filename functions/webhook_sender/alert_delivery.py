@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 from mlcore import topics
 from mlcore.entities.alerts import SLACK, SNS
@@ -13,10 +13,7 @@ from mlcore.repos import alerts
 from mlcore.webhooks import alert_messages, delivery, destination_values
 from mlcore.webhooks.delivery import DeliveryAnswer
 from mlcore.webhooks.environment import webhook_settings
-from mlcore.webhooks.message import DeliveryMessage
-
-TOPICS: Final = "ALERT_TOPIC_ARNS"
-"""The environment variable with the topics for alerts, separated by commas."""
+from mlcore.webhooks.message import TOPIC_FIELD, DeliveryMessage
 
 
 def send(message: DeliveryMessage) -> DeliveryAnswer | None:
@@ -36,8 +33,7 @@ def send(message: DeliveryMessage) -> DeliveryAnswer | None:
     if destination is None:
         return None
     if destination.kind == SNS:
-        _publish(message)
-        return DeliveryAnswer(200, "", 0.0)
+        return _publish(message)
     address = destination_values.open_address(destination, message.workspace)
     data = _with_address(message.data)
     if destination.kind == SLACK:
@@ -49,14 +45,18 @@ def send(message: DeliveryMessage) -> DeliveryAnswer | None:
     return delivery.send(address.url, headers, text, webhook_settings().timeout_seconds)
 
 
-def _publish(message: DeliveryMessage) -> None:
+def _publish(message: DeliveryMessage) -> DeliveryAnswer | None:
+    """Publishes a message to the topic that it names, if the deployment still has it."""
+    topic = message.data.get(TOPIC_FIELD, "")
+    if topic not in topics.of_alerts():
+        return None
     action, data = message.event.action, _with_address(message.data)
-    for topic in filter(None, os.environ.get(TOPICS, "").split(",")):
-        topics.publish(
-            topic,
-            alert_messages.mail_subject(action, data),
-            alert_messages.mail_text(action, message.workspace, data),
-        )
+    topics.publish(
+        topic,
+        alert_messages.mail_subject(action, data),
+        alert_messages.mail_text(action, message.workspace, data),
+    )
+    return DeliveryAnswer(200, "", 0.0)
 
 
 def _with_address(data: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -24,15 +24,25 @@ class WantedDestination(NamedTuple):
     address: Address
 
 
-def parse(sent: Any) -> list[WantedDestination]:
-    """Returns the destinations of a request. Raises InvalidParameterValue for one of an unknown
-    type, or with a URL that is not allowed for webhooks."""
+def parse(sent: Any, *, tells_addresses: bool) -> list[WantedDestination]:
+    """Returns the destinations of a request.
+
+    Args:
+        tells_addresses: whether an error may say to which address a name leads.
+
+    Raises:
+        InvalidParameterValue: the type of one is unknown, or its URL is not allowed for webhooks.
+    """
     if not isinstance(sent, list) or len(sent) > MAX_DESTINATIONS:
         raise InvalidParameterValue(
             f"'destinations' is a list of at most {MAX_DESTINATIONS} objects with 'type', 'url' "
             "and 'secret'."
         )
-    return list(map(_parse_one, sent))
+    wanted = list(map(_parse_one, sent))
+    for entry in wanted:
+        if entry.address.url:
+            _check_address(entry.address, tells_addresses)
+    return wanted
 
 
 def are_stored(wanted: list[WantedDestination], alert: Alert) -> bool:
@@ -85,18 +95,24 @@ def _parse_one(sent: Any) -> WantedDestination:
             "A destination of type slack has a 'url', one of type webhook a 'url' and optionally "
             "a 'secret', one of type sns neither."
         )
-    if url:
-        _check_address(Address(url, secret))
     return WantedDestination("", kind, Address(url, secret))
 
 
-def _check_address(address: Address) -> None:
+def _check_address(address: Address, tells_addresses: bool) -> None:
     if len(address.url) > MAX_URL_LENGTH or len(address.secret) > MAX_SECRET_LENGTH:
         raise InvalidParameterValue(
             f"The URL of a destination has at most {MAX_URL_LENGTH} characters, the secret "
             f"{MAX_SECRET_LENGTH}."
         )
-    addresses.check_url(address.url)
+    try:
+        addresses.check_url(address.url)
+    except InvalidParameterValue:
+        if tells_addresses:
+            raise
+        # Who may only query need not learn which private names there are.
+        raise InvalidParameterValue(
+            "The URL of a destination has an allowed scheme and leads to the public internet."
+        ) from None
 
 
 def _is_equal(wanted: WantedDestination, stored: Destination, workspace: str) -> bool:

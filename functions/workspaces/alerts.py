@@ -4,15 +4,16 @@ evaluates them; the stream delivers their messages."""
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from typing import Any, Final
 
 from mlcore import errors, ids, paging
-from mlcore.entities.alerts import SNS, TEST_EVENT, Alert
+from mlcore.entities.alerts import SNS, TEST_EVENT, Alert, Destination
 from mlcore.http import Request
 from mlcore.limits import alerts as limits
 from mlcore.limits.shared_checks import check_max_results
 from mlcore.optimistic_retry import retry_on_conflict
-from mlcore.policies.alerts import may_notify_operators, may_see
+from mlcore.policies.alerts import disables, keeps_rights, may_notify_operators, may_see
 from mlcore.repos import alerts
 from mlcore.responses import alerts as responses
 from mlcore.webhooks import alert_messages
@@ -56,8 +57,10 @@ def create_alert(message: m.CreateAlert, request: Request) -> dict[str, Any]:
         last_updated_at=now,
         due_time=now,
     )
-    _check(alert)
-    wanted = alert_destinations.parse(message.destinations or [])
+    _check(alert, message)
+    wanted = alert_destinations.parse(
+        message.destinations or [], tells_addresses=may_notify_operators(request.access)
+    )
     _check_operators(request, wanted)
 
     def attempt() -> Alert:
@@ -65,6 +68,7 @@ def create_alert(message: m.CreateAlert, request: Request) -> dict[str, Any]:
         if stored is None:
             own = alerts.of_workspace(request.workspace)
             limits.check_count(sum(entry.owner_id == alert.owner_id for entry in own))
+            _check_owner(request, alert, wanted)
             sealed = alert_destinations.seal(wanted, alert)
             return alerts.write(alert._replace(destinations=sealed))
         is_same = _content(stored) == _content(alert)
@@ -109,8 +113,9 @@ def update_alert(message: m.UpdateAlert, request: Request) -> dict[str, Any]:
     """
     wanted = None
     if message.has("destinations"):
-        wanted = alert_destinations.parse(message.destinations)
-        _check_operators(request, wanted)
+        wanted = alert_destinations.parse(
+            message.destinations, tells_addresses=may_notify_operators(request.access)
+        )
 
     def attempt() -> Alert:
         stored = _get(message.alert_id, request)
@@ -120,13 +125,15 @@ def update_alert(message: m.UpdateAlert, request: Request) -> dict[str, Any]:
                 changed = changed._replace(**{field: getattr(message, field)})
         if message.has("enabled"):
             changed = changed._replace(is_enabled=message.enabled)
-        _check(changed)
+        _check(changed, message)
         keeps = wanted is None or alert_destinations.are_stored(wanted, stored)
         if keeps and _content(changed) == _content(stored):
             return stored
         _check_revision(message, stored)
         if wanted is not None and not keeps:
             changed = changed._replace(destinations=alert_destinations.seal(wanted, stored))
+        if not disables(message):
+            _check_operators(request, changed.destinations)
         now = ids.now_ms()
         return alerts.write(
             changed._replace(last_updated_by=request.username(), last_updated_at=now, due_time=now)
@@ -153,6 +160,7 @@ def test_alert(message: m.AlertId, request: Request) -> dict[str, Any]:
 
     def attempt() -> dict[str, Any]:
         stored = _get(message.alert_id, request)
+        _check_operators(request, stored.destinations)
         event = alert_messages.announcement(stored, stored.state, TEST_EVENT)
         alerts.write_state(stored, event)
         return {"destinations": len(stored.destinations)}
@@ -175,15 +183,39 @@ def _get(alert_id: str, request: Request) -> Alert:
     return alert
 
 
-def _check(alert: Alert) -> None:
-    limits.check_condition(alert.condition)
-    limits.check_interval(alert.interval_minutes)
-    limits.check_range("for_evaluations", alert.for_evaluations, 1, limits.MAX_FOR_EVALUATIONS)
-    limits.check_range("reminder_hours", alert.reminder_hours, 0, limits.MAX_REMINDER_HOURS)
+def _check(alert: Alert, message: m.CreateAlert | m.UpdateAlert) -> None:
+    """Checks the fields that a request sets. Others may be older than the limits of today, and need
+    not hinder a change."""
+    is_new = isinstance(message, m.CreateAlert)
+    if is_new or message.has("condition"):
+        limits.check_condition(alert.condition)
+    if is_new or message.has("interval_minutes"):
+        limits.check_interval(alert.interval_minutes)
+    if is_new or message.has("for_evaluations"):
+        limits.check_range("for_evaluations", alert.for_evaluations, 1, limits.MAX_FOR_EVALUATIONS)
+    if is_new or message.has("reminder_hours"):
+        limits.check_range("reminder_hours", alert.reminder_hours, 0, limits.MAX_REMINDER_HOURS)
 
 
-def _check_operators(request: Request, wanted: list[alert_destinations.WantedDestination]) -> None:
-    if any(entry.kind == SNS for entry in wanted) and not may_notify_operators(request.access):
+def _check_owner(
+    request: Request, alert: Alert, wanted: list[alert_destinations.WantedDestination]
+) -> None:
+    """Raises PermissionDenied if the evaluations would not find the rights of the owner: a group of
+    a login that gives them is not stored."""
+    notifies_operators = any(entry.kind == SNS for entry in wanted)
+    if request.access is not None and not keeps_rights(alert, notifies_operators):
+        raise errors.PermissionDenied(
+            "An alert runs with rights that are stored, and yours are not: a group of your login "
+            "gives them. Ask an administrator for a grant, or to make you an administrator."
+        )
+
+
+def _check_operators(
+    request: Request, destinations: Iterable[alert_destinations.WantedDestination | Destination]
+) -> None:
+    if any(entry.kind == SNS for entry in destinations) and not may_notify_operators(
+        request.access
+    ):
         raise errors.PermissionDenied(
             "Only administrators may have alerts that mail to those who operate this deployment."
         )

@@ -14,13 +14,16 @@ import pytest
 import indexer.app
 import sql.app
 import workspaces.app
-from mlcore import artifacts, ids, queues
+from mlcore import artifacts, ids, queues, topics
+from mlcore.environment import AUTHENTICATION
 from mlcore.gateway import budgets as gateway_budgets
+from mlcore.repos.settings import system_tables
+from mlcore.repos.users import users as user_items
 from mlcore.system_tables import location
 from mlcore.webhooks import message
 from mlcore.webhooks.environment import webhook_settings
 from sql import alert_evaluation, alerts, execution
-from tests.contract.conftest import Store
+from tests.contract.conftest import Store, enable_workspaces
 from tests.contract.sealing import seal_here
 from tests.contract.streams import Stream, following
 from tests.receiver import Delivery, Receiver, receiving
@@ -142,7 +145,7 @@ def world(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
     monkeypatch.setenv("WEBHOOK_ALLOW_LOOPBACK", "true")
     monkeypatch.setenv("WEBHOOK_QUEUE_URL", "queue")
     monkeypatch.setenv("INDEX_LAG_MS", "0")
-    monkeypatch.delenv(alerts.TOPICS, raising=False)
+    monkeypatch.delenv(topics.ALERT_TOPICS, raising=False)
     seal_here(monkeypatch, tmp_path)
     for cache in (webhook_settings, location.store, artifacts.store):
         cache.cache_clear()
@@ -159,3 +162,21 @@ def world(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
         yield made
     for cache in (webhook_settings, location.store, artifacts.store):
         cache.cache_clear()
+
+
+@pytest.fixture
+def teams(world: AlertsWorld, monkeypatch: pytest.MonkeyPatch) -> AlertsWorld:
+    """Ann and bob read the rows of team-a, bob also those of team-b; eve those of team-b."""
+    enable_workspaces(monkeypatch, "team-a", "team-b")
+    monkeypatch.setenv(AUTHENTICATION, "basic")
+    user_items.create("admin", "", is_admin=True)
+    for name in ("ann", "bob", "eve"):
+        user_items.ensure(name)
+    system_tables.grant("ann", ["team-a"])
+    system_tables.grant("bob", ["team-a", "team-b"])
+    system_tables.grant("eve", ["team-b"])
+    return world
+
+
+def of(world: AlertsWorld, caller: Any, name: str = "slow", workspace: str = "team-a") -> Any:
+    return world.ask("POST", "", world.body(name), caller, workspace)

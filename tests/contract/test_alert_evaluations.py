@@ -20,7 +20,6 @@ from mlcore.repos.gateway import budgets
 from mlcore.system_tables import alerts as files
 from mlcore.system_tables import location
 from mlcore.webhooks import alert_messages
-from sql import alerts
 from tests.contract.alerts_world import HOUR_MINUTES, AlertsWorld, world
 
 __all__ = ["world"]
@@ -271,7 +270,7 @@ def test_a_fault_in_one_alert_stops_no_other(
 def test_files_have_states(world: AlertsWorld, monkeypatch: pytest.MonkeyPatch) -> None:
     mails: list[str] = []
     monkeypatch.setattr(topics, "publish", lambda _, subject, __: mails.append(subject))
-    monkeypatch.setenv(alerts.TOPICS, "arn:a")
+    monkeypatch.setenv(topics.ALERT_TOPICS, "arn:a")
 
     def put(name: str, text: str) -> None:
         location.store().put(f"{files.FOLDER}/{name}.sql", text.encode())

@@ -7,11 +7,12 @@ import json
 import pytest
 
 from mlcore import topics
+from mlcore.errors import TemporarilyUnavailable
 from mlcore.system_tables import alerts as files
 from mlcore.system_tables import location
 from mlcore.webhooks import delivery
-from sql import alerts
 from tests.contract.alerts_world import AlertsWorld, world
+from webhook_sender import app as sender
 
 __all__ = ["world"]
 
@@ -84,7 +85,7 @@ def test_a_webhook_gets_a_signed_body(world: AlertsWorld) -> None:
 def test_topics_of_the_deployment(world: AlertsWorld, monkeypatch: pytest.MonkeyPatch) -> None:
     mails: list[tuple[str, str, str]] = []
     monkeypatch.setattr(topics, "publish", lambda *mail: mails.append(mail))
-    monkeypatch.setenv(alerts.TOPICS, ",arn:a,arn:b")
+    monkeypatch.setenv(topics.ALERT_TOPICS, ",arn:a,arn:b")
     location.store().put(f"{files.FOLDER}/low_reliability.sql", b"-- when: MIN(x) < 0\nSELECT 1")
     world.create(destinations=[{"type": "sns"}])
     world.rows = [["a\x00b\nc", 1]]
@@ -93,6 +94,38 @@ def test_topics_of_the_deployment(world: AlertsWorld, monkeypatch: pytest.Monkey
     assert [mail[:2] for mail in mails] == [("arn:a", TRIGGERED), ("arn:b", TRIGGERED)]
     assert "Value: 9" in mails[0][2]
     assert "ab c | 1" in mails[0][2]
+
+
+def test_a_topic_that_fails_repeats_no_mail_of_another(
+    world: AlertsWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mails: list[str] = []
+
+    def publish(topic: str, *_: str) -> None:
+        if topic == "arn:b":
+            raise TemporarilyUnavailable("no")
+        mails.append(topic)
+
+    monkeypatch.setattr(topics, "publish", publish)
+    monkeypatch.setenv(topics.ALERT_TOPICS, "arn:a,arn:b,arn:c")
+    world.create(destinations=[{"type": "sns"}])
+    world.evaluate(9)
+    with pytest.raises(sender.NotDelivered):
+        world.delivered()
+    left = {entry.delivery_id: entry for entry in world.handed_over}
+    assert len(left) == 3
+    mails.clear()
+    for _ in range(3):
+        for delivery_id, entry in list(left.items()):
+            try:
+                sender.deliver(entry)
+            except sender.NotDelivered:
+                continue
+            left.pop(delivery_id)
+    assert mails == ["arn:a", "arn:c"]
+    # A topic that the deployment has no more gets nothing.
+    monkeypatch.setenv(topics.ALERT_TOPICS, "arn:a")
+    assert sender.deliver(next(iter(left.values()))) == "webhook no longer subscribed"
 
 
 def test_a_test_message_changes_no_state(world: AlertsWorld) -> None:

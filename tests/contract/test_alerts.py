@@ -13,7 +13,6 @@ import workspaces.app
 from mlcore.auth.scopes import KeyLimits
 from mlcore.entities.alerts import Alert
 from mlcore.entities.saved_queries import QueryParameter, SavedQuery
-from mlcore.environment import AUTHENTICATION
 from mlcore.repos import alerts as stored_alerts
 from mlcore.repos import saved_queries
 from mlcore.repos.settings import system_tables
@@ -21,35 +20,16 @@ from mlcore.repos.users import api_keys
 from mlcore.repos.users import users as user_items
 from mlcore.webhooks import destination_values
 from mlcore.webhooks.environment import webhook_settings
-from tests.contract.alerts_world import AlertsWorld, world
-from tests.contract.conftest import enable_workspaces
+from tests.contract.alerts_world import AlertsWorld, of, teams, world
 from tests.contract.logins import ADMIN, named
 
-__all__ = ["world"]
+__all__ = ["teams", "world"]
 
 ANN, BOB, EVE = named("ann"), named("bob"), named("eve")
 PATCHES: tuple[dict[str, Any], ...] = (
     *({}, {"condition": "MAX(n) > 1"}, {"destinations": []}, {"revision": 1}, {"revision": 9}),
     *({"enabled": False}, {"saved": "q"}, {"interval_minutes": 7}),
 )
-
-
-@pytest.fixture
-def teams(world: AlertsWorld, monkeypatch: pytest.MonkeyPatch) -> AlertsWorld:
-    """Ann and bob read the rows of team-a, bob also those of team-b; eve those of team-b."""
-    enable_workspaces(monkeypatch, "team-a", "team-b")
-    monkeypatch.setenv(AUTHENTICATION, "basic")
-    user_items.create("admin", "", is_admin=True)
-    for name in ("ann", "bob", "eve"):
-        user_items.ensure(name)
-    system_tables.grant("ann", ["team-a"])
-    system_tables.grant("bob", ["team-a", "team-b"])
-    system_tables.grant("eve", ["team-b"])
-    return world
-
-
-def of(world: AlertsWorld, caller: Any, name: str = "slow", workspace: str = "team-a") -> Any:
-    return world.ask("POST", "", world.body(name), caller, workspace)
 
 
 def rows_asked(world: AlertsWorld) -> list[Any]:

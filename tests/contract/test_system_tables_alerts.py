@@ -8,7 +8,8 @@ import pytest
 
 import sql.app
 from mlcore.system_tables import alerts, location
-from sql.alerts import QUERIES, TOPICS
+from mlcore.topics import ALERT_TOPICS
+from sql.alerts import QUERIES
 from tests.contract.conftest import Store
 from tests.contract.lake import Tables, tables
 
@@ -26,7 +27,7 @@ def test_the_shipped_alert_is_the_sample_query_with_a_condition() -> None:
 def test_alerts_are_decided_on_a_schedule(
     store: Store, tables: Tables, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(TOPICS, "arn:a")
+    monkeypatch.setenv(ALERT_TOPICS, "arn:a")
     statuses = ["FINISHED"] * 9
     for status in statuses:
         store.api.post("runs/update", run_id=store.api.new_run(), status=status)

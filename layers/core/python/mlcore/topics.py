@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+import os
+from typing import Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from mlcore.aws_clients import create_client
 from mlcore.errors import TemporarilyUnavailable
+
+ALERT_TOPICS: Final = "ALERT_TOPIC_ARNS"
+"""The environment variable with the topics for alerts, separated by commas."""
+
+
+def of_alerts() -> list[str]:
+    """Returns the ARNs of the topics for alerts."""
+    return list(filter(None, os.environ.get(ALERT_TOPICS, "").split(",")))
 
 
 def publish(topic_arn: str, subject: str, text: str) -> None:

@@ -4,11 +4,17 @@ there. An alert is seen and changed by its owner and by administrators of the wo
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from mlcore.entities.alerts import Alert
+from mlcore.policies.absent_callers import absent_caller
 from mlcore.policies.access import Access
 from mlcore.policies.system_tables import reads_workspace
+
+_OTHER_CHANGES: Final = (
+    *("sql", "saved", "budget_policy_id", "parameters", "condition", "interval_minutes"),
+    *("for_evaluations", "reminder_hours", "destinations"),
+)
 
 
 def read(access: Access, message: Any) -> bool:
@@ -20,6 +26,36 @@ def read(access: Access, message: Any) -> bool:
 def write(access: Access, message: Any) -> bool:
     """As :func:`read`, but for no API key with scopes: the scope ``sql`` only asks."""
     return access.scopes is None and reads_workspace(access)
+
+
+def update(access: Access, message: Any) -> bool:
+    """As :func:`write`; an owner who may no longer query may still disable an alert."""
+    return write(access, message) or (access.scopes is None and disables(message))
+
+
+def delete(access: Access, message: Any) -> bool:
+    """Whether the caller may delete alerts: an owner also without the right to query."""
+    return access.scopes is None
+
+
+def disables(message: Any) -> bool:
+    """Whether the request to change an alert does nothing but disable it."""
+    return (
+        message.has("enabled")
+        and not message.enabled
+        and not any(message.has(field) for field in _OTHER_CHANGES)
+    )
+
+
+def keeps_rights(alert: Alert, notifies_operators: bool) -> bool:
+    """Whether the evaluations of an alert, without a request of its owner, find the rights that it
+    needs. One consistent GetItem."""
+    if alert.created_by is None:
+        return False
+    owner = absent_caller(alert.created_by, alert.owner_id, alert.workspace)
+    if owner is None or not reads_workspace(owner):
+        return False
+    return not notifies_operators or may_notify_operators(owner)
 
 
 def may_see(access: Access | None, alert: Alert) -> bool:
