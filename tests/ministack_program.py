@@ -61,8 +61,8 @@ class _UnpackedOnce(zipfile.ZipFile):
     _locks: ClassVar[defaultdict[str, threading.Lock]] = defaultdict(threading.Lock)
 
     def namelist(self) -> list[str]:
-        """None, because MiniStack asks the system three times where each of thousands lies, again
-        for each process. A name that leaves the folder does not do so in extractall either."""
+        """No names. For each name MiniStack would resolve the path three times, in each process, to
+        refuse names that leave the folder; extractall below writes none of these outside either."""
         return []
 
     def extractall(self, path: Any = None, *_options: Any, **_named: Any) -> None:

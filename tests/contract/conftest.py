@@ -38,8 +38,8 @@ EXAMPLES = int(os.environ.get("CONTRACT_EXAMPLES", "1"))
 """Multiplies the number of examples of the property tests."""
 
 
-PART = 1 if EXAMPLES > 1 else 3
-"""`make test` takes this part of the examples of a property, `make test-long` all of them."""
+DIVISOR = 1 if EXAMPLES > 1 else 3
+"""What the number of examples of a property is divided by; `make test-long` takes all examples."""
 
 
 STEP = 1 if EXAMPLES > 1 else 3
@@ -47,7 +47,7 @@ STEP = 1 if EXAMPLES > 1 else 3
 
 
 def examples(number: int) -> Callable[[Any], Any]:
-    most = max(4, number * EXAMPLES // PART)
+    most = max(4, number * EXAMPLES // DIVISOR)
     return settings(max_examples=most, deadline=None, database=None)
 
 

@@ -9,6 +9,7 @@ import threading
 import time
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -47,8 +48,14 @@ def circuits(monkeypatch: pytest.MonkeyPatch) -> Clock:
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The pauses between retries, which tests do not wait for."""
     made: list[float] = []
-    monkeypatch.setattr(time, "sleep", made.append)
-    monkeypatch.setattr(random, "uniform", lambda _, longest: longest)
+    for module, changed in (
+        (time, {"sleep": made.append}),
+        (random, {"uniform": lambda _, longest: longest}),
+    ):
+        # Only there: the doubles of providers sleep in the same process.
+        monkeypatch.setattr(
+            retries, module.__name__, SimpleNamespace(**{**vars(module), **changed})
+        )
     return made
 
 

@@ -1,4 +1,8 @@
-"""An HTTP proxy before a DynamoDB engine; it asks its stages about every call."""
+"""An HTTP proxy before a DynamoDB engine; it asks its stages about every call.
+
+Stages of several calls overlap. Calls of the product's own store do not: the proxy's thread
+executes one after the other. With TEST_ENGINE=dynoxide they overlap in the engine.
+"""
 
 from __future__ import annotations
 
