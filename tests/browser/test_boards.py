@@ -173,8 +173,8 @@ def _check(chart: Json, shown: Json, answer: Json) -> None:
 def test_each_card_shows_what_its_sql_says(browser: Any, fleet: Fleet, board: str) -> None:
     with visiting(browser, fleet.url, ADMIN) as visitor:
         page = visitor.page
-        asked: list[str] = []
-        page.on("request", lambda request: asked.append(request.url))
+        requested: list[str] = []
+        page.on("request", lambda request: requested.append(request.url))
         page.on("dialog", lambda dialog: visitor.problems.append(dialog.message))
         query = "window=24h" if board == "costs" else TIME
         shown = _look(visitor, fleet.url, board, query)
@@ -192,7 +192,7 @@ def test_each_card_shows_what_its_sql_says(browser: Any, fleet: Fleet, board: st
         assert page.locator("main img, main script, main b[onclick], dialog img").count() == 0
         assert "\u202e" not in page.locator("main").inner_text()
         assert page.title() == "MLflow dashboards"
-        assert {urlsplit(url).netloc for url in asked} == {urlsplit(fleet.url).netloc}
+        assert {urlsplit(url).netloc for url in requested} == {urlsplit(fleet.url).netloc}
         visitor.looks(f"dashboards-{board}", BOARDS[board]["title"])
 
 
@@ -242,7 +242,9 @@ def test_days_are_those_of_the_chosen_zone(browser: Any, fleet: Fleet) -> None:
         assert _days(there) == expected != _days(utc)
         row = page.locator("#failed_traces tbody tr").first.inner_text()
         latest = max(
-            one.started for one in _within(fleet.traces, ZoneInfo(name)) if one.state == "ERROR"
+            trace.started
+            for trace in _within(fleet.traces, ZoneInfo(name))
+            if trace.state == "ERROR"
         )
         assert f"{latest.astimezone(ZoneInfo(name)):%Y-%m-%d %H:%M}" in row
         visitor.looks("dashboards-zone", "Traces by state")
@@ -278,13 +280,13 @@ def _days(card: Json) -> dict[str, int]:
 def _within(traces: list[Made], zone: ZoneInfo) -> list[Made]:
     """Those of the four days on a clock of the zone."""
     begin = datetime(FIRST.year, FIRST.month, FIRST.day, tzinfo=zone)
-    return [one for one in traces if begin <= one.started < begin + timedelta(4)]
+    return [trace for trace in traces if begin <= trace.started < begin + timedelta(4)]
 
 
 def _counted(traces: list[Made], zone: ZoneInfo, form: str) -> dict[str, int]:
     counts: dict[str, int] = {}
-    for one in sorted(_within(traces, zone), key=lambda one: one.started):
-        day = one.started.astimezone(zone).strftime(form)
+    for trace in sorted(_within(traces, zone), key=lambda trace: trace.started):
+        day = trace.started.astimezone(zone).strftime(form)
         counts[day] = counts.get(day, 0) + 1
     return counts
 
@@ -299,7 +301,7 @@ def test_links_lead_to_traces_and_sessions(browser: Any, fleet: Fleet) -> None:
         experiment = of_session[-2]
         link = session.get_attribute("href")
         assert link == f"/#/experiments/{experiment}/chat-sessions/{name}"
-        slowest = max(fleet.traces, key=lambda one: one.latency_ms)
+        slowest = max(fleet.traces, key=lambda made: made.latency_ms)
         trace = page.locator("#slow_traces tbody a").first
         address = f"/#/experiments/{slowest.experiment}/traces/tr-{slowest.trace_id}"
         assert trace.get_attribute("href") == address
@@ -315,8 +317,8 @@ def test_empty_cards_say_why(browser: Any, fleet: Fleet) -> None:
             shown = _look(visitor, fleet.url, board, query)
             for chart in book["charts"]:
                 card = shown[chart["name"]]
-                told = visitor.page.locator(f"#{chart['name']} .none").inner_text()
-                assert told == chart["empty"], chart["name"]
+                explanation = visitor.page.locator(f"#{chart['name']} .none").inner_text()
+                assert explanation == chart["empty"], chart["name"]
                 assert (card["cells"], card["alert"], card["series"]) == ([], "", {})
         visitor.looks("dashboards-empty", "AuditReads=true")
 

@@ -31,8 +31,8 @@ def _seconds(items: Iterable[Made]) -> list[float]:
     return [item.latency_ms / 1000 for item in items]
 
 
-def _tokens(items: Iterable[Made], place: int) -> int:
-    return sum(item.tokens[place] for item in items if item.tokens)
+def _tokens(items: Iterable[Made], position: int) -> int:
+    return sum(item.tokens[position] for item in items if item.tokens)
 
 
 def _leaders(items: list[Made], key: Callable[[Made], str]) -> list[tuple[str, list[Made]]]:
@@ -45,17 +45,17 @@ def _leaders(items: list[Made], key: Callable[[Made], str]) -> list[tuple[str, l
 
 
 OF_CALLS: tuple[tuple[str, str, Callable[[Made], str]], ...] = (
-    ("model", "model_cost", lambda one: one.call[1] if one.call else ""),
-    ("user", "user_cost", lambda one: (one.call and one.call[2]) or "(no login)"),
-    ("endpoint", "endpoint_cost", lambda one: one.call[0] if one.call else ""),
+    ("model", "model_cost", lambda trace: trace.call[1] if trace.call else ""),
+    ("user", "user_cost", lambda trace: (trace.call and trace.call[2]) or "(no login)"),
+    ("endpoint", "endpoint_cost", lambda trace: trace.call[0] if trace.call else ""),
 )
 
 
 def check_usage(boards: Boards, traces: list[Made]) -> None:
-    calls = [one for one in traces if one.call]
-    own = [one for one in traces if not one.call and one.tokens]
+    calls = [trace for trace in traces if trace.call]
+    own = [trace for trace in traces if not trace.call and trace.tokens]
     for column, chart, key in OF_CALLS:
-        assert len({key(one) for one in calls}) > 10
+        assert len({key(trace) for trace in calls}) > 10
         same(
             boards.rows(
                 "usage",
@@ -66,8 +66,8 @@ def check_usage(boards: Boards, traces: list[Made]) -> None:
             (
                 (
                     *(name[:200], _cost(group), len(group)),
-                    sum(one.state == "ERROR" for one in group),
-                    *(_tokens(group, place) for place in (0, 2, 1)),
+                    sum(trace.state == "ERROR" for trace in group),
+                    *(_tokens(group, position) for position in (0, 2, 1)),
                 )
                 for name, group in _leaders(calls, key)
             ),
@@ -84,18 +84,18 @@ def check_usage(boards: Boards, traces: list[Made]) -> None:
         same(
             boards.rows("usage", chart, "time", "input", "output", "cached"),
             (
-                (day, *(_tokens(ones, place) for place in range(3)))
+                (day, *(_tokens(ones, position) for position in range(3)))
                 for day, ones in sorted(grouped(group, _day).items())
             ),
         )
     same(
         boards.rows("usage", "outcomes", "time", "ok", "error"),
         (
-            (day, *(sum(one.state == state for one in ones) for state in ("OK", "ERROR")))
+            (day, *(sum(trace.state == state for trace in ones) for state in ("OK", "ERROR")))
             for day, ones in sorted(grouped(calls, _day).items())
         ),
     )
-    by_experiment = grouped(own, lambda one: one.experiment)
+    by_experiment = grouped(own, lambda trace: trace.experiment)
     same(
         boards.rows("usage", "trace_cost", "experiment_id", "usd", "traces"),
         sorted(
@@ -106,7 +106,7 @@ def check_usage(boards: Boards, traces: list[Made]) -> None:
     ((number, usd, people),) = boards.rows("usage", "totals", "calls", "usd", "people")
     assert number == len(calls)
     assert usd == pytest.approx(_cost(calls))
-    assert people == len({one.call[2] for one in calls if one.call and one.call[2]})
+    assert people == len({trace.call[2] for trace in calls if trace.call and trace.call[2]})
 
 
 def check_agents(boards: Boards, traces: list[Made]) -> None:
@@ -126,7 +126,7 @@ def check_agents(boards: Boards, traces: list[Made]) -> None:
         boards.rows("agents", "error_rate", "time", "errors"),
         ((day, _failed(ones) / len(ones)) for day, ones in days),
     )
-    agents = grouped(traces, lambda one: (one.name[:200], one.experiment))
+    agents = grouped(traces, lambda trace: (trace.name[:200], trace.experiment))
     expected = [
         (*key, _failed(ones) / len(ones), len(ones), percentile(_seconds(ones), 0.95), _cost(ones))
         for key, ones in agents.items()
@@ -136,7 +136,7 @@ def check_agents(boards: Boards, traces: list[Made]) -> None:
     same(boards.rows("agents", "by_agent", *columns), ranked)
 
     tools = grouped(
-        ((one, number, *tool) for number, one in enumerate(traces) for tool in one.tools),
+        ((trace, number, *tool) for number, trace in enumerate(traces) for tool in trace.tools),
         lambda call: call[2],
     )
     failing = []
@@ -162,7 +162,8 @@ def check_agents(boards: Boards, traces: list[Made]) -> None:
         sorted(slow, key=lambda row: (-row[1], row[0]))[:10],
     )
     sessions = grouped(
-        (one for one in traces if one.session), lambda one: (one.experiment, one.session)
+        (trace for trace in traces if trace.session),
+        lambda trace: (trace.experiment, trace.session),
     )
     greatest = sorted(
         (
@@ -173,7 +174,7 @@ def check_agents(boards: Boards, traces: list[Made]) -> None:
     )[:20]
     of_session = ("session_id", "turns", "experiment_id", "usd", "errors")
     same(boards.rows("agents", "sessions", *of_session, sessions="cost"), greatest)
-    starts = grouped(sessions.values(), lambda ones: min(_day(one) for one in ones))
+    starts = grouped(sessions.values(), lambda ones: min(_day(trace) for trace in ones))
     same(
         boards.rows("agents", "turns", "time", "mean", "longest", "sessions"),
         (
@@ -181,15 +182,17 @@ def check_agents(boards: Boards, traces: list[Made]) -> None:
             for day, groups in sorted(starts.items())
         ),
     )
-    slowest = sorted(traces, key=lambda one: (-one.latency_ms, one.trace_id))[:20]
+    slowest = sorted(traces, key=lambda trace: (-trace.latency_ms, trace.trace_id))[:20]
     same(
         boards.rows("agents", "slow_traces", "trace_id", "latency"),
-        ((f"tr-{one.trace_id}", one.latency_ms / 1000) for one in slowest),
+        ((f"tr-{trace.trace_id}", trace.latency_ms / 1000) for trace in slowest),
     )
-    latest = sorted((one for one in traces if one.state == "ERROR"), key=lambda one: one.started)
+    latest = sorted(
+        (trace for trace in traces if trace.state == "ERROR"), key=lambda trace: trace.started
+    )
     same(
         boards.rows("agents", "failed_traces", "trace_id"),
-        ((f"tr-{one.trace_id}",) for one in latest[::-1][:20]),
+        ((f"tr-{trace.trace_id}",) for trace in latest[::-1][:20]),
     )
 
 
@@ -208,7 +211,7 @@ def _mean(values: Iterable[float | None]) -> float | None:
 
 
 def check_quality(boards: Boards, traces: list[Made]) -> None:
-    given = [(one, *feedback) for one in traces for feedback in one.feedback]
+    given = [(trace, *feedback) for trace in traces for feedback in trace.feedback]
     numbers = [row for row in given if type(row[2]) in (int, float)]
     decided = [row for row in given if _share(row[2]) is not None]
     for chart, rows, value in (("shares", decided, _share), ("means", numbers, _score)):
@@ -236,7 +239,7 @@ def check_quality(boards: Boards, traces: list[Made]) -> None:
             for rows in grouped(group, lambda row: row[0].trace_id).values()
         ]
         both = [judge == human for judge, human, _ in means if None not in (judge, human)]
-        columns = (_mean(one[place] for one in means) for place in range(3))
+        columns = (_mean(row[position] for row in means) for position in range(3))
         agreement.append((name, _mean(map(float, both)), len(both), *columns, len(means)))
     names = ("name", "agreement", "both", "judges", "people", "code", "traces")
     same(
@@ -248,16 +251,16 @@ def check_quality(boards: Boards, traces: list[Made]) -> None:
         boards.rows("quality", "judges", "source", "kind", "assessments"),
         sorted(((*key, len(rows)) for key, rows in of_source.items()), key=lambda row: -row[2]),
     )
-    versions = grouped((one for one in traces if one.model_id), lambda one: one.model_id)
-    used = {name: max(one.started for one in ones) for name, ones in versions.items()}
+    versions = grouped((trace for trace in traces if trace.model_id), lambda trace: trace.model_id)
+    used = {name: max(trace.started for trace in ones) for name, ones in versions.items()}
     same(
         boards.rows("quality", "versions", "version", "traces", "error_rate", "p50", "usd"),
         (
             (
                 name,
                 len(versions[name]),
-                statistics.fmean(one.state == "ERROR" for one in versions[name]),
-                percentile([one.latency_ms / 1000 for one in versions[name]], 0.5),
+                statistics.fmean(trace.state == "ERROR" for trace in versions[name]),
+                percentile([trace.latency_ms / 1000 for trace in versions[name]], 0.5),
                 _cost(versions[name]),
             )
             for name in sorted(versions, key=lambda name: used[name], reverse=True)
@@ -278,16 +281,16 @@ def check_quality(boards: Boards, traces: list[Made]) -> None:
 def check_choices(boards: Boards, traces: list[Made]) -> None:
     """Experiment, user and time narrow the rows."""
     user = "user-1"
-    (experiment, *_) = [one.experiment for one in traces if one.user == user and one.tools]
+    (experiment, *_) = [trace.experiment for trace in traces if trace.user == user and trace.tools]
     until = FIRST + timedelta(3, hours=5)
     chosen = [
-        one
-        for one in traces
-        if one.experiment == experiment and one.user == user and one.started < until
+        trace
+        for trace in traces
+        if trace.experiment == experiment and trace.user == user and trace.started < until
     ]
     filters = {"experiment": experiment, "user": user, "until": until.isoformat()}
     ((count, usd),) = boards.rows("agents", "totals", "traces", "usd", **filters)
     assert (count, usd) == (len(chosen), pytest.approx(_cost(chosen)))
-    tools = {tool for one in chosen for tool, *_ in one.tools}
+    tools = {tool for trace in chosen for tool, *_ in trace.tools}
     assert {row[0] for row in boards.rows("agents", "slow_tools", "tool", **filters)} == tools
     assert chosen

@@ -45,12 +45,12 @@ class Boards:
         """The named columns of a chart's rows."""
         book = BOARDS[board]
         lines = book["choices"].get(chart) or next(
-            one["sql"] for one in book["charts"] if one["name"] == chart
+            entry["sql"] for entry in book["charts"] if entry["name"] == chart
         )
         sql = report.statement(book, lines, grain)
         answer = self._tables.ask(sql, None, **report.used(sql, {**VALUES, **chosen}))
         at = [answer["columns"].index(name) for name in columns]
-        return [tuple(row[place] for place in at) for row in answer["rows"]]
+        return [tuple(row[index] for index in at) for row in answer["rows"]]
 
 
 def grouped(items: Iterable[Any], key: Callable[[Any], Any]) -> dict[Any, list[Any]]:
@@ -62,10 +62,10 @@ def grouped(items: Iterable[Any], key: Callable[[Any], Any]) -> dict[Any, list[A
 
 def percentile(values: list[float], share: float) -> float:
     ordered = sorted(values)
-    place = share * (len(ordered) - 1)
-    low = int(place)
+    position = share * (len(ordered) - 1)
+    low = int(position)
     high = min(low + 1, len(ordered) - 1)
-    return ordered[low] + (place - low) * (ordered[high] - ordered[low])
+    return ordered[low] + (position - low) * (ordered[high] - ordered[low])
 
 
 def same(rows: Rows, expected: Iterable[tuple[Any, ...]]) -> None:

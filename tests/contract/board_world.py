@@ -73,8 +73,8 @@ def made(
 def _trace(rng: random.Random, number: int, experiments: list[str]) -> Made:
     is_call = number % 3 == 0
     tokens = (rng.randrange(10, 99), rng.randrange(5, 50), rng.randrange(9))
-    model = rng.choice((*HOSTILE, *(f"model-{one}" for one in range(8))))
-    user = rng.choice((*HOSTILE, *(f"user-{one}" for one in range(9)), None))
+    model = rng.choice((*HOSTILE, *(f"model-{index}" for index in range(8))))
+    user = rng.choice((*HOSTILE, *(f"user-{index}" for index in range(9)), None))
     endpoint = f"e{rng.randrange(12)}"
     return Made(
         trace_id=f"{number + 1:032x}",
@@ -119,20 +119,21 @@ def _make(trace: Made, number: int, send: Send) -> None:
     }
     spans = [span(trace.trace_id, 1)]
     if trace.tokens is not None:
-        given, said, cached = trace.tokens
-        usage = {"input_tokens": given, "output_tokens": said, "total_tokens": given + said}
+        tokens_in, tokens_out, cached = trace.tokens
+        usage = {"input_tokens": tokens_in, "output_tokens": tokens_out}
+        usage["total_tokens"] = tokens_in + tokens_out
         usage["cache_read_input_tokens"] = cached
         metadata["mlflow.trace.tokenUsage"] = json.dumps(usage)
     if trace.call is not None:
         endpoint, model, user = trace.call
         metadata["mlflow.gateway.endpointId"] = f"id of {endpoint}"
         metadata["mlflow.auth.username"] = user
-        asked: Json = {"mlflow__llm__provider": "openai", "mlflow__llm__model": model}
-        spans.append(span(trace.trace_id, 2, 1, **asked))
-    for place, (tool, lasted, error) in enumerate(trace.tools):
-        begin = 1000 * number + place
+        attributes: Json = {"mlflow__llm__provider": "openai", "mlflow__llm__model": model}
+        spans.append(span(trace.trace_id, 2, 1, **attributes))
+    for index, (tool, lasted, error) in enumerate(trace.tools):
+        begin = 1000 * number + index
         called = span(
-            trace.trace_id, 10 + place, 1, start=begin, end=begin + lasted, mlflow__spanType="TOOL"
+            trace.trace_id, 10 + index, 1, start=begin, end=begin + lasted, mlflow__spanType="TOOL"
         )
         status = {"code": 1} if error is None else {"code": 2, "message": error}
         spans.append({**called, "name": tool, "status": status})

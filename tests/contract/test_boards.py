@@ -87,7 +87,7 @@ def test_who_may_not_read_sees_nothing(store: Store, tables: Tables) -> None:
     for board, name in EVERY:
         book = BOARDS[board]
         lines = book["choices"].get(name) or next(
-            one["sql"] for one in book["charts"] if one["name"] == name
+            entry["sql"] for entry in book["charts"] if entry["name"] == name
         )
         sql = report.statement(book, lines, "day")
         values = report.used(sql, VALUES)
@@ -104,14 +104,14 @@ def test_each_statement_bounds_the_time_and_reads_no_map_of_spans() -> None:
     for board, book in BOARDS.items():
         if board == "runs":
             continue
-        for name in (*(one for one in book["choices"] if one != "tiles"), *book["charts"]):
+        for name in (*(choice for choice in book["choices"] if choice != "tiles"), *book["charts"]):
             lines = name["sql"] if isinstance(name, dict) else book["choices"][name]
             translated = translate(report.statement(book, lines, "day"))
             assert "attributes" not in translated.reads.get("spans", frozenset()), name
             for table, bounds in translated.bounds.items():
                 if table != "experiments_latest":
                     columns = [{bound.column for bound in each} for each in bounds]
-                    assert all(one & {"request_time", "insert_time"} for one in columns), (
+                    assert all(each & {"request_time", "insert_time"} for each in columns), (
                         board,
                         name,
                         table,

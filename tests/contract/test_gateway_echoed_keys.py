@@ -76,17 +76,17 @@ def echoing(answer: Callable[[Asked], Told], cut: int | None) -> Callable[[Asked
     """
 
     def echo(request: Asked) -> Told:
-        told = answer(request)
+        response = answer(request)
         shown = json.dumps(json.dumps(request.headers))[1:-1]
-        if told.parts:
-            whole = "".join(str(part) for part in told.parts)
-            content = whole.replace("there", shown).encode()
+        if response.parts:
+            text = "".join(str(part) for part in response.parts)
+            content = text.replace("there", shown).encode()
         else:
-            body = json.dumps({**told.body, "debug": request.headers})
+            body = json.dumps({**response.body, "debug": request.headers})
             content = body.replace("there", shown).replace("fp_1", KEY).encode()
         size = cut or len(content)
         parts = tuple(content[start : start + size] for start in range(0, len(content), size))
-        return told._replace(parts=parts, body=None)
+        return response._replace(parts=parts, body=None)
 
     return echo
 
@@ -200,19 +200,19 @@ def test_bedrock(
     credentials = [KEY, SECRET_KEY, TOKEN, "AKIDCALLEROFMODELS", "ASIAROLEOFTHESERVER"]
 
     def echo(request: Asked) -> Told:
-        said = " ".join((json.dumps(request.headers), *credentials))
+        echoed = " ".join((json.dumps(request.headers), *credentials))
         used = {"inputTokens": 1, "outputTokens": 1}
         if not request.path.endswith("-stream"):
-            message = {"role": "assistant", "content": [{"text": said}]}
+            message = {"role": "assistant", "content": [{"text": echoed}]}
             body = {"output": {"message": message}, "stopReason": "end_turn", "usage": used}
             text = json.dumps(body).replace("/", "\\/")
             return Told(parts=tuple(text[at : at + 9] for at in range(0, len(text), 9)))
-        whole = (
-            bedrock.frame("contentBlockDelta", {"delta": {"text": said}, "contentBlockIndex": 0})
+        frames = (
+            bedrock.frame("contentBlockDelta", {"delta": {"text": echoed}, "contentBlockIndex": 0})
             + bedrock.frame("messageStop", {"stopReason": "end_turn"})
             + bedrock.frame("metadata", {"usage": used})
         )
-        return bedrock.stream(*(whole[at : at + 9] for at in range(0, len(whole), 9)))
+        return bedrock.stream(*(frames[at : at + 9] for at in range(0, len(frames), 9)))
 
     with serving(echo) as provider:
         monkeypatch.setenv("AWS_ENDPOINT_URL_BEDROCK_RUNTIME", provider.url)
@@ -221,8 +221,8 @@ def test_bedrock(
         body = {"model": "chat", "messages": SAID, "stream": is_stream}
         status, _, text = post("mlflow/v1/chat/completions", body)
         assert (status, "[REDACTED]" in text) == (200, True)
-        said = json.dumps(events_of(text)) if is_stream else text
+        answered = json.dumps(events_of(text)) if is_stream else text
         used = (*secret.values(),) or tuple(filter(None, own))
         for value in used:
-            for shown in (said, texts_of_traces(endpoint_id)):
+            for shown in (answered, texts_of_traces(endpoint_id)):
                 assert value not in shown.replace("\\/", "/")

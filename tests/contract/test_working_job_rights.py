@@ -47,9 +47,9 @@ def move(job: Job, experiment: str) -> None:
 
 
 def stored(job: Job) -> Job:
-    found = jobs.find("default", job.job_id)
-    assert found is not None
-    return found
+    current = jobs.find("default", job.job_id)
+    assert current is not None
+    return current
 
 
 def texts_of_run(job: Job) -> Json:
@@ -59,14 +59,14 @@ def texts_of_run(job: Job) -> Json:
 
 def before_answer(world: JobWorld, number: int, act: Callable[[], None]) -> None:
     """Does something before the model's answer of that number, counted from 1."""
-    say = world.model.said
+    answer = world.model.said
 
-    def said(chat: Json) -> Any:
+    def act_and_answer(chat: Json) -> Any:
         if len(world.model.asked) == number:
             act()
-        return say(chat)
+        return answer(chat)
 
-    world.model.said = said
+    world.model.said = act_and_answer
 
 
 @pytest.mark.parametrize("name", WITH_RUN)

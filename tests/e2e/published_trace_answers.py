@@ -46,9 +46,10 @@ def nearest(values: Iterable[float], share: float) -> float:
 
 def linear(values: Iterable[float], share: float) -> float:
     ordered = sorted(values)
-    place = share * (len(ordered) - 1)
-    low = ordered[int(place)]
-    return low + (ordered[min(int(place) + 1, len(ordered) - 1)] - low) * (place - int(place))
+    position = share * (len(ordered) - 1)
+    index = int(position)
+    low = ordered[index]
+    return low + (ordered[min(index + 1, len(ordered) - 1)] - low) * (position - index)
 
 
 def states(r: Records) -> Rows:
@@ -165,24 +166,24 @@ def tools(r: Records) -> Rows:
 
 
 def models(r: Records) -> Rows:
-    asked = [
+    calls = [
         s
         for s in spans(r)
         if s.span["attributes"].get(KIND) == "CHAT_MODEL" and MODEL in s.span["attributes"]
     ]
     return [
         [model, len(group), sum(s.span["attributes"][USAGE]["total_tokens"] for s in group)]
-        for (model,), group in grouped(asked, lambda s: s.span["attributes"][MODEL]).items()
+        for (model,), group in grouped(calls, lambda s: s.span["attributes"][MODEL]).items()
     ]
 
 
 def calls_by_model(r: Records) -> Rows:
     """Of all calls of models, also those of the AI gateway: model, calls, tokens."""
-    asked = [s for s in spans(r) if s.span["attributes"].get(KIND) in ("CHAT_MODEL", "LLM")]
+    calls = [s for s in spans(r) if s.span["attributes"].get(KIND) in ("CHAT_MODEL", "LLM")]
     return [
         [model, len(group), sum(_total(s.span["attributes"].get(USAGE)) for s in group)]
         for (model,), group in grouped(
-            asked, lambda s: s.span["attributes"].get(MODEL, "unknown")
+            calls, lambda s: s.span["attributes"].get(MODEL, "unknown")
         ).items()
     ]
 
@@ -218,10 +219,12 @@ def latencies(r: Records) -> Rows:
     return [[*(linear(fine, share) for share in (0.5, 0.9, 0.99)), max(fine)]]
 
 
-def asked(r: Records) -> Rows:
+def first_messages(r: Records) -> Rows:
     inputs = [t["spans"] and _root(t)["attributes"].get("mlflow.spanInputs") for t in r.everything]
-    said = [i["messages"][0]["content"] for i in inputs if isinstance(i, dict) and "messages" in i]
-    return [[text, said.count(text)] for text in set(said)]
+    messages = [
+        i["messages"][0]["content"] for i in inputs if isinstance(i, dict) and "messages" in i
+    ]
+    return [[text, messages.count(text)] for text in set(messages)]
 
 
 def _root(trace: Json) -> Json:

@@ -191,7 +191,7 @@ QUESTIONS: Final = (
         "SELECT message, count(*) FROM (SELECT attributes:`mlflow.spanInputs`.messages[0].content "
         f"AS message FROM {_NEW}_otel_spans WHERE parent_span_id IS NULL) "
         "WHERE message IS NOT NULL GROUP BY message",
-        answers.asked,
+        answers.first_messages,
     ),
     Question(
         VIEW,

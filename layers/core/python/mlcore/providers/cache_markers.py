@@ -25,8 +25,8 @@ def lifetime(marked: Json) -> str | None:
     """Returns how long the marked prompt is to be cached, such as ``1h``; None if the marker does
     not say it."""
     marker = marked.get(MARKER)
-    seconds = marker.get("ttl") if isinstance(marker, dict) else None
-    return seconds if isinstance(seconds, str) else None
+    ttl = marker.get("ttl") if isinstance(marker, dict) else None
+    return ttl if isinstance(ttl, str) else None
 
 
 def marked_last(parts: list[Json], message: Json) -> list[Json]:

@@ -94,8 +94,8 @@ matches of the others are found by the first ones."""
 def accesses(comparisons: Sequence[Comparison]) -> list[Access]:
     """Returns the accesses that the comparisons of a filter of runs allow, at most
     :data:`MAX_ACCESSES`. Each access alone contains all matches."""
-    found = (access for comparison in comparisons for access in _accesses(comparison))
-    return list(islice(found, MAX_ACCESSES))
+    allowed = (access for comparison in comparisons for access in _accesses(comparison))
+    return list(islice(allowed, MAX_ACCESSES))
 
 
 def metric_order(ordering: Sequence[OrderBy]) -> MetricOrder | None:
