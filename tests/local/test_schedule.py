@@ -37,13 +37,13 @@ def test_each_rule_is_called_in_its_interval_and_survives_a_failure() -> None:
     assert not schedule._thread.is_alive()
 
 
-def test_the_template_looks_for_quiet_runs_and_for_traces_to_judge() -> None:
+def test_the_template_looks_for_quiet_runs_for_traces_to_judge_and_for_alerts() -> None:
     rules = read(ROOT / "template.yaml", "a-table-name", "us-east-1").schedules
-    assert [(rule.function, rule.seconds) for rule in rules] == [
-        ("IndexerFunction", 300),
-        ("JudgeRunnerFunction", 300),
+    assert [(rule.function, rule.seconds, rule.event) for rule in rules] == [
+        ("IndexerFunction", 300, {"source": "schedule"}),
+        ("JudgeRunnerFunction", 300, {"source": "schedule"}),
+        ("SqlFunction", 3600, {"alerts": True}),
     ]
-    assert all(rule.event == {"source": "schedule"} for rule in rules)
 
 
 def test_a_rule_that_asks_for_a_calendar_is_refused(tmp_path: Path) -> None:
