@@ -51,22 +51,22 @@ const Charts = (() => {
   function seriesOf(chart, answer, span) {
     const at = Tables.places(answer);
     const xs = positions(chart, answer, span);
-    const points = (name, rows) => rows.filter((place) => !Number.isNaN(xs[place])).map((place) => ({ x: xs[place], value: number(answer.rows[place][at[name]]), row: answer.rows[place] }));
-    const all = answer.rows.map((_, place) => place);
+    const points = (name, rows) => rows.filter((index) => !Number.isNaN(xs[index])).map((index) => ({ x: xs[index], value: number(answer.rows[index][at[name]]), row: answer.rows[index] }));
+    const all = answer.rows.map((_, index) => index);
     if (chart.by) {
       const groups = new Map();
-      for (const place of all) {
-        const name = String(answer.rows[place][at[chart.by]]);
-        groups.set(name, [...(groups.get(name) ?? []), place]);
+      for (const index of all) {
+        const name = String(answer.rows[index][at[chart.by]]);
+        groups.set(name, [...(groups.get(name) ?? []), index]);
       }
-      const size = (places) => places.reduce((sum, place) => sum + (chart.draw === "lines" ? 1 : number(answer.rows[place][at[chart.value]])), 0);
+      const size = (indexes) => indexes.reduce((sum, index) => sum + (chart.draw === "lines" ? 1 : number(answer.rows[index][at[chart.value]])), 0);
       const last = (name) => (name === OTHERS ? 1 : 0);
-      const sorted = [...groups].sort(([one, ones], [other, others]) => last(one) - last(other) || size(others) - size(ones) || (one < other ? -1 : 1));
-      return { at, series: sorted.map(([name, places]) => ({ name, points: points(chart.value, places) })) };
+      const sorted = [...groups].sort(([nameA, indexesA], [nameB, indexesB]) => last(nameA) - last(nameB) || size(indexesB) - size(indexesA) || (nameA < nameB ? -1 : 1));
+      return { at, series: sorted.map(([name, indexes]) => ({ name, points: points(chart.value, indexes) })) };
     }
     const columns = chart.series.map((name) => ({ name, points: points(name, all), around: chart.around?.includes(name) ?? false }));
     // What surrounds the first series is drawn only where it is something else.
-    const kept = columns.filter((one) => !one.around || one.points.some(({ value }, place) => !Object.is(value, columns[0].points[place].value)));
+    const kept = columns.filter((column) => !column.around || column.points.some(({ value }, index) => !Object.is(value, columns[0].points[index].value)));
     return { at, series: [...kept, ...(chart.over ?? []).map((name) => ({ name, points: points(name, all), over: true }))] };
   }
 
@@ -76,18 +76,18 @@ const Charts = (() => {
     return style(COLORS[name] ?? (chart.draw === "lines" ? ["--c0", "--c4"] : STACK)[index] ?? "--c0");
   };
 
-  function line(one, color, unit, index, many) {
+  function line(column, color, unit, index, many) {
     return {
-      name: one.name, type: "line", data: one.points.map(({ x, value }) => [x, finite(value) ? value / unit.size : null]),
-      sampling: "lttb", showSymbol: one.points.length <= FEW, symbol: "circle", symbolSize: many ? 4 : 5, color, z: 20 - index,
-      lineStyle: { width: one.around ? 1 : 2 },
+      name: column.name, type: "line", data: column.points.map(({ x, value }) => [x, finite(value) ? value / unit.size : null]),
+      sampling: "lttb", showSymbol: column.points.length <= FEW, symbol: "circle", symbolSize: many ? 4 : 5, color, z: 20 - index,
+      lineStyle: { width: column.around ? 1 : 2 },
     };
   }
 
   /** The library stacks what has the same place in the data, so each series gets a value for each position. */
-  function bars(one, color, width, all) {
-    const values = new Map(one.points.map(({ x, value }) => [x, value]));
-    return { name: one.name, type: "bar", stack: "all", color, barWidth: width, data: all.map((x) => [x, values.get(x) ?? 0]) };
+  function bars(column, color, width, all) {
+    const values = new Map(column.points.map(({ x, value }) => [x, value]));
+    return { name: column.name, type: "bar", stack: "all", color, barWidth: width, data: all.map((x) => [x, values.get(x) ?? 0]) };
   }
 
   /** Axes, legend and tooltip around the series. */
@@ -101,7 +101,7 @@ const Charts = (() => {
     const unit = axisUnit(chart.unit, chart.draw === "lines" ? most : 0);
     const room = days ? Math.max(100, element.clientWidth - 70) * LENGTHS[span.grain] / (span.to - span.from) : 0;
     const width = Math.max(1.5, Math.min(30, 0.8 * room));
-    const all = [...new Set(series.flatMap(({ points }) => points.map(({ x }) => x)))].sort((one, other) => one - other);
+    const all = [...new Set(series.flatMap(({ points }) => points.map(({ x }) => x)))].sort((a, b) => a - b);
     const named = Boolean(chart.axis);
     const legend = series.length > 1 || Boolean(chart.by);
     return {
@@ -133,9 +133,9 @@ const Charts = (() => {
         axisPointer: { type: chart.draw === "stacks" ? "shadow" : "line", lineStyle: { color: faint }, shadowStyle: { opacity: 0.4 } },
         formatter: (points) => tip(chart, span, at, series, points),
       },
-      series: series.map((one, index) => {
-        const color = colorOf(chart, one, index);
-        return chart.draw === "stacks" && !one.over ? bars(one, color, width, all) : line(one, color, unit, index, Boolean(chart.by));
+      series: series.map((column, index) => {
+        const color = colorOf(chart, column, index);
+        return chart.draw === "stacks" && !column.over ? bars(column, color, width, all) : line(column, color, unit, index, Boolean(chart.by));
       }),
     };
   }
@@ -161,19 +161,19 @@ const Charts = (() => {
   /** What is drawn at a place of the axis, each value formatted in its unit; of values of a column the greatest first. */
   function tip(chart, span, at, series, points) {
     const x = points[0].value[0];
-    const told = points.map(({ seriesIndex, color }) => ({ one: series[seriesIndex], color, point: series[seriesIndex].points.find((point) => point.x === x) })).filter(({ point }) => point);
-    if (!told.length) return "";
-    const { row } = told[0].point;
+    const entries = points.map(({ seriesIndex, color }) => ({ name: series[seriesIndex].name, color, point: series[seriesIndex].points.find((point) => point.x === x) })).filter(({ point }) => point);
+    if (!entries.length) return "";
+    const { row } = entries[0].point;
     const title = chart.x === "time" ? time(row[at.time], span.grain) + (span.grain === "week" ? " (week)" : "") : `${chart.x} ${plain(number(row[at[chart.x]]))}`;
     const element = html("div", {}, html("strong", {}, title));
-    if (chart.by) told.sort((one, other) => other.point.value - one.point.value);
-    for (const { one, color, point } of told) {
+    if (chart.by) entries.sort((a, b) => b.point.value - a.point.value);
+    for (const { name: nameOfSeries, color, point } of entries) {
       const sample = html("i");
       sample.style.background = color;
       const more = chart.by ? (chart.also ?? []).map((name) => html("span", { class: "faint" }, ` ${shown(number(point.row[at[name]]), "count")} ${label(name)}`)) : [];
-      element.append(html("p", {}, sample, html("bdi", {}, short(chart.by ? visible(one.name) : label(one.name))), " ", html("b", {}, shown(point.value, chart.unit)), ...more));
+      element.append(html("p", {}, sample, html("bdi", {}, short(chart.by ? visible(nameOfSeries) : label(nameOfSeries))), " ", html("b", {}, shown(point.value, chart.unit)), ...more));
     }
-    if (chart.by && chart.draw === "stacks") element.append(html("p", { class: "faint" }, `${shown(told.reduce((sum, { point }) => sum + point.value, 0), chart.unit)} together`));
+    if (chart.by && chart.draw === "stacks") element.append(html("p", { class: "faint" }, `${shown(entries.reduce((sum, { point }) => sum + point.value, 0), chart.unit)} together`));
     if (!chart.by) for (const name of chart.also ?? []) element.append(html("p", { class: "faint" }, `${shown(number(row[at[name]]), "count")} ${label(name)}`));
     return element;
   }

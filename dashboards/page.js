@@ -13,7 +13,7 @@
   const embedded = find("report");
   const report = embedded ? JSON.parse(embedded.textContent) : null;
   const address = new URLSearchParams(report ? "" : location.search);
-  const chosen = { order: "lowest", minutes: "60", sessions: "turns", version: "model", ...Object.fromEntries(CHOSEN.filter((one) => address.has(one)).map((one) => [one, address.get(one)])), ...report?.chosen };
+  const chosen = { order: "lowest", minutes: "60", sessions: "turns", version: "model", ...Object.fromEntries(CHOSEN.filter((name) => address.has(name)).map((name) => [name, address.get(name)])), ...report?.chosen };
   chosen.zone = Zone.known(chosen.zone);
   const site = { server: report?.server ?? "", workspaces: Boolean(report) && inWorkspaces(report.answers), zone: chosen.zone };
   const cards = new Map();
@@ -96,13 +96,13 @@
       return await ask("span", lines);
     } catch (error) {
       if (error.status === 403) throw error; // then all others are refused, too
-      said(error.message);
+      showProblem(error.message);
       return NO_TIMES;
     }
   }
 
   /** Says above the charts what went wrong. */
-  function said(text) {
+  function showProblem(text) {
     find("problem").textContent = text;
     find("problem").hidden = !text;
   }
@@ -126,7 +126,7 @@
       answer = await ask("filters", book.choices.filters);
     } catch (error) {
       if (error.status === 403) throw error;
-      said(error.message);
+      showProblem(error.message);
       answer = { rows: [] };
     }
     if (mine !== turn) return;
@@ -143,12 +143,12 @@
     const answer = await ask("runs", book.choices.runs);
     if (mine !== turn) return;
     const at = Tables.places(answer);
-    const found = answer.rows.map((row) => [row[at.value], row[at.label]]);
-    if (!report && !address.has("run") && !found.some(([one]) => one === chosen.run)) chosen.run = found[0]?.[0];
-    for (const element of document.querySelectorAll("select[name=run]")) Cards.fill(element, found, chosen.run);
-    const row = answer.rows.find((one) => one[at.value] === chosen.run);
+    const options = answer.rows.map((row) => [row[at.value], row[at.label]]);
+    if (!report && !address.has("run") && !options.some(([id]) => id === chosen.run)) chosen.run = options[0]?.[0];
+    for (const element of document.querySelectorAll("select[name=run]")) Cards.fill(element, options, chosen.run);
+    const row = answer.rows.find((listed) => listed[at.value] === chosen.run);
     const link = row && html("a", { href: Tables.address(site, "run", row[at.experiment_id], row[at.value], row[at.workspace_id]), class: "open" }, "Open in MLflow");
-    document.querySelectorAll(".open").forEach((one) => one.remove());
+    document.querySelectorAll(".open").forEach((element) => element.remove());
     if (link) document.querySelector("select[name=run]")?.closest(".settings").append(link);
   }
 
@@ -166,35 +166,35 @@
       const at = Tables.places(answer);
       find("totals").replaceChildren(...book.choices.tiles.map((tile) => tileOf(tile, (name) => answer.rows[0]?.[at[name]])));
     }
-    told(answer && book.total ? number(answer.rows[0]?.[Tables.places(answer)[book.total]] ?? 0) : span.total);
+    showRange(answer && book.total ? number(answer.rows[0]?.[Tables.places(answer)[book.total]] ?? 0) : span.total);
   }
 
   /** A number above the charts; of a part of others also its share. */
   function tileOf({ title, column, unit, of }, value) {
     const amount = value(column);
-    const [part, whole] = [number(amount ?? 0), number(value(of) ?? 0)];
-    const text = of ? (whole ? shown(part / whole, "ratio") : "–") : amount === null || amount === undefined ? "–" : shown(number(amount), unit);
-    const more = of ? `${shown(part, "count")} of ${shown(whole, "count")}${of === "ended" ? " ended" : ""}` : "";
+    const [part, total] = [number(amount ?? 0), number(value(of) ?? 0)];
+    const text = of ? (total ? shown(part / total, "ratio") : "–") : amount === null || amount === undefined ? "–" : shown(number(amount), unit);
+    const more = of ? `${shown(part, "count")} of ${shown(total, "count")}${of === "ended" ? " ended" : ""}` : "";
     return html("div", {}, html("dt", {}, title), html("dd", {}, text), more ? html("dd", { class: "faint" }, more) : null);
   }
 
   /** Shows the range of time and the outlying rows. */
-  function told(count) {
+  function showRange(count) {
     const day = (at) => time(at, "day");
     const shownTime = span.grain === "hour" ? [time(span.from), time(span.to)] : [day(span.from), day(span.to - 1)];
     const parts = [`${shownTime.join(" to ")} (${chosen.zone}), a point for each ${span.grain}.`];
-    const apart = span.apart.reduce((sum, one) => sum + one.runs, 0);
+    const apart = span.apart.reduce((sum, bucket) => sum + bucket.runs, 0);
     const times = span.apart.flatMap(({ from, to }) => (day(from) === day(to) ? [day(from)] : [`${day(from)} to ${day(to)}`])).join(", ");
-    const one = apart === 1;
+    const isSingle = apart === 1;
     const [single, many, before] = book.counted;
-    if (apart && span.name === "all") parts.push(`${one ? `1 ${single}` : `${apart} ${many}`} far from all others (${times}): the charts over time leave ${one ? "it" : "them"} out, all else counts ${one ? "it" : "them"}.`);
+    if (apart && span.name === "all") parts.push(`${isSingle ? `1 ${single}` : `${apart} ${many}`} far from all others (${times}): the charts over time leave ${isSingle ? "it" : "them"} out, all else counts ${isSingle ? "it" : "them"}.`);
     else if (count < span.total) parts.push(`${shown(count, "count")} of ${shown(span.total, "count")} ${before} then${apart ? `; ${apart} of the others far from all others (${times})` : ""}.`);
     find("told").textContent = parts.join(" ");
     for (const element of document.querySelectorAll("#presets button")) element.setAttribute("aria-pressed", String(element.value === span.name));
   }
 
   function change(name, value) {
-    if (name === "window") ["since", "until"].forEach((one) => set(one, ""));
+    if (name === "window") ["since", "until"].forEach((bound) => set(bound, ""));
     if (name === "since" || name === "until") set("window", "");
     if (name !== "run") address.delete("run");
     set(name, value);
@@ -213,12 +213,12 @@
 
   async function begin(changed) {
     document.body.dataset.state = "waiting";
-    said("");
+    showProblem("");
     try {
       await load(changed);
     } catch (error) {
       for (const card of cards.values()) card.drawing.classList.remove("waiting");
-      said(error.message);
+      showProblem(error.message);
       document.body.dataset.state = "failed";
     }
     find("moment").textContent = `as of ${report ? report.made : new Date(Zone.wall(Date.now(), chosen.zone)).toISOString().slice(0, 19).replace("T", " ")} ${chosen.zone}`;
