@@ -8,7 +8,6 @@ texts of a request, too, not only those of an answer.
 
 from __future__ import annotations
 
-import functools
 import re
 from typing import Any, Final
 
@@ -22,8 +21,12 @@ from mlcore.entities.evaluation.judges import (
 from mlcore.errors import InvalidParameterValue
 from mlcore.judges.verdicts import Verdict
 from mlcore.limits.evaluation.rules import MAX_REPETITIONS
+from mlcore.process_cache import ProcessCache
 from mlcore.search import rlike
 
+_EXPRESSIONS: Final = ProcessCache[str, Any]("compiled rules", weigh=lambda _: _EXPRESSION_BYTES)
+_EXPRESSION_BYTES: Final = 500_000
+"""Estimated size of a compiled expression."""
 SECONDS: Final = 0.5
 """The time in which a text must be searched."""
 _PERSONAL: Final = {
@@ -64,9 +67,12 @@ def _by_expression(settings: Any, text: str) -> Verdict:
     return _rated("yes" if matches else "no", f"Output {verb} pattern {pattern!r}")
 
 
-@functools.lru_cache(maxsize=16)
 def _compiled(pattern: str) -> Any:
-    return rlike.compiled(pattern, MAX_REPETITIONS)
+    expression = _EXPRESSIONS.get(pattern)
+    if expression is None:
+        expression = rlike.compiled(pattern, MAX_REPETITIONS)
+        _EXPRESSIONS.put(pattern, expression)
+    return expression
 
 
 def _by_personal_data(settings: Any, text: str) -> Verdict:
