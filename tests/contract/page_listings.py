@@ -13,7 +13,7 @@ from mlcore.ids import now_ms
 from mlcore.wire.message import fields_of
 from tests.contract.owned_world import Call, OwnedWorld
 from tests.contract.route_requests import REQUESTS
-from tests.contract.route_world import DOMAINS, YES_NO, Fields, routes_of
+from tests.contract.route_world import BUDGET, DOMAINS, YES_NO, Fields, routes_of
 
 SECRET: Final = "secret-31337"
 """In all texts of the owner."""
@@ -198,7 +198,7 @@ def _issue(world: TeamWorld) -> None:
 
 
 def _budget(world: TeamWorld) -> None:
-    _made(world, f"{_V3}/gateway/budgets/create", **REQUESTS[f"POST {_V3}/gateway/budgets/create"])
+    _made(world, f"{_V3}/gateway/budgets/create", **BUDGET)
 
 
 def _guardrail(world: TeamWorld) -> None:
