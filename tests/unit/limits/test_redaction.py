@@ -81,7 +81,7 @@ def test_without_rules_nothing_is_imported_for_them() -> None:
         "from mlcore.repos.settings import redaction\n"
         "for value in (None, {'rules': []}):\n"
         "    assert redaction._parsed(value).redactor('default', '1') is None\n"
-        "print(*sorted(name for name in sys.modules if 'redact' in name))"
+        "print(*sorted(name for name in sys.modules if 'redaction' in name))"
     )
     names = subprocess.run(
         [sys.executable, "-c", code],
