@@ -15,6 +15,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from tests.browser.conftest import visiting
+from tests.browser.drawn_cards import SHOWN
 from tests.browser.visitor import Visitor
 from tests.contract.board_world import FIRST, HOSTILE, Made, made
 from tests.differential.rest import Call, Side, post
@@ -35,22 +36,6 @@ TIME = "since=2026-01-05&until=2026-01-08"
 LONG = "<b>\u202e" + "y" * 10_000
 """The name of a tool, and what it says when it fails."""
 OTHERS = "(others)"
-SHOWN = """() => {
-  const cells = (card, where) => [...card.querySelectorAll(`${where} tbody tr`)].map(
-    (row) => [...row.cells].map((cell) => cell.dataset.value).filter((one) => one !== undefined));
-  const drawn = (card) => {
-    const chart = echarts.getInstanceByDom(card.querySelector(".drawing"));
-    return chart ? chart.getOption().series.map(({name, data}) => [name, data]) : [];
-  };
-  return Object.fromEntries([...document.querySelectorAll("main > section")].map((one) => [one.id, {
-    sql: one.querySelector("pre").textContent,
-    cells: cells(one, ".numbers"),
-    rows: cells(one, ".drawing"),
-    series: Object.fromEntries(drawn(one)),
-    none: one.querySelector(".none")?.textContent ?? "",
-    alert: one.querySelector("[role=alert]")?.textContent ?? "",
-  }]));
-}"""
 UNITS: dict[str, set[float]] = {"seconds": {1, 60, 3600, 86_400}, "ratio": {0.01}}
 """By what the numbers of a chart with lines may be divided to be drawn."""
 

@@ -15,6 +15,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from tests.browser.conftest import Data, visiting
+from tests.browser.drawn_cards import SHOWN
 from tests.browser.visitor import Visitor
 from tests.differential.rest import Call, post
 from tests.engines import ROOT
@@ -29,21 +30,6 @@ DAY = 86_400_000
 START = 1_760_000_000_000
 NAME = 'fleet\'s "own" <b>'
 UTILISATION = "system/gpu_{}_utilization_percentage"
-SHOWN = """() => {
-  const cells = (card, where) => [...card.querySelectorAll(`${where} tbody tr`)].map(
-    (row) => [...row.cells].map((cell) => cell.dataset.value).filter((one) => one !== undefined));
-  const drawn = (card) => {
-    const chart = echarts.getInstanceByDom(card.querySelector(".drawing"));
-    return chart ? chart.getOption().series.map(({name, data}) => [name, data]) : [];
-  };
-  return Object.fromEntries([...document.querySelectorAll("main > section")].map((one) => [one.id, {
-    sql: one.querySelector("pre").textContent,
-    cells: cells(one, ".numbers"),
-    rows: cells(one, ".drawing"),
-    series: Object.fromEntries(drawn(one)),
-    alert: one.querySelector("[role=alert]")?.textContent ?? "",
-  }]));
-}"""
 UNITS = {"count": {1}, "percent": {1}, "value": {1}, "seconds": {1, 60, 3600, 86_400}}
 """By what the numbers of a chart may be divided to be drawn."""
 

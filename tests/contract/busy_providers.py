@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import random
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from mlcore.errors import GatewayCallFailed
-from mlcore.gateway import chats, guarded_calls
+from mlcore.gateway import chats, guarded_calls, retries
 from mlcore.gateway.chat_shapes import validated_chat
+from mlcore.gateway.circuit_breakers import CircuitBreakers
 from mlcore.gateway.recording import Caller
 from tests.contract.gateway_world import endpoint, model
 from tests.doubles.providers import Asked, Provider, Told, failing, serving
@@ -26,6 +30,25 @@ class Clock:
 
     def __call__(self) -> float:
         return self.now
+
+
+def own_circuits(patch: pytest.MonkeyPatch) -> Clock:
+    """Gives a test circuits of its own; returns the time that they go by."""
+    clock = Clock()
+    patch.setattr(retries, "CIRCUITS", CircuitBreakers(clock))
+    return clock
+
+
+def noted_pauses(patch: pytest.MonkeyPatch) -> list[float]:
+    """Returns the pauses between retries, for which a test does not wait."""
+    pauses: list[float] = []
+    for module, changed in (
+        (time, {"sleep": pauses.append}),
+        (random, {"uniform": lambda _, longest: longest}),
+    ):
+        # Only there: the doubles of providers sleep in the same process.
+        patch.setattr(retries, module.__name__, SimpleNamespace(**{**vars(module), **changed}))
+    return pauses
 
 
 def in_turn(*answers: Callable[[Asked], Told]) -> Callable[[Asked], Told]:

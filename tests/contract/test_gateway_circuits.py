@@ -3,9 +3,9 @@ others."""
 
 from __future__ import annotations
 
-import random
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,7 +16,17 @@ from mlcore.gateway import circuit_breakers, guarded_calls, retries
 from mlcore.gateway.circuit_breakers import FAILURES, CircuitBreakers
 from mlcore.repos.evaluation import jobs
 from mlcore.repos.gateway import configuration
-from tests.contract.busy_providers import CHAT, Clock, ask, asking, busy, in_turn, refused
+from tests.contract.busy_providers import (
+    CHAT,
+    Clock,
+    ask,
+    asking,
+    busy,
+    in_turn,
+    noted_pauses,
+    own_circuits,
+    refused,
+)
 from tests.contract.conftest import Store
 from tests.contract.gateway_requests import post
 from tests.contract.gateway_world import allow_local, configure, endpoint, guard, judge, model
@@ -35,19 +45,12 @@ def local_providers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 @pytest.fixture(autouse=True)
 def circuits(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """The time that circuit breakers go by."""
-    clock = Clock()
-    monkeypatch.setattr(retries, "CIRCUITS", CircuitBreakers(clock))
-    return clock
+    return own_circuits(monkeypatch)
 
 
 @pytest.fixture(autouse=True)
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The pauses between retries, which tests do not wait for."""
-    made: list[float] = []
-    monkeypatch.setattr(time, "sleep", made.append)
-    monkeypatch.setattr(random, "uniform", lambda _, longest: longest)
-    return made
+    return noted_pauses(monkeypatch)
 
 
 def open_circuit(provider: Provider) -> None:
@@ -257,7 +260,7 @@ def test_the_caller_s_own_error_is_raised_when_others_open_the_circuit(
             opened_by_others.add_failure(model, failure)
 
     monkeypatch.setattr(retries, "CIRCUITS", opened_by_others)
-    monkeypatch.setattr(time, "sleep", others_fail)
+    monkeypatch.setattr(retries, "time", SimpleNamespace(**{**vars(time), "sleep": others_fail}))
     with asking(busy(429)) as provider:
         failed = refused()
         assert (failed.status, len(provider.asked)) == (429, 1)

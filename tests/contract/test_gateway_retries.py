@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import json
-import random
 import socket
 import threading
-import time
 from contextlib import closing
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from mlcore.db import deadline
-from mlcore.gateway import retries
-from mlcore.gateway.circuit_breakers import CircuitBreakers
 from mlcore.repos.gateway import configuration
-from tests.contract.busy_providers import CHAT, Clock, ask, asking, busy, in_turn, refused
+from tests.contract.busy_providers import (
+    CHAT,
+    Clock,
+    ask,
+    asking,
+    busy,
+    in_turn,
+    noted_pauses,
+    own_circuits,
+    refused,
+)
 from tests.contract.conftest import Store
 from tests.contract.gateway_requests import events_of, post
 from tests.contract.gateway_world import KEY, allow_local, endpoint, model
@@ -38,25 +43,12 @@ def local_providers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 @pytest.fixture(autouse=True)
 def circuits(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """The time that circuit breakers go by."""
-    clock = Clock()
-    monkeypatch.setattr(retries, "CIRCUITS", CircuitBreakers(clock))
-    return clock
+    return own_circuits(monkeypatch)
 
 
 @pytest.fixture(autouse=True)
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The pauses between retries, which tests do not wait for."""
-    made: list[float] = []
-    for module, changed in (
-        (time, {"sleep": made.append}),
-        (random, {"uniform": lambda _, longest: longest}),
-    ):
-        # Only there: the doubles of providers sleep in the same process.
-        monkeypatch.setattr(
-            retries, module.__name__, SimpleNamespace(**{**vars(module), **changed})
-        )
-    return made
+    return noted_pauses(monkeypatch)
 
 
 @pytest.mark.parametrize("status", [429, 503, 529])

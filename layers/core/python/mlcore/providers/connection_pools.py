@@ -27,17 +27,8 @@ class _PlainConnection(HTTPConnection):
         super().request(*args, **kwargs)
 
 
-class _TlsConnection(HTTPSConnection):
-    call: AbandonableCall | None = None
-    channel: socket.socket | None = None
-
-    def connect(self) -> None:
-        super().connect()
-        self.channel = self.sock
-
-    def request(self, *args: Any, **kwargs: Any) -> None:
-        abandonment.use(self)
-        super().request(*args, **kwargs)
+class _TlsConnection(_PlainConnection, HTTPSConnection):
+    """The same over TLS: ``connect`` and ``request`` call those of HTTPSConnection."""
 
 
 def new_pool(destination: Destination, *, connect: float, read: float) -> HTTPConnectionPool:
