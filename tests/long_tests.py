@@ -13,6 +13,7 @@ WHICH: Final = os.environ.get("LONG_TESTS", "with")
 LONG: Final = {
     "tests/browser/test_crawl.py": "all pages of MLflow's UI; test_pages.py opens the main ones",
     "tests/contract/test_no_crash.py": "4,200 random requests to 176 routes",
+    "tests/e2e/test_gateway_limits.py::test_many_processes": "sixteen, each limit in one minute",
     "tests/e2e/test_offline_folder.py::test_a_folder_of_runs": "kills at every stage of a push",
     "tests/e2e/test_round_trip.py": "from stock and back; test_export.py compares the way out",
 }

@@ -182,7 +182,7 @@ def test_requests_at_the_same_time(clock: Clock) -> None:
 
     def count(_: int) -> bool:
         try:
-            usage.count_request("user:crowd", limits, clock())
+            usage.count("user:crowd", limits, clock(), usage.Claim(requests=1))
         except usage.Reached:
             return False
         return True
@@ -209,7 +209,7 @@ def test_counts_are_those_of_a_list(
         now += pause
         minute, day = now // usage.MINUTE_MS, now // usage.DAY_MS
         if not is_request:
-            usage.add_tokens(target, amount, now)
+            usage.count(target, CallLimits(), now, usage.Claim(tokens=amount))
             tokens.append((now, amount))
             continue
         allowed = (
@@ -219,7 +219,7 @@ def test_counts_are_those_of_a_list(
             and sum(n for at, n in tokens if at // usage.DAY_MS == day) < 11
         )
         try:
-            usage.count_request(target, limits, now)
+            usage.count(target, limits, now, usage.Claim(requests=1))
         except usage.Reached:
             assert not allowed
         else:

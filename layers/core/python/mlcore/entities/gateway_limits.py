@@ -23,6 +23,17 @@ class CallLimits(NamedTuple):
     tokens_per_day: int | None = None
     concurrent_calls: int | None = None
 
+    @property
+    def counts_tokens(self) -> bool:
+        """Whether a limit of tokens is set."""
+        return self.tokens_per_minute is not None or self.tokens_per_day is not None
+
+    @property
+    def counts(self) -> bool:
+        """Whether a limit of requests or tokens is set."""
+        per_minute, per_day = self.requests_per_minute, self.requests_per_day
+        return per_minute is not None or per_day is not None or self.counts_tokens
+
 
 class GatewayLimits(NamedTuple):
     """All limits of a deployment, by scope (keys, users, endpoints, workspaces) and name."""

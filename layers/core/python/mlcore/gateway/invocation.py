@@ -17,6 +17,7 @@ from mlcore.gateway.budgets import Payer
 from mlcore.gateway.chat_shapes import Shape
 from mlcore.gateway.rate_limits import Limited, Origin
 from mlcore.gateway.recording import Caller, Recording, Span
+from mlcore.gateway.reserves import Ticket
 from mlcore.gateway.retries import USUAL, Handling, Repeats
 from mlcore.gateway.route import Route
 from mlcore.observability import logger
@@ -77,11 +78,12 @@ class Invocation:
                 no trace.
         """
         with rate_limits.open_call(() if self.record.caller.is_internal else self._limited):
+            held = rate_limits.hold_tokens(self._limited)
             try:
                 with self.record.call(inputs, request_type, message_format) as span:
                     yield span
             finally:
-                self._finish()
+                self._finish(held)
 
     def guarded_request(self, request: Json) -> Json:
         """Passes a request in a provider's own form through the guardrails, if the call has any.
@@ -176,7 +178,7 @@ class Invocation:
         }
         return {**counted, "total_tokens": sum(counted.values())}
 
-    def _finish(self) -> None:
+    def _finish(self, held: Sequence[tuple[Limited, Ticket]]) -> None:
         """Adds the call's cost and tokens to budgets and limits, and writes the trace. The caller
         has the answer already, so an error is logged and does not fail the call."""
         try:
@@ -186,8 +188,8 @@ class Invocation:
         except Exception:
             context = {"endpoint_id": self.route.endpoint.endpoint_id}
             logger.exception("the cost of a call was not added", extra=context)
-        if self._limited and (tokens := self._tokens()) > 0:
-            rate_limits.add_tokens(self._limited, tokens)
+        if held:
+            rate_limits.settle_tokens(held, self._tokens())
         if self.record.is_traced:
             _write_trace(self.record)
 

@@ -12,8 +12,9 @@ from typing import Final, NamedTuple
 from mlcore.db import deadline
 from mlcore.entities.gateway_limits import ENDPOINTS, KEYS, USERS, WORKSPACES, CallLimits
 from mlcore.errors import GatewayCallFailed, MlflowError
-from mlcore.gateway import limit_headers
+from mlcore.gateway import limit_headers, reserves
 from mlcore.gateway.limit_headers import Remaining
+from mlcore.gateway.reserves import Ticket
 from mlcore.ids import now_ms
 from mlcore.observability import logger
 from mlcore.repos.gateway import open_calls, usage
@@ -81,8 +82,8 @@ def target(scope: str, counted: str) -> str:
 
 
 def admit(limited: Sequence[Limited]) -> Mapping[str, str]:
-    """Counts a request to each of its limits, one write each, narrowest first. If one refuses the
-    call, the narrower ones have counted it.
+    """Counts a request to each of its limits, narrowest first; most calls of a busy process without
+    a write (:mod:`mlcore.gateway.reserves`). A refused call counts to none.
 
     Returns:
         The headers that tell what remains of the limits; none without limits.
@@ -92,14 +93,20 @@ def admit(limited: Sequence[Limited]) -> Mapping[str, str]:
             again.
     """
     readings: list[Remaining] = []
+    taken: list[tuple[Limited, int]] = []
     now = 0
     for limit in limited:
+        if not limit.limits.counts:
+            continue
         now = now_ms()
         try:
-            used = usage.count_request(limit.target, limit.limits, now)
+            used = reserves.of(limit.target).take(limit.limits, now)
         except usage.Reached as reached:
+            for narrower, moment in taken:
+                reserves.of(narrower.target).put_back(moment)
             readings += _readings(limit.limits, reached.used, now)
             raise _refusal(limit, reached, now, limit_headers.headers(readings, now)) from None
+        taken.append((limit, now))
         readings += _readings(limit.limits, used, now)
     return limit_headers.headers(readings, now)
 
@@ -171,14 +178,22 @@ def _too_many(limit: Limited) -> GatewayCallFailed:
     )
 
 
-def add_tokens(limited: Sequence[Limited], tokens: int) -> None:
-    """Adds the tokens of a call to those of its limits that limit tokens. The caller has the answer
-    already, so an error is logged and does not fail the call."""
-    for limit in limited:
-        if limit.limits.tokens_per_minute is None and limit.limits.tokens_per_day is None:
-            continue
+def hold_tokens(limited: Sequence[Limited]) -> list[tuple[Limited, Ticket]]:
+    """Holds the tokens that a call is expected to use of its limits, until :func:`settle_tokens`
+    replaces them: calls at the same time would exceed a limit otherwise."""
+    return [
+        (limit, reserves.of(limit.target).begin())
+        for limit in limited
+        if limit.limits.counts_tokens
+    ]
+
+
+def settle_tokens(held: Sequence[tuple[Limited, Ticket]], tokens: int) -> None:
+    """Counts the tokens of a call that has ended. The caller has the answer already, so an error is
+    logged and does not fail the call."""
+    for limit, ticket in held:
         try:
-            usage.add_tokens(limit.target, tokens, now_ms())
+            reserves.of(limit.target).settle(ticket, tokens, now_ms())
         except MlflowError as error:
             logger.error(
                 "the tokens of a call were not counted",

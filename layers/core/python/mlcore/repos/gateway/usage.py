@@ -20,8 +20,6 @@ KEPT_SECONDS: Final = 2 * 24 * 3600
 _ATTEMPTS: Final = 6
 """An attempt fails without a limit being reached only when another process begins a minute."""
 
-_UNLIMITED: Final = CallLimits()
-
 
 class Usage(NamedTuple):
     """The requests and tokens of a target (a key, user, endpoint or workspace) in a minute and in
@@ -45,33 +43,57 @@ class Reached(Exception):
         self.used = used
 
 
-def count_request(target: str, limits: CallLimits, now: int) -> Usage:
-    """Counts one request, in one write; two when a minute begins. Returns the sums afterwards.
+class Claim(NamedTuple):
+    """What a write adds to the counters of a target."""
+
+    requests: int = 0
+    tokens: int = 0
+    day_requests: int = 0
+    """What is added to the day only; negative for requests that were counted in an earlier minute
+    and not made."""
+    day_tokens: int = 0
+
+    def refused_by(self, limits: CallLimits, used: Usage) -> str:
+        """Returns the name of the first limit (a field of :class:`CallLimits`) that refuses the
+        claim; an empty text if none does. The call that crosses a limit of tokens still passes."""
+        amounts = {
+            "requests_per_day": used.day_requests + self.requests + self.day_requests - 1,
+            "tokens_per_day": used.day_tokens,
+            "requests_per_minute": used.minute_requests + self.requests - 1,
+            "tokens_per_minute": used.minute_tokens,
+        }
+        for name, amount in amounts.items():
+            limit = getattr(limits, name)
+            if limit is not None and amount >= limit:
+                return name
+        return ""
+
+
+class Counted(NamedTuple):
+    """What a write has counted."""
+
+    claim: Claim
+    used: Usage
+    """The sums afterwards."""
+    minute: int
+    """The beginning of the minute in which it was counted, in ms since 1970."""
+
+
+def count(
+    target: str, limits: CallLimits, now: int, claim: Claim, least: Claim | None = None
+) -> Counted:
+    """Counts requests and tokens, in one write; two when a minute begins.
 
     Args:
-        target: for what requests are counted, such as ``user:ann``.
+        target: for what they are counted, such as ``user:ann``.
         limits: the limits of the target.
         now: the time, in ms since 1970.
+        least: what is counted, in another write, if the limits have no room for ``claim``.
 
     Raises:
         Reached: a limit is reached. Of requests at the same time exactly as many pass as the limit
-            says. Tokens are known only after a call, so calls at the same time may exceed their
-            limit.
+            says.
     """
-    return _count(target, limits, now, requests=1, tokens=0)
-
-
-def add_tokens(target: str, tokens: int, now: int) -> None:
-    """Adds the tokens of a call that has ended.
-
-    Args:
-        target: for what tokens are counted, such as ``user:ann``.
-        now: the time, in ms since 1970.
-    """
-    _count(target, _UNLIMITED, now, requests=0, tokens=tokens)
-
-
-def _count(target: str, limits: CallLimits, now: int, *, requests: int, tokens: int) -> Usage:
     day, minute = now // DAY_MS * DAY_MS, now // MINUTE_MS * MINUTE_MS
     key = keys.gateway_usage(target, day)
     begins_minute = False
@@ -83,24 +105,27 @@ def _count(target: str, limits: CallLimits, now: int, *, requests: int, tokens: 
         if begins_minute:
             update.require_absent_or_less(GatewayUsage.minute, minute)
             update.set(GatewayUsage.minute, minute)
-            update.set(GatewayUsage.minute_requests, requests)
-            update.set(GatewayUsage.minute_tokens, tokens)
+            update.set(GatewayUsage.minute_requests, claim.requests)
+            update.set(GatewayUsage.minute_tokens, claim.tokens)
         else:
             update.require_equal(GatewayUsage.minute, minute)
-            update.add(GatewayUsage.minute_requests, requests)
-            update.add(GatewayUsage.minute_tokens, tokens)
+            update.add(GatewayUsage.minute_requests, claim.requests)
+            update.add(GatewayUsage.minute_tokens, claim.tokens)
             if limits.requests_per_minute is not None:
-                update.require_less(GatewayUsage.minute_requests, limits.requests_per_minute)
+                room = limits.requests_per_minute - claim.requests
+                update.require_less(GatewayUsage.minute_requests, room + 1)
             if limits.tokens_per_minute is not None:
                 update.require_less(GatewayUsage.minute_tokens, limits.tokens_per_minute)
-        update.add(GatewayUsage.requests, requests)
-        update.add(GatewayUsage.tokens, tokens)
+        day_requests = claim.requests + claim.day_requests
+        update.add(GatewayUsage.requests, day_requests)
+        update.add(GatewayUsage.tokens, claim.tokens + claim.day_tokens)
         if limits.requests_per_day is not None:
-            update.require_absent_or_less(GatewayUsage.requests, limits.requests_per_day)
+            room = limits.requests_per_day - day_requests
+            update.require_absent_or_less(GatewayUsage.requests, room + 1)
         if limits.tokens_per_day is not None:
             update.require_absent_or_less(GatewayUsage.tokens, limits.tokens_per_day)
         try:
-            return usage_of(GatewayUsage.of(table.update(key, update, returning=True)), minute)
+            item = GatewayUsage.of(table.update(key, update, returning=True))
         except ConditionFailed as failure:
             if failure.item is None:
                 begins_minute = True
@@ -108,8 +133,14 @@ def _count(target: str, limits: CallLimits, now: int, *, requests: int, tokens: 
             item = GatewayUsage.of(failure.item)
             # The clock of another process may be ahead: its minute counts.
             minute = max(minute, item.minute)
-            _check(limits, usage_of(item, minute))
+            used = usage_of(item, minute)
+            if least is not None and claim.refused_by(limits, used):
+                claim = least
+            if reached := claim.refused_by(limits, used):
+                raise Reached(reached, used) from None
             begins_minute = item.minute < minute
+        else:
+            return Counted(claim, usage_of(item, minute), minute)
     raise TemporarilyUnavailable("The limits of the gateway could not be checked. Try again.")
 
 
@@ -126,16 +157,3 @@ def usage_of(item: GatewayUsage, minute: int) -> Usage:
         item.requests,
         item.tokens,
     )
-
-
-def _check(limits: CallLimits, used: Usage) -> None:
-    amounts = {
-        "requests_per_day": used.day_requests,
-        "tokens_per_day": used.day_tokens,
-        "requests_per_minute": used.minute_requests,
-        "tokens_per_minute": used.minute_tokens,
-    }
-    for name, amount in amounts.items():
-        limit = getattr(limits, name)
-        if limit is not None and amount >= limit:
-            raise Reached(name, used)
