@@ -198,9 +198,9 @@ sizes: build ## Size of what is built, and the CPU time of each function's impor
 rehearse: setup build ## Deploy to an emulator of AWS and drive everything there with MLflow's client
 	REHEARSAL=whole PYTHON313=$(PYTHON313) $(BIN)/python -m pytest tests/rehearsal $(ARGS)
 
-# Without the files that take longest: builds for other processors, and those of `make test`.
+# Without the files that take longest: builds for other processors.
 rehearse-ci: ## The part of `make rehearse` for which CI has time
-	@$(MAKE) --no-print-directory rehearse ARGS="--ignore=tests/rehearsal/test_builds.py --ignore=tests/rehearsal/test_doctor.py"
+	@$(MAKE) --no-print-directory rehearse ARGS="--ignore=tests/rehearsal/test_builds.py"
 
 # The emulator runs on this machine's processor, and so must the engines in the layers.
 MACHINE := $(shell uname -m | sed 's/aarch64/arm64/')

@@ -5,10 +5,15 @@ and before a release. A call of pytest without these targets runs whatever it na
 from __future__ import annotations
 
 import os
+import sys
 from typing import Final
 
 WHICH: Final = os.environ.get("LONG_TESTS", "with")
 """``without`` them, them ``only``, or ``with`` them."""
+
+_KUBEFLOW: Final = "tests/e2e/test_kubeflow.py::"
+_OTHER_CLIENT: Final = "clients of other versions stay"
+_INTERPRETER: Final = f"3.{sys.version_info.minor}"
 
 LONG: Final = {
     "tests/browser/test_crawl.py": "all pages of MLflow's UI; test_pages.py opens the main ones",
@@ -16,6 +21,25 @@ LONG: Final = {
     "tests/e2e/test_gateway_limits.py::test_many_processes": "sixteen, each limit in one minute",
     "tests/e2e/test_offline_folder.py::test_a_folder_of_runs": "kills at every stage of a push",
     "tests/e2e/test_round_trip.py": "from stock and back; test_export.py compares the way out",
+    "tests/e2e/test_export.py::test_a_killed_export": "kills; the other tests compare one export",
+    "tests/e2e/test_export.py::test_what_was_exported_can_be_imported": "three commands in turn",
+    "tests/rehearsal/test_doctor.py": "`make rehearse` runs it, too; the checkup of a laptop stays",
+    "tests/rehearsal/test_upgrades.py": "`make rehearse` runs it, too; deploys a second time",
+    "tests/e2e/test_caller_limits.py::test_clients_wait_and_lose_nothing[2.9.2": _OTHER_CLIENT,
+    "tests/e2e/test_clients.py::test_client[3.1.4]": _OTHER_CLIENT,
+    "tests/e2e/test_clients.py::test_client[3.6.0]": _OTHER_CLIENT,
+    _KUBEFLOW + "test_all_that_a_client_offers[model-registry 0.3.14]": _OTHER_CLIENT,
+    _KUBEFLOW + "test_both_clients[model-registry 0.3.14]": _OTHER_CLIENT,
+    **{
+        f"tests/e2e/test_wheel.py::{name}[{version}]": "other interpreters stay"
+        for name in (
+            "test_an_empty_home_serves_the_product",
+            "test_the_command_explains_itself",
+            "test_the_image_runs_so_and_writes_into_its_volume_only",
+        )
+        for version in ("3.11", "3.12", "3.13")
+        if version != _INTERPRETER and (version, name[:13]) != ("3.13", "test_an_empty")
+    },
 }
 """Beginnings of node ids, and what they do."""
 

@@ -27,10 +27,10 @@ COMMAND: Final = "make record-answers FILES={file}"
 LIVE: Final = {
     "test_artifacts": "it is about files and redirects to the server's own address",
     "test_auth_routes": "it asks all routes, also those that a change of the product adds",
-    "test_client_operations": "MLflow's client chooses ids and times in another process",
+    "test_client_operations": "MLflow's client sends in another process: recorded_outcomes.py",
     "test_graphql": "its experiment has a name that is chosen when the file is imported",
     "test_http": "it is about the bytes of HTTP itself",
-    "test_issue_detection": "MLflow's own code runs in another process",
+    "test_issue_detection": "MLflow's own code sends in another process: recorded_outcomes.py",
     "test_rest_gateway": "it deletes what a test made after the test, where a recording ends",
     "test_rest_gateway_rules": "as test_rest_gateway",
     "test_rest_judges": "when a schedule is due next depends on the clock",

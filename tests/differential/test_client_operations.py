@@ -8,13 +8,24 @@ from pathlib import Path
 
 import pytest
 
-from tests.parity.operations import MEANT, compare
+from tests.differential.recorded_outcomes import outcome
+from tests.parity.operations import MEANT, compared, run
+from tests.servers import start_product, start_stock, stopped
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
+NAME = "ops"
+"""What names begin with: each server is new."""
 
 
-def test_every_operation(stock_url: str, product_url: str, tmp_path: Path) -> None:
-    outcomes = compare(stock_url, product_url, tmp_path, sys.executable)
+def test_every_operation(tmp_path: Path) -> None:
+    def of_stock() -> list[list[str]]:
+        (tmp_path / "stock").mkdir()
+        with stopped(start_stock(tmp_path / "stock")) as stock:
+            return run(stock.url, NAME, tmp_path / "stock.json", sys.executable)
+
+    with stopped(start_product(tmp_path)) as product:
+        ours = run(product.url, NAME, tmp_path / "ours.json", sys.executable)
+    outcomes = compared(outcome(Path(__file__), of_stock), ours)
     assert len(outcomes) > 1500
     unexplained = [str(outcome) for outcome in outcomes if outcome.is_unexplained]
     assert not unexplained, f"{len(unexplained)} differences\n" + "\n".join(unexplained)

@@ -15,9 +15,11 @@ from uuid import uuid4
 import pytest
 
 from tests.contract.trace_calls import resource_spans, span
+from tests.differential.recorded_outcomes import outcome
 from tests.doubles import detective, providers
 from tests.e2e.gateway_endpoint import call, configure
-from tests.servers import Server, environment, start_product, stopped
+from tests.engines import memory_folder
+from tests.servers import Server, environment, start_product, start_stock, stopped
 
 Json = dict[str, Any]
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(400)]
@@ -141,15 +143,17 @@ def links(server: Server, trace: str, names: dict[str, str]) -> list[Json]:
     return sorted(rows, key=lambda row: str(row["name"]))
 
 
-def test_both_detect_the_same(
-    product: Server, stock_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_both_detect_the_same(product: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    stock = product._replace(url=stock_url)
     with providers.serving(detective.answer) as provider:
-        experiment_id, traces = sessions(stock)
-        done = detect_with_stock(stock_url, experiment_id, traces, provider.url)
-        expected = seen(stock, experiment_id, traces, done)
+
+        def of_stock() -> Json:
+            with memory_folder() as folder, stopped(start_stock(folder)) as stock:
+                experiment_id, traces = sessions(stock)
+                done = detect_with_stock(stock.url, experiment_id, traces, provider.url)
+                return seen(stock, experiment_id, traces, done)
+
+        expected = outcome(Path(__file__), of_stock)
         configure(product, f"{provider.url}/v1")
         experiment_id, traces = sessions(product)
         done = detect_here(product, experiment_id, traces)

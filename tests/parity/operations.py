@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final, NamedTuple
-from uuid import uuid4
 
 from tests.engines import ROOT
 from tests.parity.installation import CURRENT, numbers
@@ -74,25 +74,28 @@ class Outcome(NamedTuple):
         return f"{self.operation}\n  stock {self.stock[:600]}\n  ours  {self.ours[:600]}"
 
 
-def compare(stock_url: str, product_url: str, folder: Path, python: str) -> list[Outcome]:
-    """Returns what came of each operation.
+def run(url: str, name: str, file: Path, python: str) -> list[list[str]]:
+    """Returns each operation and what came of it, with a server on which nothing has the name.
 
     Args:
+        file: where the client's process writes them.
         python: the interpreter whose MLflow is the client.
     """
-    name = f"ops{uuid4().hex[:6]}"
-    files = {url: folder / f"{side}.json" for side, url in enumerate((stock_url, product_url))}
-    running = [
-        subprocess.Popen(
-            [python, "-m", "tests.differential.operations", url, name, str(file)],
-            cwd=ROOT,
-            env=environment(),
-            stdout=subprocess.DEVNULL,
-        )
-        for url, file in files.items()
-    ]
-    assert [process.wait(SECONDS) for process in running] == [0, 0]
-    stock, ours = (json.loads(file.read_text()) for file in files.values())
+    command = [python, "-m", "tests.differential.operations", url, name, str(file)]
+    subprocess.run(
+        command,
+        cwd=ROOT,
+        env=environment(),
+        stdout=subprocess.DEVNULL,
+        timeout=SECONDS,
+        check=True,
+    )
+    outcomes: list[list[str]] = json.loads(file.read_text())
+    return outcomes
+
+
+def compared(stock: list[list[str]], ours: list[list[str]]) -> list[Outcome]:
+    """Returns what came of each operation with both servers."""
     assert [what for what, _ in stock] == [what for what, _ in ours]
     return [
         Outcome(what, theirs, mine) for (what, theirs), (_, mine) in zip(stock, ours, strict=True)
@@ -114,5 +117,10 @@ def with_version(python: str, version: str) -> Iterator[Outcome]:
         stack.enter_context(stopped(stock))
         product = stack.enter_context(stopped(start_product(folders[1])))
         is_older = numbers(version) < numbers(CURRENT)
-        for outcome in compare(stock.url, product.url, Path(kept), python):
+        with ThreadPoolExecutor() as both:
+            running = [
+                both.submit(run, server.url, "ops", Path(kept) / f"{side}.json", python)
+                for side, server in enumerate((stock, product))
+            ]
+        for outcome in compared(*(each.result() for each in running)):
             yield outcome._replace(is_older=is_older)
