@@ -119,11 +119,12 @@ store-kills: setup ## Kill the runner's processes while clients write and while 
 check: lint .cache/compiled.stamp ## What a commit must pass: lint, types, unit and architecture tests; a minute and a half
 	$(BIN)/python -m pytest -q -n auto --hypothesis-profile check tests/unit tests/arch $(ARGS)
 
-lint: .venv/all.stamp ## Check format, lint, types, imports between modules and the lock
+lint: .venv/all.stamp ## Check format, lint, types, dead code, imports between modules and the lock
 	$(BIN)/uv lock --check --quiet
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/python -m tests.dead_code
 	$(MAKE) --no-print-directory imports
 
 scan: .tools/sam-$(SAM_VERSION).stamp .tools/checkov-$(CHECKOV_VERSION).stamp .tools/hadolint-$(HADOLINT_VERSION).stamp .tools/wrappers-$(HCL_VERSION)-$(CDK_VERSION)-$(HELM_VERSION).stamp ## Check template.yaml (SAM's rules, cfn-lint, policies: .checkov.yaml), Containerfile, Terraform module, CDK construct and Helm chart

@@ -141,14 +141,6 @@ class Queues:
         with self._changed:
             self._database.execute("DELETE FROM messages WHERE handle = ?", (handle,))
 
-    def bodies(self, queue: str) -> list[str]:
-        """Returns the bodies of all messages of a queue, in flight or not, oldest first."""
-        with self._changed:
-            rows = self._database.execute(
-                "SELECT body FROM messages WHERE queue = ? ORDER BY sent", (queue,)
-            ).fetchall()
-        return [body for (body,) in rows]
-
     def wait(self, queue: str, seconds: float) -> None:
         """Blocks until the queue has a visible message, another thread calls :meth:`wake` or
         changes a queue, or ``seconds`` have passed.

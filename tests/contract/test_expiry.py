@@ -140,7 +140,7 @@ def test_history_expires_by_itself(store: Store) -> None:
     store.api.post("runs/log-metric", run_id=run_id, key="m", value=1, timestamp=1)
     [batch] = [item for item in store.items() if item["type"]["S"] == "run_metric_batch"]
     assert abs(int(batch["ttl"]["N"]) - time.time() - DAY) < 60
-    history_packing.pack_run("0", run_id)
+    history_packing.pack_runs([("0", run_id)])
     [pack] = [item for item in store.items() if item["type"]["S"] == "run_metric_history"]
     assert abs(int(pack["ttl"]["N"]) - time.time() - DAY) < 60
     expire(store)

@@ -80,7 +80,7 @@ def test_a_step_of_fifty_metrics_is_one_write_unit_and_packing_one_more(
     assert logged.write_units <= 200 + 20  # and the run
     before = everything(run_id)
     with table.measure() as packed:
-        history_packing.pack_run(EXPERIMENT, run_id)
+        history_packing.pack_runs([(EXPERIMENT, run_id)])
     assert packed.write_units <= 205
     assert packed.read_units <= 60
     assert kinds(store, run_id) == {"run_metric_file": 1}
@@ -91,7 +91,7 @@ def test_a_step_of_fifty_metrics_is_one_write_unit_and_packing_one_more(
     ]
     assert store.api.cost.round_trips == 2  # and the file
     with table.measure() as again:
-        history_packing.pack_run(EXPERIMENT, run_id)
+        history_packing.pack_runs([(EXPERIMENT, run_id)])
     assert again.write_units == 0
 
 
@@ -99,7 +99,7 @@ def test_without_a_store_packs_stay_in_the_table(store: Store) -> None:
     run_id = training(store, 200, 50)
     before = everything(run_id)
     with table.measure() as packed:
-        history_packing.pack_run(EXPERIMENT, run_id)
+        history_packing.pack_runs([(EXPERIMENT, run_id)])
     # Two kilobytes of each metric, an entry in LSI2, and the batches go.
     assert packed.write_units <= 50 * 3 + 200
     assert kinds(store, run_id) == {"run_metric_history": 50}
@@ -110,7 +110,7 @@ def test_single_points_are_packed_together(store: Store, files: Path) -> None:
     run_id = training(store, 150, 4, together=False)
     before = everything(run_id)
     with table.measure() as packed:
-        history_packing.pack_run(EXPERIMENT, run_id)
+        history_packing.pack_runs([(EXPERIMENT, run_id)])
     assert packed.write_units <= 600 + 4 * 3
     assert kinds(store, run_id) == {"run_metric_history": 4}
     assert everything(run_id) == before
@@ -119,7 +119,7 @@ def test_single_points_are_packed_together(store: Store, files: Path) -> None:
 def test_few_points_of_many_metrics_stay_as_they_came(store: Store, files: Path) -> None:
     run_id = training(store, 2, 100)
     with table.measure() as packed:
-        history_packing.pack_run(EXPERIMENT, run_id)
+        history_packing.pack_runs([(EXPERIMENT, run_id)])
     assert packed.write_units == 0
     assert kinds(store, run_id) == {"run_metric_batch": 2}
 
@@ -138,7 +138,7 @@ def test_what_a_million_runs_keep_in_the_table(store: Store, files: Path) -> Non
     looks = sum(map(history_packing._is_sampled, made))
     assert 0.5 < looks / (in_batches / history_packing.CHECK_EACH_BYTES) < 1.5
     table.batch_write(made)
-    history_packing.pack_run(EXPERIMENT, run_id)
+    history_packing.pack_runs([(EXPERIMENT, run_id)])
     kept = [
         item_bytes(item)
         for item in store.items_of(EXPERIMENT, run_id)
@@ -207,11 +207,11 @@ def test_killed_anywhere_and_repeated(
         with monkeypatch.context() as patch:
             patch.setattr(Table, "_call", dying)
             try:
-                history_packing.pack_run(EXPERIMENT, run_id)
+                history_packing.pack_runs([(EXPERIMENT, run_id)])
             except Killed:
                 died = True
         assert everything(run_id) == before
-        history_packing.pack_run(EXPERIMENT, run_id)
+        history_packing.pack_runs([(EXPERIMENT, run_id)])
         assert everything(run_id) == before
         assert "run_metric_batch" not in kinds(store, run_id)
         if not died and moment > 1:
@@ -296,7 +296,7 @@ def test_who_knows_no_store_still_verifies(
     store: Store, files: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run_id = training(store, 100, 30)
-    history_packing.pack_run(EXPERIMENT, run_id)
+    history_packing.pack_runs([(EXPERIMENT, run_id)])
     rebuild.reindex(EXPERIMENT)
     monkeypatch.delenv("ARTIFACT_FOLDER")
     assert rebuild.verify(EXPERIMENT, patience=0).findings == []

@@ -89,7 +89,7 @@ def test_pages_make_up_the_history_whatever_the_indexer_does_between(
     for metrics in waiting:
         metric_history.write(EXPERIMENT, run_id, metrics)
         if not chance.randint(0, 3):
-            history_packing.pack_run(EXPERIMENT, run_id)
+            history_packing.pack_runs([(EXPERIMENT, run_id)])
     assert orders(metric_history.read(EXPERIMENT, run_id, "k")) == wanted
     seen: list[Order] = []
     more = True
@@ -100,7 +100,7 @@ def test_pages_make_up_the_history_whatever_the_indexer_does_between(
         seen += orders(page.points)
         more, large = page.more, page.large
         if not chance.randint(0, 2):
-            history_packing.pack_run(EXPERIMENT, run_id)
+            history_packing.pack_runs([(EXPERIMENT, run_id)])
     assert seen == wanted
     assert {
         point_positions.order(m) for m in metric_history.of_run(EXPERIMENT, run_id) if m.key == "k"
@@ -134,7 +134,7 @@ def test_batches_that_are_packed_while_a_page_is_read(
                 calls["queries"] += 1
                 if calls["queries"] == moment:
                     calls["queries"] += 1000
-                    history_packing.pack_run(EXPERIMENT, run_id)
+                    history_packing.pack_runs([(EXPERIMENT, run_id)])
                 return query(self, *arguments, **parameters)
 
             with monkeypatch.context() as patch:
@@ -194,7 +194,7 @@ def written(
     )
     tell_run(run_id, series)
     if form != "batches":
-        history_packing.pack_run(EXPERIMENT, run_id)
+        history_packing.pack_runs([(EXPERIMENT, run_id)])
     return run_id, sorted(orders(series))
 
 

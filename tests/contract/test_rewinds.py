@@ -244,7 +244,7 @@ def test_packing_beside_a_rewind_brings_no_point_back(
         interleaved(
             order,
             [
-                lambda: history_packing.pack_run(world.experiment_id, world.run_id),
+                lambda: history_packing.pack_runs([(world.experiment_id, world.run_id)]),
                 lambda: rewind(world.run_id, after_step=step),
             ],
         )
@@ -282,7 +282,7 @@ def test_points_are_removed_from_table_and_files(store: Store, files: Path) -> N
     experiment, run_id = trained(store, 12)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(history_packing, "FILE_POINTS", 3)
-        history_packing.pack_run(experiment, run_id)
+        history_packing.pack_runs([(experiment, run_id)])
     store.api.post("runs/log-metric", run_id=run_id, key="loss", value=1, timestamp=12, step=12)
     (before,) = (path for path in files.rglob("points") if run_id in str(path))
     with following(store, latest=True) as stream:

@@ -79,15 +79,11 @@ def project(records: Sequence[Mapping[str, Any]]) -> None:
     _pack(list(sampled), MANY_BYTES)
 
 
-def pack_run(experiment_id: str, run_id: str) -> None:
-    """Rewrites a run's batches (one item for each log request) as packs, unless the packs would be
-    larger than the batches. The process may be killed at any point and the call repeated."""
-    pack_runs([(experiment_id, run_id)])
-
-
 def pack_runs(runs: Sequence[Owner], *, read: bool = False) -> None:
-    """Like :func:`pack_run`, for many runs: one Query for each in parallel, then the writes of all.
-    Handles :data:`SIDE_BY_SIDE` runs at a time, to limit memory.
+    """Rewrites the batches of runs (one item for each log request) as packs, unless the packs of a
+    run would be larger than its batches. The process may be killed at any point and the call
+    repeated. Makes one Query for each run in parallel, then the writes of all. Handles
+    :data:`SIDE_BY_SIDE` runs at a time, to limit memory.
 
     Args:
         read: whether the caller has just read the runs, so that their existence need not be

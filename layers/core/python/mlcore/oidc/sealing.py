@@ -12,7 +12,6 @@ from typing import Final
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-KEY_BYTES: Final = 32
 MAXIMUM_LENGTH: Final = 4_096
 """Characters of the longest sealed text that is opened; browsers keep no longer cookies."""
 
