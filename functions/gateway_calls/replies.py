@@ -1,5 +1,5 @@
 """Responses to calls through the gateway: JSON, server-sent events, and errors. Errors have the
-form of MLflow's gateway, which differs from that of MLflow's API."""
+form of MLflow's gateway, which differs from that of MLflow's API, and the fields that SDKs read."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
+from gateway_calls.error_forms import anthropic_type, sdk_fields
 from mlcore import errors
 from mlcore.http import Request
 from mlcore.http.handler import ErrorFormat
@@ -29,17 +30,6 @@ def json_response(body: Json, headers: Mapping[str, str] = _NO_HEADERS) -> Respo
 
 _END_OF_CHAT: Final = b"data: [DONE]\n\n"
 """The last event of a whole answer in OpenAI's form."""
-
-_ANTHROPIC_ERROR_TYPES: Final = {
-    400: "invalid_request_error",
-    401: "authentication_error",
-    403: "permission_error",
-    404: "not_found_error",
-    413: "request_too_large",
-    429: "rate_limit_error",
-    529: "overloaded_error",
-}
-"""By status, from Anthropic's API reference, https://docs.claude.com/en/api/errors."""
 
 ErrorEvent = Callable[[errors.MlflowError], bytes]
 """Encodes an error as the last event of a stream."""
@@ -77,7 +67,7 @@ def anthropic_error_event(error: errors.MlflowError) -> bytes:
     a name, because these clients skip events without one."""
     kind = "api_error"
     if isinstance(error, errors.GatewayCallFailed):
-        kind = _ANTHROPIC_ERROR_TYPES.get(error.status, kind)
+        kind = anthropic_type(error.status)
     data = {"type": "error", "error": {"type": kind, "message": error.message}}
     return f"event: error\ndata: {json.dumps(data)}\n\n".encode()
 
@@ -111,7 +101,7 @@ def _with_error_event(
         yield error_event(errors.InternalError("The request failed unexpectedly."))
 
 
-def _error_response(error: errors.MlflowError, _path: str) -> Response:
+def _error_response(error: errors.MlflowError, path: str) -> Response:
     headers = retry_headers(error)
     if isinstance(error, errors.GatewayCallFailed):
         detail: Any = error.detail
@@ -122,7 +112,8 @@ def _error_response(error: errors.MlflowError, _path: str) -> Response:
         return Response(error.status, _to_json(error.body()))
     else:
         detail = {"error_code": error.error_code, "message": error.message}
-    return Response(error.status, _to_json({"detail": detail}), headers=headers)
+    body = {"detail": detail, **sdk_fields(error, path)}
+    return Response(error.status, _to_json(body), headers=headers)
 
 
 def _method_not_allowed(request: Request, methods: Mapping[str, Route]) -> Response:

@@ -70,7 +70,10 @@ def test_a_stream_is_known_by_its_type(store: Store) -> None:
 def test_what_the_provider_refuses(provider: Any) -> None:
     provider.answer = lambda _: Told(404, {"error": {"message": "no such path"}})
     status, _, text = post("proxy/chat/v1/nothing", {})
-    assert (status, json.loads(text)) == (404, {"detail": "no such path"})
+    assert (status, json.loads(text)) == (
+        404,
+        {"detail": "no such path", "error": {"message": "no such path"}},
+    )
 
 
 @pytest.mark.parametrize("path", ["../admin", "v1/../../admin", "./v1", "v1/.."])
@@ -83,7 +86,7 @@ def test_a_provider_without_a_proxy(store: Store) -> None:
     endpoint("aws", [model("m", "bedrock", auth_config={"aws_region_name": "eu-west-1"})])
     status, _, text = post("proxy/aws/model/x/converse", {})
     detail = "The proxy endpoint is not implemented for Amazon Bedrock models."
-    assert (status, json.loads(text)) == (501, {"detail": detail})
+    assert (status, json.loads(text)["detail"]) == (501, detail)
 
 
 def echoes_headers(request: Asked) -> Told:

@@ -22,10 +22,11 @@ class Asked(NamedTuple):
     body: Json
     raw: bytes = b""
     """The body as it came."""
+    method: str = "POST"
 
 
 class Told(NamedTuple):
-    """An answer: a JSON object, or the parts of a stream."""
+    """An answer: a JSON object, bytes of any type, or the parts of a stream."""
 
     status: int = 200
     body: Any = None
@@ -48,13 +49,21 @@ class Provider:
             protocol_version = "HTTP/1.1"
             disable_nagle_algorithm = True
 
+            def do_GET(self) -> None:
+                self.do_POST()
+
+            def do_DELETE(self) -> None:
+                self.do_POST()
+
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers.get("content-length", "0")))
+                is_json = body and self.headers.get_content_type() == "application/json"
                 request = Asked(
                     self.path,
                     {name.lower(): value for name, value in self.headers.items()},
-                    json.loads(body),
+                    json.loads(body) if is_json else {},
                     body,
+                    self.command,
                 )
                 outer.asked.append(request)
                 response = outer.answer(request)
@@ -72,10 +81,13 @@ class Provider:
                             self.wfile.flush()
                             time.sleep(response.pause)
                     return
-                content = json.dumps(response.body).encode()
+                content = response.body
+                if not isinstance(content, bytes):
+                    content = json.dumps(content).encode()
                 self.send_header("content-length", str(len(content)))
                 self.end_headers()
-                self.wfile.write(content)
+                with suppress(OSError):  # nobody waits any more
+                    self.wfile.write(content)
 
             def log_message(self, format: str, *args: Any) -> None:
                 """Says nothing."""

@@ -42,6 +42,8 @@ KUBEFLOW_OLD = "model-registry 0.3.14"
 DUCKDB = "duckdb 1.5.5"
 PARQUET = "pyarrow 14.0.2"
 MODELS = "openai 3.54.0 anthropic 2.12.0"
+SDKS = "sdks of 2026-11"
+"""What calls models through the gateway: the SDKs of their providers, and those that wrap them."""
 MCP = "mcp 2.3.0"
 AGENTS = "openai 2.47.0 langchain-openai 1.7.4 opentelemetry 1.45.2"
 """What calls models, traced by MLflow's autologging or by OpenTelemetry."""
@@ -59,6 +61,11 @@ OTHERS = {
         *("langchain-core==1.8.3", "langchain-openai==1.7.4"),
         "opentelemetry-exporter-otlp-proto-http==1.45.2",
     ),
+    SDKS: (
+        *("openai==3.57.0", "anthropic==2.14.0", "google-genai==3.6.1", "litellm==1.110.2"),
+        *("langchain-core==1.8.3", "langchain-openai==1.7.4", "langchain-anthropic==1.7.10"),
+        *("langchain-google-genai==4.4.3", "pydantic-ai-slim[openai,anthropic,google]==2.66.0"),
+    ),
     KUBEFLOW_OLD: ("model-registry==0.3.14",),
     MCP: ("mcp==2.3.0",),
     # The newest whose extensions are packages.
@@ -73,7 +80,7 @@ OTHERS = {
 }
 """Clients of few tests, what writes traces without MLflow's whole client, a reader of tables, and a
 server of long ago, by the name of its environment."""
-NOT_WARM = (OPENTELEMETRY, MODELS, MCP, AGENTS)
+NOT_WARM = (OPENTELEMETRY, MODELS, MCP, AGENTS, SDKS)
 """Clients that few scripts use: each of these scripts starts an interpreter."""
 SCRIPTS = ROOT / "tests" / "e2e"
 CLIENT_SCRIPT = SCRIPTS / "client_script.py"

@@ -9,7 +9,9 @@ from typing import Any
 
 from tests.servers import ADMIN
 
-KEYS = {name: f"sk-{name}-0123456789abcdefghij" for name in ("openai", "anthropic", "broken")}
+KEYS = {
+    name: f"sk-{name}-0123456789abcdefghij" for name in ("openai", "anthropic", "gemini", "broken")
+}
 
 
 class Configuration:

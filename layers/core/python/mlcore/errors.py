@@ -234,7 +234,8 @@ _NOTHING_KNOWN: Final = FailureTraits()
 
 class GatewayCallFailed(MlflowError):
     """A call through the AI gateway that failed at the provider or was not made. It has the
-    provider's status; gateway routes return it as ``{"detail": …}``."""
+    provider's status; gateway routes return it as ``{"detail": …}``, with the fields that the SDKs
+    of providers read."""
 
     error_code = "BAD_REQUEST"
 
@@ -246,6 +247,7 @@ class GatewayCallFailed(MlflowError):
         headers: Mapping[str, str] = MappingProxyType({}),
         *,
         traits: FailureTraits = _NOTHING_KNOWN,
+        provider_fields: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
         super().__init__(detail if isinstance(detail, str) else str(detail))
         self.traits = traits
@@ -255,6 +257,8 @@ class GatewayCallFailed(MlflowError):
         """A message, or the provider's JSON object if that contains no message."""
         self.retry_after = retry_after
         """The provider's ``Retry-After``: seconds, or a date."""
+        self.provider_fields = provider_fields
+        """The JSON object with which the provider refused the call; empty if it did not."""
         self._status = status
 
     @property
@@ -267,10 +271,14 @@ class GatewayCallFailed(MlflowError):
         text = self.retry_after
         return float(text) if text is not None and _SECONDS.fullmatch(text) else None
 
-    def with_detail(self, detail: Any, retry_after: str | None) -> GatewayCallFailed:
+    def with_texts(
+        self, detail: Any, retry_after: str | None, provider_fields: Mapping[str, Any]
+    ) -> GatewayCallFailed:
         """Returns this failure with other texts."""
         return GatewayCallFailed(
-            self._status, detail, retry_after, self.headers, traits=self.traits
+            *(self._status, detail, retry_after, self.headers),
+            traits=self.traits,
+            provider_fields=provider_fields,
         )
 
 

@@ -5,7 +5,8 @@ endpoints of that provider accept them.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import closing
 from typing import Any, Final
 from urllib.parse import unquote
 
@@ -52,6 +53,7 @@ _PROXIED_ACTIONS: Final = (
     (":streamGenerateContent", p.GEMINI_STREAM_GENERATE_CONTENT),
 )
 """The ends of providers' paths, and the actions that stream the same answers."""
+_NO_CHOICES: Final = re.compile(rb'"choices"\s*:\s*\[\s*\]')
 _MODEL_IN_PATH: Final = re.compile(r"models/([^/:?]+):")
 _UNGUARDED_ANSWERS: Final = (p.OPENAI_EMBEDDINGS, p.ANTHROPIC_COUNT_TOKENS)
 """Actions whose answers hold no text that a guardrail could check."""
@@ -82,12 +84,22 @@ def stream(
     call: Invocation, action: str, body: Json, headers: Mapping[str, str]
 ) -> Iterator[bytes]:
     """Yields the lines of the provider's event stream unchanged. If a guardrail checks answers, the
-    provider is asked for the whole answer, and its events come after the check.
+    provider is asked for the whole answer, and its events come after the check. The token usage of
+    a chat, which the gateway always asks for, is yielded only if the caller asked for it.
 
     Raises:
         GatewayCallFailed: the provider refuses the request, or its stream breaks off; or a
             guardrail checks answers and this form cannot be sent after a check (400).
     """
+    lines = _stream(call, action, body, headers)
+    if action == p.OPENAI_CHAT and not _asks_for_usage(body):
+        return _without_usage(lines)
+    return lines
+
+
+def _stream(
+    call: Invocation, action: str, body: Json, headers: Mapping[str, str]
+) -> Generator[bytes]:
     if call.needs_whole_answer:
         if action not in answer_events.WHOLE_ACTIONS:
             raise _unchecked_stream(call)
@@ -164,6 +176,33 @@ def proxied_action(path: str) -> str | None:
     path; None if the path is not known."""
     plain = path.partition("?")[0]
     return next((action for end, action in _PROXIED_ACTIONS if plain.endswith(end)), None)
+
+
+def _asks_for_usage(body: Json) -> bool:
+    """Whether the caller expects the event with the token usage at the end of a chat."""
+    options = body.get("stream_options")
+    return isinstance(options, dict) and bool(options.get("include_usage"))
+
+
+def _without_usage(lines: Generator[bytes]) -> Iterator[bytes]:
+    """Yields the lines of a chat without the event that tells the usage, and without the empty line
+    that ends it."""
+    is_skipped = False
+    with closing(lines):
+        for line in lines:
+            is_skipped = _is_usage_alone(line) or (is_skipped and not line.strip())
+            if not is_skipped:
+                yield line
+
+
+def _is_usage_alone(line: bytes) -> bool:
+    """Whether a line of a chat is the event without a choice by which the token usage is told."""
+    if _NO_CHOICES.search(line) is None:
+        return False
+    return any(
+        event.get("choices") == [] and isinstance(event.get("usage"), dict)
+        for event in transport.events(iter([line]))
+    )
 
 
 def _handling(action: str, headers: Mapping[str, str]) -> Handling:

@@ -243,9 +243,11 @@ def _redacted(error: GatewayCallFailed, redactor: CredentialRedactor) -> Gateway
     """Returns the error without credentials in its text."""
     detail = redactor.value(error.detail)
     retry_after = error.retry_after and redactor.text(error.retry_after)
-    if (detail, retry_after) == (error.detail, error.retry_after):
+    provider_fields = redactor.value(dict(error.provider_fields))
+    redacted = (detail, retry_after, provider_fields)
+    if redacted == (error.detail, error.retry_after, error.provider_fields):
         return error
-    return error.with_detail(detail, retry_after)
+    return error.with_texts(*redacted)
 
 
 def _exception(error: BaseException, time_unix_nano: int) -> dict[str, Any]:

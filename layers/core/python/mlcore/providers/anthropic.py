@@ -57,7 +57,7 @@ class Anthropic(Provider):
     def passthrough(self, action: str, payload: Json, headers: Mapping[str, str]) -> Json:
         return transport.ask(
             self._url(self.path(action)),
-            forwarded_headers(headers, self._headers()),
+            self._forwarded_headers(headers),
             {**payload, "model": self.model.name},
             configured=self.configured,
             redactor=self.redactor,
@@ -68,7 +68,7 @@ class Anthropic(Provider):
     ) -> Iterator[bytes]:
         return transport.lines(
             self._url(self.path(action)),
-            forwarded_headers(headers, self._headers()),
+            self._forwarded_headers(headers),
             {**payload, "model": self.model.name},
             configured=self.configured,
             redactor=self.redactor,
@@ -77,7 +77,7 @@ class Anthropic(Provider):
     def proxy(self, path: str, payload: Json, headers: Mapping[str, str]) -> Iterator[Json | bytes]:
         return transport.answer_or_lines(
             proxied_url(self.model.auth_config.get("api_base") or _BASE, path),
-            forwarded_headers(headers, self._headers()),
+            self._forwarded_headers(headers),
             payload,
             configured=True,
             redactor=self.redactor,
@@ -102,6 +102,14 @@ class Anthropic(Provider):
                 counts["output_tokens"] = output_tokens
             return counts
         return _token_counts(answer.get("usage"))
+
+    def _forwarded_headers(self, headers: Mapping[str, str]) -> dict[str, str]:
+        """Returns the headers of a request in Anthropic's own form. Its version is the caller's,
+        who reads the answer, unless the secret sets one."""
+        own = self._headers()
+        if "anthropic-version" in headers and not self.model.auth_config.get("version"):
+            del own["anthropic-version"]
+        return forwarded_headers(headers, own)
 
     def _url(self, path: str) -> str:
         return join_path(self.model.auth_config.get("api_base") or _BASE, path)

@@ -17,10 +17,14 @@ _UNAVAILABLE: Final = (*_NOT_EXECUTED, 502)
 """Statuses that say that a provider cannot work, whatever it is asked."""
 
 
-def refused(response: BaseHTTPResponse, detail: Any) -> GatewayCallFailed:
+def refused(response: BaseHTTPResponse, detail: Any, answer: Any) -> GatewayCallFailed:
     """Returns the error to raise when a provider refuses a request. If the provider says when to
     retry, the error holds that (the value of ``Retry-After``). OpenAI and Anthropic say in
-    ``x-should-retry`` that a request must not be sent again."""
+    ``x-should-retry`` that a request must not be sent again.
+
+    Args:
+        answer: the JSON value of the provider's body; None if it is not JSON.
+    """
     may_repeat = response.headers.get("x-should-retry", "").strip().lower() != "false"
     return GatewayCallFailed(
         response.status,
@@ -31,6 +35,7 @@ def refused(response: BaseHTTPResponse, detail: Any) -> GatewayCallFailed:
             is_repeatable=may_repeat and response.status in _NOT_EXECUTED,
             is_unavailable=response.status in _UNAVAILABLE,
         ),
+        provider_fields=answer if isinstance(answer, dict) else {},
     )
 
 

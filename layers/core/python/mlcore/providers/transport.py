@@ -124,8 +124,8 @@ def chunks(
     one may be cut at the end of a chunk. Raises GatewayCallFailed: as :func:`lines`."""
     with _post(url, headers, payload, configured=configured) as response:
         if response.status >= 400:
-            detail = _error_message(_read_all(response)) or _reason(response)
-            raise refused(response, detail)
+            answer, message = _parsed_error(_read_all(response))
+            raise refused(response, message or _reason(response), answer)
         yield from _read_chunks(response)
 
 
@@ -188,7 +188,7 @@ def _answer_of(response: BaseHTTPResponse, redactor: CredentialRedactor) -> Json
             f"type: {content_type}",
         )
     if response.status >= 400:
-        raise refused(response, _detail(answer, response))
+        raise refused(response, _detail(answer, response), answer)
     if not isinstance(answer, dict):
         raise GatewayCallFailed(502, "The provider's answer is not a JSON object.")
     return answer
@@ -236,7 +236,8 @@ def _post(
         "Content-Type": CONTENT_TYPE,
         "Accept-Encoding": "gzip, deflate, identity",
     }
-    request_headers.setdefault("User-Agent", "mlflow-serverless")
+    if not any(name.lower() == "user-agent" for name in request_headers):
+        request_headers["User-Agent"] = "mlflow-serverless"
     destination = Destination(url_parts.scheme, address, port, host)
     try:
         with _sent(
@@ -341,20 +342,20 @@ def _detail(answer: Any, response: BaseHTTPResponse) -> Any:
     return answer
 
 
-def _error_message(content: bytes) -> str:
-    """Returns the most specific text in the body of a provider's error: its message, or else the
-    whole body."""
+def _parsed_error(content: bytes) -> tuple[Any, str]:
+    """Returns the JSON value of a provider's error, None if it is not JSON, and its most specific
+    text: its message, or else the whole body."""
     try:
         answer = parse(content)
     except ValueError:
-        return content.decode("utf-8", "replace")
+        return None, content.decode("utf-8", "replace")
     if isinstance(answer, dict):
         error = answer.get("error")
         if isinstance(error, dict) and isinstance(error.get("message"), str):
-            return str(error["message"])
+            return answer, str(error["message"])
         if isinstance(answer.get("message"), str):
-            return str(answer["message"])
-    return str(answer) if answer else ""
+            return answer, str(answer["message"])
+    return answer, str(answer) if answer else ""
 
 
 def _reason(response: BaseHTTPResponse) -> str:

@@ -1,0 +1,106 @@
+"""The fields by which the SDKs of providers read the errors of the gateway, beside ``detail`` of
+MLflow's gateway."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from mlcore.errors import GatewayCallFailed, MlflowError
+from mlcore.gateway.passthrough import proxied_action
+from mlcore.providers.provider import ANTHROPIC_MESSAGES, GEMINI_STREAM_GENERATE_CONTENT
+
+Json = dict[str, Any]
+
+_TYPES: Final[Mapping[int, str]] = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    529: "overloaded_error",
+}
+"""Anthropic's names by status, of which OpenAI's are some;
+https://docs.claude.com/en/api/errors."""
+_GOOGLE_NAMES: Final[Mapping[int, str]] = {
+    400: "INVALID_ARGUMENT",
+    401: "UNAUTHENTICATED",
+    403: "PERMISSION_DENIED",
+    404: "NOT_FOUND",
+    429: "RESOURCE_EXHAUSTED",
+    500: "INTERNAL",
+    501: "UNIMPLEMENTED",
+    503: "UNAVAILABLE",
+    504: "DEADLINE_EXCEEDED",
+}
+"""https://cloud.google.com/apis/design/errors#handling_errors"""
+
+_ROOT: Final = "/gateway/"
+_GOOGLE_METHODS: Final = (":generateContent", ":countTokens", ":embedContent")
+
+
+def anthropic_type(status: int) -> str:
+    """Returns the type of Anthropic's errors that have the status."""
+    return _TYPES.get(status, "api_error")
+
+
+def sdk_fields(error: MlflowError, path: str) -> Json:
+    """Returns what the SDK that calls a path reads of an error: what the provider answered if the
+    path has the provider's own form, else the same in the form of that SDK.
+
+    Args:
+        path: the whole path of the request.
+    """
+    refusal: Mapping[str, Any] = {}
+    if isinstance(error, GatewayCallFailed):
+        refusal = error.provider_fields
+    route = path.partition(_ROOT)[2]
+    if not refusal or _is_common(route):
+        return _own_fields(error, route, refusal.get("error"))
+    return {name: value for name, value in refusal.items() if name != "detail"}
+
+
+def _is_common(route: str) -> bool:
+    """Whether the route has one form for all providers."""
+    first, _, rest = route.partition("/")
+    return first == "mlflow" or rest == "mlflow/invocations"
+
+
+def _own_fields(error: MlflowError, route: str, refusal: Any) -> Json:
+    """Returns an error in the form of an SDK.
+
+    Args:
+        refusal: the provider's error, if it refused the call.
+    """
+    status, message = error.status, _message(error)
+    if _is_form_of(route, "gemini", GEMINI_STREAM_GENERATE_CONTENT) or route.endswith(
+        _GOOGLE_METHODS
+    ):
+        name = _GOOGLE_NAMES.get(status, "UNKNOWN")
+        return {"error": {"code": status, "message": message, "status": name}}
+    if _is_form_of(route, "anthropic", ANTHROPIC_MESSAGES):
+        fields = {"type": anthropic_type(status), "message": message}
+        return {"type": "error", "error": fields}
+    known = refusal if isinstance(refusal, dict) else {}
+    kind = _TYPES.get(status, "server_error")
+    return {
+        "error": {
+            "message": message,
+            "type": known.get("type") or kind,
+            "param": known.get("param"),
+            "code": known.get("code"),
+        }
+    }
+
+
+def _message(error: MlflowError) -> str:
+    """Returns the text of an error, of which a provider's JSON may be the detail."""
+    detail = error.detail if isinstance(error, GatewayCallFailed) else None
+    message = detail.get("message") if isinstance(detail, dict) else None
+    return message if isinstance(message, str) else error.message
+
+
+def _is_form_of(route: str, provider: str, action: str) -> bool:
+    first = route.partition("/")[0]
+    return first == provider or (first == "proxy" and proxied_action(route) == action)

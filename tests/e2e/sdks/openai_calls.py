@@ -1,0 +1,148 @@
+"""OpenAI's SDK: chats, streams, tools, structured answers, pictures, embeddings, responses,
+errors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import openai
+from pydantic import BaseModel
+
+from tests.e2e.sdks.observing import (
+    CITY,
+    GPT,
+    PIXEL,
+    SHORT,
+    STREAM_FAILURES,
+    Call,
+    Target,
+    failures,
+    main,
+)
+
+SAID: list[Any] = [
+    {"role": "system", "content": "Be brief."},
+    {"role": "user", "content": "Grüezi"},
+]
+TOOL: Any = {
+    "type": "function",
+    "function": {"name": "lookup", "description": "Of a city", "parameters": CITY, "strict": True},
+}
+TIME: Any = {
+    "type": "function",
+    "function": {"name": "now", "parameters": {"type": "object", "properties": {}}},
+}
+
+
+class City(BaseModel):
+    city: str
+    population: int
+
+
+def said(text: str) -> list[Any]:
+    return [{"role": "user", "content": text}]
+
+
+def calls_at(target: Target) -> dict[str, Call]:
+    client: Any = openai.OpenAI(
+        base_url=target.openai, api_key="own", default_headers=target.headers, max_retries=0
+    )
+    chat, responses = client.chat.completions, client.responses
+    picture = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PIXEL}"}}
+    linked = {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}
+    text = {"type": "text", "text": "What is it?"}
+    results: list[Any] = [
+        *said("Zürich?"),
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [
+                {"id": "call_1", "type": "function", "function": {"name": "now", "arguments": "{}"}}
+            ],
+        },
+        {"role": "tool", "tool_call_id": "call_1", "content": "noon"},
+    ]
+    schema = {"name": "city", "schema": CITY, "strict": True}
+    response_tool = {"type": "function", "name": "lookup", "parameters": CITY, "strict": True}
+    look = {"role": "user", "content": [{"type": "input_text", "text": "Look"}]}
+    look_picture = {"type": "input_image", "image_url": f"data:image/png;base64,{PIXEL}"}
+
+    def streamed_by_helper() -> Any:
+        with chat.stream(model=GPT, messages=said("city"), response_format=City) as stream:
+            kinds = [event.type for event in stream]
+            return kinds, stream.get_final_completion()
+
+    def response_by_helper() -> Any:
+        with responses.stream(model=GPT, input="hi", text_format=City) as stream:
+            kinds = [event.type for event in stream]
+            return kinds, stream.get_final_response().output_parsed
+
+    return {
+        "chat": lambda: chat.create(model=GPT, messages=SAID, temperature=0, seed=7, user="ä"),
+        "several choices": lambda: chat.create(model=GPT, messages=SAID, n=2, logprobs=True),
+        "stream": lambda: list(
+            chat.create(
+                model=GPT, messages=SAID, stream=True, stream_options={"include_usage": True}
+            )
+        ),
+        "stream without usage": lambda: list(chat.create(model=GPT, messages=SAID, stream=True)),
+        "stream that forbids usage": lambda: list(
+            chat.create(
+                model=GPT, messages=SAID, stream=True, stream_options={"include_usage": False}
+            )
+        ),
+        "tools": lambda: chat.create(model=GPT, messages=SAID, tools=[TOOL, TIME]),
+        "streamed tools": lambda: list(
+            chat.create(model=GPT, messages=SAID, tools=[TOOL, TIME], stream=True)
+        ),
+        "results of tools": lambda: chat.create(model=GPT, messages=results, tools=[TIME]),
+        "json object": lambda: chat.create(
+            model=GPT, messages=said("json"), response_format={"type": "json_object"}
+        ),
+        "json schema": lambda: chat.create(
+            model=GPT,
+            messages=said("json"),
+            response_format={"type": "json_schema", "json_schema": schema},
+        ),
+        "parsed": lambda: chat.parse(model=GPT, messages=said("city"), response_format=City),
+        "parsed stream": streamed_by_helper,
+        "picture": lambda: chat.create(
+            model=GPT, messages=[{"role": "user", "content": [text, picture, linked]}]
+        ),
+        "embeddings": lambda: client.embeddings.create(model=GPT, input=["a", "bcd"]),
+        "embeddings as numbers": lambda: client.embeddings.create(
+            model=GPT, input="abc", encoding_format="float", dimensions=3
+        ),
+        "response": lambda: responses.create(model=GPT, input="hi", instructions="Be brief."),
+        "streamed response": lambda: list(responses.create(model=GPT, input="hi", stream=True)),
+        "response with tools": lambda: responses.create(
+            model=GPT, input=[{"role": "user", "content": "hi"}], tools=[response_tool]
+        ),
+        "streamed response with tools": lambda: list(
+            responses.create(model=GPT, input="hi", tools=[response_tool], stream=True)
+        ),
+        "response with picture": lambda: responses.create(
+            model=GPT, input=[{**look, "content": [*look["content"], look_picture]}]
+        ),
+        "parsed response": lambda: responses.parse(model=GPT, input="hi", text_format=City),
+        "parsed response stream": response_by_helper,
+        **failures("chat", lambda text: chat.create(model=GPT, messages=said(text))),
+        **failures(
+            "stream",
+            lambda text: list(chat.create(model=GPT, messages=said(text), stream=True)),
+            STREAM_FAILURES,
+        ),
+        **failures("response", lambda text: responses.create(model=GPT, input=text)),
+        "chat again": lambda: chat.create(model=GPT, messages=SAID),
+        "timeout": lambda: client.with_options(timeout=SHORT).chat.completions.create(
+            model=GPT, messages=said("wait")
+        ),
+        "timeout of a stream": lambda: list(
+            client.with_options(timeout=SHORT).chat.completions.create(
+                model=GPT, messages=said("wait"), stream=True
+            )
+        ),
+    }
+
+
+main(calls_at)

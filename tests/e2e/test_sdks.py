@@ -1,0 +1,194 @@
+"""SDKs return the same from the gateway as from the provider itself, and ask the provider the
+same."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import pytest
+
+from tests.doubles import detailed_anthropic, detailed_gemini, detailed_openai
+from tests.doubles.providers import Asked, Provider, serving
+from tests.e2e import clients
+from tests.e2e.gateway_configuration import KEYS, Configuration
+from tests.engines import ROOT
+from tests.servers import ADMIN, start_product, stopped
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(400)]
+
+SCRIPTS = Path(__file__).with_name("sdks")
+GPT, CLAUDE, GEMINI = "gpt-4o", "claude-opus-4-8", "gemini-2.5-flash"
+DIRECT, NATIVE, PROXY = "direct", "native", "proxy"
+TARGET: Final = "x-target"
+"""The header by which a request to a provider is known."""
+SDKS: Final = ("openai", "anthropic", "google_genai", "litellm", "langchain", "pydantic_ai")
+"""Each has a script in the folder ``sdks``."""
+MADE_BY_SDK: Final = re.compile(
+    r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|(?<=call_)[0-9a-f]{28}"
+    r"|(?<=pyd_ai_)[0-9a-f]{32}|(?<=time taken=)[0-9.]+"
+)
+"""Ids that SDKs invent, and measured times."""
+MADE_FIELDS: Final = ("created", "timestamp", "provider_url")
+"""Fields in which LiteLLM and Pydantic AI write the current time and the address that they call."""
+CREATED: Final = 1741569952
+"""What the doubles write in such a field."""
+DETAIL: Final = re.compile(r"""(["'])detail\1: ?("[^"]*"|'[^']*'), ?""")
+"""MLflow's own field of an error, which some SDKs show with the rest of the body."""
+OF_CONNECTION: Final = frozenset(
+    ("host", "connection", "content-length", "accept-encoding", TARGET, "x-mlflow-authorization")
+)
+CREDENTIALS: Final = frozenset(("authorization", "x-api-key", "x-goog-api-key"))
+
+
+class Gateway(NamedTuple):
+    providers: dict[str, Provider]
+    targets: list[dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+    folder = tmp_path_factory.mktemp("sdks")
+    server = start_product(
+        folder,
+        *("--auth", "--data", str(folder / "data")),
+        MLFLOW_GATEWAY_API_BASE_ALLOWED_SCHEMES="http",
+        MLFLOW_GATEWAY_API_BASE_ALLOW_PRIVATE_IPS="true",
+        MLFLOW_AUTH_ADMIN_USERNAME=ADMIN[0],
+        MLFLOW_AUTH_ADMIN_PASSWORD=ADMIN[1],
+    )
+    with (
+        stopped(server),
+        serving(detailed_openai.answer) as openai,
+        serving(detailed_anthropic.answer) as anthropic,
+        serving(detailed_gemini.answer) as gemini,
+    ):
+        made = Configuration(server.url)
+        made.endpoint(GPT, made.model("openai", "openai", f"{openai.url}/v1", GPT))
+        made.endpoint(CLAUDE, made.model("anthropic", "anthropic", f"{anthropic.url}/v1", CLAUDE))
+        made.endpoint(GEMINI, made.model("gemini", "gemini", f"{gemini.url}/v1beta", GEMINI))
+        root = f"{server.url}/gateway"
+        login = "Basic " + base64.b64encode(":".join(ADMIN).encode()).decode()
+        own = {"X-MLflow-Authorization": login}
+        yield Gateway(
+            {"openai": openai, "anthropic": anthropic, "gemini": gemini},
+            [
+                _target(DIRECT, f"{openai.url}/v1", anthropic.url, gemini.url),
+                _target(NATIVE, f"{root}/openai/v1", f"{root}/anthropic", f"{root}/gemini", own),
+                _target(
+                    PROXY,
+                    *(f"{root}/proxy/{GPT}/v1", f"{root}/proxy/{CLAUDE}", f"{root}/proxy/{GEMINI}"),
+                    own,
+                ),
+            ],
+        )
+
+
+def _target(
+    name: str, openai: str, anthropic: str, gemini: str, headers: dict[str, str] | None = None
+) -> dict[str, Any]:
+    return {
+        **{"name": name, "openai": openai, "anthropic": anthropic, "gemini": gemini},
+        "headers": {**(headers or {}), TARGET: name},
+        "is_everything": name != NATIVE,
+    }
+
+
+@pytest.mark.parametrize("sdk", SDKS)
+def test_an_sdk_sees_no_difference(gateway: Gateway, sdk: str, tmp_path: Path) -> None:
+    for provider in gateway.providers.values():
+        provider.asked.clear()
+    script = SCRIPTS / f"{sdk}_calls.py"
+    done = clients.ran(
+        script,
+        clients.SDKS,
+        tmp_path,
+        json.dumps(gateway.targets),
+        LITELLM_LOCAL_MODEL_COST_MAP="True",
+        PYTHONPATH=str(ROOT),
+    )
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    direct = told[DIRECT]
+    assert len(direct) > 25
+    for name, outcome in direct.items():
+        failure = re.search(r"fails with (\d+)", name)
+        assert ("error" in outcome) == (failure is not None or "timeout" in name), (name, outcome)
+        if failure is not None:
+            assert outcome["status"] == int(failure[1]), (name, outcome)
+    assert told[PROXY].keys() == direct.keys() >= told[NATIVE].keys()
+    for target in (NATIVE, PROXY):
+        different = [
+            (name, *difference)
+            for name, outcome in told[target].items()
+            if (difference := _difference(_lasting(direct[name]), _lasting(outcome)))
+        ]
+        assert different == [], target
+        for name, provider in gateway.providers.items():
+            _compare_requests(provider.asked, target, name)
+
+
+def _lasting(value: Any) -> Any:
+    """A value without what an SDK itself makes anew for each call."""
+    if isinstance(value, dict):
+        return {
+            MADE_BY_SDK.sub("", name): _lasting(member)
+            for name, member in value.items()
+            if name not in MADE_FIELDS or member == CREATED
+        }
+    if isinstance(value, list):
+        return [_lasting(member) for member in value]
+    if isinstance(value, str):
+        return re.sub(r"\s", "", DETAIL.sub("", MADE_BY_SDK.sub("", value)))
+    return value
+
+
+def _difference(one: Any, other: Any, path: str = "") -> tuple[str, Any, Any] | None:
+    """The first place where two values differ."""
+    if one == other:
+        return None
+    if isinstance(one, dict) and isinstance(other, dict) and one.keys() == other.keys():
+        pairs: Any = ((name, one[name], other[name]) for name in one)
+    elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        pairs = zip(range(len(one)), one, other, strict=True)
+    else:
+        return path, one, other
+    found = (_difference(first, second, f"{path}/{name}") for name, first, second in pairs)
+    return next(filter(None, found), None)
+
+
+def _compare_requests(asked: list[Asked], target: str, provider: str) -> None:
+    """The provider is asked the same by the gateway as by the SDK itself."""
+    direct = [request for request in asked if request.headers[TARGET] == DIRECT]
+    through = [request for request in asked if request.headers[TARGET] == target]
+    if target == NATIVE:
+        direct = [request for request in direct if _is_native(request)]
+    assert len(direct) == len(through), provider
+    for sent, received in zip(direct, through, strict=True):
+        expected = sent.body
+        path = sent.path
+        if target == NATIVE:
+            # The gateway must know the tokens of each chat; and it calls one version of Gemini.
+            if sent.body.get("stream") and "/chat/completions" in path:
+                options = {"include_usage": True, **(expected.get("stream_options") or {})}
+                expected = {**expected, "stream_options": options}
+            path = path.replace("/v1/models/", "/v1beta/models/")
+        assert received.path == path
+        assert _lasting(received.body) == _lasting(expected)
+        assert _own_headers(received) == _own_headers(sent)
+        keys = {received.headers.get(name, "") for name in CREDENTIALS} - {""}
+        assert {key.removeprefix("Bearer ") for key in keys} == {KEYS[provider]}
+
+
+def _is_native(request: Asked) -> bool:
+    """Whether one of MLflow's routes is for this request of a provider."""
+    return not re.search(r":(countTokens|embedContent|batchEmbedContents)$", request.path)
+
+
+def _own_headers(request: Asked) -> dict[str, str]:
+    kept = request.headers.keys() - OF_CONNECTION - CREDENTIALS
+    return {name: request.headers[name] for name in kept}
