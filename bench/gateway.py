@@ -29,7 +29,7 @@ from tests.servers import Server, start, start_product, stopped
 LITELLM: Final = "litellm[proxy]==1.108.7"
 CALLERS: Final = 16
 """Callers at the same time."""
-STREAMS: Final = 50
+STREAMS: Final = (50, 200)
 """Streams at the same time, of a model that pauses before each token."""
 KEY: Final = "sk-" + "0123456789abcdef" * 4
 _MODELS: Final = ("plain", PACED)
@@ -213,8 +213,11 @@ class Figures:
         beside(self.target, CALLERS, lambda client: [client.stream() for _ in range(calls)])
         each_second = CALLERS * calls * TOKENS / (time.perf_counter() - began)
         self.add(f"{CALLERS} callers, streamed tokens a second", each_second)
-        firsts = beside(self.target, STREAMS, lambda client: client.stream(PACED).first)
-        self.add(f"{STREAMS} streams at once, first token, ms", *firsts)
+        for number in STREAMS:
+            streams = beside(self.target, number, lambda client: client.stream(PACED))
+            name = f"{number} streams at once"
+            self.add(f"{name}, first token, ms", *(stream.first for stream in streams))
+            self.add(f"{name}, whole, ms", *(stream.whole for stream in streams))
 
 
 def measured(targets: Sequence[Target], turns: int, calls: int) -> list[Figures]:

@@ -17,7 +17,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from local import banner, data_folder, environment, program_name, runner_record, table
 from local.audit_file import AuditFile
 from local.aws.endpoint import AwsEndpoint
-from local.aws.kms import Kms
+from local.aws.kms import Kms, KmsClient
 from local.aws.sqs import Queues
 from local.aws.storage import Storage
 from local.command_line import Options
@@ -42,6 +42,7 @@ from local.store import expired_items, store
 from local.store.table_file import TableFile
 from local.template import Template
 from local.template_cache import read
+from mlcore import secrets
 from mlcore.errors import MlflowError
 
 _ADVICE = "Make room or make it writable, or choose another folder with --data"
@@ -210,7 +211,10 @@ class Runner:
     ) -> Queues:
         queues = Queues(folder.queues, template.queues)
         stack.callback(queues.close)
-        services = AwsEndpoint({**Kms(folder.secrets_key).operations(), **queues.operations()})
+        kms = Kms(folder.secrets_key)
+        secrets.register(KmsClient(kms))
+        stack.callback(secrets.register, None)
+        services = AwsEndpoint({**kms.operations(), **queues.operations()})
         stack.callback(services.stop)
         services.start()
         environment.point_to(services.url)

@@ -11,6 +11,8 @@ import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from botocore.exceptions import ClientError
+
 from local.aws.endpoint import Operation, ServiceError
 
 if TYPE_CHECKING:
@@ -71,6 +73,30 @@ class Kms:
             finally:
                 made.unlink()
         return self._path.read_bytes()
+
+
+class KmsClient:
+    """The same key, for functions in this process: without a request over the loopback."""
+
+    def __init__(self, kms: Kms) -> None:
+        self._kms = kms
+
+    def encrypt(self, **parameters: Any) -> dict[str, Any]:
+        """Encrypts Plaintext; returns CiphertextBlob."""
+        plain = base64.b64encode(parameters["Plaintext"]).decode()
+        answer = self._kms.encrypt({**parameters, "Plaintext": plain})
+        return {"CiphertextBlob": base64.b64decode(answer["CiphertextBlob"])}
+
+    def decrypt(self, **parameters: Any) -> dict[str, Any]:
+        """Decrypts CiphertextBlob; returns Plaintext. Raises ClientError if it was encrypted with
+        another key or another context."""
+        sealed = base64.b64encode(parameters["CiphertextBlob"]).decode()
+        try:
+            answer = self._kms.decrypt({**parameters, "CiphertextBlob": sealed})
+        except ServiceError as error:
+            described: Any = {"Error": {"Code": error.code, "Message": str(error)}}
+            raise ClientError(described, "Decrypt") from None
+        return {"Plaintext": base64.b64decode(answer["Plaintext"])}
 
 
 def _context(request: dict[str, Any]) -> bytes:

@@ -26,7 +26,7 @@ def main(folder: Path) -> None:
     core = importlib.import_module("mlcore")
     vars(importlib.import_module("mlcore.auth.passwords"))["_N"] = 2
     sealing = importlib.import_module("tests.contract.sealing")
-    client = sealing.SealingClient(folder)
+    client = sealing.client_of(folder)
     vars(importlib.import_module("mlcore.secrets"))["_client"] = lambda: client
     importlib.import_module("mlcore.observability").logger.setLevel("ERROR")
     pickle.dump(core.__path__[0], answers)

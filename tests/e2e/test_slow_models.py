@@ -12,6 +12,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from bench import gateway as bench
+from bench.model_provider import PACED
 from tests.doubles.providers import Asked, Told, openai, serving
 from tests.e2e.gateway_configuration import Configuration
 from tests.servers import start_product, stopped
@@ -90,3 +92,14 @@ def test_callers_of_a_slow_model_hold_up_nobody(tmp_path: Path) -> None:
             assert caller.answer()["choices"]
             caller.close()
         training.close()
+
+
+def test_two_hundred_streams_at_once(tmp_path: Path) -> None:
+    """Each gets all tokens of a model that pauses before each of them."""
+    with bench.provider() as url:
+        target = bench.product(url, tmp_path, traces=False)
+        assert target.server is not None
+        with stopped(target.server):
+            streams = bench.beside(target, CALLERS, lambda caller: caller.stream(PACED))
+    assert len(streams) == CALLERS
+    assert max(stream.whole for stream in streams) < PATIENT_SECONDS * 1000

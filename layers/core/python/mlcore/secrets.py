@@ -10,13 +10,13 @@ import base64
 import functools
 import os
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from mlcore.aws_clients import create_client
+from mlcore.db import transport as transports
 from mlcore.db.client import transport
-from mlcore.db.transport import Protocol
 from mlcore.errors import (
     InternalError,
     InvalidParameterValue,
@@ -30,6 +30,25 @@ MAX_BYTES: Final = 4096
 _PERMANENT: Final = frozenset(
     ("AccessDeniedException", "InvalidCiphertextException", "NotFoundException")
 )
+
+
+class KeyClient(Protocol):
+    """Executes KMS's operations Encrypt and Decrypt, with bytes for their binary fields."""
+
+    def encrypt(self, **parameters: Any) -> dict[str, Any]:
+        """Returns CiphertextBlob. Raises ClientError as botocore's client does."""
+
+    def decrypt(self, **parameters: Any) -> dict[str, Any]:
+        """Returns Plaintext. Raises ClientError as botocore's client does."""
+
+
+_in_process: Final[list[KeyClient]] = []
+
+
+def register(client: KeyClient | None) -> None:
+    """Makes a client of this process answer in place of KMS: a call over the loopback would take a
+    third of the gateway's time. None ends that."""
+    _in_process[:] = [] if client is None else [client]
 
 
 def seal(secret: str, context: Mapping[str, str]) -> str:
@@ -83,7 +102,7 @@ def read_from_secrets_manager(secret: str) -> str:
 
 def _call(operation: str, *, context: Mapping[str, str], **parameters: Any) -> dict[str, Any]:
     try:
-        answer: dict[str, Any] = getattr(_client(), operation)(
+        answer: dict[str, Any] = getattr(_in_process[0] if _in_process else _client(), operation)(
             EncryptionContext=dict(context), **parameters
         )
     except ClientError as error:
@@ -101,7 +120,7 @@ class _Client:
     MB."""
 
     def __init__(self) -> None:
-        self._transport = transport("kms", Protocol("TrentService.", "1.1"))
+        self._transport = transport("kms", transports.Protocol("TrentService.", "1.1"))
         self.close = self._transport.close
 
     def encrypt(self, **parameters: Any) -> dict[str, Any]:

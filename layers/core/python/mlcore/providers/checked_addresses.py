@@ -3,10 +3,22 @@
 from __future__ import annotations
 
 import ipaddress
+from typing import Final
 
 from mlcore.errors import GatewayCallFailed, InvalidParameterValue
+from mlcore.process_cache import ProcessCache
 from mlcore.providers.environment import ALLOW_PRIVATE
 from mlcore.webhooks import addresses
+from mlcore.webhooks.addresses import Address
+
+RESOLVED_SECONDS: Final = 10.0
+"""How long the addresses of a name are used. Names of large providers resolve to another address
+each time, which would leave the kept connections unused. Private addresses are refused at each use,
+so a name that resolves differently the next time (DNS rebinding) has no effect."""
+
+_resolved: ProcessCache[str, list[Address]] = ProcessCache(
+    "addresses of a provider", seconds=RESOLVED_SECONDS, weigh=lambda found: 100 * len(found)
+)
 
 
 def checked_address(host: str, *, guarded: bool) -> str:
@@ -18,10 +30,13 @@ def checked_address(host: str, *, guarded: bool) -> str:
     Raises:
         GatewayCallFailed: the host has no address, or one that is not allowed; status 502.
     """
-    try:
-        host_addresses = addresses.resolve_host(host, "gateway upstream")
-    except InvalidParameterValue as error:
-        raise GatewayCallFailed(502, error.message) from None
+    host_addresses = _resolved.get(host)
+    if host_addresses is None:
+        try:
+            host_addresses = addresses.resolve_host(host, "gateway upstream")
+        except InvalidParameterValue as error:
+            raise GatewayCallFailed(502, error.message) from None
+        _resolved.put(host, host_addresses)
     for address in host_addresses if guarded else ():
         if not addresses.is_public(address):
             raise GatewayCallFailed(

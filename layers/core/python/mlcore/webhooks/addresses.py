@@ -151,6 +151,8 @@ def resolve_host(host: str, noun: str = "Webhook URL") -> list[Address]:
     Raises:
         InvalidParameterValue: the host has no address, or resolving takes more than 5 s.
     """
+    if literal := _literal(host):
+        return [literal]
     addresses: list[Address] = []
     failed: list[Exception] = []
 
@@ -173,6 +175,17 @@ def resolve_host(host: str, noun: str = "Webhook URL") -> list[Address]:
     if failed:
         raise InvalidParameterValue(f"Cannot resolve {noun} hostname {host!r}: {failed[0]}")
     return sorted(addresses, key=lambda address: address.version)
+
+
+def _literal(host: str) -> Address | None:
+    """Returns the address that a host is, if it is one in its canonical form and needs no resolver:
+    addresses with a zone do."""
+    if "%" in host:
+        return None
+    try:
+        return ipaddress.ip_address(host)
+    except ValueError:
+        return None
 
 
 def check_public_url(url: str, noun: str, schemes: list[str], *, private: bool = False) -> str:
