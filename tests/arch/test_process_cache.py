@@ -14,6 +14,7 @@ REGISTRIES = {
     ("layers/core/python/mlcore/models/base.py", "MODELS"): "the models that were imported",
     ("layers/core/python/mlcore/models/base.py", "_VIEWS"): "a class for each model",
     ("layers/core/python/mlcore/models/base.py", "_WRITERS"): "a function for each model",
+    ("layers/core/python/mlcore/secrets.py", "_in_process"): "the local runner's key",
     ("layers/core/python/mlcore/system_tables/freshness.py", "_refresh"): "the local runner's way",
     (
         "layers/tables/python/mltables/duckdb_connection.py",
