@@ -13,6 +13,7 @@ import pytest
 
 from mlcore.system_tables import location
 from mltables.span_attribute_columns import KEYS
+from mltables.trace_metadata_columns import KEYS as METADATA_KEYS
 from tests.contract import span_files
 
 WORKSPACES = ("default", "team-a", "team-b")
@@ -28,6 +29,12 @@ def _attributes(rng: random.Random, secret: str) -> str:
     return _map({**entries, **({KEYS[0]: rng.choice(VALUES) + secret} if keys else {})})
 
 
+def _metadata(rng: random.Random, secret: str) -> dict[str, str]:
+    keys = rng.sample(METADATA_KEYS[1:], rng.randrange(len(METADATA_KEYS)))
+    own = {key: rng.choice(VALUES) + secret for key in (*keys, "note")}
+    return {**own, METADATA_KEYS[0]: rng.choice("ab") + secret} if rng.random() < 0.8 else own
+
+
 def _map(entries: dict[str, str]) -> str:
     pairs = ", ".join(f"'{key}': '{value}'" for key, value in entries.items())
     return f"MAP {{{pairs}}}::MAP(VARCHAR, VARCHAR)"
@@ -40,7 +47,7 @@ def _rows(rng: random.Random, workspace: str, day: int) -> tuple[list[str], list
     for _ in range(rng.randrange(1, 4)):
         trace, experiment = f"tr-{rng.randrange(16**12):x}", rng.choice(("1", "2"))
         moment = f"TIMESTAMPTZ '2026-01-0{day} 10:00:00+00'"
-        own = f"MAP {{'mlflow.gateway.endpointId': '{rng.choice('ab')}'}}"
+        own = _map(_metadata(random.Random(trace), secret))
         traces.append(
             f"'0', {moment}, '{workspace}', '{experiment}', '{trace}', NULL, 'gateway/x', {moment},"
             f" {rng.randrange(99)}, 'OK', NULL, NULL, NULL, NULL, NULL, 1, 2, 3, NULL, NULL, NULL,"

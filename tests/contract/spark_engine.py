@@ -27,8 +27,7 @@ class Engine:
         self._fill()
 
     def _fill(self) -> None:
-        from mltables.span_attribute_columns import VIEW  # noqa: PLC0415
-        from mltables.table_definitions import SPANS, TABLES  # noqa: PLC0415
+        from mltables.table_definitions import TABLES  # noqa: PLC0415
         from mltables.views import VIEWS  # noqa: PLC0415
 
         rows = json.loads((ANSWERS / "tables.json").read_text("utf-8"))
@@ -40,10 +39,13 @@ class Engine:
                 self.connection.execute(
                     f"INSERT INTO mlflow.{table.name} VALUES ({places})", list(map(_value, row))
                 )
-        derived = ", ".join(f"{sql} AS {column}" for column, sql in SPANS.derived)
-        self.connection.execute(
-            f"CREATE VIEW mlflow.{VIEW} AS SELECT *, {derived} FROM mlflow.spans"
-        )
+        for table in TABLES:
+            if table.derived:
+                derived = ", ".join(f"{sql} AS {column}" for column, sql in table.derived)
+                self.connection.execute(
+                    f"CREATE VIEW mlflow.{table.derived_view} AS "
+                    f"SELECT *, {derived} FROM mlflow.{table.name}"
+                )
         for name, view in VIEWS.items():
             sql = view.definition("mlflow", view.columns)
             self.connection.execute(f"CREATE VIEW mlflow.{name} AS {sql}")

@@ -49,6 +49,8 @@ ASSESSMENT_RUN: Final = "mlflow.assessment.sourceRunId"
 
 GATEWAY_ENDPOINT: Final = "mlflow.gateway.endpointId"
 GATEWAY_REQUEST_TYPE: Final = "mlflow.gateway.requestType"
+GATEWAY_CALLER: Final = "mlflow.gateway.caller"
+GATEWAY_USERNAME: Final = "mlflow.auth.username"
 
 DEMO: Final = "mlflow.demo"
 

@@ -12,16 +12,18 @@ from collections.abc import Collection, Mapping
 from typing import Final
 
 from mlcore import reserved_tags
-from mlcore.gateway import call_traces
 from mltables.span_attribute_columns import COLUMNS as ATTRIBUTE_COLUMNS
 from mltables.span_attribute_columns import VIEW as SPANS_VIEW
 from mltables.table_definitions import SPANS, TRACES
+from mltables.trace_metadata_columns import COLUMNS as METADATA_COLUMNS
+from mltables.trace_metadata_columns import VIEW as TRACES_VIEW
 
 NAME: Final = "gateway_usage"
 
 _NAMED: Final = "gateway/"
 """How the name of a call's trace begins; the name of the endpoint follows."""
-_IS_CALL: Final = f"t.trace_metadata['{call_traces.ENDPOINT_ID}'] IS NOT NULL"
+_ENDPOINT_ID: Final = METADATA_COLUMNS[reserved_tags.GATEWAY_ENDPOINT]
+_IS_CALL: Final = f"t.{_ENDPOINT_ID} IS NOT NULL"
 _ERROR: Final = (
     "any_value(status.message) "
     "FILTER (parent_span_id IS NULL AND status.code = 'STATUS_CODE_ERROR')"
@@ -38,24 +40,21 @@ _OF_TRACE: Final[Mapping[str, tuple[str, str, str]]] = {
         name: (_KINDS[name], f"t.{name}", name)
         for name in ("workspace_id", "experiment_id", "trace_id", "request_time")
     },
-    "endpoint_id": (
-        "VARCHAR",
-        f"t.trace_metadata['{call_traces.ENDPOINT_ID}']",
-        "trace_metadata",
-    ),
+    "endpoint_id": ("VARCHAR", f"t.{_ENDPOINT_ID}", _ENDPOINT_ID),
     "endpoint_name": (
         "VARCHAR",
         f"CASE WHEN starts_with(t.trace_name, '{_NAMED}') "
         f"THEN substr(t.trace_name, {len(_NAMED) + 1}) END",
         "trace_name",
     ),
-    "request_type": (
-        "VARCHAR",
-        f"t.trace_metadata['{call_traces.REQUEST_TYPE}']",
-        "trace_metadata",
-    ),
-    "user_name": ("VARCHAR", f"t.trace_metadata['{call_traces.USERNAME}']", "trace_metadata"),
-    "caller": ("VARCHAR", f"t.trace_metadata['{call_traces.CALLER}']", "trace_metadata"),
+    **{
+        name: ("VARCHAR", f"t.{METADATA_COLUMNS[key]}", METADATA_COLUMNS[key])
+        for name, key in (
+            ("request_type", reserved_tags.GATEWAY_REQUEST_TYPE),
+            ("user_name", reserved_tags.GATEWAY_USERNAME),
+            ("caller", reserved_tags.GATEWAY_CALLER),
+        )
+    },
     "outcome": ("VARCHAR", "CASE t.state WHEN 'OK' THEN 'OK' ELSE 'ERROR' END", "state"),
     "latency_ms": ("BIGINT", "t.execution_duration_ms", "execution_duration_ms"),
     **{name: (_KINDS[name], f"t.{name}", name) for name in (*_COUNTS, *_COSTS)},
@@ -99,7 +98,7 @@ _KEY: Final = frozenset(("experiment_id", "trace_id"))
 def tables_read(columns: Collection[str]) -> Mapping[str, frozenset[str]]:
     """Returns the tables, with their columns, that the view needs for some of its columns."""
     of_trace = {_OF_TRACE[name][2] for name in columns if name in _OF_TRACE}
-    reads = {TRACES.name: _KEY | {"trace_metadata"} | of_trace}
+    reads = {TRACES.name: _KEY | {_ENDPOINT_ID} | of_trace}
     of_spans = {read for name in columns if name in _OF_SPANS for read in _OF_SPANS[name][2]}
     if of_spans:
         order = {"span_id", "parent_span_id", "start_time_unix_nano"}
@@ -119,11 +118,11 @@ def definition(schema: str, columns: Collection[str]) -> str:
             f" LEFT JOIN (SELECT experiment_id, trace_id, {aggregates} "
             # Without this, the spans of all other traces would be read, too.
             f"FROM {schema}.{SPANS_VIEW} SEMI JOIN (SELECT experiment_id, trace_id "
-            f"FROM {schema}.{TRACES.name} t WHERE {_IS_CALL}) calls "
+            f"FROM {schema}.{TRACES_VIEW} t WHERE {_IS_CALL}) calls "
             "USING (experiment_id, trace_id) GROUP BY experiment_id, trace_id) s "
             "USING (experiment_id, trace_id)"
         )
     selected = ", ".join(
         f"s.{name}" if name in _OF_SPANS else f"{_OF_TRACE[name][1]} AS {name}" for name in named
     )
-    return f"SELECT {selected} FROM {schema}.{TRACES.name} t{join} WHERE {_IS_CALL}"
+    return f"SELECT {selected} FROM {schema}.{TRACES_VIEW} t{join} WHERE {_IS_CALL}"

@@ -25,7 +25,7 @@ from mltables.file_pruning import Bounds, may_hold, partition_may_hold, sql_cond
 from mltables.lake import Lake
 from mltables.snapshot import quoted
 from mltables.table_columns import DERIVED_MARK, Table
-from mltables.table_definitions import SPANS, TABLES, open_if_exists
+from mltables.table_definitions import TABLES, open_if_exists
 from mltables.time_travel import Moment
 from mltables.views import VIEWS
 
@@ -72,8 +72,8 @@ class Source(NamedTuple):
         columns only where the gate has put them in, so they have a view of their own."""
         shown = {name for name, *_ in self.table.columns}
         views = [(self.view, tuple(name for name in self.columns if name in shown))]
-        if self.view == SPANS.name:
-            views.append((span_attribute_columns.VIEW, self.columns))
+        if self.table.derived_view and self.view == self.table.name:
+            views.append((self.table.derived_view, self.columns))
         return views
 
     def relation(self, columns: Sequence[str] = ()) -> str:
@@ -188,7 +188,7 @@ def _files_with_columns(
         return tuple(lake.columns(delta, some, columns, folder)), ()
     newer = [file for file in some if _has_derived(file[0])]
     older = [file for file in some if not _has_derived(file[0])]
-    named = sorted({*columns, span_attribute_columns.MAP} - derived)
+    named = sorted({*columns, table.derived_from} - derived)
     return (
         tuple(lake.columns(delta, newer, columns, folder)),
         tuple(lake.columns(delta, older, named, folder / "underived")),

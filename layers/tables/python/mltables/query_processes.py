@@ -16,7 +16,13 @@ from typing import Any, Final
 
 import duckdb
 
-from mltables import permitted_rows, result_encoding, statement_check, time_travel
+from mltables import (
+    permitted_rows,
+    result_encoding,
+    statement_check,
+    time_travel,
+    unjoined_lists,
+)
 from mltables.column_cache import NoRoomForColumns
 from mltables.column_pruning import all_columns
 from mltables.dialect import error_messages, macros
@@ -104,11 +110,11 @@ def run_statement(request: dict[str, Any], plan: dict[str, Any]) -> dict[str, An
 def has_to_run_again(sql: str, error: Exception) -> bool:
     """Whether a statement that failed is run again with all columns of its tables, and with maps in
     place of their derived columns: the engine did not know a name, or the statement reads derived
-    columns. Then its error may name one, or come from a row that another condition would have
+    columns, or elements without their traces. Then its error may name one, or come from a row that another condition would have
     dropped first."""
     if isinstance(error, duckdb.BinderException):
         return True
-    return PREFIX in sql and not _is_of_memory(error)
+    return (PREFIX in sql or unjoined_lists.ELEMENT in sql) and not _is_of_memory(error)
 
 
 def execute(

@@ -15,7 +15,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from mltables import attribute_lookups, inlined_expressions, time_travel
+from mltables import attribute_lookups, inlined_expressions, time_travel, unjoined_lists
 from mltables.column_pruning import Columns, columns_read
 from mltables.counted_lists import count_lists
 from mltables.dialect import (
@@ -96,8 +96,10 @@ def translate(
         if from_columns:
             attribute_lookups.read_columns(query, SCHEMA)
         join_lists(query, SCHEMA, from_columns=from_columns)
-        reads = columns_read(query, SCHEMA)
         bounds = where_bounds(query, SCHEMA)
+        if from_columns:
+            unjoined_lists.drop_joins(query, SCHEMA)
+        reads = columns_read(query, SCHEMA)
         attribute_lookups.point_to_columns(query)
         sql = sql_generator.generate_sql(query)
         return TranslatedStatement(sql, placeholders, reads, bounds, as_of)

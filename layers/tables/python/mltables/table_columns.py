@@ -41,6 +41,11 @@ class Table(NamedTuple):
     """A condition of the rows that come first in each file. A query for only these does not read
     the rest of the file."""
 
+    derived_from: str = ""
+    """The map in ``columns`` from whose entries ``derived`` are computed."""
+    derived_view: str = ""
+    """The view of the table that also has ``derived``. No statement can name it."""
+
     @property
     def file_order(self) -> str:
         """Returns the order of the rows of a file, for ORDER BY."""

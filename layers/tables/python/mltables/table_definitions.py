@@ -17,7 +17,7 @@ from deltalake import (
 from deltalake.exceptions import TableNotFoundError
 from deltalake.schema import ArrayType, PrimitiveType, StructType
 
-from mltables import span_attribute_columns
+from mltables import span_attribute_columns, trace_metadata_columns
 from mltables.entity_tables import OF_ENTITIES
 from mltables.lake import Lake
 from mltables.table_columns import (
@@ -158,6 +158,9 @@ TRACES: Final = Table(
     "experiment_id, trace_id",
     "experiment_id, request_time, trace_id",
     "request_time",
+    trace_metadata_columns.DERIVED,
+    derived_from=trace_metadata_columns.MAP,
+    derived_view=trace_metadata_columns.VIEW,
 )
 ASSESSMENTS: Final = Table(
     "assessments",
@@ -237,6 +240,8 @@ SPANS: Final = Table(
     "request_time",
     span_attribute_columns.DERIVED,
     "parent_span_id IS NULL",
+    span_attribute_columns.MAP,
+    span_attribute_columns.VIEW,
 )
 AUDIT: Final = Table(
     "audit_log",

@@ -13,8 +13,8 @@ from mlcore.spans import facts, making, stored
 
 ENDPOINT_ID: Final = reserved_tags.GATEWAY_ENDPOINT
 REQUEST_TYPE: Final = reserved_tags.GATEWAY_REQUEST_TYPE
-CALLER: Final = "mlflow.gateway.caller"
-USERNAME: Final = "mlflow.auth.username"
+CALLER: Final = reserved_tags.GATEWAY_CALLER
+USERNAME: Final = reserved_tags.GATEWAY_USERNAME
 
 
 def write(record: Recording) -> None:

@@ -1,0 +1,189 @@
+"""Metadata of traces that files also hold as columns: the gateway's usage is that of the map,
+whatever files the table has, and nobody sees the columns."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import polars
+import pytest
+from deltalake import DeltaTable
+
+from mlcore import errors
+from mlcore.system_tables import location
+from mltables import statement_check
+from mltables.permitted_rows import row_sources
+from mltables.table_columns import DERIVED_MARK
+from mltables.trace_metadata_columns import COLUMNS, DERIVED, KEYS, PREFIX, VIEW
+from sql import execution
+from tests.contract.span_lakes import READABLE, lakes
+
+__all__ = ["lakes"]
+
+pytestmark = pytest.mark.timeout(600)
+
+SHOWN = ("endpoint_id", "request_type", "caller", "user_name")
+"""What the view shows of the keys, in their order."""
+CALLERS: tuple[list[str] | None, ...] = (None, READABLE, ["team-a"], [])
+
+
+def _use(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(location.FOLDER, str(folder))
+    location.store.cache_clear()
+
+
+@pytest.fixture(autouse=True)
+def forget_store() -> Iterator[None]:
+    yield
+    location.store.cache_clear()
+
+
+def _asked(sql: str, workspaces: list[str] | None = None) -> Any:
+    return execution.run_query({"sql": sql, "parameters": {}, "workspaces": workspaces})
+
+
+def _error(sql: str, workspaces: list[str] | None = None) -> str:
+    with pytest.raises(errors.InvalidParameterValue) as refused:
+        _asked(sql, workspaces)
+    return str(refused.value)
+
+
+def _stored(workspaces: list[str] | None) -> list[list[str | None]]:
+    """The calls in the files, read past the product."""
+    rows = []
+    for row in polars.scan_delta(location.table_uri("traces")).collect().to_dicts():
+        metadata = {entry["key"]: entry["value"] for entry in row["trace_metadata"]}
+        is_shown = workspaces is None or row["workspace_id"] in workspaces
+        if is_shown and KEYS[0] in metadata:
+            rows.append([row["trace_id"], *(metadata.get(key) for key in KEYS)])
+    return sorted(rows, key=repr)
+
+
+@pytest.mark.parametrize("name", ["all", "none", "some"])
+def test_calls_are_those_of_the_map(
+    lakes: dict[str, Path], monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    _use(lakes[name], monkeypatch)
+    whole = f"SELECT trace_id, {', '.join(SHOWN)} FROM system.mlflow.gateway_usage"
+    same = (
+        "SELECT request_id, endpoint_id, api_type, user_agent, requester "
+        "FROM system.ai_gateway.usage"
+    )
+    for workspaces in CALLERS:
+        expected = _stored(workspaces)
+        for sql in (whole, same):
+            assert sorted(_asked(sql, workspaces)["rows"], key=repr) == expected
+        for place, column in enumerate(SHOWN, 1):
+            sql = f"SELECT count({column}), count(*) FROM gateway_usage WHERE {column} <> 'a'"
+            wanted = [row for row in expected if row[place] not in (None, "a")]
+            assert _asked(sql, workspaces)["rows"] == [[len(wanted), len(wanted)]]
+    assert len(_stored(None)) > len(_stored(READABLE)) > 0
+
+
+def test_a_file_has_the_columns_that_its_name_says(
+    lakes: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    marked: dict[str, set[bool]] = {}
+    for name, folder in lakes.items():
+        _use(folder, monkeypatch)
+        delta = DeltaTable(location.table_uri("traces"))
+        assert not {field.name for field in delta.schema().fields if PREFIX in field.name}
+        for uri in delta.file_uris():
+            file = Path(uri.removeprefix("file://"))
+            is_marked = file.name.startswith(DERIVED_MARK)
+            marked.setdefault(name, set()).add(is_marked)
+            for row in polars.read_parquet(file, hive_partitioning=False).to_dicts():
+                metadata = {entry["key"]: entry["value"] for entry in row["trace_metadata"]}
+                columns = {key: value for key, value in row.items() if key.startswith(PREFIX)}
+                expected = {column: metadata.get(key) for key, column in COLUMNS.items()}
+                assert columns == (expected if is_marked else {})
+    assert (marked["all"], marked["none"], marked["some"]) == ({True}, {False}, {True, False})
+
+
+def test_files_with_the_mark_have_these_columns() -> None:
+    """Whoever changes the columns changes the mark: readers know the columns of a file by it."""
+    digest = hashlib.sha256(json.dumps(DERIVED).encode()).hexdigest()
+    assert (DERIVED_MARK, digest[:16], len(KEYS)) == ("part-a1-", "e99de747b23da318", 4)
+
+
+def test_an_engine_gets_the_same_bytes_from_any_files_and_beside_any_rows(
+    lakes: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    statement = statement_check.translate(f"SELECT {', '.join(SHOWN)} FROM gateway_usage")
+    assert "trace_metadata" not in statement.reads["traces"]
+    held = set()
+    for name, folder in lakes.items():
+        _use(folder, monkeypatch)
+        (tmp_path / name).mkdir()
+        (source,) = row_sources(statement.reads, READABLE, tmp_path / name)
+        (file,) = source.paths
+        held.add(Path(file).read_bytes())
+        assert "SECRET" not in str(polars.read_parquet(file).to_dicts())
+    assert len(held) == 1
+
+
+UNKNOWN = PREFIX + "x" * 9
+"""A name that no column has."""
+PROBES = (
+    "SELECT {0} FROM system.mlflow.traces",
+    "SELECT t.{0} FROM traces t WHERE t.trace_metadata['mlflow.gateway.endpointId'] = 'a'",
+    "SELECT endpoint_id, {0} FROM gateway_usage",
+    "SELECT endpoint_id FROM gateway_usage WHERE `{0}` IS NOT NULL",
+    "SELECT request_id FROM system.ai_gateway.usage ORDER BY {0}",
+    "SELECT {0} FROM trace_unified",
+    "SELECT {0} FROM traces VERSION AS OF 1",
+    "SELECT count(*) FROM traces a JOIN gateway_usage b USING ({0})",
+)
+
+
+@pytest.mark.parametrize("name", ["all", "some"])
+def test_a_caller_who_knows_a_columns_name_learns_nothing(
+    lakes: dict[str, Path], monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    _use(lakes[name], monkeypatch)
+    for number, probe in enumerate(PROBES):
+        workspaces = None if number % 2 == 0 or "VERSION" in probe else READABLE
+        column = COLUMNS[KEYS[number % len(KEYS)]]
+        told = _error(probe.format(column), workspaces).lower()
+        unknown = _error(probe.format(UNKNOWN), workspaces).lower()
+        short, nothing = (each.removeprefix("inner_") for each in (column, UNKNOWN))
+        assert told.replace(short, nothing) == unknown, probe
+    for view in (VIEW, f"mlflow.{VIEW}", f"system.mlflow.{VIEW}"):
+        sql = f"SELECT (SELECT max(endpoint_id) FROM gateway_usage) FROM {view}"
+        other = _error(sql.replace("inner_", "other_"))
+        assert _error(sql) == other.replace("other_", "inner_")
+
+
+SHOWING = (
+    "SELECT * FROM traces",
+    "SELECT * FROM gateway_usage",
+    "SELECT g FROM gateway_usage g",
+    "SELECT * FROM traces JOIN gateway_usage USING (trace_id)",
+    "SELECT * FROM system.serving.endpoint_usage",
+    "DESCRIBE system.mlflow.traces",
+    "SHOW COLUMNS IN system.mlflow.traces",
+    "SELECT * FROM system.information_schema.columns",
+    "SELECT CAST(request_type AS INT) FROM gateway_usage",
+    "SELECT 1 FROM gateway_usage WHERE caller",
+    "SELECT endpoint_id + user_name FROM gateway_usage",
+    "SELECT sum(api_type) FROM system.ai_gateway.usage",
+    "SELECT date_add(requester, 2) FROM system.ai_gateway.usage",
+)
+
+
+@pytest.mark.parametrize("name", ["all", "some"])
+def test_neither_answer_nor_error_shows_a_column(
+    lakes: dict[str, Path], monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    _use(lakes[name], monkeypatch)
+    for sql in SHOWING:
+        for workspaces in (None, READABLE):
+            try:
+                told = json.dumps(_asked(sql, workspaces))
+            except errors.InvalidParameterValue as refused:
+                told = str(refused)
+            assert "inner_" not in told.lower(), sql
