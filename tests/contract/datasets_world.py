@@ -35,7 +35,8 @@ class DatasetsWorld:
 
     def __init__(self, store: Store, seed: int) -> None:
         self.store, self.rng = store, random.Random(seed)
-        workspaces.create(Workspace(AWAY, None))
+        if AWAY not in workspaces.names():  # another world may have made it
+            workspaces.create(Workspace(AWAY, None))
         self.datasets: dict[str, Dataset] = {}
         self.jobs: dict[str, Job] = {}
 

@@ -26,7 +26,8 @@ class RegistryWorld:
 
     def __init__(self, store: Store, seed: int) -> None:
         self.api, self.rng = store.api, random.Random(seed)
-        workspaces.create(Workspace(AWAY, None))
+        if AWAY not in workspaces.names():  # another world may have made it
+            workspaces.create(Workspace(AWAY, None))
         self.models: list[Model] = []
 
     def step(self) -> None:

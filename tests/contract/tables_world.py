@@ -34,7 +34,8 @@ class World:
 
     def __init__(self, store: Store, seed: int) -> None:
         self.store, self.api, self.rng = store, store.api, random.Random(seed)
-        workspaces.create(Workspace(AWAY, None))
+        if AWAY not in workspaces.names():  # another world may have made it
+            workspaces.create(Workspace(AWAY, None))
         self.experiments: dict[str, dict[str, Any]] = {}
         self.runs: dict[str, dict[str, Any]] = {}
         self.number = 0

@@ -25,7 +25,9 @@ from mlcore.policies.system_tables import audited_workspaces, readable_workspace
 from mlcore.repos.settings import system_tables as readers
 from mlcore.repos.users import grants, users
 from mlcore.system_tables import audit_landing, landing, location
-from mltables import audit_verification, table_maintenance
+from mltables import audit_verification, publisher, table_maintenance
+from mltables.lake import Lake
+from mltables.table_definitions import AUDIT, open_or_create
 from tests.contract.conftest import Store
 from tests.contract.lake import Tables, tables
 
@@ -349,3 +351,25 @@ def test_what_cannot_be_kept_is_not_acknowledged(
     monkeypatch.undo()
     assert (tables.folder / "audit/open.jsonl").read_bytes() == whole
     file.stop()
+
+
+def test_upkeep_before_the_first_request_leaves_the_audit_to_the_publisher(tables: Tables) -> None:
+    table_maintenance.maintain_tables()
+    assert problems() == []
+    audit_landing.put("first", [line(1)])
+    publisher.publish()
+    assert [row["record_id"] for row in tables.rows("audit_log")] == ["id1"]
+    assert problems() == []
+
+
+def test_a_table_without_a_key_gets_one(tables: Tables) -> None:
+    """The upkeep of earlier versions has made such a table."""
+    with Lake() as lake:
+        open_or_create(lake, AUDIT)
+    audit_landing.put("first", [line(1, user="ann")])
+    publisher.publish()
+    audit_landing.put("second", [line(2, user="ann")])
+    publisher.publish()
+    first, second = tables.rows("audit_log")
+    assert first["user_id"] == second["user_id"] != ""
+    assert problems() == []

@@ -27,12 +27,14 @@ OPERATIONS = int(os.environ.get("TABLES_OPERATIONS", "60"))
 SEED = int(os.environ.get("TABLES_SEED", "1"))
 
 
-def _spans_seen(tables: Tables) -> dict[Any, list[Any]]:
-    """The rows of ``spans``, by experiment and trace."""
+def _spans_seen(tables: Tables, without: str) -> dict[Any, list[Any]]:
+    """The rows of ``spans``, by experiment and trace, but those of one experiment."""
     spans: dict[Any, list[Any]] = {}
     names = ["experiment_id", "workspace_id", "trace_id", "request_time", "request_date", "span_id"]
     names += ("parent_span_id", "name", "start_time_unix_nano", "end_time_unix_nano")
     for row in tables.rows("spans"):
+        if row["experiment_id"] == without:
+            continue
         note = next(
             attribute["value"] for attribute in row["attributes"] if attribute["key"] == "note"
         )
@@ -41,10 +43,14 @@ def _spans_seen(tables: Tables) -> dict[Any, list[Any]]:
     return {key: sorted(rows, key=lambda row: row[5]) for key, rows in spans.items()}
 
 
-def _seen(tables: Tables) -> tuple[dict[tuple[str, str], dict[str, Any]], dict[Any, list[Any]]]:
-    """The rows that the model describes, by experiment and trace."""
+def _seen(
+    tables: Tables, without: str
+) -> tuple[dict[tuple[str, str], dict[str, Any]], dict[Any, list[Any]]]:
+    """The rows that the model describes, by experiment and trace, but those of one experiment."""
     traces: dict[tuple[str, str], dict[str, Any]] = {}
     for row in tables.rows("traces"):
+        if row["experiment_id"] == without:
+            continue
         maps = {
             name: {pair["key"]: pair["value"] for pair in row[name]}
             for name in ("tags", "trace_metadata")
@@ -77,10 +83,14 @@ def _seen(tables: Tables) -> tuple[dict[tuple[str, str], dict[str, Any]], dict[A
     return traces, {key: sorted(rows, key=lambda row: row[3]) for key, rows in judged.items()}
 
 
-def check(tables: Tables, world: TracesWorld) -> None:
-    """Existing traces have their state; expired ones one that they had, or no row."""
-    traces, judged = _seen(tables)
-    spans = _spans_seen(tables)
+def check(tables: Tables, world: TracesWorld, without: str = "") -> None:
+    """Existing traces have their state; expired ones one that they had, or no row.
+
+    Args:
+        without: an experiment with other traces than those of the world.
+    """
+    traces, judged = _seen(tables, without)
+    spans = _spans_seen(tables, without)
     for trace_id, state in world.traces.items():
         key = (state["experiment"], trace_id)
         assert traces.pop(key) == world.row(trace_id, state)

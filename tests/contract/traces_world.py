@@ -29,13 +29,16 @@ class TracesWorld:
 
     def __init__(self, store: Store, seed: int) -> None:
         self.store, self.rng = store, random.Random(seed)
-        workspaces.create(Workspace(AWAY, None))
+        if AWAY not in workspaces.names():  # another world may have made it
+            workspaces.create(Workspace(AWAY, None))
         self.workspaces: dict[str, str] = {}
         """The workspace of each experiment."""
         self.traces: dict[str, State] = {}
         self.expired: dict[tuple[str, str], list[State]] = {}
         """The states that an expired trace once had, by experiment and trace."""
         self._past: dict[str, list[State]] = {}
+        self._touched: set[str] = set()
+        """The traces that the current step may have changed."""
         self._number = 0
 
     def step(self) -> None:
@@ -48,9 +51,10 @@ class TracesWorld:
         acts += [self.purge] if rng.random() < 0.1 else []
         if len(self.workspaces) < 3:
             acts = [self.new_experiment]
+        self._touched.clear()
         rng.choice(acts)()
-        for trace_id, state in self.traces.items():
-            copy = json.loads(json.dumps(state))
+        for trace_id in self._touched & self.traces.keys():
+            copy = json.loads(json.dumps(self.traces[trace_id]))
             past = self._past.setdefault(trace_id, [])
             if not past or past[-1] != copy:
                 past.append(copy)
@@ -74,7 +78,9 @@ class TracesWorld:
     def _trace(self) -> str | None:
         reachable = self._reachable()
         items = [key for key, state in self.traces.items() if state["experiment"] in reachable]
-        return self.rng.choice(items) if items else None
+        trace_id = self.rng.choice(items) if items else None
+        self._touched |= {trace_id} if trace_id is not None else set()
+        return trace_id
 
     def _time(self) -> int:
         return START_MS + self.rng.randrange(-2 * MONTH_MS, MONTH_MS)
@@ -120,6 +126,7 @@ class TracesWorld:
             taken = self.traces.keys() | {expired_id for _, expired_id in self.expired}
             free = [past_id for past_id in self._past if past_id not in taken]
             trace_id = self.rng.choice(free) if free else trace_id
+        self._touched.add(trace_id)
         started = self._told(trace_id, experiment)
         self.expired.pop((experiment, trace_id), None)
         self.traces[trace_id] = {

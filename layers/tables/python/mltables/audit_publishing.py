@@ -29,8 +29,16 @@ _STAGED: Final = (*Event._fields, "sequence", "previous_hash", "hash", *_MEASURE
 
 
 def open_table(lake: Lake) -> DeltaTable:
-    """Opens ``audit_log``, and creates it with a key for pseudonyms if it does not exist."""
-    return open_or_create(lake, AUDIT, {audit_chain.PROPERTY: audit_chain.new_key()})
+    """Opens ``audit_log``, and creates it with a key for pseudonyms if it does not exist.
+
+    The upkeep of earlier versions created the table without a key if nothing had been audited. It
+    gets one then, before its first row.
+    """
+    properties = {audit_chain.PROPERTY: audit_chain.new_key()}
+    delta = open_or_create(lake, AUDIT, properties)
+    if audit_chain.PROPERTY not in delta.metadata().configuration:
+        delta.alter.set_table_properties(properties, raise_if_not_exists=False)
+    return delta
 
 
 def key_of(delta: DeltaTable) -> str:

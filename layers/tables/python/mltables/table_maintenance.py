@@ -32,7 +32,7 @@ from mltables.table_definitions import (
     KEPT_HOURS,
     OF_TRACES,
     TABLES,
-    open_or_create,
+    open_if_exists,
     writer_properties,
 )
 from mltables.writable_table import WritableTable
@@ -69,7 +69,10 @@ def maintain_tables(*, today: str = "9999") -> int:
     removed = 0
     with Lake() as lake:
         for table in TABLES:
-            delta = open_or_create(lake, table)
+            # A table that does not exist is left to the publisher, which gives it its properties.
+            delta = open_if_exists(lake, table)
+            if delta is None:
+                continue
             try:
                 if table is HISTORY:
                     _merge_small(lake, delta, today)

@@ -17,7 +17,7 @@ from mltables import entity_verification, staging, trace_verification
 from mltables.duckdb_connection import connect
 from mltables.lake import Lake
 from mltables.snapshot import Snapshot, quoted
-from mltables.table_definitions import EXPERIMENTS, HISTORY, RUNS, TABLES, open_or_create
+from mltables.table_definitions import EXPERIMENTS, HISTORY, RUNS, TABLES, open_if_exists
 
 TOGETHER: Final = 200
 _COMPARED_COLUMNS: Final = (
@@ -41,10 +41,11 @@ def verify() -> Iterator[Difference]:
         connect(Path(folder)) as connection,
     ):
         for table in TABLES:
-            connection.execute(
-                f"CREATE VIEW {table.name} AS SELECT {table.stored} FROM "
-                + Snapshot(lake, table, open_or_create(lake, table)).source(connection)
-            )
+            delta = open_if_exists(lake, table)
+            rows = table.nothing
+            if delta is not None:
+                rows = Snapshot(lake, table, delta).source(connection)
+            connection.execute(f"CREATE VIEW {table.name} AS SELECT {table.stored} FROM {rows}")
         yield from _Comparison(connection, Path(folder)).run()
 
 
