@@ -11,6 +11,7 @@ import random
 import zlib
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -193,7 +194,7 @@ def test_a_history_of_all_kinds_is_published_once(
             calls.check(tables)
             audit.check(tables)
 
-        kinds = [runs] * 36 + [traces] * 36 + [registry] * 11 + [datasets] * 11
+        kinds: list[Any] = [runs] * 36 + [traces] * 36 + [registry] * 11 + [datasets] * 11
         kinds += [audit] * 4 + [calls] * 2
         for number in range(OPERATIONS):
             rng.choice(kinds).step()

@@ -37,7 +37,8 @@ UNJOINED = (
     "JOIN (SELECT '1' AS experiment_id, 3 AS n) o USING (experiment_id)",
     "SELECT x.span_id, o.n FROM trace_unified t LEFT JOIN (SELECT '1' AS e, 3 AS n) o "
     "ON o.e = t.experiment_id LATERAL VIEW explode(t.spans) l AS x",
-    f"SELECT j.assessment_id FROM assessments j WHERE j.trace_id IN (SELECT x.trace_id FROM {SPANS})",
+    "SELECT j.assessment_id FROM assessments j "
+    f"WHERE j.trace_id IN (SELECT x.trace_id FROM {SPANS})",
     "SELECT a.assessment_name, count(*) FROM trace_unified LATERAL VIEW explode(assessments) l "
     "AS a WHERE trace_id > 'tr-3' GROUP BY 1",
     f"SELECT x FROM {SPANS} WHERE trace_id < 'tr-9'",

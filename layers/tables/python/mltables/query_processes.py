@@ -110,8 +110,8 @@ def run_statement(request: dict[str, Any], plan: dict[str, Any]) -> dict[str, An
 def has_to_run_again(sql: str, error: Exception) -> bool:
     """Whether a statement that failed is run again with all columns of its tables, and with maps in
     place of their derived columns: the engine did not know a name, or the statement reads derived
-    columns, or elements without their traces. Then its error may name one, or come from a row that another condition would have
-    dropped first."""
+    columns, or elements without their traces. Then its error may name one, or come from a row that
+    another condition would have dropped first."""
     if isinstance(error, duckdb.BinderException):
         return True
     return (PREFIX in sql or unjoined_lists.ELEMENT in sql) and not _is_of_memory(error)

@@ -2,9 +2,9 @@
 
 ``FROM trace_unified LATERAL VIEW explode(spans) t AS s`` is a join of the rows of traces with those
 of spans (``exploded_lists.py``). A row of ``spans`` or ``assessments`` has the ids and the time of
-its trace, and belongs to a trace that has a row. So if the statement names only these columns of the
-trace, the join would find exactly one trace for each row, and the rows are read without it. For ten
-million spans the join takes two thirds of the processor time.
+its trace, and belongs to a trace that has a row. So if the statement names only these columns of
+the trace, the join would find exactly one trace for each row, and the rows are read without it. For
+ten million spans the join takes two thirds of the processor time.
 """
 
 from __future__ import annotations
