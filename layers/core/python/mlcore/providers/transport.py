@@ -25,6 +25,7 @@ from mlcore.providers.credential_redactor import CredentialRedactor
 from mlcore.providers.environment import private_allowed, timeout_seconds
 from mlcore.providers.kept_connections import Destination, KeptConnections
 from mlcore.providers.provider_failures import refused, unanswered
+from mlcore.providers.split_credentials import SplitCredentials
 from mlcore.wire.json_text import parse_json_bytes, storable
 
 MAX_ANSWER_BYTES: Final = 16 * 1024 * 1024
@@ -159,15 +160,18 @@ def events(stream: Iterator[bytes]) -> Iterator[Json]:
 
 def _lines_in(parts: Iterator[bytes], redactor: CredentialRedactor) -> Iterator[bytes]:
     rest = b""
+    split = SplitCredentials(redactor)
     for part in parts:
         *complete, rest = (rest + part).split(b"\n")
-        yield from (redactor.line(line + b"\n") for line in complete)
+        for line in complete:
+            yield from split.lines(redactor.line(line + b"\n"))
         if len(rest) > MAX_ANSWER_BYTES:
             raise GatewayCallFailed(
                 502, f"A line of the provider's stream exceeds {MAX_ANSWER_BYTES} bytes."
             )
     if rest:
-        yield redactor.line(rest)
+        yield from split.lines(redactor.line(rest))
+    yield from split.last_lines()
 
 
 def _answer_of(response: BaseHTTPResponse, redactor: CredentialRedactor) -> Json:
