@@ -9,7 +9,7 @@ import sys
 import threading
 from typing import Any, NoReturn
 
-from local import malloc_settings, program_name, utf8_mode
+from local import core_dumps, malloc_settings, program_name, utf8_mode
 from local.command_line import parse
 from local.data_folder import FolderInUse
 from local.definitions import TemplateError
@@ -39,6 +39,7 @@ def main() -> int:
     """
     utf8_mode.insist()
     options = parse()
+    core_dumps.forbid()
     # Until it serves, almost nothing that is made becomes garbage; collections took a fifth of the
     # start. The runner switches them on.
     gc.disable()

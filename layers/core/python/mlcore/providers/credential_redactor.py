@@ -5,8 +5,8 @@ the headers of a request, so every answer passes through here before anything el
 
 Answers are searched in complete units: a whole body, a line of a stream, or a message of a binary
 stream. So a credential is found however the network cuts an answer. One that the events of a stream
-spell together is found by :mod:`mlcore.providers.split_credentials`. JSON is searched again after it was parsed if it may spell a credential with
-escapes.
+spell together is found by :mod:`mlcore.providers.split_credentials`. JSON is searched again after
+it was parsed if it may spell a credential with escapes.
 """
 
 from __future__ import annotations
