@@ -3,6 +3,7 @@ was removed since."""
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from datetime import UTC, datetime, timedelta
@@ -11,11 +12,16 @@ from typing import Any
 
 import pytest
 
+from mlcore.db import keys
+from mlcore.db.table import table
+from mlcore.entities.evaluation.jobs import Creator
 from mlcore.entities.workspaces import Workspace
 from mlcore.errors import InvalidParameterValue
+from mlcore.repos.evaluation import jobs
 from mlcore.repos.removal import purging, workspace_moves
 from mlcore.repos.workspaces import workspaces
 from mlcore.system_tables import location
+from tests.contract import evaluation_calls, registry_calls
 from tests.contract.conftest import Store
 from tests.contract.lake import Tables, tables
 from tests.contract.trace_calls import export, span, tell
@@ -289,3 +295,84 @@ def test_files_that_are_gone_are_the_callers_error(store: Store, tables: Tables,
     with pytest.raises(InvalidParameterValue, match="cannot be read any more"):
         tables.ask(f"SELECT * FROM {RUNS} TIMESTAMP AS OF '{first}'")
     assert tables.ask(f"SELECT status FROM {RUNS}")["rows"] == [["FINISHED"]]
+
+
+def _entities(store: Store) -> tuple[str, str, str]:
+    """A model with a version, a dataset with a record and a job; the ids of the last two, and the
+    name of the first."""
+    name = "model of the past"
+    registry_calls.new_model(store.api, name, 1, description="first")
+    dataset_id = evaluation_calls.new_dataset(tags=json.dumps({"state": "first"}))
+    evaluation_calls.upsert(dataset_id, {"inputs": {"q": 1}, "outputs": "first"})
+    job = jobs.new("default", "invoke_scorer", {}, 3, Creator("ann"))
+    jobs.create(job)
+    return name, dataset_id, job.job_id
+
+
+OF_ENTITIES = {
+    "registered_models": "description",
+    "model_versions": "current_stage",
+    "evaluation_datasets": "tags['state']",
+    "evaluation_dataset_records": "outputs",
+    "jobs": "status",
+}
+"""What changes in each table of other entities."""
+
+
+def _past(tables: Tables, readable: list[str] | None, moment: str) -> dict[str, list[Any]]:
+    return {
+        name: [
+            value
+            for (value,) in tables.ask(
+                f"SELECT {column} FROM system.mlflow.{name} FOR TIMESTAMP AS OF :t",
+                readable,
+                t=moment,
+            )["rows"]
+        ]
+        for name, column in OF_ENTITIES.items()
+    }
+
+
+def test_models_datasets_and_jobs_are_as_they_were(store: Store, tables: Tables) -> None:
+    name, dataset_id, job_id = _entities(store)
+    tables.follow()
+    moment = now()
+    before = {
+        "registered_models": ["first"],
+        "model_versions": ["None"],
+        "evaluation_datasets": ["first"],
+        "evaluation_dataset_records": ['"first"'],
+        "jobs": ["PENDING"],
+    }
+    api = store.api
+    changed = api.ask("PATCH", "registered-models/update", name=name, description="second")
+    assert changed.status == 200
+    api.post("model-versions/transition-stage", name=name, version="1", stage="Staging")
+    tags = json.dumps({"state": "second"})
+    evaluation_calls.sent("PATCH", f"datasets/{dataset_id}/tags", {"tags": tags})
+    evaluation_calls.upsert(dataset_id, {"inputs": {"q": 1}, "outputs": "second"})
+    jobs.change("default", job_id, lambda stored: stored._replace(status="RUNNING"))
+    tables.follow()
+    for readable in (None, ["default"], EVERYWHERE):
+        assert _past(tables, readable, moment) == before
+        assert _past(tables, readable, now()) == {
+            "registered_models": ["second"],
+            "model_versions": ["Staging"],
+            "evaluation_datasets": ["second"],
+            "evaluation_dataset_records": ['"second"'],
+            "jobs": ["RUNNING"],
+        }
+    nothing: dict[str, list[Any]] = {name: [] for name in OF_ENTITIES}
+    for readable in ([], TEAM):
+        assert _past(tables, readable, moment) == nothing
+    evaluation_calls.sent("DELETE", f"datasets/{dataset_id}")
+    assert api.ask("DELETE", "registered-models/delete", name=name).status == 200
+    table.delete(keys.job("default", job_id))
+    tables.follow()
+    for readable in (None, ["default"]):
+        assert _past(tables, readable, moment) == nothing
+    # A model of the same name is another one.
+    registry_calls.new_model(api, name, 1, description="other")
+    tables.follow()
+    for readable in (None, ["default"]):
+        assert _past(tables, readable, moment) == nothing
