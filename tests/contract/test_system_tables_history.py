@@ -25,7 +25,7 @@ from tests.contract.conftest import Store
 from tests.contract.delta_readers import by_our_sql, by_polars, by_the_extension
 from tests.contract.index_state import deliver
 from tests.contract.lake import Tables, tables
-from tests.contract.publisher_kills import Accidents, kill, publish_twice_at_once
+from tests.contract.publisher_kills import Accidents, Killed, kill, publish_twice_at_once
 from tests.contract.tables_world import World
 
 __all__ = ["kill", "tables"]
@@ -310,3 +310,32 @@ def test_a_step_starts_over_when_another_publisher_comes_between_its_commits(
     assert others[1].experiments == 1
     for table, rows in (("run_metrics_history", 2), ("runs_latest", 1), ("experiments_latest", 1)):
         assert [row["workspace_id"] for row in tables.rows(table)] == ["third"] * rows
+
+
+def test_runs_come_back_with_an_experiment_whose_deletion_was_published_in_part(
+    store: Store, tables: Tables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A publisher is killed after it has committed the runs, and before the experiment."""
+    step = pytest.importorskip("mltables.publish_step").PublishStep
+    experiment = store.api.new_experiment("e")
+    run, deleted = store.api.new_run(experiment), store.api.new_run(experiment)
+    store.api.post("runs/delete", run_id=deleted)
+    tables.follow()
+
+    def is_deleted() -> dict[str, bool]:
+        rows = tables.rows("runs_latest")
+        return {row["run_id"]: row["delete_time"] is not None for row in rows}
+
+    def dying(_step: Any) -> int:
+        raise Killed
+
+    store.api.post("experiments/delete", experiment_id=experiment)
+    with monkeypatch.context() as patch:
+        patch.setattr(step, "_publish_experiments", dying)
+        with pytest.raises(Killed):
+            tables.follow()
+    assert is_deleted() == {run: True, deleted: True}
+    store.api.post("experiments/restore", experiment_id=experiment)
+    tables.follow()
+    stage = store.api.run(deleted)["info"]["lifecycle_stage"]
+    assert is_deleted() == {run: False, deleted: stage == "deleted"}

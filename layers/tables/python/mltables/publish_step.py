@@ -125,7 +125,9 @@ class PublishStep:
         A killed step can leave rows with a workspace that ``experiments_latest`` never had. The
         landing objects of the move, or of the move back, still name the experiment. So for each
         experiment that a landing object reports as written, the workspaces of the rows themselves
-        are compared.
+        are compared. In the same way a killed step can leave runs that were deleted with an
+        experiment, which was restored before ``experiments_latest`` said so: the deleted runs of a
+        written experiment that exists are read again.
         """
         self._connection.execute(
             """
@@ -153,13 +155,25 @@ class PublishStep:
             USING (experiment_id)
             """
         )
+        self._connection.execute(
+            """
+            CREATE TEMP TABLE restored AS
+            SELECT experiment_id FROM new_experiments SEMI JOIN changed_experiments
+            USING (experiment_id) WHERE delete_time IS NULL
+            """
+        )
         old = self._runs.source(self._runs.overlapping("moved", "experiment_id"))
+        deleted = self._runs.source(self._runs.overlapping("restored", "experiment_id"))
         maybe = self._runs.source(self._runs.misplaced("placed"))
         self._connection.execute(
             f"""
             INSERT INTO touched (
                 SELECT experiment_id, run_id FROM {old}
                 WHERE experiment_id IN (SELECT experiment_id FROM moved)
+                UNION
+                SELECT experiment_id, run_id FROM {deleted}
+                WHERE delete_time IS NOT NULL
+                  AND experiment_id IN (SELECT experiment_id FROM restored)
                 UNION
                 SELECT experiment_id, run_id FROM {maybe} JOIN placed USING (experiment_id)
                 WHERE workspace_id <> destination
