@@ -61,7 +61,7 @@ CHARTS   := .tools/charts-$(ECHARTS_VERSION).stamp
 BROWSER  := .tools/browser-$(CHROMIUM_VERSION).stamp
 NPM_INSTALL := install --ignore-scripts --no-save --no-audit --no-fund --loglevel=error --prefix
 
-.PHONY: help setup example local wheel site test test-long check lint record-answers scan imports format prices models build deploy rollback sizes rehearse invoke-events deploy-tools publish-ui bench bench-gateway profile cost docs lock clean preflight start-api audit package release rehearse-ci test-dynoxide store-comparison store-kills parity screenshots
+.PHONY: help setup example local wheel site test test-long check lint record-answers scan imports format prices models build deploy rollback sizes rehearse invoke-events deploy-tools publish-ui bench bench-gateway bench-publication profile cost docs lock clean preflight start-api audit package release rehearse-ci test-dynoxide store-comparison store-kills parity screenshots
 
 help: ## Show the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -243,6 +243,9 @@ bench: setup ## Measure the runner beside FastTrackML, mlflow-go and MLflow, and
 
 bench-gateway: .venv/local.stamp .venv/all.stamp ## Measure the AI gateway beside LiteLLM's proxy; ARGS="--turns 10 --calls 20"
 	@$(BIN)/python -m bench.gateway $(ARGS)
+
+bench-publication: .venv/local.stamp .venv/all.stamp ## Measure lander and publisher of the system tables; ARGS="--runs 20000 --publications 10"
+	@PYTHONPATH=functions $(BIN)/python -m bench.publication $(ARGS)
 
 profile: setup ## Tell where the time of a call goes: make profile CALL=log-metric; ARGS=--lines names functions, --server adds the runner
 	@PYTHONPATH=functions $(BIN)/python -m bench.profile $(CALL) $(ARGS)

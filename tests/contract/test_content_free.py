@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import logging
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import polars
 import pytest
 
+from lander import app as lander
 from mlcore import reserved_tags
 from mlcore.errors import InvalidParameterValue
 from mlcore.limits.settings import check_setting
+from mlcore.observability import logger
 from mlcore.repos.settings import config
+from mltables import publisher
 from tests.contract import span_files
 from tests.contract.artifact_folder import artifacts_in
 from tests.contract.conftest import Store
@@ -299,3 +305,75 @@ def test_columns_of_spans_hold_no_content(store: Store, tables: Tables, experime
     assert len(columns) == 24
     assert set(columns) == {None}
     assert second["inner_attribute_mlflow_spantype"] == "CHAT_MODEL"
+
+
+class Lines(logging.Handler):
+    """Keeps all that is logged, with the fields of each line."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.DEBUG)
+        self.text = ""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.text += f"{record.getMessage()} {record.__dict__}\n".lower()
+
+
+@pytest.fixture
+def lines() -> Iterator[Lines]:
+    handler = Lines()
+    loggers = [logging.getLogger(name) for name in ("", logger.name, f"{logger.name}.requests")]
+    levels = [each.level for each in loggers]
+    for each in loggers:
+        each.addHandler(handler)
+        each.setLevel(logging.DEBUG)
+    yield handler
+    for each, level in zip(loggers, levels, strict=True):
+        each.removeHandler(handler)
+        each.setLevel(level)
+
+
+def _in_tables(folder: Path) -> str:
+    """All that the files of the system tables hold, with columns that no query sees, landing
+    objects and logs of the tables."""
+    texts = []
+    for path in folder.rglob("*"):
+        if path.suffix == ".parquet":
+            texts.append(str(polars.read_parquet(path, hive_partitioning=False).to_dicts()))
+        elif path.suffix == ".gz":
+            texts.append(gzip.decompress(path.read_bytes()).decode())
+        elif path.is_file():
+            texts.append(path.read_bytes().decode(errors="replace"))
+    return "\n".join(texts).lower()
+
+
+@pytest.mark.parametrize("is_free", [True, False])
+def test_neither_tables_nor_log_lines_hold_content(
+    store: Store, tables: Tables, experiment: str, lines: Lines, is_free: bool
+) -> None:
+    """Without the rule the same search finds it in all three tables."""
+    config.put("redaction", RULES if is_free else {"rules": []})
+    assert export(experiment, [said_span(), said_span(2, 1)], {"owner": SAID}).status == 200
+    assessment = {
+        "assessment_name": "text",
+        "source": {"source_type": "HUMAN", "source_id": "bob"},
+        "feedback": {"value": SAID},
+        "rationale": SAID,
+        "metadata": {"why": SAID},
+    }
+    tell("POST", f"3.0/traces/{TRACE}/assessments", {"assessment": assessment})
+    tell("PATCH", f"3.0/traces/{TRACE}/tags", {"key": "note", "value": SAID})
+    fields = {"request_time": TIME, "request_preview": SAID, "trace_metadata": {"note": SAID}}
+    tell("POST", "3.0/traces", start(experiment, f"tr-{'d' * 32}", **fields))
+    lander.handler({"Records": tables.stream.fresh()}, None)
+    landed = _in_tables(tables.folder)
+    publisher.publish()
+    for name in ("traces", "assessments", "spans"):
+        folder = tables.folder / "files/system/mlflow" / name
+        assert list(folder.rglob("*.parquet"))
+        assert ("zebra" in _in_tables(folder)) is not is_free, name
+    assert "zebra" not in landed
+    whole = _in_tables(tables.folder)
+    assert not is_free or "quartz" not in whole
+    assert "3.0/mlflow/traces" in lines.text
+    assert "zebra" not in lines.text
+    assert "quartz" not in lines.text
