@@ -50,8 +50,11 @@ class Capacity:
             factor: units of the table per KB; :data:`TRANSACTION_FACTOR` in a transaction.
         """
         self._table += factor * _write_units(max(old_size, new_size))
+        before, after = old or {}, new or {}
         for index in self._schema.indexes.values():
-            units = _index_units(index, old or {}, new or {}, old_size, new_size)
+            if index.sort not in after and index.sort not in before:
+                continue  # most items have entries in few indexes
+            units = _index_units(index, before, after, old_size, new_size)
             if units:
                 name = index.name or ""
                 self._indexes[name] = self._indexes.get(name, 0.0) + units
@@ -97,7 +100,8 @@ def _index_units(index: Index, old: Raw, new: Raw, old_size: int, new_size: int)
     is_same = was and is_now and old[sort] == new[sort] and old[partition] == new[partition]
     if is_same and _is_unchanged(index, old, new):
         return 0
-    if index.projected is not None:
+    if index.projected is not None and max(old_size, new_size) > WRITE_BYTES:
+        # An entry is no larger than its item: entries of smaller items take one unit.
         old_size, new_size = entry_size(index, old), entry_size(index, new)
     if is_same:
         return _write_units(max(old_size, new_size))
@@ -105,7 +109,7 @@ def _index_units(index: Index, old: Raw, new: Raw, old_size: int, new_size: int)
 
 
 def _is_unchanged(index: Index, old: Raw, new: Raw) -> bool:
-    """Whether two items have the same entry."""
+    """Whether two items of the same keys have the same entry."""
     if index.projected is None:
         return old == new
-    return all(old.get(name) == new.get(name) for name in index.projected)
+    return not index.others or all(old.get(name) == new.get(name) for name in index.others)

@@ -25,11 +25,15 @@ class Placeholders:
         Raises:
             ClientError: a value is invalid, or a map of placeholders is empty.
         """
-        for parameter in ("ExpressionAttributeNames", "ExpressionAttributeValues"):
-            if request.get(parameter) == {}:
-                raise invalid(f"{parameter} must not be empty")
-        self.names: Given = request.get("ExpressionAttributeNames") or {}
+        names = request.get("ExpressionAttributeNames")
         values = request.get("ExpressionAttributeValues")
+        for parameter, given in (
+            ("ExpressionAttributeNames", names),
+            ("ExpressionAttributeValues", values),
+        ):
+            if given == {}:
+                raise invalid(f"{parameter} must not be empty")
+        self.names: Given = names or {}
         self.values: Given = checked_values(values)[0] if values else {}
         self._used_names: set[str] = set()
         self._used_values: set[str] = set()
@@ -57,6 +61,8 @@ class Placeholders:
 
     def check_unused(self) -> None:
         """Raises ClientError if the request defines a placeholder that no expression uses."""
+        if not self.names and not self.values:
+            return
         for parameter, given, used in (
             ("ExpressionAttributeNames", self.names, self._used_names),
             ("ExpressionAttributeValues", self.values, self._used_values),

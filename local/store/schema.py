@@ -29,6 +29,8 @@ class Index(NamedTuple):
     """The attributes of its entries; None for all."""
     order: tuple[str, ...]
     """The attributes by which entries of one partition are ordered."""
+    others: tuple[str, ...] = ()
+    """The projected attributes that are no keys, if not all attributes are projected."""
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -86,11 +88,14 @@ class Schema:
         partition, sort = _keys(definition["KeySchema"])
         projection = definition["Projection"]
         projected = None
+        others: tuple[str, ...] = ()
         if projection["ProjectionType"] != "ALL":
+            key = (*self.keys, partition, sort)
             more = projection.get("NonKeyAttributes") or ()
-            projected = frozenset((*self.keys, partition, sort, *more))
+            projected = frozenset((*key, *more))
+            others = tuple(name for name in more if name not in key)
         order = (sort, self.partition, self.sort) if is_global else (sort, self.sort)
-        return Index(definition["IndexName"], partition, sort, is_global, projected, order)
+        return Index(definition["IndexName"], partition, sort, is_global, projected, order, others)
 
     # -- items -------------------------------------------------------------------------------------
 
@@ -129,6 +134,14 @@ class Schema:
         return texts[0], texts[1]
 
     def _check_key(self, pk: str, sk: str) -> None:
+        if (
+            type(pk) is type(sk) is str
+            and 0 < len(pk) <= HASH_KEY_BYTES
+            and 0 < len(sk) <= RANGE_KEY_BYTES
+            and pk.isascii()
+            and sk.isascii()
+        ):
+            return
         for name, text in ((self.partition, pk), (self.sort, sk)):
             if not text:
                 raise invalid(
