@@ -14,6 +14,8 @@ from local.events.batch import DeadLetters
 from local.events.checkpoints import Checkpoints
 from local.events.stream_poller import (
     BACKPRESSURE_RECORDS,
+    LAG_RECORDS,
+    SHORTEST_YIELD_SECONDS,
     UNHINTED_SECONDS,
     StreamPoller,
 )
@@ -329,3 +331,24 @@ def test_whoever_asks_is_told_when_very_much_waits(tmp_path: Any) -> None:
     poller.stop()
     assert handled == [few, many, few]
     assert reports[:4] == [False, True, False, False]
+
+
+@pytest.mark.parametrize("waiting", [1, LAG_RECORDS])
+def test_while_requests_are_served_records_gather_unless_many_wait(
+    tmp_path: Any, waiting: int
+) -> None:
+    handled: list[float] = []
+    poller = StreamPoller(
+        mapping(batch_size=10_000),
+        client=LongStream([waiting] * 3),
+        stream="arn",
+        invoke=lambda _: handled.append(time.monotonic()),
+        checkpoints=Checkpoints(tmp_path / "c.json"),
+        dead_letters=DeadLetters(tmp_path / "d.jsonl"),
+        is_serving=lambda: True,
+    )
+    poller.start()
+    eventually(lambda: len(handled) == 3)
+    poller.stop()
+    gathered = handled[-1] - handled[0] >= 2 * SHORTEST_YIELD_SECONDS
+    assert gathered == (waiting < LAG_RECORDS)
