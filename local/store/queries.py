@@ -214,6 +214,9 @@ def _visible(checked: _Request, rows: list[Any]) -> list[Raw]:
 def _keys_only(index: Index, rows: list[Any], projection: Projection | None) -> list[Raw]:
     key = index.key
     chosen = [(name, key.index(name)) for name in (key if projection is None else projection.names)]
+    if len(chosen) == 2:  # the table's key, as searches ask by the hundred
+        (name, at), (other, beside) = chosen
+        return [{name: {"S": row[at]}, other: {"S": row[beside]}} for row in rows]
     return [{name: {"S": row[at]} for name, at in chosen} for row in rows]
 
 

@@ -72,12 +72,13 @@ def _entries(experiment_id: str, access: Access) -> Entries:
 
 def _params(experiment_id: str, prefix: str, holds: Callable[[Any], bool] | None = None) -> Entries:
     """Returns the entries of params with a prefix, and with a value for which ``holds`` is true."""
-    param = RankParam.of
+    param, sort_key = RankParam.of, RankParam.SK.attr_name
+    run_of = keys.runs_of_rank_params(experiment_id)
     keep = None if holds is None else lambda entry: holds(param(entry).value)
     return Entries(
         experiment_id,
         keep=keep,
-        key_of=lambda entry: keys.run_of_rank_param(experiment_id, key_of_item(entry).sk),
+        key_of=lambda entry: run_of(entry[sort_key]["S"]),
         prefix=prefix,
         attributes=KEY if holds is None else [*KEY, RankParam.value],
     )
