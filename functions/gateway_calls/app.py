@@ -45,13 +45,16 @@ PLAIN_ROUTES = (
         )
         for path in ("/gateway/mlflow/v1/models", "/gateway/openai/v1/models")
     ),
-    PlainRoute(
-        "POST",
-        "/gateway/proxy/{endpoint_name}/{path+}",
-        parse_proxy,
-        passthrough.proxy,
-        _POLICY,
-        since="3.12",
+    *(
+        PlainRoute(
+            method,
+            "/gateway/proxy/{endpoint_name}/{path+}",
+            parse_proxy,
+            passthrough.proxy,
+            _POLICY,
+            since=since,
+        )
+        for method, since in (("POST", "3.12"), ("GET", ""), ("DELETE", ""))
     ),
     *(
         PlainRoute(

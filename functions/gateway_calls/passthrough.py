@@ -11,6 +11,7 @@ from gateway_calls.endpoint_calls import start_call
 from gateway_calls.request_parsing import GatewayCall, ProxyCall
 from mlcore.environment import GATEWAY_LOGIN
 from mlcore.gateway import passthrough as passing
+from mlcore.gateway import proxied_calls
 from mlcore.http import Request
 from mlcore.http.response import Response
 from mlcore.providers.provider import (
@@ -19,6 +20,7 @@ from mlcore.providers.provider import (
     GEMINI_STREAM_GENERATE_CONTENT,
     OPENAI_EMBEDDINGS,
 )
+from mlcore.providers.proxied import RawAnswer
 
 _NEVER_STREAMED = (OPENAI_EMBEDDINGS, ANTHROPIC_COUNT_TOKENS)
 
@@ -47,18 +49,21 @@ def pass_on(action: str, call: GatewayCall, request: Request) -> Response:
 
 
 def proxy(call: ProxyCall, request: Request) -> Response:
-    """Answers ``POST /gateway/proxy/{endpoint_name}/{path+}``: sends the body to a path of the
-    endpoint's provider and returns the provider's answer as JSON, or as a stream if the provider
-    streams it."""
+    """Answers ``/gateway/proxy/{endpoint_name}/{path+}``: sends the body to a path of the
+    endpoint's provider and returns the provider's answer as JSON, as a stream if the provider
+    streams it, or as it is if it is of another type."""
     invocation = start_call(request, call.endpoint_name)
-    parts = passing.proxy(invocation, call.path, call.body, _provider_headers(request))
+    parts = proxied_calls.call(invocation, call.request, _provider_headers(request))
     first = next(parts, b"")
+    if isinstance(first, RawAnswer):
+        next(parts, None)
+        return replies.raw_response(first, invocation.limit_headers)
     if isinstance(first, dict):
         next(parts, None)  # ends the call, which writes its cost and trace
         return replies.json_response(first, invocation.limit_headers)
     lines = (part for part in chain((first,), parts) if isinstance(part, bytes))
     return replies.raw_event_stream(
-        lines, _error_event(passing.proxied_action(call.path)), invocation.limit_headers
+        lines, _error_event(passing.proxied_action(call.request.path)), invocation.limit_headers
     )
 
 

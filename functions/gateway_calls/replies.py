@@ -15,6 +15,7 @@ from mlcore.http.handler import ErrorFormat
 from mlcore.http.response import Response, retry_headers
 from mlcore.http.routes import Route, allowed_methods
 from mlcore.observability import logger
+from mlcore.providers.proxied import RawAnswer
 
 Json = dict[str, Any]
 
@@ -26,6 +27,23 @@ _NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
 
 def json_response(body: Json, headers: Mapping[str, str] = _NO_HEADERS) -> Response:
     return Response(200, _to_json(body), headers=headers)
+
+
+_NO_PAGE: Final[Mapping[str, str]] = {
+    "content-disposition": "attachment",
+    "content-security-policy": "default-src 'none'; sandbox",
+}
+"""A provider's file may be a page, which must not run as one of this server's."""
+_MAX_WHOLE_BYTES: Final = 4 * 1024 * 1024
+"""Larger answers are sent in parts: Lambda returns 6 MB of Base64 at most."""
+
+
+def raw_response(answer: RawAnswer, headers: Mapping[str, str] = _NO_HEADERS) -> Response:
+    """Returns a provider's answer that is neither JSON nor a stream, for saving only."""
+    body: bytes | Iterator[bytes] = answer.content
+    if len(answer.content) > _MAX_WHOLE_BYTES:
+        body = iter((answer.content,))
+    return Response(answer.status, body, answer.content_type, {**headers, **_NO_PAGE})
 
 
 _END_OF_CHAT: Final = b"data: [DONE]\n\n"

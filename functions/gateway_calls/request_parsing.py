@@ -3,12 +3,14 @@ or in the body's ``model``."""
 
 from __future__ import annotations
 
+import re
 import zlib
 from typing import Any, Final, NamedTuple, Protocol
 from urllib.parse import quote
 
 from mlcore.errors import GatewayCallFailed
 from mlcore.http import Sent
+from mlcore.providers.proxied import ProxiedRequest
 from mlcore.wire.json_text import parse_json_bytes
 
 Json = dict[str, Any]
@@ -23,6 +25,12 @@ _MAX_ZSTD_WINDOW_LOG: Final = 24
 
 _PATH_CHARACTERS: Final = "/:@!$&'()*+,;=-._~"
 """Characters that a path may hold as they are (RFC 3986, section 3.3)."""
+
+
+_QUERY: Final = re.compile(r"[!-~]*")
+_NOT_JSON: Final = ("multipart/", "application/octet-stream", "audio/", "image/", "video/")
+"""Beginnings of the types of bodies that are forwarded as bytes. Any other body must be JSON,
+whatever its type: clients of MLflow's gateway need not name it."""
 
 
 class _Decompressor(Protocol):
@@ -58,26 +66,46 @@ class ProxyCall(NamedTuple):
     """A request that is forwarded to any path of an endpoint's provider."""
 
     endpoint_name: str
-    path: str
-    """Below the provider's root, percent-encoded, with the query."""
-    body: Json
-    """As it is, with its own ``model``."""
+    request: ProxiedRequest
 
 
 def parse_proxy(sent: Sent) -> ProxyCall:
-    """Reads the endpoint's name, the provider's path and the JSON body. Raises GatewayCallFailed
-    (400) if the body is not a JSON object, or if the path would lead out of the provider's
-    root."""
+    """Reads the endpoint's name, the provider's path and the body: a JSON object, a form with
+    files, or none. Raises GatewayCallFailed (400) if the body is none of these, if a GET or DELETE
+    has one, or if the path would lead out of the provider's root."""
     path = sent.parameters["path"]
     if any(segment in (".", "..") for segment in path.split("/")):
         raise GatewayCallFailed(400, "The path must not contain '.' or '..' as a segment")
     query = sent.query_text()
+    if _QUERY.fullmatch(query) is None:
+        raise GatewayCallFailed(400, "The query must be percent-encoded")
     target = quote(path, safe=_PATH_CHARACTERS) + (f"?{query}" if query else "")
-    return ProxyCall(sent.parameters["endpoint_name"], target, _body(sent))
+    method = "GET" if sent.method == "HEAD" else sent.method
+    content_type = sent.headers.get("content-type", "")
+    request = ProxiedRequest(target, method, content_type=content_type)
+    name = sent.parameters["endpoint_name"]
+    is_encoded = "content-encoding" in sent.headers
+    if not (sent.has_body() or sent.body_is_incomplete() or is_encoded):
+        return ProxyCall(name, request)
+    if method != "POST":
+        raise GatewayCallFailed(400, f"A {method} request must not have a body")
+    if content_type.lower().startswith(_NOT_JSON):
+        return ProxyCall(name, request._replace(content=_raw(sent)))
+    return ProxyCall(name, request._replace(body=_body(sent)))
+
+
+def _raw(sent: Sent) -> bytes:
+    if sent.body_is_incomplete():
+        raise GatewayCallFailed(413, "The request body did not arrive as it was sent.")
+    return _content(sent)
+
+
+def _content(sent: Sent) -> bytes:
+    return _decoded(sent.body(), sent.headers.get("content-encoding", "").strip().lower())
 
 
 def _body(sent: Sent) -> Json:
-    content = _decoded(sent.body(), sent.headers.get("content-encoding", "").strip().lower())
+    content = _content(sent)
     try:
         body = parse_json_bytes(content)
     except ValueError as error:

@@ -14,6 +14,7 @@ from mlcore.gateway import guarded_calls
 from tests.contract.conftest import Store
 from tests.contract.gateway_requests import events_of, post
 from tests.contract.gateway_world import allow_local, endpoint, guard, judge, model
+from tests.contract.raw_requests import send
 from tests.contract.sealing import seal_here
 from tests.doubles.providers import (
     Asked,
@@ -234,6 +235,35 @@ def test_guardrails_have_an_order(world: World) -> None:
     world.guard("inputs", "BEFORE", "SANITIZATION", **kept)
     assert post("chat/mlflow/invocations", {"messages": BAD})[0] == 200
     assert [WORD in shown for shown in world.judged()] == [True, False]
+
+
+def _files(request: Asked) -> Told:
+    """Sound, and texts that are written already."""
+    if request.path.endswith("/content"):
+        return Told(body=b"\x00\xff", content_type="audio/mpeg")
+    return Told(body={"object": "response", "text": f"a {request.path.rpartition('/')[2]} word"})
+
+
+def test_a_file_that_no_guardrail_can_check(world: World) -> None:
+    """Nobody sends as a file what a guardrail would refuse."""
+    world.provider.answer = _files
+    world.guard("inputs", "BEFORE")
+    form = {"content-type": "multipart/form-data; boundary=b"}
+    refused = send("POST", "chat/v1/files", b"--b\r\n\r\n--b--\r\n", headers=form)
+    assert (refused.status, "cannot check this request" in refused.json["detail"]) == (400, True)
+    assert world.provider.asked == []
+    assert send("GET", "chat/v1/files/f1/content").body == b"\x00\xff"
+
+
+def test_an_answer_that_is_read_later(world: World) -> None:
+    """Nobody reads by a GET what a guardrail would refuse."""
+    world.provider.answer = _files
+    world.guard("outputs", "AFTER")
+    refused = send("GET", "chat/v1/files/f1/content")
+    assert (refused.status, "cannot check this answer" in refused.json["detail"]) == (400, True)
+    assert send("GET", "chat/v1/responses/good").status == 200
+    refused = send("GET", f"chat/v1/responses/{WORD}")
+    assert (refused.status, refused.json["detail"]) == (400, REFUSED)
 
 
 def test_embeddings(world: World) -> None:

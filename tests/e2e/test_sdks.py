@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 
-from tests.doubles import detailed_anthropic, detailed_gemini, detailed_openai
+from tests.doubles import detailed_anthropic, detailed_gemini, detailed_openai_files
 from tests.doubles.providers import Asked, Provider, serving
 from tests.e2e import clients
 from tests.e2e.gateway_configuration import KEYS, Configuration
@@ -39,6 +39,7 @@ CREATED: Final = 1741569952
 """What the doubles write in such a field."""
 DETAIL: Final = re.compile(r"""(["'])detail\1: ?("[^"]*"|'[^']*'), ?""")
 """MLflow's own field of an error, which some SDKs show with the rest of the body."""
+BOUNDARY: Final = re.compile(r"boundary=\S+")
 OF_CONNECTION: Final = frozenset(
     ("host", "connection", "content-length", "accept-encoding", TARGET, "x-mlflow-authorization")
 )
@@ -63,7 +64,7 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
     )
     with (
         stopped(server),
-        serving(detailed_openai.answer) as openai,
+        serving(detailed_openai_files.answer) as openai,
         serving(detailed_anthropic.answer) as anthropic,
         serving(detailed_gemini.answer) as gemini,
     ):
@@ -179,6 +180,8 @@ def _compare_requests(asked: list[Asked], target: str, provider: str) -> None:
             path = path.replace("/v1/models/", "/v1beta/models/")
         assert received.path == path
         assert _lasting(received.body) == _lasting(expected)
+        assert received.method == sent.method
+        assert _own_form(received) == _own_form(sent)
         assert _own_headers(received) == _own_headers(sent)
         keys = {received.headers.get(name, "") for name in CREDENTIALS} - {""}
         assert {key.removeprefix("Bearer ") for key in keys} == {KEYS[provider]}
@@ -186,9 +189,21 @@ def _compare_requests(asked: list[Asked], target: str, provider: str) -> None:
 
 def _is_native(request: Asked) -> bool:
     """Whether one of MLflow's routes is for this request of a provider."""
-    return not re.search(r":(countTokens|embedContent|batchEmbedContents)$", request.path)
+    return not re.search(
+        r":(countTokens|embedContent|batchEmbedContents)$|/v1/(files|batches|images|audio)\b"
+        r"|/v1/models(/[\w-]+)?$",
+        request.path,
+    )
 
 
 def _own_headers(request: Asked) -> dict[str, str]:
     kept = request.headers.keys() - OF_CONNECTION - CREDENTIALS
-    return {name: request.headers[name] for name in kept}
+    return {name: BOUNDARY.sub("boundary", request.headers[name]) for name in kept}
+
+
+def _own_form(request: Asked) -> bytes:
+    """The bytes of a body that is not JSON, with a boundary that is always the same."""
+    boundary = BOUNDARY.search(request.headers.get("content-type", ""))
+    if request.body or boundary is None:
+        return b"" if request.body else request.raw
+    return request.raw.replace(boundary[0].partition("=")[2].encode(), b"")

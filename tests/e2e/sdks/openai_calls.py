@@ -3,6 +3,7 @@ errors."""
 
 from __future__ import annotations
 
+import base64
 from typing import Any
 
 import openai
@@ -77,7 +78,9 @@ def calls_at(target: Target) -> dict[str, Call]:
             kinds = [event.type for event in stream]
             return kinds, stream.get_final_response().output_parsed
 
+    others = _files(client) if target.is_everything else {}
     return {
+        **others,
         "chat": lambda: chat.create(model=GPT, messages=SAID, temperature=0, seed=7, user="ä"),
         "several choices": lambda: chat.create(model=GPT, messages=SAID, n=2, logprobs=True),
         "stream": lambda: list(
@@ -143,6 +146,47 @@ def calls_at(target: Target) -> dict[str, Call]:
             )
         ),
     }
+
+
+def _files(client: Any) -> dict[str, Call]:
+    """Calls that are no POST of JSON, or whose answers are bytes."""
+    picture = ("a.png", base64.b64decode(PIXEL), "image/png")
+    sound = ("a.mp3", bytes(range(256)), "audio/mpeg")
+    files, batches, images, audio = client.files, client.batches, client.images, client.audio
+    lines = b'{"custom_id": "1"}\n'
+    return {
+        "upload": lambda: files.create(file=("lines.jsonl", lines), purpose="batch"),
+        "file": lambda: files.retrieve("file-abc123"),
+        "no file": lambda: _status_of(lambda: files.retrieve("file-none")),
+        "files": lambda: files.list(limit=2, after="file-a b").data,
+        "content": lambda: files.content("file-abc123").read(),
+        "deletion": lambda: files.delete("file-abc123"),
+        "batch": lambda: batches.create(
+            input_file_id="file-abc123",
+            endpoint="/v1/chat/completions",
+            completion_window="24h",
+            metadata={"of": "ü"},
+        ),
+        "batch later": lambda: batches.retrieve("batch_abc123"),
+        "batches": lambda: batches.list().data,
+        "cancelled batch": lambda: batches.cancel("batch_abc123"),
+        "models": lambda: client.models.list().data,
+        "model": lambda: client.models.retrieve("gpt-4o"),
+        "drawing": lambda: images.generate(model="gpt-image-1", prompt="a cat"),
+        "edited picture": lambda: images.edit(model="gpt-image-1", image=picture, prompt="ü"),
+        "speech": lambda: audio.speech.create(model="tts-1", voice="alloy", input="hi").read(),
+        "transcription": lambda: audio.transcriptions.create(model="whisper-1", file=sound),
+        "transcription as text": lambda: audio.transcriptions.create(
+            model="whisper-1", file=sound, response_format="text"
+        ),
+    }
+
+
+def _status_of(call: Call) -> Any:
+    try:
+        return call()
+    except openai.NotFoundError as error:
+        return error.status_code, str(error)
 
 
 main(calls_at)

@@ -8,7 +8,6 @@ import re
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing
 from typing import Any, Final
-from urllib.parse import unquote
 
 from mlcore.errors import GatewayCallFailed
 from mlcore.gateway import answer_events, chat_shapes, stream_assembly
@@ -42,10 +41,6 @@ _SHAPES: Final[Mapping[str, Shape]] = {
 """The form that an answer must still have after a guardrail has rewritten it."""
 _STORING: Final = (p.OPENAI_RESPONSES, p.OPENAI_RESPONSES_COMPACT)
 """Actions whose requests the provider may store and continue by itself."""
-_PROXY: Final = "proxy/raw"
-_OF_PROXY: Final = Handling(Repeats.UNSENT, uses_circuit=False)
-"""A proxied request may do anything, and its path and model are the caller's: its failures say
-nothing about the endpoint's model."""
 _PROXIED_ACTIONS: Final = (
     ("chat/completions", p.OPENAI_CHAT),
     ("v1/responses", p.OPENAI_RESPONSES),
@@ -54,7 +49,6 @@ _PROXIED_ACTIONS: Final = (
 )
 """The ends of providers' paths, and the actions that stream the same answers."""
 _NO_CHOICES: Final = re.compile(rb'"choices"\s*:\s*\[\s*\]')
-_MODEL_IN_PATH: Final = re.compile(r"models/([^/:?]+):")
 _UNGUARDED_ANSWERS: Final = (p.OPENAI_EMBEDDINGS, p.ANTHROPIC_COUNT_TOKENS)
 """Actions whose answers hold no text that a guardrail could check."""
 
@@ -102,7 +96,7 @@ def _stream(
 ) -> Generator[bytes]:
     if call.needs_whole_answer:
         if action not in answer_events.WHOLE_ACTIONS:
-            raise _unchecked_stream(call)
+            raise unchecked_stream(call)
         whole = {k: v for k, v in body.items() if k not in ("stream", "stream_options")}
         checked = answer(call, answer_events.WHOLE_ACTIONS[action], whole, headers)
         yield from answer_events.lines(action, checked)
@@ -113,62 +107,15 @@ def _stream(
         try:
             for line in call.stream(
                 lambda provider: provider.passthrough_stream(action, dict(request), headers),
-                _usage_in,
+                usage_in,
                 handling=_handling(action, headers),
             ):
                 lines.append(line)
                 yield line
-            if action == p.ANTHROPIC_MESSAGES and not _is_complete_message(lines):
-                raise _incomplete_message()
+            if action == p.ANTHROPIC_MESSAGES and not is_complete_message(lines):
+                raise incomplete_message()
         finally:
             span.set_outputs(stream_assembly.assemble_passthrough(action, lines))
-
-
-def proxy(
-    call: Invocation, path: str, body: Json, headers: Mapping[str, str]
-) -> Iterator[Json | bytes]:
-    """Sends a request to any path of the endpoint's provider, with the body as it is, its ``model``
-    included. Yields the JSON answer as the guardrails rewrote it, or the lines of a stream.
-
-    Args:
-        path: as in :meth:`mlcore.providers.provider.Provider.proxy`.
-
-    Raises:
-        GatewayCallFailed: the provider cannot be proxied (501), or the provider or a guardrail
-            refuses the request; or the answer is a stream, and a guardrail checks answers (400).
-    """
-    action = proxied_action(path)
-    if call.needs_whole_answer and (
-        body.get("stream") or action == p.GEMINI_STREAM_GENERATE_CONTENT
-    ):
-        raise _unchecked_stream(call)
-    lines: list[bytes] = []
-    with call.recorded(body, _PROXY) as span:
-        request = call.guarded_request(body)
-        try:
-            for part in call.stream(
-                lambda provider: provider.proxy(path, dict(request), headers),
-                _usage_in,
-                _named_models(path, body),
-                _OF_PROXY,
-            ):
-                if isinstance(part, dict):
-                    checked = part
-                    if call.guardrails is not None:
-                        checked = call.guardrails.after(request, part)
-                    span.set_outputs(checked)
-                    yield checked
-                    continue
-                if call.needs_whole_answer:  # a provider may stream without being asked to
-                    raise _unchecked_stream(call)
-                if action is not None:
-                    lines.append(part)
-                yield part
-            if action == p.ANTHROPIC_MESSAGES and lines and not _is_complete_message(lines):
-                raise _incomplete_message()
-        finally:
-            if action is not None and lines:
-                span.set_outputs(stream_assembly.assemble_passthrough(action, lines))
 
 
 def proxied_action(path: str) -> str | None:
@@ -214,14 +161,8 @@ def _handling(action: str, headers: Mapping[str, str]) -> Handling:
     )
 
 
-def _named_models(path: str, body: Json) -> tuple[str, ...]:
-    """Returns the models that a proxied request names in its body and, as Gemini's do, in its
-    path."""
-    in_path = [unquote(name) for name in _MODEL_IN_PATH.findall(path)]
-    return tuple(name for name in (body.get("model"), *in_path) if isinstance(name, str))
-
-
-def _unchecked_stream(call: Invocation) -> GatewayCallFailed:
+def unchecked_stream(call: Invocation) -> GatewayCallFailed:
+    """Returns the error for a stream whose answer a guardrail would have to check."""
     return GatewayCallFailed(
         400,
         f"A guardrail of the endpoint '{call.route.endpoint.name}' checks answers, and an answer "
@@ -229,18 +170,20 @@ def _unchecked_stream(call: Invocation) -> GatewayCallFailed:
     )
 
 
-def _incomplete_message() -> GatewayCallFailed:
+def incomplete_message() -> GatewayCallFailed:
+    """Returns the error for a stream of Anthropic's that broke off."""
     return GatewayCallFailed(502, "The provider's stream ended before its message did.")
 
 
-def _is_complete_message(lines: list[bytes]) -> bool:
+def is_complete_message(lines: list[bytes]) -> bool:
     """Whether the lines of an Anthropic stream include its end, or an error that the provider
     sent."""
     ends = ("message_stop", "error")
     return any(event.get("type") in ends for event in transport.events(iter(lines)))
 
 
-def _usage_in(provider: Provider, part: Json | bytes) -> dict[str, int]:
+def usage_in(provider: Provider, part: Json | bytes) -> dict[str, int]:
+    """Returns the token counts in an answer, or in a line of a stream."""
     if isinstance(part, dict):
         return provider.usage(part)
     line = part

@@ -197,7 +197,9 @@ def _joined(response: Response) -> Response:
     """Returns a streamed response as a whole one."""
     if isinstance(response.body, str | bytes):
         return response
-    return response._replace(body=b"".join(response.body).decode())
+    content = b"".join(response.body)
+    is_text = response.content_type.startswith(("text/", "application/json"))
+    return response._replace(body=content.decode() if is_text else content)
 
 
 def _admit(request: Request, trail: Trail, routes: Routes, gate: Gate) -> None:

@@ -20,6 +20,7 @@ from mlcore.providers.provider import (
     forwarded_headers,
     token_counts,
 )
+from mlcore.providers.proxied import ProxiedRequest, RawAnswer
 
 _BASE: Final = "https://api.anthropic.com/v1"
 _VERSION: Final = "2023-06-01"
@@ -74,11 +75,13 @@ class Anthropic(Provider):
             redactor=self.redactor,
         )
 
-    def proxy(self, path: str, payload: Json, headers: Mapping[str, str]) -> Iterator[Json | bytes]:
-        return transport.answer_or_lines(
-            proxied_url(self.model.auth_config.get("api_base") or _BASE, path),
+    def proxy(
+        self, request: ProxiedRequest, headers: Mapping[str, str]
+    ) -> Iterator[Json | bytes | RawAnswer]:
+        return transport.proxied(
+            proxied_url(self.model.auth_config.get("api_base") or _BASE, request.path),
             self._forwarded_headers(headers),
-            payload,
+            request,
             configured=True,
             redactor=self.redactor,
         )

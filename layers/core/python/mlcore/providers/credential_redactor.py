@@ -106,6 +106,12 @@ class CredentialRedactor:
         space = b" " if field else b""
         return field + space + json.dumps(redacted).encode() + line[len(content) :]
 
+    def content(self, data: bytes) -> bytes:
+        """Returns content of any type without credentials, as they are and in lines of JSON."""
+        if not self.may_occur_in(data):
+            return data
+        return b"".join(map(self.line, data.splitlines(keepends=True)))
+
     def _bytes(self, data: bytes) -> bytes:
         for value in self._encoded:
             data = data.replace(value, REDACTED.encode())

@@ -17,6 +17,7 @@ from mlcore.providers.provider import (
     forwarded_headers,
     token_counts,
 )
+from mlcore.providers.proxied import ProxiedRequest, RawAnswer
 
 _BASE: Final = "https://generativelanguage.googleapis.com/v1beta"
 
@@ -49,12 +50,14 @@ class Gemini(Compatible):
             redactor=self.redactor,
         )
 
-    def proxy(self, path: str, payload: Json, headers: Mapping[str, str]) -> Iterator[Json | bytes]:
+    def proxy(
+        self, request: ProxiedRequest, headers: Mapping[str, str]
+    ) -> Iterator[Json | bytes | RawAnswer]:
         key = {"x-goog-api-key": self.model.secret.get("api_key", "")}
-        return transport.answer_or_lines(
-            proxied_url(self._base, path),
+        return transport.proxied(
+            proxied_url(self._base, request.path),
             forwarded_headers(headers, key),
-            payload,
+            request,
             configured=True,
             redactor=self.redactor,
         )

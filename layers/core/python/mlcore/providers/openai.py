@@ -19,6 +19,7 @@ from mlcore.providers.provider import (
     forwarded_headers,
     token_counts,
 )
+from mlcore.providers.proxied import ProxiedRequest, RawAnswer
 
 _AZURE: Final = ("azure", "azuread")
 
@@ -82,11 +83,13 @@ class Compatible(Provider):
             redactor=self.redactor,
         )
 
-    def proxy(self, path: str, payload: Json, headers: Mapping[str, str]) -> Iterator[Json | bytes]:
-        return transport.answer_or_lines(
-            proxied_url(self.model.auth_config.get("api_base") or self.default_base, path),
+    def proxy(
+        self, request: ProxiedRequest, headers: Mapping[str, str]
+    ) -> Iterator[Json | bytes | RawAnswer]:
+        return transport.proxied(
+            proxied_url(self.model.auth_config.get("api_base") or self.default_base, request.path),
             forwarded_headers(headers, self.headers()),
-            payload,
+            request,
             configured=True,
             redactor=self.redactor,
         )

@@ -12,6 +12,7 @@ from mlcore.errors import GatewayCallFailed
 from mlcore.providers.completions import is_count, token_counts_of
 from mlcore.providers.credential_redactor import CredentialRedactor
 from mlcore.providers.model import Model
+from mlcore.providers.proxied import ProxiedRequest, RawAnswer
 
 Json = dict[str, Any]
 
@@ -105,13 +106,12 @@ class Provider:
         answer."""
         raise self.unsupported_action(action)
 
-    def proxy(self, path: str, payload: Json, headers: Mapping[str, str]) -> Iterator[Json | bytes]:
+    def proxy(
+        self, request: ProxiedRequest, headers: Mapping[str, str]
+    ) -> Iterator[Json | bytes | RawAnswer]:
         """Sends a request to any path of the provider, with the body as it is. Yields the JSON
-        answer, or the lines of a stream.
-
-        Args:
-            path: below the provider's root, which is its address without the version; for example
-                ``v1/messages``. It may end in a query.
+        answer, the lines of a stream, or an answer of another type. The path is below the
+        provider's root, which is its address without the version; for example ``v1/messages``.
         """
         raise self._unsupported("The proxy endpoint is")
 

@@ -1,4 +1,5 @@
-"""Sends one JSON POST to a provider, and returns the answer whole or line by line.
+"""Sends one request to a provider, mostly a POST of JSON, and returns the answer whole or line by
+line.
 
 If the address is configured in a secret, every address of its name must be public, and the
 connection uses a checked address. Redirects are not followed and proxies are not used.
@@ -9,7 +10,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from typing import Any, Final
 from urllib.parse import SplitResult, urlsplit
 
@@ -25,6 +26,7 @@ from mlcore.providers.credential_redactor import CredentialRedactor
 from mlcore.providers.environment import private_allowed, timeout_seconds
 from mlcore.providers.kept_connections import Destination, KeptConnections
 from mlcore.providers.provider_failures import refused, unanswered
+from mlcore.providers.proxied import ProxiedRequest, RawAnswer
 from mlcore.providers.split_credentials import SplitCredentials
 from mlcore.wire.json_text import parse_json_bytes, storable
 
@@ -41,13 +43,25 @@ _NOT_FORWARDED: Final = frozenset(
         "content-encoding",
         "content-length",
         "content-type",
+        "expect",
         "host",
+        "if-modified-since",
+        "if-none-match",
+        "if-range",
+        "keep-alive",
+        "proxy-authenticate",
+        "proxy-authorization",
+        "proxy-connection",
+        "range",
+        "te",
+        "trailer",
         "transfer-encoding",
+        "upgrade",
         "x-mlflow-authorization",
     )
 )
-"""Headers of the caller that are not forwarded: they describe the caller's own connection, or are
-this server's login."""
+"""Headers of the caller that are not forwarded: they describe the caller's own connection, ask for
+a part of an answer, which the gateway needs whole, or are this server's login."""
 
 _STREAM_TYPES: Final = ("text/event-stream", "application/x-ndjson")
 
@@ -83,22 +97,27 @@ def ask(
         return _answer_of(response, redactor)
 
 
-def answer_or_lines(
+def proxied(
     url: str,
     headers: Mapping[str, str],
-    payload: Json,
+    request: ProxiedRequest,
     *,
     configured: bool,
     redactor: CredentialRedactor,
-) -> Iterator[Json | bytes]:
-    """Yields the provider's JSON answer, or the lines of its answer if the content type is that of
-    a stream. Raises GatewayCallFailed: as :func:`lines`."""
-    with _post(url, headers, payload, configured=configured) as response:
-        media_type = response.headers.get("Content-Type", "").partition(";")[0].strip()
-        if response.status >= 400 or media_type not in _STREAM_TYPES:
+) -> Iterator[Json | bytes | RawAnswer]:
+    """Yields the provider's JSON answer, the lines of its answer if the content type is that of a
+    stream, or an answer of another type whole. Raises GatewayCallFailed: as :func:`lines`."""
+    with _exchange(url, headers, request, configured=configured) as response:
+        content_type = response.headers.get("Content-Type", "")
+        media_type = content_type.partition(";")[0].strip().lower()
+        if response.status >= 400 or media_type == CONTENT_TYPE:
             yield _answer_of(response, redactor)
-        else:
+        elif media_type in _STREAM_TYPES:
             yield from _lines_in(_read_chunks(response), redactor)
+        else:
+            content = redactor.content(_read_all(response))
+            kind = redactor.text(content_type) or "application/octet-stream"
+            yield RawAnswer(response.status, content, kind)
 
 
 def lines(
@@ -220,10 +239,17 @@ def _read_chunks(response: BaseHTTPResponse) -> Iterator[bytes]:
     abandonment.check()  # the end may be that of a connection that was shut down
 
 
-@contextmanager
 def _post(
     url: str, headers: Mapping[str, str], payload: Json, *, configured: bool
+) -> AbstractContextManager[BaseHTTPResponse]:
+    return _exchange(url, headers, ProxiedRequest("", body=payload), configured=configured)
+
+
+@contextmanager
+def _exchange(
+    url: str, headers: Mapping[str, str], request: ProxiedRequest, *, configured: bool
 ) -> Iterator[BaseHTTPResponse]:
+    """Sends a request to a URL; the request's own path is not used."""
     try:
         url_parts = urlsplit(url)
         host = url_parts.hostname or ""
@@ -232,20 +258,26 @@ def _post(
         raise GatewayCallFailed(502, "The provider's address is not a URL.") from None
     address = checked_address(host, guarded=configured and not private_allowed())
     seconds = _timeout()
+    listed = {name.strip().lower() for name in headers.get("connection", "").split(",")}
     request_headers = {
-        name: value for name, value in headers.items() if name.lower() not in _NOT_FORWARDED
+        name: value
+        for name, value in headers.items()
+        if name.lower() not in _NOT_FORWARDED and name.lower() not in listed
     }
     request_headers |= {
         "Host": url_parts.netloc.rpartition("@")[2],
-        "Content-Type": CONTENT_TYPE,
         "Accept-Encoding": "gzip, deflate, identity",
     }
+    if content_type := request.sent_type():
+        request_headers["Content-Type"] = content_type
     if not any(name.lower() == "user-agent" for name in request_headers):
         request_headers["User-Agent"] = "mlflow-serverless"
     destination = Destination(url_parts.scheme, address, port, host)
     try:
         with _sent(
-            destination, _target(url_parts), encode_body(payload), request_headers, seconds
+            *(destination, request.method, _target(url_parts), request.encoded()),
+            request_headers,
+            seconds,
         ) as response:
             if 300 <= response.status < 400:
                 raise GatewayCallFailed(
@@ -260,8 +292,9 @@ def _post(
 @contextmanager
 def _sent(
     destination: Destination,
+    method: str,
     target: str,
-    body: bytes,
+    body: bytes | None,
     headers: Mapping[str, str],
     seconds: float,
 ) -> Iterator[BaseHTTPResponse]:
@@ -274,7 +307,7 @@ def _sent(
 
     def send(pool: HTTPConnectionPool) -> BaseHTTPResponse:
         return pool.urlopen(
-            "POST",
+            method,
             target,
             body=body,
             headers=headers,

@@ -1,0 +1,155 @@
+"""The proxy: requests to any path of an endpoint's provider, with the body as it is: JSON, a form
+with files, or none. The answer may be JSON, a stream, or bytes.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+from urllib.parse import unquote
+
+from mlcore.errors import GatewayCallFailed
+from mlcore.gateway import passthrough, stream_assembly
+from mlcore.gateway.invocation import Invocation
+from mlcore.gateway.retries import Handling, Repeats
+from mlcore.providers import provider as p
+from mlcore.providers.provider import Provider
+from mlcore.providers.proxied import ProxiedRequest, RawAnswer
+
+Json = dict[str, Any]
+Part = Json | bytes | RawAnswer
+
+_PROXY: Final = "proxy/raw"
+_HANDLING: Final = Handling(Repeats.UNSENT, uses_circuit=False)
+"""A proxied request may do anything, and its path and model are the caller's: its failures say
+nothing about the endpoint's model."""
+_MODEL_IN_PATH: Final = re.compile(r"models/([^/:?]+):")
+_BYTES_OF_TOKEN: Final = 4
+_WITHOUT_TEXT: Final = frozenset(("batch", "file", "message_batch", "model"))
+"""What an answer to a GET calls itself if it describes something and holds no text of a model."""
+
+
+def call(
+    invocation: Invocation, request: ProxiedRequest, headers: Mapping[str, str]
+) -> Iterator[Part]:
+    """Sends a request to the endpoint's provider, its ``model`` included. Yields the JSON answer as
+    the guardrails rewrote it, the lines of a stream, or an answer of another type.
+
+    Raises:
+        GatewayCallFailed: the provider cannot be proxied (501), or the provider or a guardrail
+            refuses the request; or a guardrail would have to check what it cannot read: a body or
+            an answer that is not JSON, or a stream (400).
+    """
+    action = passthrough.proxied_action(request.path)
+    if invocation.guardrails is not None and request.content is not None:
+        raise _unchecked(invocation, "request")
+    if invocation.needs_whole_answer and (
+        request.named.get("stream") or action == p.GEMINI_STREAM_GENERATE_CONTENT
+    ):
+        raise passthrough.unchecked_stream(invocation)
+    lines: list[bytes] = []
+    with invocation.recorded(request.described(), _PROXY) as span:
+        sent = request
+        if request.body is not None:
+            sent = request._replace(body=invocation.guarded_request(request.body))
+        try:
+            for part in invocation.stream(
+                lambda provider: provider.proxy(sent, headers),
+                lambda provider, part: _usage(provider, request, part),
+                _named_models(request),
+                _HANDLING,
+            ):
+                checked = _checked(invocation, sent, part)
+                if isinstance(checked, dict):
+                    span.set_outputs(checked)
+                elif isinstance(checked, RawAnswer):
+                    span.set_outputs(checked.described())
+                elif action is not None:
+                    lines.append(checked)
+                yield checked
+            if (
+                action == p.ANTHROPIC_MESSAGES
+                and lines
+                and not passthrough.is_complete_message(lines)
+            ):
+                raise passthrough.incomplete_message()
+        finally:
+            if action is not None and lines:
+                span.set_outputs(stream_assembly.assemble_passthrough(action, lines))
+
+
+def _checked(invocation: Invocation, request: ProxiedRequest, part: Part) -> Part:
+    """Returns an answer or a part of a stream, as the guardrails rewrote it. Raises
+    GatewayCallFailed: a guardrail refuses it, or cannot check it."""
+    if isinstance(part, dict):
+        guardrails = invocation.guardrails
+        return part if guardrails is None else guardrails.after(request.named, part)
+    if invocation.needs_whole_answer:
+        if isinstance(part, bytes):  # a provider may stream without being asked to
+            raise passthrough.unchecked_stream(invocation)
+        if part.content:
+            raise _unchecked(invocation, "answer")
+    return part
+
+
+def _usage(provider: Provider, request: ProxiedRequest, part: Part) -> dict[str, int]:
+    """Returns the token counts of an answer, or of a line of a stream.
+
+    Models also work on what is uploaded first and read later: files of batches, and responses in
+    the background. So what is uploaded as a file, and what is read that may be a model's text,
+    counts a token for each four bytes if the provider reports no tokens. The tokens that an answer
+    to a GET reports are those of the request that began the work, except where that could not
+    report them.
+    """
+    if isinstance(part, bytes):
+        return passthrough.usage_in(provider, part)
+    if isinstance(part, RawAnswer):
+        size = 0 if part.is_media else len(part.content)
+        return _estimated(request, size)
+    reported = provider.usage(part)
+    if request.method == "POST":
+        if request.content is None or reported:
+            return reported
+    elif part.get("background") is True and reported:
+        return reported
+    if _holds_no_text(part):
+        return _estimated(request, 0)
+    return _estimated(request, len(json.dumps(part)))
+
+
+def _estimated(request: ProxiedRequest, answer_bytes: int) -> dict[str, int]:
+    """Returns the counts of a call whose provider reports none; empty if it moved no text."""
+    body_bytes = 0
+    if request.body is not None:
+        body_bytes = len(json.dumps(request.body))
+    elif request.content is not None and request.path.partition("?")[0].endswith("/files"):
+        body_bytes = len(request.content)
+    counts = (body_bytes // _BYTES_OF_TOKEN, answer_bytes // _BYTES_OF_TOKEN)
+    if not any(counts):
+        return {}
+    return {"input_tokens": counts[0], "output_tokens": counts[1], "total_tokens": sum(counts)}
+
+
+def _holds_no_text(answer: Json) -> bool:
+    names = (answer.get("object"), answer.get("type"))
+    return answer.get("deleted") is True or any(
+        isinstance(name, str) and name in _WITHOUT_TEXT for name in names
+    )
+
+
+def _named_models(request: ProxiedRequest) -> tuple[str, ...]:
+    """Returns the models that a proxied request names in its body and, as Gemini's do, in its
+    path."""
+    in_path = [unquote(name) for name in _MODEL_IN_PATH.findall(request.path)]
+    named = (request.named.get("model"), *in_path)
+    return tuple(name for name in named if isinstance(name, str))
+
+
+def _unchecked(invocation: Invocation, what: str) -> GatewayCallFailed:
+    return GatewayCallFailed(
+        400,
+        f"A guardrail of the endpoint '{invocation.route.endpoint.name}' cannot check this {what}, "
+        "because it is not JSON.",
+    )

@@ -1,0 +1,66 @@
+"""Requests that are forwarded to any path of a provider, and their answers, which may be bytes."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final, NamedTuple
+
+Json = dict[str, Any]
+
+_JSON: Final = "application/json"
+_MEDIA: Final = ("audio/", "image/", "video/")
+
+
+class ProxiedRequest(NamedTuple):
+    """A request to a path of a provider, as the caller sent it."""
+
+    path: str
+    """Below the provider's root, percent-encoded, with the query."""
+    method: str = "POST"
+    body: Json | None = None
+    """The JSON body; None if there is none, or if it is not JSON."""
+    content: bytes | None = None
+    """The body that is not JSON, for example a form with a file."""
+    content_type: str = ""
+    """The type that the caller names, with the boundary of a form. Some SDKs name one without a
+    body."""
+
+    @property
+    def named(self) -> Json:
+        """The fields of the body; empty if it has none."""
+        return self.body or {}
+
+    def described(self) -> Json:
+        """Returns what the trace tells of the request: its JSON body, or the type and the size of
+        other bodies."""
+        if self.method == "POST" and self.body is not None:
+            return self.body
+        told: Json = {"method": self.method, "path": self.path.partition("?")[0]}
+        if self.content is not None:
+            told["body"] = {"content_type": self.content_type, "bytes": len(self.content)}
+        return told
+
+    def encoded(self) -> bytes | None:
+        """Returns the body that is sent; None if there is none."""
+        return self.content if self.body is None else json.dumps(self.body).encode()
+
+    def sent_type(self) -> str | None:
+        """Returns the content type that is sent; None if there is none."""
+        return (self.content_type or None) if self.body is None else _JSON
+
+
+class RawAnswer(NamedTuple):
+    """A provider's answer that is neither a JSON object nor a stream of events."""
+
+    status: int
+    content: bytes
+    content_type: str
+
+    @property
+    def is_media(self) -> bool:
+        """Whether it is sound, a picture or a film, whose bytes are no text."""
+        return self.content_type.startswith(_MEDIA)
+
+    def described(self) -> Json:
+        """Returns what the trace tells of the answer."""
+        return {"content_type": self.content_type, "bytes": len(self.content)}

@@ -1,0 +1,292 @@
+"""The gateway's proxy with what is no POST of JSON: other verbs, forms with files, answers of
+bytes; and what attackers try with them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import gateway_calls.app
+from gateway_calls.replies import RESPONSE_STYLE
+from mlcore.environment import AUTHENTICATION
+from mlcore.gateway.budgets import read_spending
+from mlcore.http import lambda_handler
+from mlcore.ids import now_ms
+from mlcore.repos.gateway import budgets
+from mlcore.repos.settings import config
+from mlcore.repos.users import users
+from tests.contract.conftest import Store
+from tests.contract.gateway_world import KEY, allow_local, budget, endpoint, model
+from tests.contract.logins import named
+from tests.contract.raw_requests import NO_HEADERS, send
+from tests.contract.sealing import seal_here
+from tests.doubles.providers import Asked, Provider, Told, serving
+
+Json = dict[str, Any]
+
+FORM = (
+    b'--b\r\nContent-Disposition: form-data; name="file"; filename="a.mp3"\r\n\r\n'
+    b"\x00\xff\r\n--b--\r\n"
+)
+FORM_TYPE = "multipart/form-data; boundary=b"
+SPEECH = bytes(range(256)) * 4
+
+
+def always(told: Told, _request: Asked) -> Told:
+    return told
+
+
+def answers(request: Asked) -> Told:
+    """Files, batches, sound and pictures of OpenAI's API, in short."""
+    path = request.path.partition("?")[0]
+    if path.endswith("/audio/speech"):
+        return Told(body=SPEECH, content_type="audio/mpeg")
+    if path.endswith("/content"):
+        return Told(body=b'{"a": "text"}\n' * 40, content_type="application/jsonl")
+    if path.endswith("/page"):
+        return Told(body=b"<script>alert(1)</script>", content_type="text/html")
+    if request.method == "DELETE":
+        return Told(body={"id": path.rpartition("/")[2], "object": "file", "deleted": True})
+    if path.endswith("/batches/b1"):
+        usage = {"input_tokens": 9, "output_tokens": 9, "total_tokens": 18}
+        return Told(body={"id": "b1", "object": "batch", "status": "completed", "usage": usage})
+    told = {"id": "r1", "object": "response", "text": "x" * 400, "path": request.path}
+    usage = {"input_tokens": 70, "output_tokens": 80, "total_tokens": 150}
+    is_background = path.endswith("/responses/background")
+    return Told(body={**told, "background": is_background, "usage": usage})
+
+
+@pytest.fixture
+def provider(store: Store, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
+    seal_here(monkeypatch, tmp_path)
+    allow_local(monkeypatch)
+    with serving(answers) as running:
+        endpoint("chat", [model("m", "openai", f"{running.url}/v1", model_name="gpt-4o-mini")])
+        yield running
+
+
+def test_verbs(provider: Provider) -> None:
+    """As they are, with the query, the endpoint's key, and no body."""
+    for method in ("GET", "DELETE"):
+        answer = send(method, "chat/v1/files/f1", query="after=a%20b&limit=2")
+        assert answer.status == 200
+        request = provider.asked[-1]
+        assert (request.method, request.path) == (method, "/v1/files/f1?after=a%20b&limit=2")
+        assert request.headers["authorization"] == f"Bearer {KEY}"
+        assert request.raw == b""
+        assert "content-type" not in request.headers
+    assert answer.json == {"id": "f1", "object": "file", "deleted": True}
+    assert send("POST", "chat/v1/batches/b1/cancel").status == 200
+    assert (provider.asked[-1].method, provider.asked[-1].raw) == ("POST", b"")
+
+
+def test_a_form_arrives_as_it_was_sent(provider: Provider) -> None:
+    form = {"content-type": FORM_TYPE}
+    assert send("POST", "chat/v1/audio/transcriptions", FORM, headers=form).status == 200
+    request = provider.asked[-1]
+    assert (request.raw, request.headers["content-type"]) == (FORM, FORM_TYPE)
+    assert request.headers["content-length"] == str(len(FORM))
+    assert request.headers["authorization"] == f"Bearer {KEY}"
+
+
+def test_an_answer_of_bytes(provider: Provider) -> None:
+    answer = send("POST", "chat/v1/audio/speech", b'{"model": "tts-1", "input": "hi"}')
+    assert (answer.status, answer.body) == (200, SPEECH)
+    assert answer.headers["content-type"] == "audio/mpeg"
+
+
+def test_a_large_answer_is_sent_in_parts(provider: Provider) -> None:
+    large = bytes(5 * 1024 * 1024)
+    provider.answer = lambda _: Told(body=large, content_type="video/mp4")
+    event = {
+        "version": "2.0",
+        "rawPath": "/gateway/proxy/chat/v1/videos/v1/content",
+        "headers": {},
+        "requestContext": {"http": {"method": "GET"}, "requestId": "test"},
+    }
+
+    class Context:
+        streams = True
+
+    answer = gateway_calls.app.handler(event, Context())
+    assert b"".join(answer["body"]) == large
+    provider.answer = lambda _: Told(body=bytes(17 * 1024 * 1024), content_type="video/mp4")
+    assert send("GET", "chat/v1/videos/v1/content").status == 502
+
+
+def test_a_page_of_a_provider_does_not_run_here(provider: Provider) -> None:
+    answer = send("GET", "chat/v1/files/f1/page")
+    assert answer.headers["content-disposition"] == "attachment"
+    assert "sandbox" in answer.headers["content-security-policy"]
+    assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+@pytest.mark.parametrize("method", ["GET", "DELETE", "POST"])
+@pytest.mark.parametrize(
+    "path",
+    ["../admin", "v1/../../admin", "./v1", "v1/..", "v1/files/../../../x", "..", "v1/./x"],
+)
+def test_no_path_leads_out_of_the_root(provider: Provider, method: str, path: str) -> None:
+    assert send(method, f"chat/{path}").status == 400
+    assert provider.asked == []
+
+
+@pytest.mark.parametrize("method", ["GET", "DELETE"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/other.example/v1/files",
+        "//other.example/x",
+        "@other.example/x",
+        "v1\\..\\..\\admin",
+        "%2e%2e/admin",
+        "..%2fadmin",
+        "http://other.example/x",
+        "v1/files?x#y",
+        "v1/files\r\nHost: other.example\r\n\r\n",
+        "v1/files HTTP/1.1",
+    ],
+)
+def test_no_path_leads_to_another_host(provider: Provider, method: str, path: str) -> None:
+    """Each is one path of the provider, percent-encoded; API Gateway has decoded it once."""
+    answer = send(method, f"chat/{path}")
+    assert answer.status in {200, 400}
+    if answer.status == 200:
+        (request,) = provider.asked
+        assert request.path.startswith("/")
+        assert not request.path.startswith("/../")
+        assert request.headers["host"] == provider.url.removeprefix("http://")
+        assert not any(character in request.path for character in "\r\n \\#?")
+
+
+@pytest.mark.parametrize("query", ["a=b c", "a\r\nX-Evil: 1", "a=\x00", "a=ü"])
+def test_a_query_that_is_not_encoded(provider: Provider, query: str) -> None:
+    assert send("GET", "chat/v1/files", query=query).status == 400
+    assert provider.asked == []
+
+
+def test_headers_of_the_callers_connection_stay_here(provider: Provider) -> None:
+    own = {
+        "connection": "keep-alive, x-hop",
+        "x-hop": "1",
+        "x-kept": "1",
+        "host": "other.example",
+        "content-length": "99999",
+        "transfer-encoding": "chunked",
+        "te": "trailers",
+        "upgrade": "h2c",
+        "expect": "100-continue",
+        "range": "bytes=0-1",
+        "proxy-authorization": "Basic caller's",
+        "authorization": "Bearer caller's",
+        "cookie": "session=caller's",
+        "content-type": FORM_TYPE,
+    }
+    assert send("POST", "chat/v1/files", FORM, headers=own).status == 200
+    (request,) = provider.asked
+    assert request.raw == FORM
+    assert request.headers["x-kept"] == "1"
+    assert request.headers["host"] == provider.url.removeprefix("http://")
+    assert "caller's" not in str(request.headers)
+    for name in ("x-hop", "transfer-encoding", "te", "upgrade", "expect", "range"):
+        assert name not in request.headers
+
+
+def test_a_body_that_is_not_whole(provider: Provider) -> None:
+    """Dropped on its way, or of a verb without one."""
+    assert send("POST", "chat/v1/files", headers={"content-length": "10"}).status == 400
+    assert send("GET", "chat/v1/files", b"{}").status == 400
+    assert send("DELETE", "chat/v1/files/f1", b"{}").status == 400
+    assert send("GET", "chat/v1/files", headers={"content-length": "10"}).status == 400
+    assert send("POST", "chat/v1/files", FORM).status == 400, "no form without its type"
+    assert provider.asked == []
+
+
+def test_other_verbs(provider: Provider) -> None:
+    for method in ("PUT", "PATCH", "TRACE", "CONNECT"):
+        answer = send(method, "chat/v1/files")
+        assert (answer.status, answer.json) == (405, {"detail": "Method Not Allowed"})
+    assert provider.asked == []
+
+
+def test_credentials_in_bytes_are_replaced(provider: Provider) -> None:
+    for kind in ("application/jsonl", "text/plain", "audio/mpeg", "application/octet-stream"):
+        content = f'\x00{KEY}\n{{"key": "{KEY}"}}\n'.encode()
+        told = Told(body=content, content_type=kind)
+        provider.answer = partial(always, told)
+        answer = send("GET", "chat/v1/files/f1/content")
+        assert answer.status == 200
+        assert KEY.encode() not in answer.body
+        assert answer.body.count(b"[REDACTED]") == 2
+
+
+def test_who_may_use_it(provider: Provider, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without USE nobody reads, writes, deletes, or learns whether the endpoint exists."""
+    monkeypatch.setenv(AUTHENTICATION, "basic")
+    handler = lambda_handler((), gateway_calls.app.PLAIN_ROUTES, RESPONSE_STYLE)
+    users.create("ann", "", is_admin=False)
+    calls = (
+        ("GET", None, NO_HEADERS),
+        ("DELETE", None, NO_HEADERS),
+        ("POST", FORM, {"content-type": FORM_TYPE}),
+    )
+    for permission, expected in (("READ", 403), ("USE", 200)):
+        monkeypatch.setenv("DEFAULT_PERMISSION", permission)
+        for method, body, headers in calls:
+            for name, status in (("chat", expected), ("none", 403)):
+                path = f"{name}/v1/files/f1"
+                more: Json = {"headers": headers, "handler": handler}
+                answer = send(method, path, body, caller=named("ann"), **more)
+                assert answer.status == status
+                assert send(method, path, body, caller={"lambda": {}}, **more).status == 401
+    assert len(provider.asked) == 3
+
+
+def test_what_is_read_later_counts(provider: Provider) -> None:
+    """What can be a model's text costs as much as if it were written now, although no answer says
+    so; what describes a file or a batch costs nothing."""
+    budget("GLOBAL", 100.0)
+    written, read = 0.6e-6, 0.15e-6
+    speech = b'{"input": "%b"}' % (b"x" * 400)
+    lines = b'{"a": "text"}\n' * 400
+    form = {"content-type": FORM_TYPE}
+    background = 70 * read + 80 * written
+    costs: tuple[tuple[str, str, bytes | None, Mapping[str, str], float, float], ...] = (
+        ("GET", "batches/b1", None, NO_HEADERS, 0.0, 0.0),
+        ("DELETE", "files/f1", None, NO_HEADERS, 0.0, 0.0),
+        ("GET", "files/f1/content", None, NO_HEADERS, 140 * written, 140 * written),
+        ("GET", "responses/background", None, NO_HEADERS, background, background),
+        ("GET", "responses/r1", None, NO_HEADERS, 100 * written, 200 * written),
+        ("POST", "audio/speech", speech, NO_HEADERS, 100 * read, 110 * read),
+        ("POST", "files", lines, form, 1400 * read, 1400 * read),
+    )
+    for method, path, body, headers, least, most in costs:
+        if path == "files":
+            provider.answer = lambda _: Told(body={"id": "f1", "object": "file"})
+        before = _spent()
+        assert send(method, f"chat/v1/{path}", body, headers=headers).status == 200
+        cost = _spent() - before
+        assert least * 0.99 <= cost <= most * 1.01, path
+
+
+def test_a_spent_budget_and_a_limit(provider: Provider) -> None:
+    """They refuse every verb, before the provider is asked."""
+    config.put("gateway_limits", {"endpoints": {"chat": {"requests_per_day": 1}}})
+    assert send("GET", "chat/v1/files").status == 200
+    assert send("GET", "chat/v1/files").status == 429
+    config.delete("gateway_limits")
+    budget("GLOBAL", 0.00001)
+    assert send("GET", "chat/v1/files/f1/content").status == 200
+    for method, body in (("GET", None), ("DELETE", None), ("POST", FORM)):
+        refused = send(method, "chat/v1/files/f1", body, headers={"content-type": FORM_TYPE})
+        assert refused.status == 429
+        assert "Budget limit exceeded" in refused.json["detail"]
+    assert len(provider.asked) == 2
+
+
+def _spent() -> float:
+    return read_spending(budgets.find_all(), now_ms())[0]
