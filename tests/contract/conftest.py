@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from typing import Any, NamedTuple
 
 import pytest
@@ -24,6 +25,7 @@ from tests.doubles.lagging import LaggingIndexes
 from tests.engines import (
     CHOSEN,
     DYNOXIDE,
+    ROOT,
     STORE,
     Engine,
     client,
@@ -50,6 +52,11 @@ def examples(number: int) -> Callable[[Any], Any]:
     most = max(4, number * EXAMPLES // DIVISOR)
     return settings(max_examples=most, deadline=None, database=None)
 
+
+for app in sorted((ROOT / "functions").glob("*/app.py")):
+    # A function decides at its import whether it asks for a login. Tests that ask for one give the
+    # caller with the event; the first of them must not decide for those that follow.
+    import_module(f"{app.parent.name}.app")
 
 logger.setLevel("ERROR")  # a line for each request would bury what failed
 
