@@ -74,6 +74,8 @@ def _own_fields(error: MlflowError, route: str, refusal: Any) -> Json:
         refusal: the provider's error, if it refused the call.
     """
     status, message = error.status, _message(error)
+    if _is_common(route):  # also if the endpoint has the name of a provider
+        return _openai_fields(status, message, refusal)
     if _is_form_of(route, "gemini", GEMINI_STREAM_GENERATE_CONTENT) or route.endswith(
         _GOOGLE_METHODS
     ):
@@ -82,6 +84,10 @@ def _own_fields(error: MlflowError, route: str, refusal: Any) -> Json:
     if _is_form_of(route, "anthropic", ANTHROPIC_MESSAGES):
         fields = {"type": anthropic_type(status), "message": message}
         return {"type": "error", "error": fields}
+    return _openai_fields(status, message, refusal)
+
+
+def _openai_fields(status: int, message: str, refusal: Any) -> Json:
     known = refusal if isinstance(refusal, dict) else {}
     kind = _TYPES.get(status, "server_error")
     return {

@@ -150,3 +150,27 @@ def test_who_may_not_call(provider: Any, monkeypatch: pytest.MonkeyPatch) -> Non
         assert (told[0][0], told[0][2]) == (403, "Permission denied")
         assert told[0] == told[1]
     assert provider.asked == []
+
+
+@pytest.mark.parametrize("name", ["openai", "anthropic", "gemini"])
+def test_an_endpoint_with_the_name_of_a_provider(name: str, provider: Any) -> None:
+    """MLflow's paths have one form, whatever the endpoint is called."""
+    provider.answer = refusing(503, {})
+    status, _, body = post(f"{name}/mlflow/invocations", {"messages": SAID})
+    error = json.loads(body)["error"]
+    assert (status, set(error)) == (503, {"message", "type", "param", "code"})
+
+
+def test_fallbacks_hide_no_code(provider: Any) -> None:
+    """SDKs shorten a chat that is too long because of the code."""
+    models = [
+        model(f"long-{linkage}", "openai", f"{provider.url}/v1", model_name="x")
+        for linkage in ("first", "second")
+    ]
+    endpoint("long", models[:1], models[1:])
+    refusal = {"message": "too long", "type": "t", "param": "p", "code": "context_length_exceeded"}
+    provider.answer = refusing(400, {"error": refusal})
+    for path in ("mlflow/v1/chat/completions", "openai/v1/chat/completions"):
+        status, _, answer = post(path, {**CHAT, "model": "long"})
+        error = json.loads(answer)["error"]
+        assert (status, error["code"], error["type"]) == (400, "context_length_exceeded", "t")

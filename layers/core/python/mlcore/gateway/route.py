@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from itertools import islice
-from typing import Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from mlcore.entities.gateway import FALLBACK, PRIMARY, Configuration, Endpoint, ModelMapping
 from mlcore.errors import (
@@ -106,13 +106,15 @@ class Route(NamedTuple):
         if not self.falls_back or isinstance(error, CallerLeft):
             return error
         status, last_error, retry_after = 500, error.message, None
+        provider_fields: Mapping[str, Any] = {}
         if isinstance(error, GatewayCallFailed):
             status, last_error = error.status, f"{error.status}: {error.message}"
-            retry_after = error.retry_after
+            retry_after, provider_fields = error.retry_after, error.provider_fields
         return AllModelsFailed(
             status,
             f"All {len(self.mappings)} fallback attempts failed. Last error: {last_error}",
             retry_after,
+            provider_fields=provider_fields,
         )
 
 
