@@ -128,9 +128,10 @@ def test_a_limit_holds_within_two_percent(
     assert set(statuses) == {200, 429}
     assert abs(len(provider.asked) - allowed) <= ALLOWED * allowed, statuses
     assert statuses[200] == len(provider.asked)
-    most = (
-        0.5 if limit == "requests_per_minute" and EXAMPLES > 1 else 1.1
-    )  # small limits: no blocks
+    if limit == "requests_per_minute" and EXAMPLES > 1:
+        most = 0.5
+    else:  # small limits: no blocks, and calls hold their tokens
+        most = 1.1 if limit.startswith("requests") else 2.1
     assert measured.write_units / allowed <= most
 
 

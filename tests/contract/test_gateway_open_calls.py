@@ -144,14 +144,52 @@ def test_a_wider_limit_frees_the_places_of_narrower_ones(store: Store) -> None:
 
     narrow, wide = limited("user:ann", 2), limited("workspace:w", 1)
     with (
-        rate_limits.open_call([wide]),
+        rate_limits.open_call([wide], rate_limits.Admission()),
         pytest.raises(GatewayCallFailed),
-        rate_limits.open_call([narrow, wide]),
+        rate_limits.open_call([narrow, wide], rate_limits.Admission()),
     ):
         raise AssertionError("a wider limit refuses")
     item = table.get(keys.gateway_open_calls("user:ann"))
     assert item is not None
     assert "calls" not in item
+
+
+def test_a_refused_call_counts_to_no_limit_of_requests(
+    store: Store, provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither if as many calls are open as may be, nor if the table fails."""
+    make_endpoint(provider)
+    limits = {"concurrent_calls": 1, "requests_per_day": 3, "tokens_per_day": 1000}
+    config.put(SETTING, {"endpoints": {"chat": limits}})
+    body = open_stream()
+    assert [post(PATH, CHAT)[0] for _ in range(5)] == [429] * 5
+    body.close()
+    begin = open_calls.begin
+
+    def fail(*_: Any) -> None:
+        raise TemporarilyUnavailable("no table")
+
+    monkeypatch.setattr(open_calls, "begin", fail)
+    assert [post(PATH, CHAT)[0] for _ in range(5)] == [503] * 5
+    monkeypatch.setattr(open_calls, "begin", begin)
+    assert [post(PATH, CHAT)[0] for _ in range(3)] == [200, 200, 429]
+
+
+def test_a_place_whose_answer_is_lost_is_freed(
+    store: Store, provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_endpoint(provider)
+    limit(1)
+    begin = open_calls.begin
+
+    def lose(*arguments: Any) -> None:
+        begin(*arguments)
+        raise TemporarilyUnavailable("the answer is lost")
+
+    monkeypatch.setattr(open_calls, "begin", lose)
+    assert post(PATH, CHAT)[0] == 503
+    monkeypatch.setattr(open_calls, "begin", begin)
+    assert post(PATH, CHAT)[0] == 200
 
 
 def test_at_the_same_time_exactly_as_many_pass(store: Store) -> None:
@@ -204,7 +242,7 @@ def test_a_place_that_cannot_be_freed_fails_no_call(
 def test_the_cost_of_a_limit(store: Store) -> None:
     """A write to begin and one to end; a unit each while few calls are open."""
     limited = rate_limits.Limited("user:ann", "users", CallLimits(concurrent_calls=3))
-    with capacity.measure() as measured, rate_limits.open_call([limited]):
+    with capacity.measure() as measured, rate_limits.open_call([limited], rate_limits.Admission()):
         pass
     assert (measured.round_trips, measured.write_units) == (2, 2)
 

@@ -16,6 +16,7 @@ from mlcore import ids
 from mlcore.db import keys
 from mlcore.db.table import table
 from mlcore.entities.gateway_limits import CallLimits
+from mlcore.errors import GatewayCallFailed
 from mlcore.gateway import rate_limits, reserves
 from mlcore.gateway.rate_limits import Limited
 from mlcore.gateway.reserves import Reserve
@@ -106,10 +107,9 @@ def test_tokens_of_ended_calls_are_counted(seed: int, per_minute: int, per_day: 
         now += pause
         reserve = processes[process]
         try:
-            reserve.take(limits, now)
+            ticket, _ = reserve.take(limits, now)
         except Reached:
             continue
-        ticket = reserve.begin()
         reserve.settle(ticket, tokens, now)
         used += tokens
         largest = max(largest, tokens)
@@ -121,7 +121,7 @@ def test_tokens_of_ended_calls_are_counted(seed: int, per_minute: int, per_day: 
 
 
 @examples(40)
-@given(st.integers(2, 16), st.integers(1, 30), st.integers(40, 120))
+@given(st.integers(2, 16), st.integers(1, 30), st.integers(50, 120))
 def test_calls_at_the_same_time_hold_their_tokens(together: int, tokens: int, calls: int) -> None:
     """Once a process knows what a call uses, calls that are open together do not exceed a limit by
     more than the call that crosses it."""
@@ -135,17 +135,15 @@ def _call_together(name: str, now: int, together: int, tokens: int, calls: int) 
     per_minute = calls * tokens
     limits = CallLimits(tokens_per_minute=per_minute)
     reserve = Reserve(name)
-    reserve.take(limits, now)
-    reserve.settle(reserve.begin(), tokens, now)
+    reserve.settle(reserve.take(limits, now)[0], tokens, now)
     made = 1
     for _ in range(calls):
         tickets = []
         for _ in range(together):
             try:
-                reserve.take(limits, now)
+                tickets.append(reserve.take(limits, now)[0])
             except Reached:
                 continue
-            tickets.append(reserve.begin())
         for ticket in tickets:
             reserve.settle(ticket, tokens, now)
         made += len(tickets)
@@ -203,6 +201,24 @@ def test_a_refused_call_counts_nowhere() -> None:
         rate_limits.admit(limited[:1])
 
 
+def test_a_refusal_because_of_open_calls_ends_soon() -> None:
+    """The caller need not wait until midnight for tokens that are only held."""
+    limited = [Limited(target(), "users", CallLimits(tokens_per_day=1000))]
+    rate_limits.admit(limited).settle(100)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reserves, "HOLD_SHARES", 2)
+        held = [rate_limits.admit(limited) for _ in range(9)]
+        with pytest.raises(GatewayCallFailed, match="Try again in 1 seconds") as refused:
+            rate_limits.admit(limited)
+        assert refused.value.retry_after == "1"
+        for admission in held:
+            admission.settle(0)
+        rate_limits.admit(limited).settle(1000)
+        with pytest.raises(GatewayCallFailed) as refused:
+            rate_limits.admit(limited)
+    assert float(refused.value.retry_after or 0) > 1
+
+
 def test_a_limit_that_is_raised_counts_at_once() -> None:
     reserve = Reserve(target())
     reserve.take(CallLimits(requests_per_day=1), DAY)
@@ -213,5 +229,5 @@ def test_a_limit_that_is_raised_counts_at_once() -> None:
 
 def test_limits_of_open_calls_alone_count_no_requests() -> None:
     name = target()
-    assert rate_limits.admit([Limited(name, "users", CallLimits(concurrent_calls=1))]) == {}
+    assert rate_limits.admit([Limited(name, "users", CallLimits(concurrent_calls=1))]).headers == {}
     assert table.get(keys.gateway_usage(name, DAY)) is None

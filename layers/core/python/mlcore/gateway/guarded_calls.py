@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mlcore.entities.gateway import Configuration
+from mlcore.errors import MlflowError
 from mlcore.gateway import chats, invocation
 from mlcore.gateway.chat_shapes import validated_chat
 from mlcore.gateway.invocation import Invocation
@@ -35,7 +36,11 @@ def begin(
         # 54 modules of the judges.
         from mlcore.gateway.guardrails import EndpointGuardrails  # noqa: PLC0415
 
-        call.guardrails = EndpointGuardrails(call.route, call.record)
+        try:
+            call.guardrails = EndpointGuardrails(call.route, call.record)
+        except MlflowError:
+            call.refuse()
+            raise
     return call
 
 

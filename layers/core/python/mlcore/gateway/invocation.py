@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from operator import itemgetter
-from types import MappingProxyType
 from typing import Any, Protocol
 
 from mlcore.entities.gateway import BudgetPolicy, Configuration
@@ -15,9 +14,8 @@ from mlcore.errors import CallerLeft, GatewayCallFailed
 from mlcore.gateway import budgets, rate_limits, route
 from mlcore.gateway.budgets import Payer
 from mlcore.gateway.chat_shapes import Shape
-from mlcore.gateway.rate_limits import Limited, Origin
+from mlcore.gateway.rate_limits import Admission, Limited, Origin
 from mlcore.gateway.recording import Caller, Recording, Span
-from mlcore.gateway.reserves import Ticket
 from mlcore.gateway.retries import USUAL, Handling, Repeats
 from mlcore.gateway.route import Route
 from mlcore.observability import logger
@@ -56,17 +54,18 @@ class Invocation:
         route: Route,
         policies: Sequence[BudgetPolicy],
         record: Recording,
-        limited: Sequence[Limited] = (),
-        limit_headers: Mapping[str, str] = MappingProxyType({}),
+        limited: Sequence[Limited],
+        admission: Admission,
     ) -> None:
         self.route = route
         self.record = record
         self.guardrails: Guardrails | None = None
         """Set by :mod:`mlcore.gateway.guarded_calls`; None: nothing checks the call."""
-        self.limit_headers = limit_headers
+        self.limit_headers = admission.headers
         """The headers that tell what remains of the limits to which the call counts."""
         self._policies = policies
         self._limited = limited
+        self._admission = admission
 
     @contextmanager
     def recorded(self, inputs: Any, request_type: str, message_format: str = "") -> Iterator[Span]:
@@ -77,13 +76,13 @@ class Invocation:
             GatewayCallFailed: as many calls are open as a limit allows (429). The call then leaves
                 no trace.
         """
-        with rate_limits.open_call(() if self.record.caller.is_internal else self._limited):
-            held = rate_limits.hold_tokens(self._limited)
+        limited = () if self.record.caller.is_internal else self._limited
+        with rate_limits.open_call(limited, self._admission):
             try:
                 with self.record.call(inputs, request_type, message_format) as span:
                     yield span
             finally:
-                self._finish(held)
+                self._finish()
 
     def guarded_request(self, request: Json) -> Json:
         """Passes a request in a provider's own form through the guardrails, if the call has any.
@@ -178,7 +177,11 @@ class Invocation:
         }
         return {**counted, "total_tokens": sum(counted.values())}
 
-    def _finish(self, held: Sequence[tuple[Limited, Ticket]]) -> None:
+    def refuse(self) -> None:
+        """Counts a call that is not made to no limit."""
+        self._admission.put_back()
+
+    def _finish(self) -> None:
         """Adds the call's cost and tokens to budgets and limits, and writes the trace. The caller
         has the answer already, so an error is logged and does not fail the call."""
         try:
@@ -188,8 +191,7 @@ class Invocation:
         except Exception:
             context = {"endpoint_id": self.route.endpoint.endpoint_id}
             logger.exception("the cost of a call was not added", extra=context)
-        if held:
-            rate_limits.settle_tokens(held, self._tokens())
+        self._admission.settle(self._tokens())
         if self.record.is_traced:
             _write_trace(self.record)
 
@@ -259,8 +261,7 @@ def begin(
             caller.key_id,
         )
     )
-    limit_headers = rate_limits.admit(limited)
-    return Invocation(call_route, policies, record, limited, limit_headers)
+    return Invocation(call_route, policies, record, limited, rate_limits.admit(limited))
 
 
 def _write_refused_trace(record: Recording, error: GatewayCallFailed) -> None:

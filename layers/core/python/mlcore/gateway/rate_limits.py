@@ -81,34 +81,74 @@ def target(scope: str, counted: str) -> str:
     return f"{_KINDS[scope]}:{counted}"
 
 
-def admit(limited: Sequence[Limited]) -> Mapping[str, str]:
-    """Counts a request to each of its limits, narrowest first; most calls of a busy process without
-    a write (:mod:`mlcore.gateway.reserves`). A refused call counts to none.
+class Admission:
+    """A request that was counted to each limit of its call, with the tokens that the call holds.
+    It ends by :meth:`put_back` or :meth:`settle`; the other one then has no effect."""
 
-    Returns:
-        The headers that tell what remains of the limits; none without limits.
+    def __init__(self) -> None:
+        self.headers: Mapping[str, str] = {}
+        """The headers that tell what remains of the limits; none without limits."""
+        self._tickets: list[tuple[Limited, Ticket]] = []
+
+    def add(self, limit: Limited, ticket: Ticket) -> None:
+        self._tickets.append((limit, ticket))
+
+    def put_back(self) -> None:
+        """Counts the request to no limit: its call is not made."""
+        for limit, ticket in self._tickets:
+            try:
+                ticket.reserve.put_back(ticket, now_ms())
+            except MlflowError as error:
+                logger.error(
+                    "a refused call still counts to a limit",
+                    extra={"scope": limit.scope, "error": error.error_code},
+                )
+
+    def settle(self, tokens: int) -> None:
+        """Counts the tokens of a call that has ended. The caller has the answer already, so an
+        error is logged and does not fail the call."""
+        for limit, ticket in self._tickets:
+            try:
+                ticket.reserve.settle(ticket, tokens, now_ms())
+            except MlflowError as error:
+                logger.error(
+                    "the tokens of a call were not counted yet",
+                    extra={"scope": limit.scope, "tokens": tokens, "error": error.error_code},
+                )
+
+
+def admit(limited: Sequence[Limited]) -> Admission:
+    """Counts a request to each of its limits, narrowest first; most calls of a busy process without
+    a write, if the limits are large (:mod:`mlcore.gateway.reserves`). A refused call counts to
+    none.
 
     Raises:
-        GatewayCallFailed: a limit is reached; status 429, with these headers and the time to try
-            again.
+        GatewayCallFailed: a limit is reached; status 429, with the headers that tell what remains
+            and the time to try again.
     """
+    counting = [(limit, reserves.of(limit.target)) for limit in limited if limit.limits.counts]
+    admission = Admission()
     readings: list[Remaining] = []
-    taken: list[tuple[Limited, int]] = []
-    now = 0
-    for limit in limited:
-        if not limit.limits.counts:
-            continue
-        now = now_ms()
-        try:
-            used = reserves.of(limit.target).take(limit.limits, now)
-        except usage.Reached as reached:
-            for narrower, moment in taken:
-                reserves.of(narrower.target).put_back(moment)
-            readings += _readings(limit.limits, reached.used, now)
-            raise _refusal(limit, reached, now, limit_headers.headers(readings, now)) from None
-        taken.append((limit, now))
-        readings += _readings(limit.limits, used, now)
-    return limit_headers.headers(readings, now)
+    now = now_ms()
+    try:
+        # The wider limits first: a flood of refused calls must not become one of writes to the
+        # narrower ones.
+        for limit, reserve in reversed(counting):
+            reserve.check(limit.limits, now)
+        for limit, reserve in counting:
+            now = now_ms()
+            ticket, used = reserve.take(limit.limits, now)
+            admission.add(limit, ticket)
+            readings += _readings(limit.limits, used, now)
+    except usage.Reached as reached:
+        admission.put_back()
+        readings += _readings(limit.limits, reached.used, now)
+        raise _refusal(limit, reached, now, limit_headers.headers(readings, now)) from None
+    except MlflowError:
+        admission.put_back()
+        raise
+    admission.headers = limit_headers.headers(readings, now)
+    return admission
 
 
 def _readings(limits: CallLimits, used: usage.Usage, now: int) -> list[Remaining]:
@@ -128,9 +168,12 @@ def _readings(limits: CallLimits, used: usage.Usage, now: int) -> list[Remaining
 
 
 @contextmanager
-def open_call(limited: Sequence[Limited]) -> Iterator[None]:
+def open_call(limited: Sequence[Limited], admission: Admission) -> Iterator[None]:
     """Counts a call as open during the ``with`` block, in two writes for each limit of calls at the
     same time.
+
+    Args:
+        admission: is put back if the call is refused.
 
     Raises:
         GatewayCallFailed: a limit is reached; status 429. The block is not entered, and the call
@@ -145,12 +188,16 @@ def open_call(limited: Sequence[Limited]) -> Iterator[None]:
     call = open_calls.new_call(now + math.ceil(seconds))
     begun: list[Limited] = []
     try:
-        for limit in limiting:
-            try:
-                open_calls.begin(limit.target, call, limit.limits.concurrent_calls or 0, now)
-            except open_calls.Reached:
-                raise _too_many(limit) from None
-            begun.append(limit)
+        try:
+            for limit in limiting:
+                begun.append(limit)  # before the write, which may be executed although it fails
+                try:
+                    open_calls.begin(limit.target, call, limit.limits.concurrent_calls or 0, now)
+                except open_calls.Reached:
+                    raise _too_many(begun.pop()) from None
+        except MlflowError:
+            admission.put_back()
+            raise
         yield
     finally:
         for limit in begun:
@@ -178,37 +225,17 @@ def _too_many(limit: Limited) -> GatewayCallFailed:
     )
 
 
-def hold_tokens(limited: Sequence[Limited]) -> list[tuple[Limited, Ticket]]:
-    """Holds the tokens that a call is expected to use of its limits, until :func:`settle_tokens`
-    replaces them: calls at the same time would exceed a limit otherwise."""
-    return [
-        (limit, reserves.of(limit.target).begin())
-        for limit in limited
-        if limit.limits.counts_tokens
-    ]
-
-
-def settle_tokens(held: Sequence[tuple[Limited, Ticket]], tokens: int) -> None:
-    """Counts the tokens of a call that has ended. The caller has the answer already, so an error is
-    logged and does not fail the call."""
-    for limit, ticket in held:
-        try:
-            reserves.of(limit.target).settle(ticket, tokens, now_ms())
-        except MlflowError as error:
-            logger.error(
-                "the tokens of a call were not counted",
-                extra={"scope": limit.scope, "tokens": tokens, "error": error.error_code},
-            )
-
-
 def _refusal(
     limited: Limited, reached: usage.Reached, now: int, headers: Mapping[str, str]
 ) -> GatewayCallFailed:
     """Returns the 429 error for a reached limit."""
     noun, _, unit = reached.limit.partition("_per_")
     length = usage.MINUTE_MS if unit == "minute" else usage.DAY_MS
-    seconds = str(math.ceil((length - now % length) / 1000))
     limit = getattr(limited.limits, reached.limit)
+    seconds = str(math.ceil((length - now % length) / 1000))
+    counted = reached.used.minute_tokens if unit == "minute" else reached.used.day_tokens
+    if noun == _TOKENS and counted - reached.used.held_tokens < limit:
+        seconds = "1"  # open calls hold the rest, and will return what they do not use
     return GatewayCallFailed(
         429,
         f"Rate limit reached: {limit} {noun} per {unit} for this {_KINDS[limited.scope]}. "

@@ -1,25 +1,32 @@
-"""Reserves of requests and tokens: what this process has counted towards a limit of the gateway and
-not used yet, so that not each call costs a write.
+"""Reserves of requests, and holds of tokens: what this process has counted towards a limit of the
+gateway for calls that it has not made yet or that have not ended.
 
-What is reserved is counted, so no limit is exceeded. What a process reserves beyond its next call
-is small enough that sixteen processes which then stop calling withhold 2 % of a minute.
+What is reserved or held is counted, so no limit is exceeded by it. A process reserves few requests
+and no tokens beyond those of its open calls, so that others are not refused for what nobody uses.
 """
 
 from __future__ import annotations
 
 import threading
-from typing import Final, NamedTuple
+from contextlib import suppress
+from typing import Final
+from weakref import WeakSet
 
 from mlcore.entities.gateway_limits import CallLimits
+from mlcore.errors import MlflowError
 from mlcore.process_cache import ProcessCache
 from mlcore.repos.gateway import usage
-from mlcore.repos.gateway.usage import DAY_MS, MINUTE_MS, Claim, Counted, Reached, Usage
+from mlcore.repos.gateway.usage import DAY_MS, MINUTE_MS, Claim, Counted, Reached, Return, Usage
 
 MINUTE_SHARES: Final = 800
-"""The share of a minute's limit that a process may reserve beyond its next call."""
+"""The share of a minute's limit that a process may reserve beyond its next call, and half of which
+it may have used without having counted it."""
 DAY_SHARES: Final = 10_000
-"""The share of a day's limit. It is smaller because a process that ends returns nothing, and many
-processes end in a day."""
+"""The share of a day's limit. It is smaller because a process that ends neither returns nor counts
+it, and many processes end in a day."""
+HOLD_SHARES: Final = 50
+"""The share of the least limit of tokens that a call holds at most: one large call must not make
+the small ones that follow hold, and be refused for, far more than they use."""
 MAX_BLOCK: Final = 16
 """The most requests that are reserved in one write."""
 BLOCK_MS: Final = 10_000
@@ -30,17 +37,24 @@ REFUSED_MS: Final = 1000
 _SMOOTHING: Final = 4
 """The last call is this part of the expected tokens of the next one."""
 _UNLIMITED: Final = CallLimits()
+_ENDLESS: Final = 10**12
 
 
-class Ticket(NamedTuple):
-    """The tokens that a call is expected to use, which its reserve holds until they are known."""
+class Ticket:
+    """A counted request, with the tokens that its call holds until those it used are known."""
 
-    minute: int
-    tokens: int
+    def __init__(self, reserve: Reserve, minute: int, tokens: int) -> None:
+        self.reserve = reserve
+        """That counts what the call used: the process may know another one by then."""
+        self.minute = minute
+        """The minute in which the request counts, in ms since 1970."""
+        self.tokens = tokens
+        self.held_in = minute
+        """The minute in which the tokens are held, in ms since 1970."""
 
 
 class Reserve:
-    """The requests and tokens that this process has reserved of one target (a key, user, endpoint
+    """The requests and tokens that this process has counted of one target (a key, user, endpoint
     or workspace). Threads may use it concurrently."""
 
     def __init__(self, target: str) -> None:
@@ -50,67 +64,93 @@ class Reserve:
         self._minute = 0
         self._requests = 0
         """Requests that are counted and not made."""
-        self._tokens = 0
-        """Tokens that are counted and neither used nor expected of an open call; negative for
-        tokens that were used and are not counted."""
-        self._unused = Claim()
-        """What was counted in earlier minutes of the day and not used, as negative numbers."""
+        self._uncounted = 0
+        """Tokens that ended calls have used and that are not counted."""
+        self._unused = Return()
+        """What is counted, not used and not kept. It is sent once: a write that fails may have been
+        executed, and the limit would be exceeded if it were subtracted twice."""
+        self._open: WeakSet[Ticket] = WeakSet()
+        self._held = 0
+        """The tokens that these hold in this minute, and those that nobody has ended."""
         self._used = Usage(0, 0, 0, 0)
         self._block, self._block_began = 0, 0
         self._expected: float | None = None
         self._refusal: Reached | None = None
         self._refused_at = 0
 
-    def take(self, limits: CallLimits, now: int) -> Usage:
-        """Counts a request. Most calls of a busy process need no write.
+    def take(self, limits: CallLimits, now: int) -> tuple[Ticket, Usage]:
+        """Counts a request, and holds the tokens that its call is expected to use. Most calls of a
+        busy process need no write, if the limits are large.
 
         Returns:
-            What all processes have used, together with this request and with what the other
-            processes have reserved.
+            A ticket, with which the call must end (:meth:`settle`, or :meth:`put_back` if it is not
+            made); and what all processes have used, together with this request, with what the
+            other processes have reserved, and with what the other open calls hold.
 
         Raises:
             Reached: a limit is reached.
         """
         with self._lock:
-            self._advance(limits, now)
-            if self._refusal is not None and 0 <= now - self._refused_at < REFUSED_MS:
-                raise Reached(self._refusal.limit, self._refusal.used)
-            needed = self._expected_tokens()
-            if self._requests < 1 or self._tokens < needed:
-                self._count(limits, now, needed)
+            self._check(limits, now)
+            hold = self._next_hold()
+            is_unknown = limits.counts_tokens and self._expected is None
+            if self._requests < 1 or hold or is_unknown or self._is_spent():
+                self._count(limits, now, hold)
             self._requests -= 1
-            return self._reading()
+            self._held += hold
+            ticket = Ticket(self, self._minute, hold)
+            self._open.add(ticket)
+            return ticket, self._reading(hold)
 
-    def put_back(self, now: int) -> None:
-        """Takes back a request that was counted at ``now`` and is not made: the next call uses
-        it."""
+    def check(self, limits: CallLimits, now: int) -> None:
+        """Raises Reached if this process was refused a moment ago. Costs no write."""
         with self._lock:
-            if now // MINUTE_MS * MINUTE_MS == self._minute:
+            self._check(limits, now)
+
+    def put_back(self, ticket: Ticket, now: int) -> None:
+        """Takes back a request whose call is not made: the next call of the process uses it, or it
+        is subtracted at once if the limits are so small that others would miss it."""
+        with self._lock:
+            if not self._end(ticket, now):
+                return
+            unused = self._unused
+            if ticket.minute // DAY_MS != self._minute // DAY_MS:
+                pass
+            elif ticket.minute != self._minute:
+                self._unused = unused._replace(day_requests=unused.day_requests + 1)
+            elif self._requests < self._spare_requests():
                 self._requests += 1
-
-    def begin(self) -> Ticket:
-        """Holds the expected tokens of a call that begins."""
-        with self._lock:
-            ticket = Ticket(self._minute, self._expected_tokens())
-            self._tokens -= ticket.tokens
-            return ticket
+            else:
+                self._unused = unused._replace(requests=unused.requests + 1)
+            self._write_if_due(now)
 
     def settle(self, ticket: Ticket, tokens: int, now: int) -> None:
-        """Replaces the expected tokens of a call that has ended by those that it used. Writes if
-        more is uncounted, or counted in excess, than a small part of the limits."""
+        """Replaces the tokens that a call holds by those that it used. Writes if it held any, or if
+        more is uncounted than a small part of the limits."""
         with self._lock:
-            self._advance(self._limits, now)
+            if not self._end(ticket, now) or not self._limits.counts_tokens:
+                return
             if tokens > 0:
                 expected = tokens if self._expected is None else self._expected
                 self._expected = expected + (tokens - expected) / _SMOOTHING
-            unexpected = tokens - ticket.tokens
-            if ticket.minute == self._minute or unexpected > 0:
-                self._tokens -= unexpected
-            else:  # what an earlier minute counted in excess, this one must not use
-                self._return(Claim(day_tokens=unexpected))
-            tolerance = self._tolerated_tokens()
-            if not -tolerance <= self._tokens <= tolerance + self._expected_tokens():
-                self._add(usage.count(self._target, _UNLIMITED, now, self._correction()))
+                self._uncounted += tokens
+            self._write_if_due(now)
+
+    def _check(self, limits: CallLimits, now: int) -> None:
+        self._advance(limits, now)
+        if self._refusal is not None and 0 <= now - self._refused_at < REFUSED_MS:
+            raise Reached(self._refusal.limit, self._refusal.used)
+
+    def _end(self, ticket: Ticket, now: int) -> bool:
+        """Returns the tokens that a call holds. False: it has ended before."""
+        self._advance(self._limits, now)
+        if ticket not in self._open:
+            return False
+        self._open.discard(ticket)
+        if ticket.held_in == self._minute:
+            self._held -= ticket.tokens
+            self._unused = self._unused._replace(hold=self._unused.hold + ticket.tokens)
+        return True
 
     def _advance(self, limits: CallLimits, now: int) -> None:
         """Begins another minute, or other limits."""
@@ -119,101 +159,139 @@ class Reserve:
             self._begin_minute(minute)
         if limits != self._limits:
             self._limits, self._refusal, self._block = limits, None, 0
+            self._return_requests()
+        open_holds = sum(t.tokens for t in list(self._open) if t.held_in == self._minute)
+        if open_holds < self._held:  # a request was not valid, and its ticket is gone
+            forgotten, self._held = self._held - open_holds, open_holds
+            self._unused = self._unused._replace(hold=self._unused.hold + forgotten)
 
     def _begin_minute(self, minute: int) -> None:
         """Keeps what was counted and not used for the day only, and what was used and not counted
         for the new minute."""
+        self._return_requests()
+        self._unused = self._unused.in_minute(minute)
         if minute // DAY_MS == self._minute // DAY_MS:
-            self._return(Claim(day_requests=-self._requests, day_tokens=-max(0, self._tokens)))
+            self._used = self._used._replace(minute_requests=0, minute_tokens=0, held_tokens=0)
         else:
-            self._unused = Claim()
-        self._requests, self._tokens = 0, min(0, self._tokens)
-        self._minute, self._refusal, self._block = minute, None, 0
+            self._used = Usage(0, 0, 0, 0)
+        self._minute, self._refusal, self._block, self._held = minute, None, 0, 0
 
-    def _return(self, unused: Claim) -> None:
-        former = self._unused
-        self._unused = Claim(
-            day_requests=former.day_requests + unused.day_requests,
-            day_tokens=former.day_tokens + unused.day_tokens,
-        )
+    def _return_requests(self) -> None:
+        self._unused = self._unused._replace(requests=self._unused.requests + self._requests)
+        self._requests = 0
 
-    def _count(self, limits: CallLimits, now: int, needed: int) -> None:
-        """Reserves a block of requests and their tokens, or if it does not fit the next call."""
-        least = self._correction()._replace(
-            requests=max(0, 1 - self._requests), tokens=max(0, needed - self._tokens)
-        )
+    def _count(self, limits: CallLimits, now: int, hold: int) -> None:
+        """Reserves a block of requests, or if it does not fit the next one, and holds tokens: for
+        the next call, and for those that held theirs in a minute that has ended."""
+        earlier = [ticket for ticket in list(self._open) if ticket.held_in < self._minute]
+        again = sum(ticket.tokens for ticket in earlier)
+        hold += again
+        least = Claim(max(0, 1 - self._requests), self._uncounted, hold, self._unused)
         block = least
         if least.requests:
             self._block = self._next_block(now)
-            further = self._block - 1
-            block = least._replace(
-                requests=self._block,
-                tokens=least.tokens + min(further * needed, self._spare_tokens(limits)),
-            )
+            block = least._replace(requests=self._block)
             self._block_began = now
+        self._unused = Return(self._minute)
         try:
-            counted = usage.count(self._target, limits, now, block, least)
+            counted = usage.count(self._target, limits, max(now, self._minute), block, least)
         except Reached as reached:
-            self._refusal, self._refused_at = reached, now
+            used = _with(reached.used, self._uncounted, least.unused.hold)
+            self._refusal, self._refused_at, self._block = Reached(reached.limit, used), now, 0
+            self._unused = least.unused
+            with suppress(MlflowError):
+                if self._uncounted or not self._unused.is_empty:
+                    self._write(now)
+            raise Reached(reached.limit, used) from None
+        except MlflowError:
+            self._block = 0
             raise
         if counted.claim != block:
             self._block = 0
         self._add(counted)
+        self._held += again
+        for ticket in earlier:
+            ticket.held_in = counted.minute
 
-    def _correction(self) -> Claim:
-        return self._unused._replace(tokens=-self._tokens)
+    def _write_if_due(self, now: int) -> None:
+        unused = self._unused
+        if (
+            unused.hold
+            or unused.requests
+            or unused.day_requests > self._spare_requests()
+            or self._uncounted > self._tolerated_tokens()
+        ):
+            self._write(now)
+            self._refusal = None
+
+    def _write(self, now: int) -> None:
+        """Counts what was used, and subtracts what was not."""
+        claim = Claim(tokens=self._uncounted, unused=self._unused)
+        self._unused = Return(self._minute)
+        self._add(usage.count(self._target, _UNLIMITED, max(now, self._minute), claim))
 
     def _add(self, counted: Counted) -> None:
         if counted.minute > self._minute:  # of another process, whose clock is ahead
             self._begin_minute(counted.minute)
-        self._unused = Claim()
         self._requests += counted.claim.requests
-        self._tokens += counted.claim.tokens
+        self._uncounted -= counted.claim.tokens
         self._used = counted.used
 
     def _next_block(self, now: int) -> int:
         block = self._block
         block = block * 2 if 0 <= now - self._block_began < BLOCK_MS else block // 2
-        limits = self._limits
-        shares = _shares(limits.requests_per_minute, limits.requests_per_day)
-        return max(1, min(block, MAX_BLOCK, shares))
+        return max(1, min(block, MAX_BLOCK, self._spare_requests()))
 
-    def _spare_tokens(self, limits: CallLimits) -> int:
-        if not limits.counts_tokens:
-            return 0
-        return _shares(limits.tokens_per_minute, limits.tokens_per_day)
+    def _spare_requests(self) -> int:
+        return _shares(self._limits.requests_per_minute, self._limits.requests_per_day)
 
     def _tolerated_tokens(self) -> int:
-        """Returns how many tokens may wait for the write of the next call to be counted. A process
-        that ends never counts them, so they are at most half a call, unless that is less than what
-        may be reserved."""
+        """Returns how many tokens may wait for a later write to be counted, and up to which size
+        calls hold none."""
         limits = self._limits
-        if limits.tokens_per_day is None:
-            return self._spare_tokens(limits)
-        day = max(limits.tokens_per_day // DAY_SHARES, self._expected_tokens() // 2)
-        return min(
-            day, limits.tokens_per_day // MINUTE_SHARES, _shares(limits.tokens_per_minute, None)
+        return _shares(limits.tokens_per_minute, limits.tokens_per_day) // 2
+
+    def _next_hold(self) -> int:
+        """Returns the tokens that the next call holds."""
+        limits = self._limits
+        if not limits.counts_tokens or (self._expected or 0) <= self._tolerated_tokens():
+            return 0
+        known = (limits.tokens_per_minute, limits.tokens_per_day)
+        least = min(limit for limit in known if limit is not None)
+        return max(1, min(round(self._expected or 0), least // HOLD_SHARES))
+
+    def _is_spent(self) -> bool:
+        """Whether a limit of tokens was reached when this process wrote the last time, or is by
+        what it has used since."""
+        minute, day = self._limits.tokens_per_minute, self._limits.tokens_per_day
+        used, more = self._used, self._uncounted
+        return (minute is not None and used.minute_tokens + more >= minute) or (
+            day is not None and used.day_tokens + more >= day
         )
 
-    def _expected_tokens(self) -> int:
-        """Returns the tokens that the next call is expected to use; 0 without limits of tokens."""
-        return round(self._expected or 0) if self._limits.counts_tokens else 0
-
-    def _reading(self) -> Usage:
-        used = self._used
-        return Usage(
-            used.minute_requests - self._requests,
-            used.minute_tokens - max(0, self._tokens),
-            used.day_requests - self._requests,
-            used.day_tokens - max(0, self._tokens),
+    def _reading(self, hold: int) -> Usage:
+        used = _with(self._used, self._uncounted, self._unused.hold + hold)
+        return used._replace(
+            minute_requests=used.minute_requests - self._requests,
+            day_requests=used.day_requests - self._requests,
         )
+
+
+def _with(used: Usage, uncounted: int, returned: int) -> Usage:
+    """Returns what was used, with tokens that the next write counts and those that it returns."""
+    more = uncounted - returned
+    return used._replace(
+        minute_tokens=used.minute_tokens + more,
+        day_tokens=used.day_tokens + more,
+        held_tokens=used.held_tokens - returned,
+    )
 
 
 def _shares(per_minute: int | None, per_day: int | None) -> int:
     """Returns what a process may reserve beyond its next call."""
     return min(
-        MAX_BLOCK * 10**12 if per_minute is None else per_minute // MINUTE_SHARES,
-        MAX_BLOCK * 10**12 if per_day is None else per_day // DAY_SHARES,
+        _ENDLESS if per_minute is None else per_minute // MINUTE_SHARES,
+        _ENDLESS if per_day is None else per_day // DAY_SHARES,
     )
 
 
@@ -225,11 +303,7 @@ _making = threading.Lock()
 
 def of(target: str) -> Reserve:
     """Returns the reserve of a target (such as ``user:ann``) in this process."""
-    reserve = _reserves.get(target)
-    if reserve is None:
-        with _making:
-            reserve = _reserves.get(target)
-            if reserve is None:
-                reserve = Reserve(target)
-                _reserves.put(target, reserve)
-    return reserve
+    with _making:
+        reserve = _reserves.get(target) or Reserve(target)
+        _reserves.put(target, reserve)  # again: the cache drops first what was put first
+        return reserve

@@ -132,6 +132,8 @@ class GatewayUsage(Item):
     """The beginning of the minute, in ms since 1970."""
     minute_requests = IntAttribute()
     minute_tokens = IntAttribute()
+    held_tokens = IntAttribute(null=True)
+    """Those of ``minute_tokens`` and ``tokens`` that are not used: open calls hold them."""
     requests = IntAttribute()
     tokens = IntAttribute()
 

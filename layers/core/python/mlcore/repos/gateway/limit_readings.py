@@ -17,6 +17,7 @@ _NOTHING = Usage(0, 0, 0, 0)
 
 class Reading(NamedTuple):
     usage: Usage
+    """Without the tokens that open calls hold."""
     open_calls: int
 
 
@@ -34,7 +35,13 @@ def read(targets: Sequence[str], now: int) -> list[Reading]:
 
 
 def _usage(item: Raw | None, minute: int) -> Usage:
-    return _NOTHING if item is None else usage.usage_of(GatewayUsage.of(item), minute)
+    if item is None:
+        return _NOTHING
+    counted = usage.usage_of(GatewayUsage.of(item), minute)
+    held = counted.held_tokens
+    return counted._replace(
+        minute_tokens=counted.minute_tokens - held, day_tokens=counted.day_tokens - held
+    )
 
 
 def _open(item: Raw | None, now: int) -> int:

@@ -29,6 +29,8 @@ class Usage(NamedTuple):
     minute_tokens: int
     day_requests: int
     day_tokens: int
+    held_tokens: int = 0
+    """The tokens that open calls hold; the tokens of the minute and the day contain them."""
 
 
 class Reached(Exception):
@@ -43,24 +45,61 @@ class Reached(Exception):
         self.used = used
 
 
+class Return(NamedTuple):
+    """What was counted and is not used."""
+
+    minute: int = 0
+    """The minute to which ``requests`` and ``hold`` belong, in ms since 1970."""
+    requests: int = 0
+    hold: int = 0
+    day_requests: int = 0
+    """Requests of earlier minutes of the day."""
+
+    def in_minute(self, minute: int) -> Return:
+        """Returns what remains of this in another minute: holds end with their minute, and
+        requests with their day."""
+        if minute == self.minute:
+            return self
+        is_same_day = minute // DAY_MS == self.minute // DAY_MS
+        return Return(minute, 0, 0, self.requests + self.day_requests if is_same_day else 0)
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.requests or self.hold or self.day_requests)
+
+
 class Claim(NamedTuple):
     """What a write adds to the counters of a target."""
 
     requests: int = 0
+    """Requests that are reserved."""
     tokens: int = 0
-    day_requests: int = 0
-    """What is added to the day only; negative for requests that were counted in an earlier minute
-    and not made."""
-    day_tokens: int = 0
+    """Tokens that ended calls have used."""
+    hold: int = 0
+    """Tokens that calls hold which have not ended."""
+    unused: Return = Return()
+
+    @property
+    def minute_requests(self) -> int:
+        return self.requests - self.unused.requests
+
+    @property
+    def day_requests(self) -> int:
+        return self.minute_requests - self.unused.day_requests
+
+    @property
+    def held_tokens(self) -> int:
+        return self.hold - self.unused.hold
 
     def refused_by(self, limits: CallLimits, used: Usage) -> str:
         """Returns the name of the first limit (a field of :class:`CallLimits`) that refuses the
         claim; an empty text if none does. The call that crosses a limit of tokens still passes."""
+        before = self.tokens - self.unused.hold
         amounts = {
-            "requests_per_day": used.day_requests + self.requests + self.day_requests - 1,
-            "tokens_per_day": used.day_tokens,
-            "requests_per_minute": used.minute_requests + self.requests - 1,
-            "tokens_per_minute": used.minute_tokens,
+            "requests_per_day": used.day_requests + self.day_requests - 1,
+            "tokens_per_day": used.day_tokens + before,
+            "requests_per_minute": used.minute_requests + self.minute_requests - 1,
+            "tokens_per_minute": used.minute_tokens + before,
         }
         for name, amount in amounts.items():
             limit = getattr(limits, name)
@@ -82,7 +121,8 @@ class Counted(NamedTuple):
 def count(
     target: str, limits: CallLimits, now: int, claim: Claim, least: Claim | None = None
 ) -> Counted:
-    """Counts requests and tokens, in one write; two when a minute begins.
+    """Counts requests and tokens, in one write; two when a minute begins. The tokens that calls
+    hold end with their minute, so a process that dies withholds them no longer.
 
     Args:
         target: for what they are counted, such as ``user:ann``.
@@ -97,33 +137,13 @@ def count(
     day, minute = now // DAY_MS * DAY_MS, now // MINUTE_MS * MINUTE_MS
     key = keys.gateway_usage(target, day)
     begins_minute = False
+    ended = 0  # the holds of an earlier minute
     for _ in range(_ATTEMPTS):
-        update = Update()
-        update.set(GatewayUsage.type, keys.GATEWAY_USAGE.name)
+        update = _update(
+            limits, _in_minute(claim, minute), minute, ended if begins_minute else None
+        )
         update.set(GatewayUsage.updated_at, now)
         update.set(GatewayUsage.ttl, (day + DAY_MS) // 1000 + KEPT_SECONDS)
-        if begins_minute:
-            update.require_absent_or_less(GatewayUsage.minute, minute)
-            update.set(GatewayUsage.minute, minute)
-            update.set(GatewayUsage.minute_requests, claim.requests)
-            update.set(GatewayUsage.minute_tokens, claim.tokens)
-        else:
-            update.require_equal(GatewayUsage.minute, minute)
-            update.add(GatewayUsage.minute_requests, claim.requests)
-            update.add(GatewayUsage.minute_tokens, claim.tokens)
-            if limits.requests_per_minute is not None:
-                room = limits.requests_per_minute - claim.requests
-                update.require_less(GatewayUsage.minute_requests, room + 1)
-            if limits.tokens_per_minute is not None:
-                update.require_less(GatewayUsage.minute_tokens, limits.tokens_per_minute)
-        day_requests = claim.requests + claim.day_requests
-        update.add(GatewayUsage.requests, day_requests)
-        update.add(GatewayUsage.tokens, claim.tokens + claim.day_tokens)
-        if limits.requests_per_day is not None:
-            room = limits.requests_per_day - day_requests
-            update.require_absent_or_less(GatewayUsage.requests, room + 1)
-        if limits.tokens_per_day is not None:
-            update.require_absent_or_less(GatewayUsage.tokens, limits.tokens_per_day)
         try:
             item = GatewayUsage.of(table.update(key, update, returning=True))
         except ConditionFailed as failure:
@@ -134,14 +154,66 @@ def count(
             # The clock of another process may be ahead: its minute counts.
             minute = max(minute, item.minute)
             used = usage_of(item, minute)
-            if least is not None and claim.refused_by(limits, used):
+            if least is not None and _in_minute(claim, minute).refused_by(limits, used):
                 claim = least
-            if reached := claim.refused_by(limits, used):
+            if reached := _in_minute(claim, minute).refused_by(limits, used):
                 raise Reached(reached, used) from None
             begins_minute = item.minute < minute
+            ended = max(0, item.held_tokens or 0)
         else:
             return Counted(claim, usage_of(item, minute), minute)
     raise TemporarilyUnavailable("The limits of the gateway could not be checked. Try again.")
+
+
+def _in_minute(claim: Claim, minute: int) -> Claim:
+    return claim._replace(unused=claim.unused.in_minute(minute))
+
+
+def _update(limits: CallLimits, claim: Claim, minute: int, ended: int | None) -> Update:
+    """Returns the write that counts a claim.
+
+    Args:
+        ended: the tokens that calls held in the last minute, if the write begins another one.
+    """
+    update = Update()
+    update.set(GatewayUsage.type, keys.GATEWAY_USAGE.name)
+    tokens = claim.tokens + claim.held_tokens
+    if ended is not None:
+        update.require_absent_or_less(GatewayUsage.minute, minute)
+        if ended:
+            update.require_equal(GatewayUsage.held_tokens, ended)
+        else:
+            update.require_absent_or_less(GatewayUsage.held_tokens, 1)
+        update.set(GatewayUsage.minute, minute)
+        update.set(GatewayUsage.minute_requests, claim.minute_requests)
+        update.set(GatewayUsage.minute_tokens, tokens)
+        update.set(GatewayUsage.held_tokens, claim.held_tokens)
+    else:
+        update.require_equal(GatewayUsage.minute, minute)
+        update.add(GatewayUsage.minute_requests, claim.minute_requests)
+        update.add(GatewayUsage.minute_tokens, tokens)
+        update.add(GatewayUsage.held_tokens, claim.held_tokens)
+    update.add(GatewayUsage.requests, claim.day_requests)
+    update.add(GatewayUsage.tokens, tokens - (ended or 0))
+    _require_room(update, limits, claim, ended)
+    return update
+
+
+def _require_room(update: Update, limits: CallLimits, claim: Claim, ended: int | None) -> None:
+    """Adds the conditions that the limits do not refuse a claim."""
+    before = claim.tokens - claim.unused.hold
+    if ended is None:
+        if limits.requests_per_minute is not None:
+            room = limits.requests_per_minute - claim.minute_requests
+            update.require_less(GatewayUsage.minute_requests, room + 1)
+        if limits.tokens_per_minute is not None:
+            update.require_less(GatewayUsage.minute_tokens, limits.tokens_per_minute - before)
+    if limits.requests_per_day is not None:
+        room = limits.requests_per_day - claim.day_requests
+        update.require_absent_or_less(GatewayUsage.requests, room + 1)
+    if limits.tokens_per_day is not None:
+        room = limits.tokens_per_day - before + (ended or 0)
+        update.require_absent_or_less(GatewayUsage.tokens, room)
 
 
 def usage_of(item: GatewayUsage, minute: int) -> Usage:
@@ -150,10 +222,9 @@ def usage_of(item: GatewayUsage, minute: int) -> Usage:
     Args:
         minute: the beginning of the minute, in ms since 1970.
     """
-    is_current = item.minute == minute
-    return Usage(
-        item.minute_requests if is_current else 0,
-        item.minute_tokens if is_current else 0,
-        item.requests,
-        item.tokens,
-    )
+    if item.minute == minute:
+        return Usage(
+            *(item.minute_requests, item.minute_tokens, item.requests, item.tokens),
+            held_tokens=item.held_tokens or 0,
+        )
+    return Usage(0, 0, item.requests, item.tokens - max(0, item.held_tokens or 0))
