@@ -27,7 +27,7 @@ OPEN_WARNING = (
 HEALTH_SECONDS = 30
 
 
-class Facts(NamedTuple):
+class BannerValues(NamedTuple):
     """The values that the banner shows."""
 
     host: str
@@ -52,7 +52,7 @@ def reachable_name(host: str) -> str:
     return f"[{name}]" if ":" in name else name
 
 
-def text(facts: Facts, environ: Mapping[str, str] = os.environ) -> str:
+def text(facts: BannerValues, environ: Mapping[str, str] = os.environ) -> str:
     """Returns the banner's lines as one text. Other programs parse the lines with the address,
     ``data``, ``table`` and ``ready``.
     """

@@ -54,7 +54,7 @@ class CannotStart(Exception):
     code = 1
 
 
-class Refused(CannotStart):
+class UnsafeOptions(CannotStart):
     """Raised if the options would make the server unsafe."""
 
     code = 2
@@ -190,7 +190,7 @@ class Runner:
             default = check_password(known, user.password_hash)
         if default:
             if not is_loopback(self._options.host):
-                raise Refused(
+                raise UnsafeOptions(
                     f"--host {self._options.host} is open to other machines, and the default "
                     f"password of the administrator {username!r} is known to everybody: set "
                     "MLFLOW_AUTH_ADMIN_PASSWORD, or change it:\n  "
@@ -361,7 +361,7 @@ class Runner:
             runner_record.write(folder, f"http://{name}:{port}", endpoint)
         except OSError as error:
             report(f"commands cannot find this runner: its record: {error.strerror}")
-        facts = banner.Facts(
+        facts = banner.BannerValues(
             host=host,
             port=port,
             folder=folder,

@@ -30,7 +30,7 @@ def run(ask: Callable[[str], dict[str, Any]], sql: str, when: str | None) -> int
         raise CannotRun("give --when, or write a line -- when: … into the query's file")
     try:
         condition = alert_conditions.parse(text)
-    except alert_conditions.Malformed as error:
+    except alert_conditions.InvalidCondition as error:
         raise CannotRun(str(error)) from error
     answer = ask(sql)
     value = condition.value(ask(condition.query(sql)))

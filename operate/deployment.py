@@ -23,7 +23,7 @@ from botocore.exceptions import BotoCoreError, ClientError, WaiterError
 
 from local import cloudformation
 from operate import preflight
-from operate.preflight import Finding, Plan
+from operate.preflight import CheckResult, Plan
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 PROTECTION: Final = "DeletionProtection"
@@ -129,7 +129,7 @@ def _deployed(session: Any, stack: str) -> tuple[str, Mapping[str, str] | None]:
     return stacks["StackStatus"], None if stacks["StackStatus"] in UNMADE else values
 
 
-def show(findings: Sequence[Finding]) -> None:
+def show(findings: Sequence[CheckResult]) -> None:
     """Prints one line for each finding."""
     for subject, state, detail in findings:
         print(f"{state:8}{subject:12}{detail}")

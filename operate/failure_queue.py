@@ -35,7 +35,7 @@ _RECORDS_GONE_CODES = {
 Record = dict[str, Any]
 
 
-class Failure(NamedTuple):
+class FailedBatch(NamedTuple):
     """One message of the failure queue, with the records of its batch."""
 
     receipt: str
@@ -59,7 +59,7 @@ class FailureQueue:
         self._sqs = sqs or boto3.client("sqs")
         self._streams = streams or boto3.client("dynamodbstreams")
 
-    def failures(self) -> Iterator[Failure]:
+    def failures(self) -> Iterator[FailedBatch]:
         """Yields every message of the queue. A message stays in the queue until it is passed to
         :meth:`done`."""
         while True:
@@ -74,9 +74,9 @@ class FailureQueue:
                 return
             for message in messages:
                 batch = json.loads(message["Body"])["DDBStreamBatchInfo"]
-                yield Failure(message["ReceiptHandle"], self._records(batch))
+                yield FailedBatch(message["ReceiptHandle"], self._records(batch))
 
-    def done(self, failure: Failure) -> None:
+    def done(self, failure: FailedBatch) -> None:
         """Deletes the message of this failure from the queue."""
         self._sqs.delete_message(QueueUrl=self._url, ReceiptHandle=failure.receipt)
 

@@ -41,7 +41,7 @@ UNREADY: Final = {
 """Statuses of a stack in which no deployment can start."""
 
 
-class Finding(NamedTuple):
+class CheckResult(NamedTuple):
     """The result of one check. ``state`` is ``ok``, ``note`` (worth reading) or ``missing`` (the
     deployment would fail)."""
 
@@ -75,7 +75,7 @@ class Plan(NamedTuple):
 
 def examine(
     plan: Plan, client: Callable[..., Any], region: str | None, sam: Sequence[str]
-) -> list[Finding]:
+) -> list[CheckResult]:
     """Runs all checks and returns their results, in the order in which an operator would look at
     them.
 
@@ -97,62 +97,66 @@ def examine(
     return findings
 
 
-def _asked(subject: str, check: Callable[[], Finding]) -> Finding:
+def _asked(subject: str, check: Callable[[], CheckResult]) -> CheckResult:
     """Returns the result of ``check``. If AWS refuses its call, returns a note that it could not be
     checked: a role that may deploy need not be allowed to look."""
     try:
         return check()
     except (BotoCoreError, ClientError) as error:
-        return Finding(subject, "note", f"could not be checked: {error}")
+        return CheckResult(subject, "note", f"could not be checked: {error}")
 
 
-def _sam(command: Sequence[str]) -> Finding:
+def _sam(command: Sequence[str]) -> CheckResult:
     try:
         done = subprocess.run(
             [*command, "--version"], capture_output=True, text=True, check=False, timeout=60
         )
     except OSError as error:
-        return Finding("SAM CLI", "missing", f"{error}; {program_name.sam_installation()}")
+        return CheckResult("SAM CLI", "missing", f"{error}; {program_name.sam_installation()}")
     version = re.search(r"(\d+)\.(\d+)\.\d+", done.stdout)
     if version is None:
-        return Finding("SAM CLI", "missing", f"no version: {done.stdout}{done.stderr}".strip())
+        return CheckResult("SAM CLI", "missing", f"no version: {done.stdout}{done.stderr}".strip())
     if (int(version[1]), int(version[2])) < LEAST_SAM:
         least = ".".join(map(str, LEAST_SAM))
-        return Finding("SAM CLI", "missing", f"{version[0]} is too old; {least} is needed")
-    return Finding("SAM CLI", "ok", version[0])
+        return CheckResult("SAM CLI", "missing", f"{version[0]} is too old; {least} is needed")
+    return CheckResult("SAM CLI", "ok", version[0])
 
 
-def _region(region: str | None) -> Finding:
+def _region(region: str | None) -> CheckResult:
     if region is None:
-        return Finding("region", "missing", "set AWS_DEFAULT_REGION, or the region of your profile")
-    return Finding("region", "ok", region)
+        return CheckResult(
+            "region", "missing", "set AWS_DEFAULT_REGION, or the region of your profile"
+        )
+    return CheckResult("region", "ok", region)
 
 
-def _credentials(sts: Any) -> Finding:
+def _credentials(sts: Any) -> CheckResult:
     identity = sts.get_caller_identity()
-    return Finding("credentials", "ok", f"{identity['Arn']} in account {identity['Account']}")
+    return CheckResult("credentials", "ok", f"{identity['Arn']} in account {identity['Account']}")
 
 
-def _parameters(plan: Plan, region: str) -> Iterator[Finding]:
+def _parameters(plan: Plan, region: str) -> Iterator[CheckResult]:
     for name in plan.given:
         if name not in plan.declared:
-            yield Finding("parameters", "missing", f"the template has no parameter {name}")
+            yield CheckResult("parameters", "missing", f"the template has no parameter {name}")
     for name, declared in plan.declared.items():
         if "Default" not in declared and not plan.value(name):
             values = "|".join(declared.get("AllowedValues", ()))
-            yield Finding("parameters", "missing", f"{name} has no default; set {name}={values}")
+            yield CheckResult(
+                "parameters", "missing", f"{name} has no default; set {name}={values}"
+            )
     certificate = plan.value("UiCertificateArn")
     if certificate and certificate.split(":")[3:4] != [FAR_CERTIFICATES]:
         detail = f"UiCertificateArn must be a certificate in {FAR_CERTIFICATES}"
-        yield Finding("certificate", "missing", detail)
+        yield CheckResult("certificate", "missing", detail)
     certificate = plan.value("ApiCertificateArn")
     if certificate and region and certificate.split(":")[3:4] != [region]:
-        yield Finding("certificate", "missing", f"ApiCertificateArn must be in {region}")
+        yield CheckResult("certificate", "missing", f"ApiCertificateArn must be in {region}")
     if plan.value("Ui") == "true" and region.startswith("us-gov-"):
-        yield Finding("CloudFront", "missing", f"{region} has no CloudFront; set Ui=false")
+        yield CheckResult("CloudFront", "missing", f"{region} has no CloudFront; set Ui=false")
     names = len(plan.value("IamUsers")) + len(plan.value("IamAdministrators"))
     if names > MOST_NAMES:
-        yield Finding(
+        yield CheckResult(
             "parameters",
             "missing",
             f"IamUsers and IamAdministrators have {names} characters, and Lambda's environment room"
@@ -161,14 +165,14 @@ def _parameters(plan: Plan, region: str) -> Iterator[Finding]:
     yield _alarms(plan)
 
 
-def _alarms(plan: Plan) -> Finding:
+def _alarms(plan: Plan) -> CheckResult:
     receivers = [plan.value(name) for name in ("AlarmEmail", "AlarmTopicArn")]
     named = [receiver for receiver in receivers if receiver not in ("", NOBODY)]
     if named:
-        return Finding("alarms", "ok", f"notify {', '.join(named)}")
+        return CheckResult("alarms", "ok", f"notify {', '.join(named)}")
     if plan.stage != "prod" or NOBODY in receivers:
-        return Finding("alarms", "note", "notify nobody")
-    return Finding(
+        return CheckResult("alarms", "note", "notify nobody")
+    return CheckResult(
         "alarms",
         "missing",
         "nobody would hear of them: set AlarmEmail=you@example.com or AlarmTopicArn, or say"
@@ -176,15 +180,17 @@ def _alarms(plan: Plan) -> Finding:
     )
 
 
-def _stack(plan: Plan) -> Finding:
+def _stack(plan: Plan) -> CheckResult:
     if plan.status in UNREADY:
-        return Finding("stack", "missing", f"{plan.stack} is {plan.status}: {UNREADY[plan.status]}")
+        return CheckResult(
+            "stack", "missing", f"{plan.stack} is {plan.status}: {UNREADY[plan.status]}"
+        )
     if plan.status.endswith("_IN_PROGRESS") and plan.status != "REVIEW_IN_PROGRESS":
-        return Finding("stack", "missing", f"{plan.stack} is {plan.status}: wait until it ends")
-    return Finding("stack", "ok", f"{plan.stack}, {plan.status or 'to be created'}")
+        return CheckResult("stack", "missing", f"{plan.stack} is {plan.status}: wait until it ends")
+    return CheckResult("stack", "ok", f"{plan.stack}, {plan.status or 'to be created'}")
 
 
-def _concurrency(plan: Plan, service: Any) -> Finding:
+def _concurrency(plan: Plan, service: Any) -> CheckResult:
     """Checks whether the concurrency that the plan reserves is available. It is taken from the
     account's unreserved concurrency, of which at least 100 must remain."""
     limit = service.get_account_settings()["AccountLimit"]
@@ -193,7 +199,7 @@ def _concurrency(plan: Plan, service: Any) -> Finding:
     wanted = sum(int(plan.value(name) or 0) for name in RESERVING)
     remaining = free + sum(int(before.get(name, 0)) for name in RESERVING) - wanted
     if wanted and remaining < UNRESERVED:
-        return Finding(
+        return CheckResult(
             "Lambda",
             "missing",
             f"{' and '.join(RESERVING)} reserve {wanted} of {total} concurrent executions, which"
@@ -201,23 +207,25 @@ def _concurrency(plan: Plan, service: Any) -> Finding:
             " the quota (Service Quotas, Lambda, Concurrent executions)",
         )
     if total < COMFORTABLE:
-        return Finding(
+        return CheckResult(
             "Lambda",
             "note",
             f"the account runs {total} functions at once; more calls than that are throttled. Raise"
             " the quota (Service Quotas, Lambda, Concurrent executions)",
         )
-    return Finding("Lambda", "ok", f"{total} concurrent executions, {remaining} for all to share")
+    return CheckResult(
+        "Lambda", "ok", f"{total} concurrent executions, {remaining} for all to share"
+    )
 
 
-def _distributions(plan: Plan, service: Any) -> Finding:
+def _distributions(plan: Plan, service: Any) -> CheckResult:
     """Checks whether the account has CloudFront distributions. AWS lets some new accounts create
     the first one only after its support has verified the account, which shows only when it is
     created."""
     number = service.list_distributions(MaxItems="1")["DistributionList"].get("Quantity", 0)
     if number or plan.deployed:
-        return Finding("CloudFront", "ok", "the account has distributions")
-    return Finding(
+        return CheckResult("CloudFront", "ok", "the account has distributions")
+    return CheckResult(
         "CloudFront",
         "note",
         "the account has no distribution yet. If AWS answers 'Your account must be verified', ask"

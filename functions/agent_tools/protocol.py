@@ -8,7 +8,7 @@ from contextlib import closing
 from typing import Any, Final
 
 from agent_tools import tools
-from agent_tools.request_parsing import Malformed, RpcRequest
+from agent_tools.request_parsing import NotJsonRpc, RpcRequest
 from mlcore import errors
 from mlcore.http import Request, Response
 from mlcore.http.api_client import ApiClient
@@ -32,11 +32,11 @@ _INSTRUCTIONS: Final = (
 )
 
 
-def answer(message: RpcRequest | Malformed, request: Request) -> Response:
+def answer(message: RpcRequest | NotJsonRpc, request: Request) -> Response:
     """Returns the answer to ``POST /mcp``. A notification gets 202 without a body. If a tool fails,
     for example because of a missing permission, the answer is a result with ``isError``, so that
     the model reads the reason."""
-    if isinstance(message, Malformed):
+    if isinstance(message, NotJsonRpc):
         return _error(None, message.code, message.message, 400)
     if message.id is None:
         return Response(202, "")

@@ -28,36 +28,38 @@ class RpcRequest(NamedTuple):
     """The protocol's version that the HTTP header names; empty if there is none."""
 
 
-class Malformed(NamedTuple):
+class NotJsonRpc(NamedTuple):
     """The JSON-RPC error code and message for a body that is not a JSON-RPC message."""
 
     code: int
     message: str
 
 
-def parse(sent: Sent) -> RpcRequest | Malformed:
+def parse(sent: Sent) -> RpcRequest | NotJsonRpc:
     """Parses one message. A batch is malformed, because this version of the protocol has no
     batches."""
     media_type = sent.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type != "application/json":
         # Web pages of other origins can send only other types without being asked for permission.
-        return Malformed(INVALID_REQUEST, "The Content-Type must be application/json.")
+        return NotJsonRpc(INVALID_REQUEST, "The Content-Type must be application/json.")
     try:
         body = parse_json_text(sent.body().decode())
     except ValueError as error:
-        return Malformed(PARSE_ERROR, f"The body is not JSON: {error}")
+        return NotJsonRpc(PARSE_ERROR, f"The body is not JSON: {error}")
     if not isinstance(body, dict) or body.get("jsonrpc") != "2.0":
-        return Malformed(INVALID_REQUEST, "The body must be one object with jsonrpc 2.0.")
+        return NotJsonRpc(INVALID_REQUEST, "The body must be one object with jsonrpc 2.0.")
     version = sent.headers.get(VERSION_HEADER, "")
     if "method" not in body and ("result" in body or "error" in body):
         return RpcRequest(None, "", {}, version)
     method, params, request_id = body.get("method"), body.get("params", {}), body.get("id")
     if not isinstance(method, str):
-        return Malformed(INVALID_REQUEST, "The field method must be a string.")
+        return NotJsonRpc(INVALID_REQUEST, "The field method must be a string.")
     if not isinstance(params, dict):
-        return Malformed(INVALID_REQUEST, "The field params must be an object.")
+        return NotJsonRpc(INVALID_REQUEST, "The field params must be an object.")
     if "id" in body and (not isinstance(request_id, str | int) or isinstance(request_id, bool)):
-        return Malformed(INVALID_REQUEST, "The field id must be a string or an integer.")
+        return NotJsonRpc(INVALID_REQUEST, "The field id must be a string or an integer.")
     if isinstance(request_id, str) and len(request_id) > MAX_ID_LENGTH:
-        return Malformed(INVALID_REQUEST, f"The field id has more than {MAX_ID_LENGTH} characters.")
+        return NotJsonRpc(
+            INVALID_REQUEST, f"The field id has more than {MAX_ID_LENGTH} characters."
+        )
     return RpcRequest(request_id, method, params, version)

@@ -67,7 +67,7 @@ def parse(sent: Sent) -> CatalogRequest:
     return CatalogRequest(tuple(sent.pairs()), arguments(sent), sent.parameters)
 
 
-class Call(NamedTuple):
+class CatalogCall(NamedTuple):
     parsed: CatalogRequest
     request: Request
 
@@ -136,12 +136,12 @@ class Position(NamedTuple):
     """The id of the last item; 0 for items without ids."""
 
 
-Function = Callable[[Call], Answer]
+Function = Callable[[CatalogCall], Answer]
 
 
 def route_function(function: Function) -> Callable[[Any, Request], Response]:
-    """Returns the function for a route's table: calls ``function`` with a :class:`Call`, and again
-    with the new generation if a load deletes the current one meanwhile.
+    """Returns the function for a route's table: calls ``function`` with a :class:`CatalogCall`, and
+    again with the new generation if a load deletes the current one meanwhile.
 
     Raises:
         TemporarilyUnavailable: five attempts in a row met a load.
@@ -151,14 +151,14 @@ def route_function(function: Function) -> Callable[[Any, Request], Response]:
     def answer(catalog_request: CatalogRequest, request: Request) -> Answer:
         for _ in range(_MAX_ATTEMPTS):
             with contextlib.suppress(PartGone):
-                return function(Call(catalog_request, request))
+                return function(CatalogCall(catalog_request, request))
         raise TemporarilyUnavailable("The catalog is being loaded. Try again.")
 
     return VERSIONS.answering(answer)
 
 
 def page(
-    call: Call,
+    call: CatalogCall,
     items: Sequence[T],
     to_json: Callable[[Sequence[T]], list[dict[str, Any]]],
     read: Generation,

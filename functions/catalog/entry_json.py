@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from mlcore.catalog.entry import Entry, id_of
+from mlcore.catalog.entry import CatalogEntry, id_of
 from mlcore.kubeflow.properties import INT, TYPE
 
 
-def properties_json(entry: Entry) -> dict[str, Any]:
+def properties_json(entry: CatalogEntry) -> dict[str, Any]:
     return {name: _property(kind, entry.properties[name]) for name, kind in entry.types.items()}
 
 
@@ -17,7 +17,7 @@ def _property(member: str, value: Any) -> dict[str, Any]:
     return {"metadataType": kind, member: str(value) if kind == INT else value}
 
 
-def entry_json(entry: Entry) -> dict[str, Any]:
+def entry_json(entry: CatalogEntry) -> dict[str, Any]:
     """Returns the JSON fields that all kinds of entries have."""
     fields: dict[str, Any] = {"customProperties": properties_json(entry)}
     if entry.create_time is not None:
@@ -27,11 +27,11 @@ def entry_json(entry: Entry) -> dict[str, Any]:
     return {**fields, "id": str(entry.id), "name": entry.name, **entry.fields}
 
 
-def model_json(entry: Entry) -> dict[str, Any]:
+def model_json(entry: CatalogEntry) -> dict[str, Any]:
     return {**entry_json(entry), "source_id": id_of(entry.source)}
 
 
-def server_json(entry: Entry, tool_limit: int | None = None) -> dict[str, Any]:
+def server_json(entry: CatalogEntry, tool_limit: int | None = None) -> dict[str, Any]:
     """Returns the JSON of an MCP server with its first ``tool_limit`` tools; None omits the list of
     tools."""
     fields = {**model_json(entry), "toolCount": len(entry.children)}
@@ -40,7 +40,7 @@ def server_json(entry: Entry, tool_limit: int | None = None) -> dict[str, Any]:
     return fields
 
 
-def tool_json(entry: Entry) -> dict[str, Any]:
+def tool_json(entry: CatalogEntry) -> dict[str, Any]:
     """Returns the JSON of a tool. Unlike the JSON of other entries, it omits empty custom
     properties."""
     fields = entry_json(entry)

@@ -17,7 +17,7 @@ from typing import Any, Final, TypeVar
 from mlcore.catalog import candidates, columns
 from mlcore.catalog.candidates import Candidates
 from mlcore.catalog.columns import EMPTY, MODEL_LEVEL, Column, Columns
-from mlcore.catalog.entry import Entry, of_stored, source_key
+from mlcore.catalog.entry import CatalogEntry, of_stored, source_key
 from mlcore.process_cache import ProcessCache, SingleEntryCache
 from mlcore.repos import catalog
 from mlcore.repos.catalog import Current, PartLocation, unpacked
@@ -214,7 +214,7 @@ class Generation:
 
     def model(
         self, workspace: str, source_id: str, name: str, *, with_artifacts: bool = False
-    ) -> Entry | None:
+    ) -> CatalogEntry | None:
         """Returns a model by source and name; None if the workspace sees no such model."""
         for source in self.sources(workspace, "models"):
             if source["id"] == source_id:
@@ -234,11 +234,13 @@ class Generation:
             position += 1
         return None
 
-    def entries(self, positions: Sequence[int], *, with_artifacts: bool = False) -> list[Entry]:
+    def entries(
+        self, positions: Sequence[int], *, with_artifacts: bool = False
+    ) -> list[CatalogEntry]:
         """Returns the models at these positions. One round trip if some of them are not cached."""
         models = self.models
         part_of = models["part"]
-        by_part: dict[int, dict[int, Entry]] = {}
+        by_part: dict[int, dict[int, CatalogEntry]] = {}
         missing = []
         for number in dict.fromkeys(part_of[position] for position in positions):
             cached = _entries.get((self.id, number, with_artifacts))
@@ -259,14 +261,14 @@ class Generation:
         return [by_part[part_of[position]][ids[position]] for position in positions]
 
     @property
-    def servers(self) -> Sequence[Entry]:
+    def servers(self) -> Sequence[CatalogEntry]:
         """All MCP servers, ordered by name."""
         if SERVERS not in self._parts:
             self.fetch([SERVERS])
         parts = self._parts[SERVERS]
         return self.cached((SERVERS,), lambda: [of_stored(data) for part in parts for data in part])
 
-    def server(self, workspace: str, number: int) -> Entry | None:
+    def server(self, workspace: str, number: int) -> CatalogEntry | None:
         """Returns an MCP server by its id; None if the workspace sees no such server."""
         by_id = self.cached(("servers by id",), lambda: {entry.id: entry for entry in self.servers})
         entry = by_id.get(number)
@@ -277,12 +279,12 @@ class Generation:
 
 _current: SingleEntryCache[str, Generation] = SingleEntryCache("catalog")
 _earlier: SingleEntryCache[str, Generation] = SingleEntryCache("catalog that was replaced")
-_entries: ProcessCache[tuple[str, int, bool], dict[int, Entry]] = ProcessCache(
+_entries: ProcessCache[tuple[str, int, bool], dict[int, CatalogEntry]] = ProcessCache(
     "models of the catalog", weigh=lambda part: sum(_weight(entry) for entry in part.values())
 )
 
 
-def _weight(entry: Entry) -> int:
+def _weight(entry: CatalogEntry) -> int:
     """Returns an estimate of the bytes of memory that an entry with its children takes."""
     texts = sum(len(value) for value in entry.fields.values() if isinstance(value, str))
     own = 1000 + texts + 150 * len(entry.types)

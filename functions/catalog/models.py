@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from catalog import entry_json, model_search, recommendations, sorting, sources
-from catalog.calls import Call, Position, descending, page
+from catalog.calls import CatalogCall, Position, descending, page
 from catalog.generations import MODELS, OPTIONS, Generation
 from mlcore.catalog import filters, options
-from mlcore.catalog.entry import MODEL, Entry
+from mlcore.catalog.entry import MODEL, CatalogEntry
 from mlcore.errors import ResourceDoesNotExist
 from mlcore.kubeflow.errors import invalid
 from mlcore.search import kubeflow_filter
@@ -17,7 +17,7 @@ from mlcore.search import kubeflow_filter
 _RECOMMENDED: Final = "RECOMMENDED"
 
 
-def list_models(call: Call) -> Any:
+def list_models(call: CatalogCall) -> Any:
     arguments = call.arguments()
     node = kubeflow_filter.parse_node(arguments.get("filterQuery", ""), filters.MODELS)
     words = arguments.get("q", "").lower()
@@ -73,7 +73,7 @@ def list_models(call: Call) -> Any:
     )
 
 
-def filter_options(call: Call) -> Any:
+def filter_options(call: CatalogCall) -> Any:
     generation = call.current_generation()
     return filter_options_of(
         generation, generation.source_keys(call.workspace, "models"), "models", MODEL
@@ -103,11 +103,11 @@ def filter_options_of(
     return generation.cached(("options", kind, keys), choose)
 
 
-def get_model(call: Call) -> Any:
+def get_model(call: CatalogCall) -> Any:
     return entry_json.model_json(find_model(call))
 
 
-def find_model(call: Call, *, with_artifacts: bool = False) -> Entry:
+def find_model(call: CatalogCall, *, with_artifacts: bool = False) -> CatalogEntry:
     """Returns the model that the request's path names. Raises ResourceDoesNotExist."""
     entry = _find(call, call.current_generation(), with_artifacts=with_artifacts)
     if entry is None:
@@ -115,18 +115,20 @@ def find_model(call: Call, *, with_artifacts: bool = False) -> Entry:
     return entry
 
 
-def _find(call: Call, generation: Generation, *, with_artifacts: bool) -> Entry | None:
+def _find(
+    call: CatalogCall, generation: Generation, *, with_artifacts: bool
+) -> CatalogEntry | None:
     source, name = call.parameter("source_id"), call.parameter("model_name")
     return generation.model(call.workspace, source, name, with_artifacts=with_artifacts)
 
 
-def _missing(call: Call) -> ResourceDoesNotExist:
+def _missing(call: CatalogCall) -> ResourceDoesNotExist:
     return ResourceDoesNotExist(
         f"no models found for name={call.parameter('model_name')}: not found"
     )
 
 
-def list_artifacts(call: Call) -> Any:
+def list_artifacts(call: CatalogCall) -> Any:
     """Returns a page of a model's artifacts. As on Kubeflow's server, a missing model is answered
     with 400."""
     test = _parse_filter(call)
@@ -147,7 +149,7 @@ def list_artifacts(call: Call) -> Any:
     return _artifact_page(call, _sorted(call, artifacts), generation, after)
 
 
-def list_performance(call: Call) -> Any:
+def list_performance(call: CatalogCall) -> Any:
     """Returns a page of a model's performance artifacts: with numbers of replicas if the request
     has a target rate, and only the recommended ones if it asks for recommendations."""
     test, setting = _parse_filter(call), recommendations.parse_setting(call)
@@ -166,18 +168,21 @@ def list_performance(call: Call) -> Any:
     return _artifact_page(call, _sorted(call, artifacts), generation, after)
 
 
-def _parse_filter(call: Call) -> kubeflow_filter.Test:
+def _parse_filter(call: CatalogCall) -> kubeflow_filter.Test:
     return kubeflow_filter.parse_test(call.arguments().get("filterQuery", ""), filters.ARTIFACTS)
 
 
-def _sorted(call: Call, entries: Sequence[Entry]) -> list[Entry]:
+def _sorted(call: CatalogCall, entries: Sequence[CatalogEntry]) -> list[CatalogEntry]:
     arguments = call.arguments()
     by, down = arguments.get("orderBy", ""), descending(arguments)
     return sorting.sort_entries(entries, by, descending=down, default="ID")
 
 
 def _artifact_page(
-    call: Call, artifacts: Sequence[Entry], generation: Generation, after: Position | None
+    call: CatalogCall,
+    artifacts: Sequence[CatalogEntry],
+    generation: Generation,
+    after: Position | None,
 ) -> Any:
     return page(
         call,

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
-from catalog.calls import Call
+from catalog.calls import CatalogCall
 from catalog.generations import CANDIDATES, MODELS, Generation
 from mlcore.catalog import candidates
 from mlcore.catalog.candidates import (
@@ -17,36 +17,36 @@ from mlcore.catalog.candidates import (
     CandidateCollector,
     Candidates,
     Measurement,
-    Names,
+    PropertyNames,
     is_enough_faster,
     measurement,
     number,
 )
 from mlcore.catalog.columns import ARTIFACT_LEVEL
-from mlcore.catalog.entry import Entry
+from mlcore.catalog.entry import CatalogEntry
 from mlcore.search.kubeflow_filter import DOUBLE, INT
 
 TOTAL_RATE: Final = "total_requests_per_second"
 
-_DEFAULT_NAMES: Final = Names()
+_DEFAULT_NAMES: Final = PropertyNames()
 
 
 class Setting(NamedTuple):
     target: int | None
     """Requests per second; None without a target."""
-    names: Names
+    names: PropertyNames
     """The custom properties with the request rate, the latency, the hardware count and the hardware
     type."""
 
 
-def parse_setting(call: Call) -> Setting:
+def parse_setting(call: CatalogCall) -> Setting:
     """Returns the setting of the recommendations in a request: the target rate and the names of the
     properties to compare. A ``targetRPS`` of 0 counts as no target. Raises InvalidParameterValue.
     """
     arguments = call.arguments()
     return Setting(
         call.number("targetRPS", 0, 2**31 - 1) or None,
-        Names(
+        PropertyNames(
             arguments.get("rpsProperty", _DEFAULT_NAMES.rate),
             arguments.get("latencyProperty", _DEFAULT_NAMES.latency),
             arguments.get("hardwareCountProperty", _DEFAULT_NAMES.hardware_count),
@@ -55,7 +55,7 @@ def parse_setting(call: Call) -> Setting:
     )
 
 
-def performance_artifacts(model: Entry, setting: Setting) -> list[Entry]:
+def performance_artifacts(model: CatalogEntry, setting: Setting) -> list[CatalogEntry]:
     """Returns the performance artifacts of a model. With a target rate, each has the number of
     replicas that the rate needs and the total rate of these replicas as custom properties."""
     artifacts = [
@@ -66,7 +66,7 @@ def performance_artifacts(model: Entry, setting: Setting) -> list[Entry]:
     return [_with_replicas(child, setting.target, setting.names.rate) for child in artifacts]
 
 
-def _with_replicas(artifact: Entry, target: int, property_name: str) -> Entry:
+def _with_replicas(artifact: CatalogEntry, target: int, property_name: str) -> CatalogEntry:
     rate = number(artifact, property_name)
     if rate is None or rate < LEAST_RATE:
         return artifact
@@ -77,7 +77,7 @@ def _with_replicas(artifact: Entry, target: int, property_name: str) -> Entry:
     )
 
 
-def recommend(artifacts: Iterable[Entry], setting: Setting) -> list[Entry]:
+def recommend(artifacts: Iterable[CatalogEntry], setting: Setting) -> list[CatalogEntry]:
     """Selects artifacts for each type of hardware: the fastest, and each slower one that costs less
     than all faster ones; of these, without those that are hardly faster than the next cheaper
     one. Ordered by hardware type, then by latency."""
@@ -102,7 +102,7 @@ class _Priced(NamedTuple):
     latency: float
     cost: float
     id: int
-    artifact: Entry
+    artifact: CatalogEntry
 
 
 def _worth_their_cost(artifacts: list[_Priced]) -> list[_Priced]:
@@ -152,7 +152,7 @@ def sort_models(generation: Generation, setting: Setting) -> list[int]:
     return candidates.model_order(weighed, setting.target, len(generation.models["id"]))
 
 
-def _compute_candidates(generation: Generation, names: Names) -> Candidates:
+def _compute_candidates(generation: Generation, names: PropertyNames) -> Candidates:
     """Returns the candidates for other than the default property names, from the columns."""
     latencies = _numbers(generation, names.latency)
     counts, rates = _numbers(generation, names.hardware_count), _numbers(generation, names.rate)

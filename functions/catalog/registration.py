@@ -11,17 +11,17 @@ from functools import partial
 from typing import Any, Final
 
 from catalog import models as catalog_models
-from catalog.calls import Call, CatalogRequest, parse
+from catalog.calls import CatalogCall, CatalogRequest, parse
 from mlcore import ids
 from mlcore.auth.permissions import REGISTERED_MODEL
-from mlcore.catalog.entry import Entry, id_of
+from mlcore.catalog.entry import CatalogEntry, id_of
 from mlcore.errors import ResourceConflict
 from mlcore.http import Sent
-from mlcore.http.kubeflow import Made
+from mlcore.http.kubeflow import AnswerWithStatus
 from mlcore.kubeflow import body, merge, properties
 from mlcore.kubeflow.entity import V1, Entity, response
 from mlcore.kubeflow.errors import invalid, name_taken
-from mlcore.kubeflow.kinds import MODEL_ARTIFACT, MODEL_VERSION, Kind
+from mlcore.kubeflow.kinds import MODEL_ARTIFACT, MODEL_VERSION, EntityKind
 from mlcore.kubeflow.kinds import REGISTERED_MODEL as MODEL
 from mlcore.kubeflow.properties import TYPE, Property
 from mlcore.optimistic_retry import WriteConflict, retry_on_conflict
@@ -51,7 +51,7 @@ def parse_registration(sent: Sent) -> CatalogRequest:
     return parsed._replace(name=name, version_name=data.get("versionName") or DEFAULT_VERSION_NAME)
 
 
-def register(call: Call) -> Any:
+def register(call: CatalogCall) -> Any:
     """Returns the model, its version and its artifacts, with 201 if one of them was created, else
     with 200.
 
@@ -74,10 +74,12 @@ def register(call: Call) -> Any:
         "modelVersion": response(versions.entity_of(version), V1),
         "artifacts": [response(artifact, V1) for artifact in version_artifacts],
     }
-    return Made(result, 201 if made_model or made_version or made_artifacts else 200)
+    return AnswerWithStatus(result, 201 if made_model or made_version or made_artifacts else 200)
 
 
-def _find_or_create_model(call: Call, entry: Entry, name: str) -> tuple[ModelRecord, bool]:
+def _find_or_create_model(
+    call: CatalogCall, entry: CatalogEntry, name: str
+) -> tuple[ModelRecord, bool]:
     read = models.find_by_name(call.workspace, name)
     if read is not None:
         return read, False
@@ -97,8 +99,8 @@ def _find_or_create_model(call: Call, entry: Entry, name: str) -> tuple[ModelRec
 
 
 def _find_or_create_version(
-    call: Call, entry: Entry, model: int, name: str
-) -> tuple[versions.Record, bool]:
+    call: CatalogCall, entry: CatalogEntry, model: int, name: str
+) -> tuple[versions.VersionOfModel, bool]:
     read = versions.find_by_name(model, name, call.workspace)
     origin = _origin(entry)
     if read is not None:
@@ -122,12 +124,12 @@ _ORIGIN: Final = "catalog_model"
 """The custom property of a version that names its model of the catalog: ``<source>/<name>``."""
 
 
-def _origin(entry: Entry) -> Property:
+def _origin(entry: CatalogEntry) -> Property:
     return Property(properties.STRING, f"{id_of(entry.source)}/{entry.name}")
 
 
 def _find_or_create_artifacts(
-    call: Call, entry: Entry, version: versions.Record
+    call: CatalogCall, entry: CatalogEntry, version: versions.VersionOfModel
 ) -> tuple[list[Entity], bool]:
     """Returns the model artifacts of the version, and whether one of them was created. Metrics
     artifacts are not copied: the registry has no such artifacts."""
@@ -147,10 +149,10 @@ def _find_or_create_artifacts(
     return listed, made
 
 
-def _with_distinct_names(entry: Entry) -> list[tuple[str, Entry]]:
+def _with_distinct_names(entry: CatalogEntry) -> list[tuple[str, CatalogEntry]]:
     """Returns the entry's model artifacts with distinct names: a repeated name gets the id
     appended."""
-    by_name: dict[str, Entry] = {}
+    by_name: dict[str, CatalogEntry] = {}
     for child in entry.children:
         if child.fields.get("artifactType") == "model-artifact":
             name = child.name if child.name not in by_name else f"{child.name} {child.id}"
@@ -158,7 +160,9 @@ def _with_distinct_names(entry: Entry) -> list[tuple[str, Entry]]:
     return list(by_name.items())
 
 
-def _create_artifact(call: Call, entry: Entry, child: Entry, name: str, version: int) -> Entity:
+def _create_artifact(
+    call: CatalogCall, entry: CatalogEntry, child: CatalogEntry, name: str, version: int
+) -> Entity:
     source = id_of(entry.source)
     values = {
         "name": name,
@@ -177,9 +181,9 @@ def _create_artifact(call: Call, entry: Entry, child: Entry, name: str, version:
 
 
 def _new_entity(
-    kind: Kind,
+    kind: EntityKind,
     counter: str,
-    entry: Entry,
+    entry: CatalogEntry,
     values: dict[str, Any],
     more: dict[str, Property] | None = None,
 ) -> Entity:

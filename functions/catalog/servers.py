@@ -7,11 +7,11 @@ import binascii
 from typing import Any, Final
 
 from catalog import entry_json, sorting, sources
-from catalog.calls import Call, descending, page
+from catalog.calls import CatalogCall, descending, page
 from catalog.generations import Generation
 from catalog.models import filter_options_of
 from mlcore.catalog import filters
-from mlcore.catalog.entry import SERVER, Entry
+from mlcore.catalog.entry import SERVER, CatalogEntry
 from mlcore.errors import MlflowError, ResourceDoesNotExist
 from mlcore.http import Response
 from mlcore.kubeflow.errors import invalid
@@ -33,7 +33,7 @@ class UnsupportedImage(MlflowError):
     http_status = 415
 
 
-def list_servers(call: Call) -> Any:
+def list_servers(call: CatalogCall) -> Any:
     arguments = call.arguments()
     node = kubeflow_filter.parse_node(arguments.get("filterQuery", ""), filters.SERVERS)
     words = arguments.get("q", "").lower()
@@ -46,10 +46,10 @@ def list_servers(call: Call) -> Any:
     query, named = _named_query(call, generation)
     test = kubeflow_filter.compile_test(kubeflow_filter.AllOf((node, named)), filters.SERVERS)
 
-    def in_order() -> list[Entry]:
+    def in_order() -> list[CatalogEntry]:
         return sorting.sort_entries(generation.servers, by, descending=down)
 
-    def find() -> list[Entry]:
+    def find() -> list[CatalogEntry]:
         return [
             entry
             for entry in generation.cached(("order of servers", by, down), in_order)
@@ -73,7 +73,7 @@ def list_servers(call: Call) -> Any:
     )
 
 
-def _tool_limit(call: Call) -> int | None:
+def _tool_limit(call: CatalogCall) -> int | None:
     """Returns the maximum number of tools to include for each server; None if the request does not
     ask for tools. Raises InvalidParameterValue."""
     limit = call.number("toolLimit", 0, 100)
@@ -82,13 +82,13 @@ def _tool_limit(call: Call) -> int | None:
     return _DEFAULT_TOOLS if limit is None else limit
 
 
-def _contains_words(entry: Entry, words: str) -> bool:
+def _contains_words(entry: CatalogEntry, words: str) -> bool:
     return words in entry.name.lower() or any(
         words in str(entry.fields.get(name, "")).lower() for name in _TEXTS
     )
 
 
-def _named_query(call: Call, generation: Generation) -> tuple[str, kubeflow_filter.Node]:
+def _named_query(call: CatalogCall, generation: Generation) -> tuple[str, kubeflow_filter.Node]:
     """Returns the name and the conditions of the request's ``namedQuery``; ``""`` and no conditions
     if it has none. Raises InvalidParameterValue for an unknown query."""
     name = call.arguments().get("namedQuery")
@@ -107,21 +107,21 @@ def _named_query(call: Call, generation: Generation) -> tuple[str, kubeflow_filt
     return name, kubeflow_filter.all_of(conditions, filters.SERVERS)
 
 
-def _filter_options(call: Call, generation: Generation) -> Any:
+def _filter_options(call: CatalogCall, generation: Generation) -> Any:
     return filter_options_of(
         generation, generation.source_keys(call.workspace, "mcp_servers"), "mcp_servers", SERVER
     )
 
 
-def filter_options(call: Call) -> Any:
+def filter_options(call: CatalogCall) -> Any:
     return _filter_options(call, call.current_generation())
 
 
-def get_server(call: Call) -> Any:
+def get_server(call: CatalogCall) -> Any:
     return entry_json.server_json(_find(call, call.current_generation()), _tool_limit(call))
 
 
-def _find(call: Call, generation: Generation) -> Entry:
+def _find(call: CatalogCall, generation: Generation) -> CatalogEntry:
     text = call.parameter("server_id")
     if not (text.isascii() and text.isdecimal()) or len(text) > 18:
         raise invalid(f"invalid server id: {text[:50]!r} is no number")
@@ -131,7 +131,7 @@ def _find(call: Call, generation: Generation) -> Entry:
     return entry
 
 
-def get_logo(call: Call) -> Response:
+def get_logo(call: CatalogCall) -> Response:
     """Returns a server's logo: a redirect if the logo is an address, the image itself if it is a
     ``data:`` URL.
 
@@ -155,7 +155,7 @@ def get_logo(call: Call) -> Response:
     return Response(200, picture, kind, _NO_SCRIPT)
 
 
-def list_tools(call: Call) -> Any:
+def list_tools(call: CatalogCall) -> Any:
     arguments = call.arguments()
     test = kubeflow_filter.parse_test(arguments.get("filterQuery", ""), filters.TOOLS)
     by, down = arguments.get("orderBy", ""), descending(arguments)
@@ -171,7 +171,7 @@ def list_tools(call: Call) -> Any:
     )
 
 
-def get_tool(call: Call) -> Any:
+def get_tool(call: CatalogCall) -> Any:
     server = _find(call, call.current_generation())
     name = call.parameter("tool_name")
     for tool in server.children:

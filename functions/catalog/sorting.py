@@ -9,12 +9,12 @@ from typing import Any, Final, TypeVar
 
 from catalog.generations import MODELS, Generation
 from mlcore.catalog.columns import ARTIFACT_LEVEL, MODEL_LEVEL, Column
-from mlcore.catalog.entry import Entry
+from mlcore.catalog.entry import CatalogEntry
 from mlcore.search.kubeflow_filter import BOOL, DOUBLE, INT, SUFFIXES, TEXT
 
 T = TypeVar("T")
 
-_ENTRY_KEYS: Final[dict[str, Callable[[Entry], Any]]] = {
+_ENTRY_KEYS: Final[dict[str, Callable[[CatalogEntry], Any]]] = {
     "ID": lambda entry: entry.id,
     "NAME": lambda entry: entry.name,
     "CREATE_TIME": lambda entry: entry.create_time,
@@ -32,8 +32,8 @@ _NUMBERS: Final = (INT, DOUBLE, BOOL)
 
 
 def sort_entries(
-    entries: Iterable[Entry], by: str, *, descending: bool, default: str = "NAME"
-) -> list[Entry]:
+    entries: Iterable[CatalogEntry], by: str, *, descending: bool, default: str = "NAME"
+) -> list[CatalogEntry]:
     """Returns the entries sorted by the value that ``by`` names, then by id. Entries without the
     value come last, by ascending id, in both directions. An unknown ``by`` counts as
     ``default``."""
@@ -52,14 +52,14 @@ def _sorted(triples: Iterable[tuple[Any, int, T]], *, descending: bool) -> list[
     return [item for _, _, item in with_value] + [item for _, _, item in without_value]
 
 
-def _value(by: str, default: str) -> Callable[[Entry], Any]:
+def _value(by: str, default: str) -> Callable[[CatalogEntry], Any]:
     name, _, kind = by.rpartition(".")
     if name and kind in SUFFIXES:
         return lambda entry: _property(entry, name, kind)
     return _ENTRY_KEYS.get(by.upper(), _ENTRY_KEYS[default])
 
 
-def _property(entry: Entry, name: str, kind: str) -> Any:
+def _property(entry: CatalogEntry, name: str, kind: str) -> Any:
     """Returns the value of a custom property; None if it has another type. A text never counts as a
     number."""
     return entry.properties.get(name) if entry.types.get(name) in _types(kind) else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
-from catalog.calls import Call, descending, page
+from catalog.calls import CatalogCall, descending, page
 from catalog.generations import Generation
 from mlcore.catalog.entry import ASSET_TYPES, source_key
 from mlcore.kubeflow.errors import invalid
@@ -19,7 +19,7 @@ _ORDERS: Final[dict[str, Callable[[Mapping[str, Any]], str]]] = {
 }
 
 
-def list_sources(call: Call) -> Any:
+def list_sources(call: CatalogCall) -> Any:
     arguments = call.arguments()
     generation, after = call.pinned_generation()
     by = arguments.get("orderBy", "ID").upper()
@@ -47,7 +47,7 @@ def _source(source: Mapping[str, Any]) -> dict[str, Any]:
     return shown
 
 
-def list_labels(call: Call) -> Any:
+def list_labels(call: CatalogCall) -> Any:
     """Returns a page of labels. ``orderBy`` may be any key of a label; labels without it come
     last."""
     arguments = call.arguments()
@@ -79,7 +79,9 @@ def _label(label: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in label.items() if name != "workspace"}
 
 
-def requested_source_keys(call: Call, generation: Generation, asset_type: str) -> frozenset[str]:
+def requested_source_keys(
+    call: CatalogCall, generation: Generation, asset_type: str
+) -> frozenset[str]:
     """Returns the keys of the sources that the request's ``source`` or ``sourceLabel`` selects; of
     all visible sources if it has neither. Raises InvalidParameterValue if it has both."""
     sources = call.list_argument("source")

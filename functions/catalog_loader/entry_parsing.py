@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from catalog_loader import field_checks, licenses
 from catalog_loader.field_checks import Check, InvalidField
-from mlcore.catalog.entry import MODEL, SERVER, Entry, number_of
+from mlcore.catalog.entry import MODEL, SERVER, CatalogEntry, number_of
 from mlcore.kubeflow.properties import BOOL, DOUBLE, INT, MEMBER, STRING, STRUCT
 
 MAX_ENTRIES: Final = 100_000
@@ -30,7 +30,7 @@ _INT32: Final = 2**31
 Properties = dict[str, tuple[str, Any]]
 
 
-def models(source: str, data: Any) -> list[Entry]:
+def models(source: str, data: Any) -> list[CatalogEntry]:
     """Returns the models of a file. Raises InvalidField.
 
     Args:
@@ -51,7 +51,7 @@ def models(source: str, data: Any) -> list[Entry]:
     return _check_distinct("model", entries)
 
 
-def servers(source: str, data: Any) -> list[Entry]:
+def servers(source: str, data: Any) -> list[CatalogEntry]:
     """Returns the MCP servers of a file. Raises InvalidField."""
     checks = {"source": field_checks.text, "mcp_servers": _listed}
     read = field_checks.read_mapping("MCP servers file", data or {}, checks)
@@ -70,7 +70,7 @@ def _listed(where: str, value: Any) -> list[Any]:
     return value
 
 
-def _check_distinct(noun: str, entries: list[Entry]) -> list[Entry]:
+def _check_distinct(noun: str, entries: list[CatalogEntry]) -> list[CatalogEntry]:
     """Returns the entries. Raises InvalidField if two have the same name and version."""
     names = set()
     for entry in entries:
@@ -84,7 +84,7 @@ def _check_distinct(noun: str, entries: list[Entry]) -> list[Entry]:
 # ------------------------------------------------------------------ models
 
 
-def _model(source: str, where: str, data: Any) -> Entry:
+def _model(source: str, where: str, data: Any) -> CatalogEntry:
     read = field_checks.read_mapping(where, data, _MODEL, ("name",), None)
     name = read.pop("name")
     artifacts = read.pop("artifacts", ())
@@ -96,7 +96,7 @@ def _model(source: str, where: str, data: Any) -> Entry:
     return _entry(MODEL, source, number_of(source, MODEL, name), name, read, children)
 
 
-def _artifact(source: str, first: int, index: int, where: str, data: Any) -> Entry:
+def _artifact(source: str, first: int, index: int, where: str, data: Any) -> CatalogEntry:
     """Parses one artifact of a model. Raises InvalidField.
 
     Args:
@@ -121,10 +121,10 @@ def _entry(
     number: int,
     name: str,
     read: dict[str, Any],
-    children: tuple[Entry, ...] = (),
-) -> Entry:
+    children: tuple[CatalogEntry, ...] = (),
+) -> CatalogEntry:
     properties: Properties = read.pop("customProperties", {})
-    return Entry(
+    return CatalogEntry(
         kind,
         source,
         number,
@@ -208,7 +208,7 @@ def _typed(where: str, kind: str, value: Any) -> Any:
 # ------------------------------------------------------------------ MCP servers
 
 
-def _server(source: str, where: str, data: Any) -> Entry:
+def _server(source: str, where: str, data: Any) -> CatalogEntry:
     read = field_checks.read_mapping(where, data, _SERVER, ("name",), field_checks.anything)
     for field in _COMPUTED_FIELDS:
         read.pop(field, None)

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import repeat
 from typing import Any, Final
 
-from catalog_loader.source_reading import Read
+from catalog_loader.source_reading import SourceContent
 from mlcore.catalog import candidates, columns, options
 from mlcore.catalog.columns import ColumnCollector
-from mlcore.catalog.entry import ASSET_TYPES, MODEL, Entry, StoredEntry, of_stored, stored
+from mlcore.catalog.entry import ASSET_TYPES, MODEL, CatalogEntry, StoredEntry, of_stored, stored
 from mlcore.repos.catalog import Current, PartLocation, Store, parts, unpacked
 
 _PART_BYTES: Final = 48_000
@@ -25,7 +25,7 @@ FORMAT: Final = 1
 files, so the next load then writes them again."""
 
 
-def store_parts(store: Store, reads: Sequence[Read]) -> dict[str, Any]:
+def store_parts(store: Store, reads: Sequence[SourceContent]) -> dict[str, Any]:
     """Stores the parts of a generation. Returns its directory: where each part is."""
     entries = sorted(_numbered(reads), key=lambda entry: (entry.name, entry.id))
     models = [entry for entry in entries if entry.kind == MODEL]
@@ -34,7 +34,7 @@ def store_parts(store: Store, reads: Sequence[Read]) -> dict[str, Any]:
     candidate_gathering = candidates.CandidateCollector()
     for position, model in enumerate(models):
         gathering.add(model)
-        if measured := candidates.of_model(model, candidates.Names()):
+        if measured := candidates.of_model(model, candidates.PropertyNames()):
             candidate_gathering.add(position, measured)
     listing = _Models(store, models)
     keys = sorted({model.source for model in models})
@@ -66,7 +66,7 @@ def store_parts(store: Store, reads: Sequence[Read]) -> dict[str, Any]:
     }
 
 
-def read_entries(before: Current) -> Iterator[Entry]:
+def read_entries(before: Current) -> Iterator[CatalogEntry]:
     """Yields all entries of a generation; none if it has been deleted."""
     directory = unpacked(before.directory)
     if directory is None:
@@ -90,7 +90,7 @@ class _Models:
     """Stores models in parts with several models each, and the models' artifacts in the same number
     of other parts."""
 
-    def __init__(self, store: Store, models: Iterable[Entry]) -> None:
+    def __init__(self, store: Store, models: Iterable[CatalogEntry]) -> None:
         self.parts: list[PartLocation] = []
         self.artifact_parts: list[PartLocation] = []
         """The artifacts of the models in the part of the same number; (0, 0) if they have none."""
@@ -123,7 +123,7 @@ def _array(texts: Iterable[str]) -> str:
     return f"[{','.join(texts)}]"
 
 
-def _stored(store: Store, servers: Iterable[Entry]) -> Iterator[PartLocation]:
+def _stored(store: Store, servers: Iterable[CatalogEntry]) -> Iterator[PartLocation]:
     """Stores MCP servers with their tools, several in a part; yields where each part is."""
     batch: list[str] = []
     size = 0
@@ -137,7 +137,7 @@ def _stored(store: Store, servers: Iterable[Entry]) -> Iterator[PartLocation]:
         yield store(_array(batch))
 
 
-def _numbered(reads: Sequence[Read]) -> Iterator[Entry]:
+def _numbered(reads: Sequence[SourceContent]) -> Iterator[CatalogEntry]:
     """Yields the entries of all sources with unique ids: an entry whose id is taken gets the next
     free id."""
     taken: set[int] = set()

@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 from catalog_loader import field_checks
 from catalog_loader.api_keys import NoKey, api_key
 from catalog_loader.field_checks import Check, InvalidField
-from catalog_loader.source_files import Source, matches
+from catalog_loader.source_files import ConfiguredSource, matches
 from mlcore.ids import now_ms
 
 ENDPOINT: Final = "https://huggingface.co"
@@ -67,7 +67,7 @@ class Settings(NamedTuple):
     interval_ms: int
 
 
-def settings_of(source: Source) -> Settings:
+def settings_of(source: ConfiguredSource) -> Settings:
     """Reads the settings of a Hugging Face source from its ``properties``; omitted ones get their
     defaults. Raises InvalidField if a property is unknown or has a wrong type."""
     read = field_checks.read_mapping(
@@ -82,7 +82,7 @@ def settings_of(source: Source) -> Settings:
     )
 
 
-def within_organization(source: Source) -> Source:
+def within_organization(source: ConfiguredSource) -> ConfiguredSource:
     """Returns the source with its organization (``allowedOrganization``) added to each pattern.
     Raises InvalidField if no models are named, if a pattern names another organization, or if it
     names none and none is set."""
@@ -109,7 +109,9 @@ def _bound(pattern: str, organization: str, *, foreign: bool = False) -> str:
     return pattern
 
 
-def fetch(source: Source, *, seconds: float, trusted: bool = True, cards: bool = True) -> HubModels:
+def fetch(
+    source: ConfiguredSource, *, seconds: float, trusted: bool = True, cards: bool = True
+) -> HubModels:
     """Returns the models that a source's patterns name, including those that it excludes.
 
     Args:
@@ -134,7 +136,7 @@ def fetch(source: Source, *, seconds: float, trusted: bool = True, cards: bool =
         return _fetch(source, settings.most, _Hub(settings, key, seconds), cards=cards)
 
 
-def _fetch(source: Source, most: int, hub: _Hub, *, cards: bool) -> HubModels:
+def _fetch(source: ConfiguredSource, most: int, hub: _Hub, *, cards: bool) -> HubModels:
     infos: dict[str, Any] = {}
     missing = []
     for pattern in source.included:

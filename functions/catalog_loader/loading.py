@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 from catalog_loader import generation_parts, source_files, source_reading, yaml_text
 from catalog_loader.catalog_files import Files, OutsideCatalog
 from catalog_loader.field_checks import InvalidField
-from catalog_loader.source_files import Configuration, Source
-from catalog_loader.source_reading import DISABLED, ERROR, MAX_ERROR_LENGTH, PARTIAL, Read
+from catalog_loader.source_files import Configuration, ConfiguredSource
+from catalog_loader.source_reading import DISABLED, ERROR, MAX_ERROR_LENGTH, PARTIAL, SourceContent
 from catalog_loader.yaml_text import NotYaml
 from mlcore.ids import now_ms
 from mlcore.observability import logger
@@ -21,7 +21,7 @@ from mlcore.repos import catalog
 from mlcore.repos.catalog import Current
 
 
-class Report(NamedTuple):
+class LoadReport(NamedTuple):
     """The result of a load."""
 
     generation: str
@@ -31,7 +31,7 @@ class Report(NamedTuple):
     errors: int
 
 
-def load(files: Files, *, force: bool = False) -> Report:
+def load(files: Files, *, force: bool = False) -> LoadReport:
     """Updates the catalog from its files, and from the Hugging Face Hub if a source there is due.
     Does nothing if nothing has changed.
 
@@ -44,7 +44,7 @@ def load(files: Files, *, force: bool = False) -> Report:
     return retry_on_conflict("catalog", lambda: _attempt(files, force))
 
 
-def _attempt(files: Files, force: bool) -> Report:
+def _attempt(files: Files, force: bool) -> LoadReport:
     before = catalog.current()
     now = now_ms()
     names = files.names()
@@ -84,7 +84,7 @@ def _attempt(files: Files, force: bool) -> Report:
     return _report(after, changed=True)
 
 
-def _state_key(source: Source) -> tuple[str, str, str]:
+def _state_key(source: ConfiguredSource) -> tuple[str, str, str]:
     return source.workspace, source.asset_type, source.id
 
 
@@ -102,10 +102,10 @@ def _fingerprint(names: Mapping[str, str]) -> str:
     return blake2b(text.encode(), digest_size=16).hexdigest()
 
 
-def _report(current: Current, *, changed: bool) -> Report:
+def _report(current: Current, *, changed: bool) -> LoadReport:
     state = current.state
     sources = state.get("sources", ())
-    return Report(
+    return LoadReport(
         current.generation,
         changed,
         sum(source["count"] for source in sources if source["assetType"] == "models"),
@@ -129,7 +129,9 @@ def _state_after_error(state: Mapping[str, Any], fingerprint: str, error: str) -
 # ------------------------------------------------------------------ a generation
 
 
-def _state(configuration: Configuration, reads: Sequence[Read], fingerprint: str) -> dict[str, Any]:
+def _state(
+    configuration: Configuration, reads: Sequence[SourceContent], fingerprint: str
+) -> dict[str, Any]:
     return {
         "mark": fingerprint,
         "sources": [

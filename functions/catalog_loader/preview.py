@@ -11,7 +11,7 @@ from catalog_loader import entry_parsing, hugging_face, source_files, yaml_text
 from catalog_loader.catalog_files import OutsideCatalog, files, resolve
 from catalog_loader.field_checks import InvalidField
 from catalog_loader.hugging_face import NotReached
-from catalog_loader.source_files import HUGGING_FACE, Source
+from catalog_loader.source_files import HUGGING_FACE, ConfiguredSource
 from catalog_loader.source_reading import PATH
 from catalog_loader.yaml_text import NotYaml
 from mlcore.errors import MlflowError
@@ -101,7 +101,7 @@ def _number(name: str, text: str, least: int) -> int:
     return int(text)
 
 
-def _names(source: Source, data: bytes | None) -> list[str]:
+def _names(source: ConfiguredSource, data: bytes | None) -> list[str]:
     if source.type not in source_files.TYPES:
         raise InvalidField(f"unsupported source type: {source.type} (must be yaml or hf)")
     if source.type in HUGGING_FACE:

@@ -27,7 +27,7 @@ _IGNORED_TYPES: Final = ("agents", "skills")
 be used here unchanged."""
 
 
-class Source(NamedTuple):
+class ConfiguredSource(NamedTuple):
     """A source as the files define it."""
 
     workspace: str
@@ -56,7 +56,7 @@ class Source(NamedTuple):
 
 
 class Configuration(NamedTuple):
-    sources: tuple[Source, ...]
+    sources: tuple[ConfiguredSource, ...]
     labels: tuple[dict[str, Any], ...]
     """Each has ``assetType``, and ``workspace`` if it belongs to one."""
     queries: dict[str, dict[str, Any]]
@@ -143,15 +143,17 @@ def merge(files: Iterable[tuple[str, Any]]) -> Configuration:
     )
 
 
-def source_of(where: str, data: Any) -> Source:
+def source_of(where: str, data: Any) -> ConfiguredSource:
     """Returns the source in the request of a preview. Raises InvalidField."""
     asset_type = "models"
     entry = field_checks.read_mapping(where, data, _SOURCE)
     return _source("", asset_type, entry.get("id", "preview"), entry)
 
 
-def _source(workspace: str, asset_type: str, source_id: str, entry: Mapping[str, Any]) -> Source:
-    return Source(
+def _source(
+    workspace: str, asset_type: str, source_id: str, entry: Mapping[str, Any]
+) -> ConfiguredSource:
+    return ConfiguredSource(
         workspace,
         asset_type,
         source_id,

@@ -12,9 +12,9 @@ from catalog_loader import entry_parsing, hugging_face, source_files
 from catalog_loader.catalog_files import OutsideCatalog, resolve
 from catalog_loader.field_checks import InvalidField
 from catalog_loader.hugging_face import NotReached
-from catalog_loader.source_files import Source
+from catalog_loader.source_files import ConfiguredSource
 from catalog_loader.yaml_text import NotYaml
-from mlcore.catalog.entry import ASSET_TYPES, Entry, stored
+from mlcore.catalog.entry import ASSET_TYPES, CatalogEntry, stored
 
 AVAILABLE: Final = "available"
 PARTIAL: Final = "partially-available"
@@ -38,13 +38,13 @@ ParseFile = Callable[[str], Any]
 """Takes the name of a YAML file and returns its parsed content."""
 
 
-class Read(NamedTuple):
+class SourceContent(NamedTuple):
     """The result of reading one source: its entries, or the error."""
 
-    source: Source
+    source: ConfiguredSource
     status: str
     error: str
-    entries: Sequence[Entry] = ()
+    entries: Sequence[CatalogEntry] = ()
     keeps: bool = False
     """The source keeps its entries of the generation before."""
     definition: str = ""
@@ -58,12 +58,12 @@ class Read(NamedTuple):
 
 
 def read(
-    source: Source,
+    source: ConfiguredSource,
     parse_file: ParseFile,
     names: dict[str, str],
     before: Mapping[str, Any],
     now: int,
-) -> Read:
+) -> SourceContent:
     """Reads a source. Errors are in the result.
 
     Args:
@@ -72,10 +72,10 @@ def read(
         before: the source's state in the generation before.
     """
     if not source.enabled:
-        return Read(source, DISABLED, "")
+        return SourceContent(source, DISABLED, "")
     if source.type in source_files.HUGGING_FACE:
         return _read_hub(source, now)
-    kept = Read(
+    kept = SourceContent(
         source, AVAILABLE, "", file=before.get("file", ""), loaded=before.get("loaded", now)
     )
     try:
@@ -86,7 +86,7 @@ def read(
     return kept._replace(entries=_with_times(entries, loaded), file=mark, loaded=loaded)
 
 
-def _with_times(entries: Iterable[Entry], loaded: int) -> list[Entry]:
+def _with_times(entries: Iterable[CatalogEntry], loaded: int) -> list[CatalogEntry]:
     """Returns the entries with creation and update times; a missing time becomes the time of the
     load."""
     return [
@@ -99,7 +99,9 @@ def _with_times(entries: Iterable[Entry], loaded: int) -> list[Entry]:
     ]
 
 
-def skip_until_due(source: Source, before: Mapping[str, Any], now: int) -> Read | None:
+def skip_until_due(
+    source: ConfiguredSource, before: Mapping[str, Any], now: int
+) -> SourceContent | None:
     """Returns a result that keeps the entries of a Hugging Face source that is not yet due and
     whose definition has not changed; None for a source that must be read.
 
@@ -109,18 +111,20 @@ def skip_until_due(source: Source, before: Mapping[str, Any], now: int) -> Read 
     due = before.get("due")
     if due is None or due <= now or before["definition"] != definition_of(source):
         return None
-    return Read(source, before["status"], before["error"], (), True, before["definition"], due)
+    return SourceContent(
+        source, before["status"], before["error"], (), True, before["definition"], due
+    )
 
 
-def definition_of(source: Source) -> str:
+def definition_of(source: ConfiguredSource) -> str:
     """Returns a digest of the fields of a source on which its entries depend."""
     text = json.dumps(source._replace(name="", labels=()), sort_keys=True)
     return blake2b(text.encode(), digest_size=8).hexdigest()
 
 
 def _read_file(
-    source: Source, parse_file: ParseFile, names: dict[str, str]
-) -> tuple[list[Entry], str]:
+    source: ConfiguredSource, parse_file: ParseFile, names: dict[str, str]
+) -> tuple[list[CatalogEntry], str]:
     """Reads a source's YAML file. Returns its entries, and the file's name together with a mark
     that changes with the content. Raises InvalidField, NotYaml or OutsideCatalog."""
     if source.type != source_files.YAML:
@@ -138,10 +142,10 @@ def _read_file(
     return entries, f"{name} {names[name]}"
 
 
-def _read_hub(source: Source, now: int) -> Read:
+def _read_hub(source: ConfiguredSource, now: int) -> SourceContent:
     definition = definition_of(source)
     if source.asset_type != "models":
-        return Read(source, ERROR, f"type: {source.type} has no MCP servers", keeps=True)
+        return SourceContent(source, ERROR, f"type: {source.type} has no MCP servers", keeps=True)
     due = None
     try:
         interval = hugging_face.settings_of(source).interval_ms
@@ -151,25 +155,33 @@ def _read_hub(source: Source, now: int) -> Read:
         entries = _with_times(entry_parsing.models(source.key, {"models": hub_models.models}), now)
     except NotReached as error:
         due = now + min(interval, _RETRY_MS)
-        return Read(source, ERROR, str(error)[:MAX_ERROR_LENGTH], (), True, definition, due)
+        return SourceContent(
+            source, ERROR, str(error)[:MAX_ERROR_LENGTH], (), True, definition, due
+        )
     except InvalidField as error:
-        return Read(source, ERROR, str(error)[:MAX_ERROR_LENGTH], (), True, definition, due)
+        return SourceContent(
+            source, ERROR, str(error)[:MAX_ERROR_LENGTH], (), True, definition, due
+        )
     shown = [entry for entry in entries if bound.includes(entry.name)]
     if not hub_models.missing:
-        return Read(source, AVAILABLE, "", shown, False, definition, due)
+        return SourceContent(source, AVAILABLE, "", shown, False, definition, due)
     missing = f"the Hub does not show: {', '.join(hub_models.missing)}"[:MAX_ERROR_LENGTH]
     status = PARTIAL if shown else ERROR
-    return Read(source, status, missing, shown, False, definition, due)
+    return SourceContent(source, status, missing, shown, False, definition, due)
 
 
-def with_kept(before: Iterable[Entry], reads: Sequence[Read]) -> list[Read]:
+def with_kept(
+    before: Iterable[CatalogEntry], reads: Sequence[SourceContent]
+) -> list[SourceContent]:
     """Returns the results with complete entries: a source that keeps its entries gets those of the
     generation before.
 
     Args:
         before: the entries of the generation before; consumed only if a source keeps its entries.
     """
-    kept: dict[tuple[str, str], list[Entry]] = {_key(read): [] for read in reads if read.keeps}
+    kept: dict[tuple[str, str], list[CatalogEntry]] = {
+        _key(read): [] for read in reads if read.keeps
+    }
     for entry in before if kept else ():
         key = (entry.source, entry.kind)
         if key in kept:
@@ -177,5 +189,5 @@ def with_kept(before: Iterable[Entry], reads: Sequence[Read]) -> list[Read]:
     return [read._replace(entries=kept[_key(read)]) if read.keeps else read for read in reads]
 
 
-def _key(read: Read) -> tuple[str, str]:
+def _key(read: SourceContent) -> tuple[str, str]:
     return read.source.key, ASSET_TYPES[read.source.asset_type]

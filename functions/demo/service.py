@@ -30,7 +30,7 @@ EXPERIMENT: Final = "MLflow Demo"
 _VERSION_TAG: Final = "mlflow.demo.version."
 
 
-class Part(NamedTuple):
+class DemoPart(NamedTuple):
     """One part of the demo, such as its traces or prompts, with the functions that create and
     delete it."""
 
@@ -42,16 +42,16 @@ class Part(NamedTuple):
     """The part that must exist before this one."""
 
 
-PARTS: Final[dict[str, Part]] = {
-    "traces": Part(1, conversations.make, conversations.remove),
-    "prompts": Part(1, prompts.make, prompts.remove),
-    "evaluation": Part(2, evaluation.make, evaluation.remove, needs="traces"),
-    "judges": Part(1, judge.make, judge.remove),
-    "issues": Part(1, review.make_issue, review.keep, needs="traces"),
-    "review_queues": Part(1, review.make_queues, review.keep, needs="traces"),
-    "saved_views": Part(1, review.save_view, review.keep),
-    "mcp_server": Part(1, mcp_entry.make, mcp_entry.remove),
-    "training": Part(1, training.make, training.remove),
+PARTS: Final[dict[str, DemoPart]] = {
+    "traces": DemoPart(1, conversations.make, conversations.remove),
+    "prompts": DemoPart(1, prompts.make, prompts.remove),
+    "evaluation": DemoPart(2, evaluation.make, evaluation.remove, needs="traces"),
+    "judges": DemoPart(1, judge.make, judge.remove),
+    "issues": DemoPart(1, review.make_issue, review.keep, needs="traces"),
+    "review_queues": DemoPart(1, review.make_queues, review.keep, needs="traces"),
+    "saved_views": DemoPart(1, review.save_view, review.keep),
+    "mcp_server": DemoPart(1, mcp_entry.make, mcp_entry.remove),
+    "training": DemoPart(1, training.make, training.remove),
 }
 """Parts by the names that MLflow's server uses, in the order in which they are made. ``mcp_server``
 and ``training`` exist only here."""

@@ -6,7 +6,15 @@ from typing import Any
 
 from mlcore.entities.evaluation.jobs import STATUSES
 from mlcore.wire import Message, array, item_type_string, required, string
-from mlcore.wire.json_body import Field, JsonBody, JsonPath, Misfits, json_object, list_of, optional
+from mlcore.wire.json_body import (
+    JsonBody,
+    JsonField,
+    JsonPath,
+    Misfits,
+    json_object,
+    list_of,
+    optional,
+)
 from mlcore.wire.json_body import text as json_text
 
 
@@ -80,7 +88,7 @@ class SearchJobs(JsonBody):
     params: Any
     statuses: Any
     body = {
-        "job_name": Field(optional(json_text)),
-        "params": Field(optional(json_object)),
-        "statuses": Field(optional(list_of(_status))),
+        "job_name": JsonField(optional(json_text)),
+        "params": JsonField(optional(json_object)),
+        "statuses": JsonField(optional(list_of(_status))),
     }

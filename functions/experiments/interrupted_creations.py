@@ -20,7 +20,7 @@ REMEMBERED_SECONDS: Final = 600.0
 time."""
 
 
-class Attempt(NamedTuple):
+class CreationAttempt(NamedTuple):
     """The fields of a request that are equal in its repetition."""
 
     workspace: str
@@ -30,19 +30,19 @@ class Attempt(NamedTuple):
     tags: tuple[Tag, ...]
 
 
-_interrupted: ProcessCache[tuple[str, Attempt], Experiment] = ProcessCache(
+_interrupted: ProcessCache[tuple[str, CreationAttempt], Experiment] = ProcessCache(
     "creation of an experiment",
     seconds=REMEMBERED_SECONDS,
     weigh=lambda experiment: sum(map(len, [*experiment.tags, *experiment.tags.values()])),
 )
 
 
-def remember(attempt: Attempt, experiment: Experiment) -> None:
+def remember(attempt: CreationAttempt, experiment: Experiment) -> None:
     """Remembers the experiment that a failed request may have created."""
     _interrupted.put((settings().table_name, attempt), experiment)
 
 
-def take(attempt: Attempt) -> Experiment | None:
+def take(attempt: CreationAttempt) -> Experiment | None:
     """Returns the experiment that an equal failed request may have created, or None. It is
     forgotten, so that only one repetition gets it."""
     return _interrupted.pop((settings().table_name, attempt))

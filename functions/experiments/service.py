@@ -42,7 +42,7 @@ def create_experiment(message: m.CreateExperiment, request: Request) -> dict[str
         )
     skill_files.check_location(message.artifact_location, request.workspace)
     caller = request.username() or ""
-    attempt = interrupted_creations.Attempt(
+    attempt = interrupted_creations.CreationAttempt(
         request.workspace, caller, message.name, message.artifact_location, tuple(tags)
     )
     experiment = interrupted_creations.take(attempt)

@@ -50,7 +50,7 @@ def project(records: Sequence[Mapping[str, Any]]) -> None:
         for workspace in {event.workspace for event, _ in events if not _is_of_alert(event)}
     }
     messages = [
-        queues.Message(message.text(delivery), delivery.webhook_id)
+        queues.QueueMessage(message.text(delivery), delivery.webhook_id)
         for event, image in events
         for delivery in (
             alert_deliveries(event, image)

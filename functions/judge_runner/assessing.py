@@ -20,7 +20,7 @@ from mlcore.judges.verdicts import Verdict
 from mlcore.observability import logger
 from mlcore.repos.traces import assessments as trace_assessments
 from mlcore.repos.traces import traces
-from mlcore.repos.traces.traces import Change, StoredTrace
+from mlcore.repos.traces.traces import StoredTrace, TraceChange
 
 _PREFIX: Final = "mlflow.assessment."
 
@@ -105,10 +105,10 @@ def write(stored: StoredTrace, made: Sequence[Assessment]) -> None:
     been deleted meanwhile."""
     texts = {each.assessment_id: trace_assessments.text(each) for each in made}
 
-    def add(current: StoredTrace) -> Change | None:
+    def add(current: StoredTrace) -> TraceChange | None:
         existing = current.document.texts("assessments")
         new = {key: text for key, text in texts.items() if key not in existing}
-        return Change(current.info, {"assessments": new}) if new else None
+        return TraceChange(current.info, {"assessments": new}) if new else None
 
     traces.write(stored, add)
 

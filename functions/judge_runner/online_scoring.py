@@ -22,7 +22,7 @@ from mlcore import errors, ids, reserved_tags
 from mlcore.entities.evaluation.code_scorers import CodeScorer
 from mlcore.entities.evaluation.jobs import ONLINE_SCORING, Creator, Job, batches
 from mlcore.entities.evaluation.judges import Judge
-from mlcore.entities.evaluation.online_scorers import OnlineScorer, Progress
+from mlcore.entities.evaluation.online_scorers import OnlineScorer, ScoringProgress
 from mlcore.entities.experiments import Experiment
 from mlcore.entities.gateway import Endpoint
 from mlcore.entities.stages import ACTIVE
@@ -101,7 +101,7 @@ def submit_jobs(experiment: Experiment, configs: Sequence[OnlineScorer]) -> None
     before = online_scorers.progress(workspace, experiment.experiment_id)
     last = now - 1000 * int(os.environ.get(BUFFER_SECONDS) or _DEFAULT_BUFFER_SECONDS)
     since = min(config.since for config in configs)
-    progress = before or Progress(since, "", 0)
+    progress = before or ScoringProgress(since, "", 0)
     first = max(progress.trace_time, since, last - LOOKBACK_MS)
     traces = [
         trace
@@ -130,7 +130,7 @@ def submit_jobs(experiment: Experiment, configs: Sequence[OnlineScorer]) -> None
         until,
     )
     jobs.submit(new_jobs)
-    reached = Progress(traces[-1].request_time, traces[-1].trace_id, progress.version)
+    reached = ScoringProgress(traces[-1].request_time, traces[-1].trace_id, progress.version)
     try:
         online_scorers.set_progress(workspace, experiment.experiment_id, reached)
     except WriteConflict:

@@ -34,7 +34,7 @@ from mlcore.repos.evaluation import datasets as evaluation_datasets
 from mlcore.repos.evaluation import records as evaluation_records
 
 
-class Outcome(NamedTuple):
+class OptimizedPrompt(NamedTuple):
     """What an optimizer found."""
 
     text: str | None
@@ -98,7 +98,7 @@ def _optimize(
     source: PromptTemplate,
     examples: Sequence[Example],
     own_run: OptimizationRun,
-) -> Outcome:
+) -> OptimizedPrompt:
     params = work.job.params
     settings = limits.optimizer_settings(params["optimizer_type"], params["optimizer_config"])
     questions = StructuredQuestions(
@@ -109,7 +109,7 @@ def _optimize(
     if params["optimizer_type"] == GEPA:
         return _evolve(settings, source, proposals, evaluation, examples, own_run)
     if not examples:
-        return Outcome(proposals.propose(source.text, ()))
+        return OptimizedPrompt(proposals.propose(source.text, ()))
     return _improve_once(source, proposals, evaluation, examples, own_run)
 
 
@@ -120,7 +120,7 @@ def _evolve(
     evaluation: CandidateEvaluation,
     examples: Sequence[Example],
     own_run: OptimizationRun,
-) -> Outcome:
+) -> OptimizedPrompt:
     candidates = prompt_evolution.evolve(
         source.text,
         len(examples),
@@ -131,7 +131,7 @@ def _evolve(
     )
     best = prompt_evolution.best(candidates)
     text = None if best is candidates[0] else best.text
-    return Outcome(text, candidates[0], best)
+    return OptimizedPrompt(text, candidates[0], best)
 
 
 def _improve_once(
@@ -140,19 +140,19 @@ def _improve_once(
     evaluation: CandidateEvaluation,
     examples: Sequence[Example],
     own_run: OptimizationRun,
-) -> Outcome:
+) -> OptimizedPrompt:
     positions = range(len(examples))
     initial = Candidate(source.text, tuple(evaluation.evaluate(source.text, positions)))
     if not initial.evaluated[0].scores:
-        return Outcome(proposals.propose(source.text, initial.evaluated))
+        return OptimizedPrompt(proposals.propose(source.text, initial.evaluated))
     own_run.log_candidate(0, initial, len(examples))
     text = proposals.propose(source.text, initial.evaluated)
     final = Candidate(text, tuple(evaluation.evaluate(text, positions)))
     own_run.log_candidate(1, final, 2 * len(examples))
-    return Outcome(text if final.score > initial.score else None, initial, final)
+    return OptimizedPrompt(text if final.score > initial.score else None, initial, final)
 
 
-def _metrics(outcome: Outcome) -> dict[str, float]:
+def _metrics(outcome: OptimizedPrompt) -> dict[str, float]:
     metrics = {}
     for prefix, candidate in ((INITIAL_SCORE, outcome.initial), (FINAL_SCORE, outcome.final)):
         if candidate is not None:

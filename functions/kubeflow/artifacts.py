@@ -7,14 +7,14 @@ from functools import partial
 from typing import Any, Final
 
 from kubeflow import lists, lookups, run_artifacts
-from kubeflow.calls import Call
+from kubeflow.calls import KubeflowCall
 from kubeflow.versions import check_stored_name
 from mlcore import errors, ids
 from mlcore.auth.permissions import REGISTERED_MODEL_VERSION, RUN
 from mlcore.db.expression import Raw
 from mlcore.db.keys import Key
 from mlcore.db.table import table
-from mlcore.http.kubeflow import Made
+from mlcore.http.kubeflow import AnswerWithStatus
 from mlcore.kubeflow import merge
 from mlcore.kubeflow.body import Values
 from mlcore.kubeflow.entity import Entity
@@ -27,7 +27,7 @@ from mlcore.kubeflow.kinds import (
     MODEL_ARTIFACT,
     MODEL_VERSION,
     PARAMETER,
-    Kind,
+    EntityKind,
 )
 from mlcore.models.kubeflow import Artifact, ContextRef
 from mlcore.optimistic_retry import retry_on_conflict
@@ -48,34 +48,34 @@ _OVERWRITTEN_BY_NAME: Final = (METRIC.name, PARAMETER.name)
 """Kinds whose stored artifact is overwritten by a new artifact of the same name."""
 
 
-def create(call: Call) -> Made:
+def create(call: KubeflowCall) -> AnswerWithStatus:
     """Creates a standalone artifact of any type."""
     return _create(call, call.parsed.of_kind(), call.parsed.values)
 
 
-def create_model_artifact(call: Call) -> Made:
+def create_model_artifact(call: KubeflowCall) -> AnswerWithStatus:
     return _create(call, MODEL_ARTIFACT, {"state": "UNKNOWN", **call.parsed.values})
 
 
-def _create(call: Call, kind: Kind, values: Values) -> Made:
+def _create(call: KubeflowCall, kind: EntityKind, values: Values) -> AnswerWithStatus:
     (number,) = numbers.take(numbers.ARTIFACTS)
     entity = merge.created(kind, number, values, ids.now_ms())
     artifacts.create(entity, call.workspace, call.username)
-    return Made(call.shown(file_uris.shown(entity, None, call.workspace)))
+    return AnswerWithStatus(call.shown(file_uris.shown(entity, None, call.workspace)))
 
 
 # ------------------------------------------------------------------ by id, by name
 
 
-def get(call: Call) -> dict[str, Any]:
+def get(call: KubeflowCall) -> dict[str, Any]:
     return call.shown(_entity(_load(call)))
 
 
-def get_model_artifact(call: Call) -> dict[str, Any]:
+def get_model_artifact(call: KubeflowCall) -> dict[str, Any]:
     return call.shown(_entity(_load(call, MODEL_ARTIFACT)))
 
 
-def find(call: Call) -> dict[str, Any]:
+def find(call: KubeflowCall) -> dict[str, Any]:
     """Returns the artifact that the request names by name and parent or by external id, if the
     caller may read it. Raises ResourceDoesNotExist otherwise."""
     kinds = call.parsed.artifact_kinds
@@ -90,7 +90,7 @@ def find(call: Call) -> dict[str, Any]:
     return call.shown(_entity(lookups.find_child_among(call, words, by_name, by_external_id)))
 
 
-def _named(call: Call, parent: int, name: str, kinds: tuple[str, ...]) -> list[Raw]:
+def _named(call: KubeflowCall, parent: int, name: str, kinds: tuple[str, ...]) -> list[Raw]:
     """Returns the artifacts of a version or run that have the name and one of the kinds."""
     reference, raws = artifacts.named(parent, name, kinds)
     if reference is None or reference.workspace != call.workspace:
@@ -107,7 +107,7 @@ def _named(call: Call, parent: int, name: str, kinds: tuple[str, ...]) -> list[R
     return []
 
 
-def _load(call: Call, kind: Kind | None = None) -> Raw:
+def _load(call: KubeflowCall, kind: EntityKind | None = None) -> Raw:
     return artifacts.get(call.parsed.id, call.workspace, kind)
 
 
@@ -121,19 +121,19 @@ def _entity(raw: Raw) -> Entity:
 # ------------------------------------------------------------------ changes
 
 
-def update(call: Call) -> dict[str, Any]:
+def update(call: KubeflowCall) -> dict[str, Any]:
     """Updates an artifact of any type. The body must name its type, which cannot change."""
     return call.shown(_update(_load(call), call.parsed.of_kind(), call.parsed.values))
 
 
-def update_model_artifact(call: Call) -> dict[str, Any]:
+def update_model_artifact(call: KubeflowCall) -> dict[str, Any]:
     """Updates a model artifact. A type in the body is ignored."""
     values = call.parsed.values
     raw = _load(call, MODEL_ARTIFACT)
     return call.shown(artifacts.change(raw, lambda entity: merge.merged(entity, values)))
 
 
-def _update(raw: Raw, body_kind: Kind, values: Values) -> Entity:
+def _update(raw: Raw, body_kind: EntityKind, values: Values) -> Entity:
     kind = KINDS[Artifact.of(raw).kind]
     if body_kind.name != kind.name:
         raise invalid(
@@ -145,18 +145,18 @@ def _update(raw: Raw, body_kind: Kind, values: Values) -> Entity:
     return artifacts.change(raw, lambda entity: merge.merged(entity, values))
 
 
-def upsert_of_version(call: Call) -> dict[str, Any] | Made:
+def upsert_of_version(call: KubeflowCall) -> dict[str, Any] | AnswerWithStatus:
     """Creates, updates or overwrites an artifact of a version. A new one takes three round trips:
     the version's reference and the name; the version and, in parallel, a new number; one
     transaction."""
     return _upsert(call, numbers.get(call.parsed.id, MODEL_VERSION.name, call.workspace))
 
 
-def upsert_of_run(call: Call) -> dict[str, Any] | Made:
+def upsert_of_run(call: KubeflowCall) -> dict[str, Any] | AnswerWithStatus:
     return _upsert(call, numbers.get(call.parsed.id, EXPERIMENT_RUN.name, call.workspace))
 
 
-def _upsert(call: Call, parent: ContextRef) -> dict[str, Any] | Made:
+def _upsert(call: KubeflowCall, parent: ContextRef) -> dict[str, Any] | AnswerWithStatus:
     kind, values = call.parsed.of_kind(), call.parsed.values
     existing_id = call.parsed.reference("id")
     if existing_id is not None:
@@ -171,14 +171,14 @@ def _upsert(call: Call, parent: ContextRef) -> dict[str, Any] | Made:
         entity = retry_on_conflict(artifacts.WORDS, partial(_overwrite, parent, kind, values))
     else:
         entity = _create_of_version(parent, kind, values)
-    return Made(call.shown(entity), 201 if kind.name in _CREATED_WITH_201 else 200)
+    return AnswerWithStatus(call.shown(entity), 201 if kind.name in _CREATED_WITH_201 else 200)
 
 
-def _create_of_version(parent: ContextRef, kind: Kind, values: Values) -> Entity:
+def _create_of_version(parent: ContextRef, kind: EntityKind, values: Values) -> Entity:
     """Creates an artifact of a model version. Reads the version and takes a new number in parallel,
     then writes in one transaction; a retry reads the version again."""
     new_numbers: list[int] = []
-    read_versions: list[versions.Record | None] = []
+    read_versions: list[versions.VersionOfModel | None] = []
     calls: list[Callable[[], None]] = [
         lambda: new_numbers.extend(numbers.take(numbers.ARTIFACTS)),
         lambda: read_versions.append(versions.at(parent, parent.workspace)),
@@ -196,7 +196,7 @@ def _create_of_version(parent: ContextRef, kind: Kind, values: Values) -> Entity
     return retry_on_conflict(artifacts.WORDS, attempt)
 
 
-def _overwrite(parent: ContextRef, kind: Kind, values: Values) -> Entity:
+def _overwrite(parent: ContextRef, kind: EntityKind, values: Values) -> Entity:
     """Updates the artifact of this kind and name under the parent, or creates it. Starts over if
     another request creates it meanwhile."""
     name = values.get("name")
@@ -218,15 +218,15 @@ def _overwrite(parent: ContextRef, kind: Kind, values: Values) -> Entity:
 # ------------------------------------------------------------------ lists
 
 
-def list_all(call: Call) -> Any:
+def list_all(call: KubeflowCall) -> Any:
     return _list(call, call.parsed.artifact_kinds)
 
 
-def list_model_artifacts(call: Call) -> Any:
+def list_model_artifacts(call: KubeflowCall) -> Any:
     return _list(call, (MODEL_ARTIFACT.name,))
 
 
-def _list(call: Call, kinds: tuple[str, ...]) -> Any:
+def _list(call: KubeflowCall, kinds: tuple[str, ...]) -> Any:
     workspace = call.workspace
 
     def load(numbers: Sequence[int]) -> list[Entity]:
@@ -263,7 +263,7 @@ def _list(call: Call, kinds: tuple[str, ...]) -> Any:
     return lists.page_from_indexes(call, _filter_kind(kinds), source)
 
 
-def _entities(call: Call, raws: list[Raw]) -> list[Entity]:
+def _entities(call: KubeflowCall, raws: list[Raw]) -> list[Entity]:
     """Converts items to entities. Omits those whose version or run is deleted or not readable by
     the caller. Takes one round trip: the owners and, in parallel, the values that runs hold."""
     owned: list[artifacts.Owned] = []
@@ -284,7 +284,7 @@ def _entities(call: Call, raws: list[Raw]) -> list[Entity]:
     return [entity for entity in all_entities if entity.id in readable]
 
 
-def _readable(call: Call, raws: list[Raw]) -> list[Raw]:
+def _readable(call: KubeflowCall, raws: list[Raw]) -> list[Raw]:
     """Returns the artifacts that the caller may read. The version or run under which an artifact
     was created decides, even if it was added to others later."""
     if call.request.access is None or not raws:
@@ -299,7 +299,7 @@ def _readable(call: Call, raws: list[Raw]) -> list[Raw]:
     ]
 
 
-def list_of_version(call: Call) -> Any:
+def list_of_version(call: KubeflowCall) -> Any:
     """Lists a version's artifacts. The list of a missing version is empty."""
     number, kinds = call.parsed.id, call.parsed.artifact_kinds
     reference = numbers.of_kind(numbers.raw(number), MODEL_VERSION.name, call.workspace)
@@ -310,7 +310,7 @@ def list_of_version(call: Call) -> Any:
     return lists.page(call, _filter_kind(kinds), lists.named_in_query(call, readable))
 
 
-def list_of_run(call: Call) -> Any:
+def list_of_run(call: KubeflowCall) -> Any:
     """Lists a run's artifacts. The list of a missing run is empty. Unlike for a version, ``name``
     and ``externalId`` in the query are ignored."""
     number, kinds = call.parsed.id, call.parsed.artifact_kinds
@@ -326,7 +326,7 @@ def _filter_kind(kinds: tuple[str, ...]) -> str:
     return kinds[0] if len(kinds) == 1 else MODEL_ARTIFACT.name
 
 
-def delete(call: Call) -> None:
+def delete(call: KubeflowCall) -> None:
     def attempt() -> None:
         artifacts.delete(artifacts.get(call.parsed.id, call.workspace))
 

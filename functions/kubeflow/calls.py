@@ -1,5 +1,5 @@
-"""The argument of every route function of Kubeflow's registry (:class:`Call`), and the two versions
-of its API."""
+"""The argument of every route function of Kubeflow's registry (:class:`KubeflowCall`), and the two
+versions of its API."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from mlcore.http import Request, Response
-from mlcore.http.kubeflow import Answer, Made, Versions
+from mlcore.http.kubeflow import Answer, AnswerWithStatus, Versions
 from mlcore.kubeflow import not_a_number
 from mlcore.kubeflow.entity import V1, Entity, response
 from mlcore.kubeflow.registry_request import RegistryRequest
@@ -21,7 +21,7 @@ _VERSIONS: Final = Versions({f"{PREFIX}/{V1ALPHA3}": f"{PREFIX}/{V1}"})
 ERROR_FORMAT: Final = _VERSIONS.error_format()
 
 
-class Call(NamedTuple):
+class KubeflowCall(NamedTuple):
     """A parsed request to Kubeflow's model registry, with the version of the API that its path
     names."""
 
@@ -43,18 +43,18 @@ class Call(NamedTuple):
         return response(entity, self.api)
 
 
-RouteFunction = Callable[[Call], Answer]
+RouteFunction = Callable[[KubeflowCall], Answer]
 
 
 def route_function(function: RouteFunction) -> Callable[[Any, Request], Response]:
-    """Adapts a function that takes a :class:`Call` to the signature of route functions. A NaN in
-    its answer becomes 0 with a marker, unless the client reads ``NaN``."""
+    """Adapts a function that takes a :class:`KubeflowCall` to the signature of route functions. A
+    NaN in its answer becomes 0 with a marker, unless the client reads ``NaN``."""
 
     @functools.wraps(function)
     def answer(parsed: RegistryRequest, request: Request) -> Answer:
-        result = function(Call(parsed, request, api_version_of(request.path)))
+        result = function(KubeflowCall(parsed, request, api_version_of(request.path)))
         if not not_a_number.reads_nan(request.headers.get("user-agent", "")):
-            not_a_number.mark_nan(result.answer if isinstance(result, Made) else result)
+            not_a_number.mark_nan(result.answer if isinstance(result, AnswerWithStatus) else result)
         return result
 
     return _VERSIONS.answering(answer)

@@ -7,12 +7,12 @@ from functools import partial
 from typing import Any
 
 from kubeflow import lists, lookups
-from kubeflow.calls import Call
+from kubeflow.calls import KubeflowCall
 from kubeflow.versions import check_stored_name
 from mlcore import ids
 from mlcore.auth.permissions import EXPERIMENT
 from mlcore.auth.permissions import RUN as MLFLOW_RUN
-from mlcore.http.kubeflow import Made
+from mlcore.http.kubeflow import AnswerWithStatus
 from mlcore.kubeflow import merge
 from mlcore.kubeflow.body import Values
 from mlcore.kubeflow.entity import Entity
@@ -24,37 +24,37 @@ from mlcore.repos.experiments.experiments import StoredExperiment as ExperimentR
 from mlcore.repos.kubeflow import experiments, numbers, runs
 
 
-def create(call: Call) -> Made:
+def create(call: KubeflowCall) -> AnswerWithStatus:
     entity = merge.created(KIND, 0, call.parsed.values, ids.now_ms())
 
     def granting(experiment_id: str) -> list[Any]:
         return call.request.granting(EXPERIMENT, experiment_id)
 
-    return Made(call.shown(experiments.create(entity, call.workspace, granting)))
+    return AnswerWithStatus(call.shown(experiments.create(entity, call.workspace, granting)))
 
 
-def find(call: Call) -> dict[str, Any]:
+def find(call: KubeflowCall) -> dict[str, Any]:
     by_name = partial(experiments.find_by_name, call.workspace)
     record = lookups.find_one(call, KIND, by_name, experiments.find)
     return call.shown(experiments.entity_of(record))
 
 
-def get(call: Call) -> dict[str, Any]:
+def get(call: KubeflowCall) -> dict[str, Any]:
     return call.shown(experiments.entity_of(_load(call)))
 
 
-def update(call: Call) -> dict[str, Any]:
+def update(call: KubeflowCall) -> dict[str, Any]:
     values = call.parsed.values
     record = _load(call)
     return call.shown(experiments.change(record, lambda entity: merge.merged(entity, values)))
 
 
-def delete(call: Call) -> None:
+def delete(call: KubeflowCall) -> None:
     """Deletes the experiment and its runs permanently."""
     retry_on_conflict(KIND.words, lambda: experiments.delete(_load(call)))
 
 
-def list_all(call: Call) -> Any:
+def list_all(call: KubeflowCall) -> Any:
     may_read = call.request.may_read(EXPERIMENT)
     entities = (
         experiments.entity_of(record)
@@ -64,29 +64,29 @@ def list_all(call: Call) -> Any:
     return lists.page(call, KIND.name, entities)
 
 
-def _load(call: Call) -> ExperimentRecord:
+def _load(call: KubeflowCall) -> ExperimentRecord:
     return experiments.get(call.parsed.id, call.workspace)
 
 
 # ------------------------------------------------------------------ runs
 
 
-def create_run(call: Call) -> Made:
+def create_run(call: KubeflowCall) -> AnswerWithStatus:
     parent = call.parsed.reference("experimentId") or 0
-    return Made(_create_run(call, parent, call.parsed.values))
+    return AnswerWithStatus(_create_run(call, parent, call.parsed.values))
 
 
-def create_run_in_experiment(call: Call) -> Made:
+def create_run_in_experiment(call: KubeflowCall) -> AnswerWithStatus:
     """Creates a run in the experiment that the path names; an experiment in the body is ignored. A
     body with an id updates that run instead; the status is 201 all the same."""
     values = call.parsed.values
     existing_id = call.parsed.reference("id")
     if existing_id is not None:
-        return Made(_update_run(call, runs.get(existing_id, call.workspace), values))
-    return Made(_create_run(call, call.parsed.id, values))
+        return AnswerWithStatus(_update_run(call, runs.get(existing_id, call.workspace), values))
+    return AnswerWithStatus(_create_run(call, call.parsed.id, values))
 
 
-def _create_run(call: Call, parent: int, values: Values) -> dict[str, Any]:
+def _create_run(call: KubeflowCall, parent: int, values: Values) -> dict[str, Any]:
     experiment = experiments.get(parent, call.workspace)
     if values.get("name"):
         check_stored_name(parent, values["name"])
@@ -97,11 +97,11 @@ def _create_run(call: Call, parent: int, values: Values) -> dict[str, Any]:
     return call.shown(runs.create(entity, experiment, call.username))
 
 
-def find_run(call: Call) -> dict[str, Any]:
+def find_run(call: KubeflowCall) -> dict[str, Any]:
     """Finds a run by name or external id. A name that several runs have is answered like a missing
     one."""
 
-    def by_name(parent: int, name: str) -> runs.Record | None:
+    def by_name(parent: int, name: str) -> runs.NumberedRun | None:
         experiment = experiments.find(parent, call.workspace)
         records = [] if experiment is None else runs.named(experiment, name)
         return records[0] if len(records) == 1 else None
@@ -109,15 +109,15 @@ def find_run(call: Call) -> dict[str, Any]:
     return call.shown(runs.entity_of(lookups.find_child(call, RUN, by_name, runs.find)))
 
 
-def get_run(call: Call) -> dict[str, Any]:
+def get_run(call: KubeflowCall) -> dict[str, Any]:
     return call.shown(runs.entity_of(_load_run(call)))
 
 
-def update_run(call: Call) -> dict[str, Any]:
+def update_run(call: KubeflowCall) -> dict[str, Any]:
     return _update_run(call, _load_run(call), call.parsed.values)
 
 
-def _update_run(call: Call, record: runs.Record, values: Values) -> dict[str, Any]:
+def _update_run(call: KubeflowCall, record: runs.NumberedRun, values: Values) -> dict[str, Any]:
     def alter(entity: Entity) -> Entity:
         after = merge.merged(entity, values)
         _check_end(after)
@@ -126,7 +126,7 @@ def _update_run(call: Call, record: runs.Record, values: Values) -> dict[str, An
     return call.shown(runs.change(record, alter))
 
 
-def delete_run(call: Call) -> None:
+def delete_run(call: KubeflowCall) -> None:
     runs.delete(_load_run(call))
 
 
@@ -138,7 +138,7 @@ def _check_end(entity: Entity) -> None:
         raise invalid(f"end time {end} cannot be before start time {start}")
 
 
-def list_runs(call: Call) -> Any:
+def list_runs(call: KubeflowCall) -> Any:
     may_read = call.request.may_read(MLFLOW_RUN)
 
     def entities_above(number: int) -> Iterator[Entity]:
@@ -149,10 +149,10 @@ def list_runs(call: Call) -> Any:
     return lists.page_by_number(call, RUN.name, entities_above)
 
 
-def list_runs_of_experiment(call: Call) -> Any:
+def list_runs_of_experiment(call: KubeflowCall) -> Any:
     experiment = _load(call)
     return lists.page(call, RUN.name, map(runs.entity_of, runs.of_experiment(experiment)))
 
 
-def _load_run(call: Call) -> runs.Record:
+def _load_run(call: KubeflowCall) -> runs.NumberedRun:
     return runs.get(call.parsed.id, call.workspace)

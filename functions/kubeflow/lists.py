@@ -16,17 +16,17 @@ from itertools import chain, islice
 from operator import itemgetter
 from typing import Any, Final, NamedTuple, TypeVar
 
-from kubeflow.calls import Call
+from kubeflow.calls import KubeflowCall
 from mlcore.db import deadline
 from mlcore.db.keys import Key
 from mlcore.db.table import table
 from mlcore.errors import RequestLimitExceeded, TemporarilyUnavailable
 from mlcore.kubeflow import filters, pages
 from mlcore.kubeflow.entity import Entity
-from mlcore.kubeflow.kinds import Kind
+from mlcore.kubeflow.kinds import EntityKind
 from mlcore.kubeflow.pages import PageOrder
 from mlcore.repos.kubeflow import listing, steps
-from mlcore.repos.kubeflow.listing import Entry
+from mlcore.repos.kubeflow.listing import ListEntry
 
 R = TypeVar("R")
 
@@ -41,7 +41,9 @@ EntitiesAbove = Callable[[int], Iterable[Entity]]
 """Returns the entities whose ids are greater than the given number, ordered by id."""
 
 
-def page(call: Call, kind: str, entities: Iterable[Entity], order: PageOrder | None = None) -> Any:
+def page(
+    call: KubeflowCall, kind: str, entities: Iterable[Entity], order: PageOrder | None = None
+) -> Any:
     """Returns a page of the entities that match the request's filter. The entities may come in any
     order; all are read and sorted."""
     order = order or pages.order_of(call.parsed.arguments)
@@ -49,7 +51,7 @@ def page(call: Call, kind: str, entities: Iterable[Entity], order: PageOrder | N
     return pages.page(order.sorted(matching), order, call.api)
 
 
-def page_by_number(call: Call, kind: str, entities_above: EntitiesAbove) -> Any:
+def page_by_number(call: KubeflowCall, kind: str, entities_above: EntitiesAbove) -> Any:
     """Like :func:`page`, for entities that are already ordered by id. If the request asks for that
     order, only as many are read as the page needs."""
     order = pages.order_of(call.parsed.arguments)
@@ -62,14 +64,14 @@ def page_by_number(call: Call, kind: str, entities_above: EntitiesAbove) -> Any:
     )
 
 
-def filtered(call: Call, kind: str, entities: Iterable[Entity]) -> Iterator[Entity]:
+def filtered(call: KubeflowCall, kind: str, entities: Iterable[Entity]) -> Iterator[Entity]:
     """Yields the entities that match the request's ``filterQuery``. Raises
     InvalidParameterValue."""
     matches = filters.test_of(call.parsed.arguments.get("filterQuery", ""), kind)
     return (entity for entity in entities if matches(entity))
 
 
-def named_in_query(call: Call, entities: Iterable[Entity]) -> Iterator[Entity]:
+def named_in_query(call: KubeflowCall, entities: Iterable[Entity]) -> Iterator[Entity]:
     """Yields the entities with the ``name`` and the ``externalId`` of the request's query; one that
     the query omits matches all."""
     arguments = call.parsed.arguments
@@ -90,7 +92,7 @@ class ListSource(NamedTuple):
 
     kind: str
     """The name of the list in the keys of the global indexes."""
-    load: Callable[[Sequence[Entry]], list[Entity]]
+    load: Callable[[Sequence[ListEntry]], list[Entity]]
     """Reads the entities at index entries, in the same order; omits those that are deleted."""
     unnumbered_kind: str = ""
     """The kind of MLflow's entities that may not have a number yet; empty if MLflow has no such
@@ -104,11 +106,11 @@ class ListSource(NamedTuple):
 
 
 def page_of_shared(
-    call: Call,
-    kind: Kind,
+    call: KubeflowCall,
+    kind: EntityKind,
     may_read: Callable[[R], bool],
     entity_of: Callable[[R], Entity],
-    load: Callable[[Sequence[Entry], str], Sequence[R]],
+    load: Callable[[Sequence[ListEntry], str], Sequence[R]],
     assign_numbers: Callable[[Sequence[Key], str], Sequence[R]],
     find: Callable[[int, str], R | None],
     find_by_name: Callable[[str, str], R | None] | None = None,
@@ -147,7 +149,7 @@ def page_of_shared(
     return page_from_indexes(call, kind.name, source)
 
 
-def page_from_indexes(call: Call, kind: str, source: ListSource) -> Any:
+def page_from_indexes(call: KubeflowCall, kind: str, source: ListSource) -> Any:
     """Returns a page in the order that the request names. Reads one index in that order, and the
     entities that the page needs. A filter that demands one name or external id reads no index."""
     arguments = call.parsed.arguments
@@ -173,7 +175,9 @@ Positioned = tuple[tuple[int, int], Entity]
 """An entity after its position in the order: (number or time, number)."""
 
 
-def _numbered_then_new(call: Call, order: PageOrder, source: ListSource) -> Iterator[Positioned]:
+def _numbered_then_new(
+    call: KubeflowCall, order: PageOrder, source: ListSource
+) -> Iterator[Positioned]:
     """Yields the entities that have a number, then those that get one now: new numbers are the
     greatest. Assigns only as many as the page needs."""
     yielded = set()
@@ -191,11 +195,11 @@ def _numbered_then_new(call: Call, order: PageOrder, source: ListSource) -> Iter
                 yield order.position(entity), entity
 
 
-def _merged(call: Call, order: PageOrder, source: ListSource) -> Iterator[Positioned]:
+def _merged(call: KubeflowCall, order: PageOrder, source: ListSource) -> Iterator[Positioned]:
     """Yields all entities in order. In an order by time, an entity without a number may come
     anywhere, so all of them get their numbers first. Both indexes are queried in parallel."""
     places = listing.entries(call.workspace, source.kind, order)
-    first_places: list[Entry] = []
+    first_places: list[ListEntry] = []
     unnumbered: list[Key] = []
     calls: list[Callable[[], None]] = [
         lambda: first_places.extend(islice(places, 1)),
@@ -220,7 +224,7 @@ def _merged(call: Call, order: PageOrder, source: ListSource) -> Iterator[Positi
 
 
 def _load(
-    call: Call, order: PageOrder, source: ListSource, places: Iterator[Entry]
+    call: KubeflowCall, order: PageOrder, source: ListSource, places: Iterator[ListEntry]
 ) -> Iterator[Positioned]:
     """Reads the entities at index entries, in batches no larger than a page may need."""
     batch_size = listing.READ_TOGETHER

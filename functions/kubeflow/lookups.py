@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from kubeflow.calls import Call
+from kubeflow.calls import KubeflowCall
 from mlcore.kubeflow.errors import not_found
-from mlcore.kubeflow.kinds import Kind
+from mlcore.kubeflow.kinds import EntityKind
 from mlcore.repos.kubeflow import steps
 
 R = TypeVar("R")
 
 
 def find_one(
-    call: Call,
-    kind: Kind,
+    call: KubeflowCall,
+    kind: EntityKind,
     by_name: Callable[[str], R | None],
     by_number: Callable[[int, str], R | None],
 ) -> R:
@@ -39,8 +39,8 @@ def find_one(
 
 
 def find_child(
-    call: Call,
-    kind: Kind,
+    call: KubeflowCall,
+    kind: EntityKind,
     by_name: Callable[[int, str], R | None],
     by_number: Callable[[int, str], R | None],
 ) -> R:
@@ -59,7 +59,7 @@ def find_child(
 
 
 def find_child_among(
-    call: Call,
+    call: KubeflowCall,
     words: str,
     by_name: Callable[[int, str], list[R]],
     by_external_id: Callable[[str], list[R]],
@@ -82,7 +82,10 @@ def find_child_among(
 
 
 def _by_external_id(
-    call: Call, kind: Kind, external_id: str, by_number: Callable[[int, str], R | None]
+    call: KubeflowCall,
+    kind: EntityKind,
+    external_id: str,
+    by_number: Callable[[int, str], R | None],
 ) -> R | None:
     number = steps.find_external(call.workspace, kind, external_id)
     return None if number is None else by_number(number, call.workspace)

@@ -7,10 +7,10 @@ from functools import partial
 from typing import Any
 
 from kubeflow import lists, lookups
-from kubeflow.calls import Call
+from kubeflow.calls import KubeflowCall
 from mlcore import ids
 from mlcore.auth.permissions import REGISTERED_MODEL
-from mlcore.http.kubeflow import Made
+from mlcore.http.kubeflow import AnswerWithStatus
 from mlcore.kubeflow import merge
 from mlcore.kubeflow.errors import invalid, missing_id
 from mlcore.kubeflow.kinds import REGISTERED_MODEL as KIND
@@ -19,7 +19,7 @@ from mlcore.repos.kubeflow import models, numbers, serving
 from mlcore.repos.registry.registered_models import StoredRegisteredModel as Record
 
 
-def create(call: Call) -> Made:
+def create(call: KubeflowCall) -> AnswerWithStatus:
     """Creates a model. Takes two round trips: a new number, then one transaction."""
     values = call.parsed.values
     if values["name"].startswith(":"):
@@ -27,24 +27,24 @@ def create(call: Call) -> Made:
     (number,) = numbers.take(numbers.CONTEXTS)
     entity = merge.created(KIND, number, values, ids.now_ms())
     models.create(entity, call.workspace, call.request.granting(REGISTERED_MODEL, entity.name))
-    return Made(call.shown(entity))
+    return AnswerWithStatus(call.shown(entity))
 
 
-def find(call: Call) -> dict[str, Any]:
+def find(call: KubeflowCall) -> dict[str, Any]:
     by_name = partial(models.find_by_name, call.workspace)
     return call.shown(models.entity_of(lookups.find_one(call, KIND, by_name, models.find)))
 
 
-def get(call: Call) -> dict[str, Any]:
+def get(call: KubeflowCall) -> dict[str, Any]:
     return call.shown(models.entity_of(_load(call)))
 
 
-def update(call: Call) -> dict[str, Any]:
+def update(call: KubeflowCall) -> dict[str, Any]:
     values = call.parsed.values
     return call.shown(models.change(_load(call), lambda entity: merge.merged(entity, values)))
 
 
-def list_all(call: Call) -> Any:
+def list_all(call: KubeflowCall) -> Any:
     may_read = call.request.may_read(REGISTERED_MODEL)
     return lists.page_of_shared(
         call,
@@ -58,11 +58,11 @@ def list_all(call: Call) -> Any:
     )
 
 
-def _load(call: Call) -> Record:
+def _load(call: KubeflowCall) -> Record:
     return models.get(call.parsed.id, call.workspace)
 
 
-def delete(call: Call) -> None:
+def delete(call: KubeflowCall) -> None:
     """Deletes a registered model, as MLflow's API does. Raises an error while an inference service
     serves it."""
 

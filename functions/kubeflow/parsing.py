@@ -10,16 +10,16 @@ from mlcore.http import Parse, Sent
 from mlcore.http.kubeflow import arguments, check_path
 from mlcore.kubeflow import body
 from mlcore.kubeflow.errors import invalid
-from mlcore.kubeflow.kinds import ARTIFACT_KINDS, ARTIFACTS, SERVE_MODEL, Kind
+from mlcore.kubeflow.kinds import ARTIFACT_KINDS, ARTIFACTS, SERVE_MODEL, EntityKind
 from mlcore.kubeflow.registry_request import RegistryRequest
 
-ARTIFACT: Final = Kind("artifact", "Artifact", "artifact")
+ARTIFACT: Final = EntityKind("artifact", "Artifact", "artifact")
 """An artifact of any kind, as the path names it."""
 
-_Content = Callable[[dict[str, Any]], tuple[Kind, body.Values]]
+_Content = Callable[[dict[str, Any]], tuple[EntityKind, body.Values]]
 
 
-def without_body(path_kind: Kind | None = None) -> Parse:
+def without_body(path_kind: EntityKind | None = None) -> Parse:
     """Returns the parser of a request without a body.
 
     Args:
@@ -62,7 +62,7 @@ def find_child(*artifact_kinds: str) -> Parse:
     return parse
 
 
-def list_artifacts(path_kind: Kind | None = None) -> Parse:
+def list_artifacts(path_kind: EntityKind | None = None) -> Parse:
     """Returns the parser of a request for a list of artifacts: of the kind in ``artifactType``, by
     default of all kinds."""
 
@@ -79,7 +79,7 @@ def list_artifacts(path_kind: Kind | None = None) -> Parse:
     return parse
 
 
-def entity(kind: Kind, use: str, path_kind: Kind | None = None) -> Parse:
+def entity(kind: EntityKind, use: str, path_kind: EntityKind | None = None) -> Parse:
     """Returns the parser of a request whose body holds an entity.
 
     Args:
@@ -88,23 +88,25 @@ def entity(kind: Kind, use: str, path_kind: Kind | None = None) -> Parse:
         path_kind: see :func:`without_body`.
     """
 
-    def content(data: dict[str, Any]) -> tuple[Kind, body.Values]:
+    def content(data: dict[str, Any]) -> tuple[EntityKind, body.Values]:
         return kind, body.values_of(kind, data, use)
 
     return lambda sent: _parsed(sent, path_kind, content)
 
 
-def artifact(use: str, path_kind: Kind | None = None) -> Parse:
+def artifact(use: str, path_kind: EntityKind | None = None) -> Parse:
     """Like :func:`entity`, for an artifact whose kind the body names."""
 
-    def content(data: dict[str, Any]) -> tuple[Kind, body.Values]:
+    def content(data: dict[str, Any]) -> tuple[EntityKind, body.Values]:
         kind = body.artifact_kind(data)
         return kind, body.values_of(kind, data, use)
 
     return lambda sent: _parsed(sent, path_kind, content)
 
 
-def _parsed(sent: Sent, path_kind: Kind | None, content: _Content | None = None) -> RegistryRequest:
+def _parsed(
+    sent: Sent, path_kind: EntityKind | None, content: _Content | None = None
+) -> RegistryRequest:
     check_path(sent)
     kind, values = (None, {}) if content is None else content(body.parse(sent.body()))
     path_id = sent.parameters.get("id", "")

@@ -9,7 +9,7 @@ from hashlib import blake2b
 from typing import Any
 
 from kubeflow import lists
-from kubeflow.calls import Call
+from kubeflow.calls import KubeflowCall
 from mlcore import errors, ids
 from mlcore.db.expression import Raw
 from mlcore.entities.metrics import Metric, stored_value
@@ -18,7 +18,7 @@ from mlcore.kubeflow import body, merge, not_a_number
 from mlcore.kubeflow.body import Values
 from mlcore.kubeflow.entity import Entity
 from mlcore.kubeflow.errors import invalid, missing_id
-from mlcore.kubeflow.kinds import DATA_SET, EXPERIMENT_RUN, METRIC, PARAMETER, Kind
+from mlcore.kubeflow.kinds import DATA_SET, EXPERIMENT_RUN, METRIC, PARAMETER, EntityKind
 from mlcore.limits.run_datasets import MAX_DIGEST_LENGTH
 from mlcore.models.kubeflow import Artifact, ContextRef
 from mlcore.optimistic_retry import retry_on_conflict
@@ -27,7 +27,7 @@ from mlcore.repos.kubeflow import artifacts, numbers, run_values, runs
 _HELD_BY_MLFLOW = frozenset(("value", "timestamp", "step"))
 
 
-def upsert(parent: ContextRef, kind: Kind, values: Values) -> Entity:
+def upsert(parent: ContextRef, kind: EntityKind, values: Values) -> Entity:
     """Creates an artifact of a run and returns it. In Kubeflow's API metrics and parameters are
     artifacts, too: one whose name exists is overwritten, other artifacts are always new."""
     run = runs.at(parent)
@@ -62,7 +62,9 @@ def _dataset(entity: Entity) -> Dataset:
     )
 
 
-def _upsert_value(parent: ContextRef, run: runs.Record, kind: Kind, values: Values) -> Entity:
+def _upsert_value(
+    parent: ContextRef, run: runs.NumberedRun, kind: EntityKind, values: Values
+) -> Entity:
     """Creates or overwrites a metric or parameter. Writes the value to the run first, then the
     other fields to the artifact."""
     name = values.get("name") or ""
@@ -94,7 +96,9 @@ def _has_other_fields(values: Values) -> bool:
     return not _HELD_BY_MLFLOW.union(("name", "artifactType")).issuperset(values)
 
 
-def _create_artifact(parent: ContextRef, run: runs.Record, kind: Kind, values: Values) -> None:
+def _create_artifact(
+    parent: ContextRef, run: runs.NumberedRun, kind: EntityKind, values: Values
+) -> None:
     """Creates the artifact item of a metric or parameter whose value MLflow's run stores. Does
     nothing if another request has created it meanwhile."""
     (number,) = numbers.take(numbers.ARTIFACTS)
@@ -107,7 +111,7 @@ def _create_artifact(parent: ContextRef, run: runs.Record, kind: Kind, values: V
             raise
 
 
-def _log(run: runs.Record, kind: Kind, name: str, values: Values) -> None:
+def _log(run: runs.NumberedRun, kind: EntityKind, name: str, values: Values) -> None:
     """Writes the value of a metric or parameter to MLflow's run."""
     if kind.name == PARAMETER.name:
         if "value" in values or name not in run.run.document.texts("params"):
@@ -146,16 +150,16 @@ def _shown(raw: Raw) -> Entity:
 # ------------------------------------------------------------------ history
 
 
-def history_of_run(call: Call) -> Any:
+def history_of_run(call: KubeflowCall) -> Any:
     number = call.parsed.id
     return _history(call, [runs.get(number, call.workspace)])
 
 
-def history_of_all(call: Call) -> Any:
+def history_of_all(call: KubeflowCall) -> Any:
     return _history(call, runs.listed(call.workspace))
 
 
-def _history(call: Call, records: Iterable[runs.Record]) -> Any:
+def _history(call: KubeflowCall, records: Iterable[runs.NumberedRun]) -> Any:
     """Returns a page of the metric points of the runs. The query's ``name`` and ``stepIds`` select
     points. A point has no id; its position in the list takes that role in page tokens."""
     arguments = call.parsed.arguments

@@ -9,12 +9,12 @@ from itertools import islice
 from typing import Any
 
 from kubeflow import lists, lookups
-from kubeflow.calls import Call
+from kubeflow.calls import KubeflowCall
 from kubeflow.versions import check_stored_name
 from mlcore import ids
 from mlcore.auth.permissions import REGISTERED_MODEL as REGISTERED_MODEL_TYPE
 from mlcore.db.expression import Raw
-from mlcore.http.kubeflow import Made
+from mlcore.http.kubeflow import AnswerWithStatus
 from mlcore.kubeflow import merge
 from mlcore.kubeflow.body import Values
 from mlcore.kubeflow.entity import Entity
@@ -25,7 +25,7 @@ from mlcore.kubeflow.kinds import (
     REGISTERED_MODEL,
     SERVE_MODEL,
     SERVING_ENVIRONMENT,
-    Kind,
+    EntityKind,
 )
 from mlcore.models.kubeflow import NumberedItem
 from mlcore.optimistic_retry import retry_on_conflict
@@ -35,14 +35,14 @@ from mlcore.repos.kubeflow.entities import entity_of
 # ------------------------------------------------------------------ environments
 
 
-def create_environment(call: Call) -> Made:
+def create_environment(call: KubeflowCall) -> AnswerWithStatus:
     (number,) = numbers.take(numbers.CONTEXTS)
     entity = merge.created(SERVING_ENVIRONMENT, number, call.parsed.values, ids.now_ms())
     serving.create_environment(entity, call.workspace, call.username)
-    return Made(call.shown(entity))
+    return AnswerWithStatus(call.shown(entity))
 
 
-def find_environment(call: Call) -> dict[str, Any]:
+def find_environment(call: KubeflowCall) -> dict[str, Any]:
     def by_name(name: str) -> Raw | None:
         number = serving.environment_named(call.workspace, name)
         return None if number is None else by_number(number, call.workspace)
@@ -51,19 +51,19 @@ def find_environment(call: Call) -> dict[str, Any]:
     return call.shown(entity_of(lookups.find_one(call, SERVING_ENVIRONMENT, by_name, by_number)))
 
 
-def get_environment(call: Call) -> dict[str, Any]:
+def get_environment(call: KubeflowCall) -> dict[str, Any]:
     return call.shown(entity_of(_environment(call)))
 
 
-def update_environment(call: Call) -> dict[str, Any]:
+def update_environment(call: KubeflowCall) -> dict[str, Any]:
     return _update(call, SERVING_ENVIRONMENT, entities.change)
 
 
-def list_environments(call: Call) -> Any:
+def list_environments(call: KubeflowCall) -> Any:
     return _list(call, SERVING_ENVIRONMENT)
 
 
-def delete_environment(call: Call) -> None:
+def delete_environment(call: KubeflowCall) -> None:
     """Deletes a serving environment and its inference services. Raises an error while one of the
     services is deployed."""
     retry_on_conflict(
@@ -72,18 +72,18 @@ def delete_environment(call: Call) -> None:
     )
 
 
-def _environment(call: Call) -> Raw:
+def _environment(call: KubeflowCall) -> Raw:
     return _load(call, SERVING_ENVIRONMENT)
 
 
 # ------------------------------------------------------------------ environments and services
 
 
-def _load(call: Call, kind: Kind) -> Raw:
+def _load(call: KubeflowCall, kind: EntityKind) -> Raw:
     return entities.get(kind.name, call.parsed.id, call.workspace)
 
 
-def _list(call: Call, kind: Kind) -> Any:
+def _list(call: KubeflowCall, kind: EntityKind) -> Any:
     workspace = call.workspace
 
     def load(numbers: Sequence[int]) -> list[Entity]:
@@ -112,7 +112,9 @@ def _list(call: Call, kind: Kind) -> Any:
 
 
 def _update(
-    call: Call, kind: Kind, change: Callable[[Raw, str, Callable[[Entity], Entity]], Entity]
+    call: KubeflowCall,
+    kind: EntityKind,
+    change: Callable[[Raw, str, Callable[[Entity], Entity]], Entity],
 ) -> dict[str, Any]:
     values = call.parsed.values
     raw = _load(call, kind)
@@ -122,18 +124,18 @@ def _update(
 # ------------------------------------------------------------------ services
 
 
-def create_service(call: Call) -> Made:
+def create_service(call: KubeflowCall) -> AnswerWithStatus:
     parent = call.parsed.reference("servingEnvironmentId") or 0
     return _create_service(call, parent, call.parsed.values)
 
 
-def create_service_in_environment(call: Call) -> Made:
+def create_service_in_environment(call: KubeflowCall) -> AnswerWithStatus:
     """Creates an inference service in the environment that the path names; an environment in the
     body is ignored."""
     return _create_service(call, call.parsed.id, call.parsed.values)
 
 
-def _create_service(call: Call, parent: int, values: Values) -> Made:
+def _create_service(call: KubeflowCall, parent: int, values: Values) -> AnswerWithStatus:
     """Creates an inference service. Its environment must exist. As on Kubeflow's server, its model
     and version need not exist."""
     if values.get("name"):
@@ -144,10 +146,10 @@ def _create_service(call: Call, parent: int, values: Values) -> Made:
     values = {**values, "servingEnvironmentId": str(parent)}
     entity = merge.created(INFERENCE_SERVICE, number, values, ids.now_ms())
     serving.create_service(entity, parent, call.workspace, model)
-    return Made(call.shown(entity))
+    return AnswerWithStatus(call.shown(entity))
 
 
-def find_service(call: Call) -> dict[str, Any]:
+def find_service(call: KubeflowCall) -> dict[str, Any]:
     def by_name(parent: int, name: str) -> Raw | None:
         child = steps.find_child(parent, INFERENCE_SERVICE, name)
         return None if child is None else by_number(child.number, call.workspace)
@@ -156,26 +158,26 @@ def find_service(call: Call) -> dict[str, Any]:
     return call.shown(entity_of(lookups.find_child(call, INFERENCE_SERVICE, by_name, by_number)))
 
 
-def get_service(call: Call) -> dict[str, Any]:
+def get_service(call: KubeflowCall) -> dict[str, Any]:
     return call.shown(entity_of(_service(call)))
 
 
-def update_service(call: Call) -> dict[str, Any]:
+def update_service(call: KubeflowCall) -> dict[str, Any]:
     return _update(call, INFERENCE_SERVICE, serving.change_service)
 
 
-def list_services(call: Call) -> Any:
+def list_services(call: KubeflowCall) -> Any:
     """Lists the services whose model the caller may read."""
     return _list(call, INFERENCE_SERVICE)
 
 
-def list_services_of_environment(call: Call) -> Any:
+def list_services_of_environment(call: KubeflowCall) -> Any:
     """Lists the environment's services. The list of a missing environment is empty."""
     services = serving.children(call.parsed.id, INFERENCE_SERVICE, call.workspace)
     return lists.page(call, INFERENCE_SERVICE.name, _readable(call, map(entity_of, services)))
 
 
-def _readable(call: Call, services: Iterator[Entity]) -> Iterator[Entity]:
+def _readable(call: KubeflowCall, services: Iterator[Entity]) -> Iterator[Entity]:
     """Yields the services whose model the caller may read. Takes one BatchGetItem for every hundred
     services."""
     if call.request.access is None:
@@ -193,13 +195,13 @@ def _readable(call: Call, services: Iterator[Entity]) -> Iterator[Entity]:
                 yield service
 
 
-def model_of_service(call: Call) -> dict[str, Any]:
+def model_of_service(call: KubeflowCall) -> dict[str, Any]:
     entity = entity_of(_service(call))
     number = int(entity.fields["registeredModelId"])
     return call.shown(models.entity_of(models.get(number, call.workspace)))
 
 
-def version_of_service(call: Call) -> dict[str, Any]:
+def version_of_service(call: KubeflowCall) -> dict[str, Any]:
     """Returns the model version that the inference service names; if it names none, the newest
     version of its model."""
     entity = entity_of(_service(call))
@@ -215,21 +217,21 @@ def version_of_service(call: Call) -> dict[str, Any]:
     return call.shown(versions.entity_of(newest))
 
 
-def delete_service(call: Call) -> None:
+def delete_service(call: KubeflowCall) -> None:
     retry_on_conflict(
         INFERENCE_SERVICE.words,
         lambda: serving.delete_service(_service(call), call.workspace),
     )
 
 
-def _service(call: Call) -> Raw:
+def _service(call: KubeflowCall) -> Raw:
     return _load(call, INFERENCE_SERVICE)
 
 
 # ------------------------------------------------------------------ serve models
 
 
-def create_serve(call: Call) -> Made:
+def create_serve(call: KubeflowCall) -> AnswerWithStatus:
     """Records that a service serves a version. Both must exist, and the version must not be gated
     or private on Hugging Face."""
     values, parent = call.parsed.values, call.parsed.id
@@ -246,16 +248,16 @@ def create_serve(call: Call) -> Made:
     (number,) = numbers.take(numbers.EXECUTIONS)
     entity = merge.created(SERVE_MODEL, number, values, ids.now_ms())
     serving.create_serve(entity, parent, call.workspace)
-    return Made(call.shown(entity))
+    return AnswerWithStatus(call.shown(entity))
 
 
-def list_serves(call: Call) -> Any:
+def list_serves(call: KubeflowCall) -> Any:
     """Lists the service's serve models. The list of a missing service is empty."""
     serve_models = serving.children(call.parsed.id, SERVE_MODEL, call.workspace)
     return lists.page(call, SERVE_MODEL.name, map(entity_of, serve_models))
 
 
-def delete_serve(call: Call) -> None:
+def delete_serve(call: KubeflowCall) -> None:
     parent, number = call.parsed.id, call.parsed.serve_id
 
     def attempt() -> None:

@@ -7,37 +7,37 @@ from functools import partial
 from typing import Any
 
 from kubeflow import lists, lookups
-from kubeflow.calls import Call
+from kubeflow.calls import KubeflowCall
 from mlcore import ids
 from mlcore.auth.permissions import REGISTERED_MODEL_VERSION
 from mlcore.db.table import table
-from mlcore.http.kubeflow import Made
+from mlcore.http.kubeflow import AnswerWithStatus
 from mlcore.kubeflow import body, merge
 from mlcore.kubeflow.body import Values
 from mlcore.kubeflow.errors import invalid, missing_id
 from mlcore.kubeflow.kinds import MODEL_VERSION as KIND
 from mlcore.kubeflow.kinds import REGISTERED_MODEL as MODEL
 from mlcore.repos.kubeflow import models, numbers, serving, version_lists, versions
-from mlcore.repos.kubeflow.versions import Record
+from mlcore.repos.kubeflow.versions import VersionOfModel
 from mlcore.repos.registry.registered_models import StoredRegisteredModel as ModelRecord
 
 
-def create(call: Call) -> Made:
+def create(call: KubeflowCall) -> AnswerWithStatus:
     parent = call.parsed.reference("registeredModelId") or 0
-    return Made(_create(call, parent, call.parsed.values))
+    return AnswerWithStatus(_create(call, parent, call.parsed.values))
 
 
-def create_in_model(call: Call) -> Made:
+def create_in_model(call: KubeflowCall) -> AnswerWithStatus:
     """Creates a version of the model that the path names; a model in the body is ignored. A body
     with an id updates that version instead; the status is 201 all the same."""
     values = call.parsed.values
     existing_id = call.parsed.reference("id")
     if existing_id is not None:
-        return Made(_update(call, versions.get(existing_id, call.workspace), values))
-    return Made(_create(call, call.parsed.id, values))
+        return AnswerWithStatus(_update(call, versions.get(existing_id, call.workspace), values))
+    return AnswerWithStatus(_create(call, call.parsed.id, values))
 
 
-def _create(call: Call, parent: int, values: Values) -> dict[str, Any]:
+def _create(call: KubeflowCall, parent: int, values: Values) -> dict[str, Any]:
     """Creates a version of the model with the number ``parent``. Takes three round trips: the
     reference from that number to the model; the model and, in parallel, a new number; one
     transaction."""
@@ -66,26 +66,26 @@ def check_stored_name(parent: int, name: str) -> None:
         raise invalid(f"name exceeds the maximum length of {body.MAX_LENGTH} characters")
 
 
-def find(call: Call) -> dict[str, Any]:
-    def by_name(parent: int, name: str) -> Record | None:
+def find(call: KubeflowCall) -> dict[str, Any]:
+    def by_name(parent: int, name: str) -> VersionOfModel | None:
         return versions.find_by_name(parent, name, call.workspace)
 
     return call.shown(versions.entity_of(lookups.find_child(call, KIND, by_name, versions.find)))
 
 
-def get(call: Call) -> dict[str, Any]:
+def get(call: KubeflowCall) -> dict[str, Any]:
     return call.shown(versions.entity_of(_load(call)))
 
 
-def update(call: Call) -> dict[str, Any]:
+def update(call: KubeflowCall) -> dict[str, Any]:
     return _update(call, _load(call), call.parsed.values)
 
 
-def _update(call: Call, record: Record, values: Values) -> dict[str, Any]:
+def _update(call: KubeflowCall, record: VersionOfModel, values: Values) -> dict[str, Any]:
     return call.shown(versions.change(record, lambda entity: merge.merged(entity, values)))
 
 
-def delete(call: Call) -> None:
+def delete(call: KubeflowCall) -> None:
     """Deletes a model version, as MLflow's API does. Raises an error while an inference service
     serves it."""
     record = _load(call)
@@ -95,7 +95,7 @@ def delete(call: Call) -> None:
     versions.delete(record, if_unserved)
 
 
-def list_all(call: Call) -> Any:
+def list_all(call: KubeflowCall) -> Any:
     may_read = call.request.may_read(REGISTERED_MODEL_VERSION)
     return lists.page_of_shared(
         call,
@@ -108,7 +108,7 @@ def list_all(call: Call) -> Any:
     )
 
 
-def list_of_model(call: Call) -> Any:
+def list_of_model(call: KubeflowCall) -> Any:
     """Lists the versions of a model in two round trips, independent of the size of the registry.
     The list of a missing model is empty."""
     reference = numbers.of_kind(numbers.raw(call.parsed.id), MODEL.name, call.workspace)
@@ -116,5 +116,5 @@ def list_of_model(call: Call) -> Any:
     return lists.page(call, KIND.name, lists.named_in_query(call, entities))
 
 
-def _load(call: Call) -> Record:
+def _load(call: KubeflowCall) -> VersionOfModel:
     return versions.get(call.parsed.id, call.workspace)

@@ -7,12 +7,12 @@ from typing import Any, Final
 from mlcore.icons import ICONS
 from mlcore.limits.mcp_servers import MAX_TOOLS
 from mlcore.wire import json_body as j
-from mlcore.wire.json_body import Field, Fields, JsonBody
+from mlcore.wire.json_body import Fields, JsonBody, JsonField
 
-_TEXT: Final = Field(j.text)
-_REQUIRED: Final = Field(j.text, required=True)
-_OPTIONAL: Final = Field(j.optional(j.text))
-_ANY_OBJECT: Final = Field(j.optional(j.json_object))
+_TEXT: Final = JsonField(j.text)
+_REQUIRED: Final = JsonField(j.text, required=True)
+_OPTIONAL: Final = JsonField(j.optional(j.text))
+_ANY_OBJECT: Final = JsonField(j.optional(j.json_object))
 
 
 def _without_nulls(read: j.Read) -> j.Read:
@@ -36,17 +36,17 @@ _TOOL: Final = _without_nulls(
             "inputSchema": _ANY_OBJECT,
             "outputSchema": _ANY_OBJECT,
             "annotations": _ANY_OBJECT,
-            "icons": Field(ICONS),
+            "icons": JsonField(ICONS),
             "execution": _ANY_OBJECT,
         }
     )
 )
-_TOOLS: Final = Field(j.optional(j.list_of(_TOOL, MAX_TOOLS)))
-_CONNECT_OPTIONS: Final = Field(
+_TOOLS: Final = JsonField(j.optional(j.list_of(_TOOL, MAX_TOOLS)))
+_CONNECT_OPTIONS: Final = JsonField(
     j.optional(
         j.map_of(
             j.object_of(
-                {"hidden": Field(j.boolean)},
+                {"hidden": JsonField(j.boolean)},
                 misfit="Input should be a dictionary or an instance of ConnectOptionSettings",
             )
         )
@@ -57,8 +57,8 @@ _VARIABLE: Final = j.object_of(
     {
         "name": _REQUIRED,
         "description": _OPTIONAL,
-        "isRequired": Field(j.optional(j.boolean)),
-        "isSecret": Field(j.optional(j.boolean)),
+        "isRequired": JsonField(j.optional(j.boolean)),
+        "isSecret": JsonField(j.optional(j.boolean)),
     },
     extra=True,
 )
@@ -66,10 +66,10 @@ _PACKAGE: Final = j.object_of(
     {
         "registryType": _REQUIRED,
         "identifier": _REQUIRED,
-        "transport": Field(j.anything, required=True),
+        "transport": JsonField(j.anything, required=True),
         "registryBaseUrl": _OPTIONAL,
         "version": _OPTIONAL,
-        "environmentVariables": Field(j.optional(j.list_of(_VARIABLE))),
+        "environmentVariables": JsonField(j.optional(j.list_of(_VARIABLE))),
     },
     extra=True,
 )
@@ -83,21 +83,21 @@ _SERVER_JSON: Final = j.object_of(
         "version": _REQUIRED,
         "title": _OPTIONAL,
         "description": _OPTIONAL,
-        "icons": Field(ICONS),
-        "packages": Field(j.optional(j.list_of(_PACKAGE))),
-        "remotes": Field(j.optional(j.list_of(_REMOTE))),
-        "repository": Field(j.optional(_REPOSITORY)),
+        "icons": JsonField(ICONS),
+        "packages": JsonField(j.optional(j.list_of(_PACKAGE))),
+        "remotes": JsonField(j.optional(j.list_of(_REMOTE))),
+        "repository": JsonField(j.optional(_REPOSITORY)),
         "websiteUrl": _OPTIONAL,
-        "meta": Field(j.optional(j.json_object), key="_meta"),
+        "meta": JsonField(j.optional(j.json_object), key="_meta"),
     },
     extra=True,
 )
 
 _PAGE: Final[Fields] = {
-    "filter_string": Field(j.word),
-    "max_results": Field(j.whole_number),
-    "order_by": Field(j.words),
-    "page_token": Field(j.word),
+    "filter_string": JsonField(j.word),
+    "max_results": JsonField(j.whole_number),
+    "order_by": JsonField(j.words),
+    "page_token": JsonField(j.word),
 }
 
 
@@ -105,7 +105,7 @@ class CreateMCPServer(JsonBody):
     name: str
     description: Any
     icons: Any
-    body = {"name": _REQUIRED, "description": _OPTIONAL, "icons": Field(ICONS)}
+    body = {"name": _REQUIRED, "description": _OPTIONAL, "icons": JsonField(ICONS)}
 
 
 class SearchMCPServers(JsonBody):
@@ -135,7 +135,7 @@ class UpdateMCPServer(JsonBody):
     description: Any
     icons: Any
     before = _without_latest_version
-    body = {"display_name": _OPTIONAL, "description": _OPTIONAL, "icons": Field(ICONS)}
+    body = {"display_name": _OPTIONAL, "description": _OPTIONAL, "icons": JsonField(ICONS)}
 
 
 class DeleteMCPServer(JsonBody):
@@ -164,7 +164,7 @@ class CreateMCPServerVersion(JsonBody):
     connect_options: Any
     before = _unwrapped
     body = {
-        "server_json": Field(_SERVER_JSON, required=True),
+        "server_json": JsonField(_SERVER_JSON, required=True),
         "status": _TEXT,
         "source": _OPTIONAL,
         "tools": _TOOLS,
@@ -216,8 +216,8 @@ class CreateMCPAccessEndpoint(JsonBody):
 
 _SELECTED: Final[Fields] = {
     **_PAGE,
-    "server_version": Field(j.word),
-    "server_alias": Field(j.word),
+    "server_version": JsonField(j.word),
+    "server_alias": JsonField(j.word),
 }
 
 

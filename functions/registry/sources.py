@@ -10,7 +10,7 @@ from mlcore import errors
 from mlcore.entities.registry import ModelVersion
 from mlcore.http import Request
 from mlcore.limits import model_sources as limits
-from mlcore.limits.model_sources import Source
+from mlcore.limits.model_sources import ParsedSource
 from mlcore.limits.registry import LATEST, canonical_stage, version_number
 from mlcore.models.logged_models import LoggedModel as LoggedModelItem
 from mlcore.observability import logger
@@ -27,22 +27,22 @@ VERSIONS_TAG = "mlflow.modelVersions"
 """A logged model's tag with the versions it was registered as: JSON."""
 
 
-class Origin(NamedTuple):
+class VersionOrigin(NamedTuple):
     """The checked source of a version, with the run and the logged model it came from."""
 
-    source: Source
+    source: ParsedSource
     storage_location: str
     run_id: str | None
     model_id: str | None
     model: StoredLoggedModel | None = None
 
 
-def of_request(message: CreateModelVersion, request: Request) -> Origin:
+def of_request(message: CreateModelVersion, request: Request) -> VersionOrigin:
     """Checks the source in a request, in the same order as MLflow, and finds its files. Raises
     InvalidParameterValue, ResourceDoesNotExist."""
     is_prompt = prompts.are_prompt_tags(message.tags)
     source = limits.check_source(message.source, is_prompt=is_prompt)
-    origin = Origin(source, source.uri, message.run_id, message.model_id)
+    origin = VersionOrigin(source, source.uri, message.run_id, message.model_id)
     if is_prompt:
         return origin
     limits.check_registry(source)
@@ -62,7 +62,7 @@ def of_request(message: CreateModelVersion, request: Request) -> Origin:
     )
 
 
-def link(origin: Origin, version: ModelVersion) -> None:
+def link(origin: VersionOrigin, version: ModelVersion) -> None:
     """Adds the new version to the tag of the logged model it came from. A failure is only logged:
     the version exists, and a client that got an error would retry and create another one."""
     if origin.model is None:
@@ -106,7 +106,9 @@ def version_at(
     return str(max(numbers))
 
 
-def _of_version(message: CreateModelVersion, request: Request, uri: limits.ModelUri) -> Origin:
+def _of_version(
+    message: CreateModelVersion, request: Request, uri: limits.ModelUri
+) -> VersionOrigin:
     """Resolves a source that names another version: the new version shares its files and run.
     MLflow's server does not store which logged model a version came from, so the request may not
     name one."""
@@ -126,10 +128,10 @@ def _of_version(message: CreateModelVersion, request: Request, uri: limits.Model
             "parameters must match the referenced model version."
         )
     source = limits.parse(f"models:/{uri.name}/{copied_version.version}")
-    return Origin(source, copied_version.storage_location, copied_version.run_id, None)
+    return VersionOrigin(source, copied_version.storage_location, copied_version.run_id, None)
 
 
-def _check_run(source: Source, run_id: str, request: Request) -> None:
+def _check_run(source: ParsedSource, run_id: str, request: Request) -> None:
     if limits.is_local(source):
         if run_id and limits.is_inside_directory(source, _root_of_run(run_id, source, request)):
             return
@@ -148,7 +150,7 @@ def _check_run(source: Source, run_id: str, request: Request) -> None:
         raise limits.not_owned(source, "run_id")
 
 
-def _logged_model(origin: Origin, request: Request) -> StoredLoggedModel:
+def _logged_model(origin: VersionOrigin, request: Request) -> StoredLoggedModel:
     """Reads the logged model of the source. One in another workspace is answered like a missing
     one."""
     model_id = origin.model_id or ""
@@ -160,7 +162,7 @@ def _logged_model(origin: Origin, request: Request) -> StoredLoggedModel:
         raise
 
 
-def _check_model(source: Source, model: LoggedModelItem) -> None:
+def _check_model(source: ParsedSource, model: LoggedModelItem) -> None:
     if limits.is_local(source):
         if limits.is_inside_directory(source, model.artifact_location):
             return
@@ -175,7 +177,7 @@ def _check_model(source: Source, model: LoggedModelItem) -> None:
         raise limits.not_owned(source, "model_id")
 
 
-def _root_of_run(run_id: str, source: Source, request: Request) -> str:
+def _root_of_run(run_id: str, source: ParsedSource, request: Request) -> str:
     """Returns the location of the run's artifacts. A run in another workspace is answered like a
     missing one."""
     try:

@@ -21,10 +21,10 @@ from mlcore.repos.users.claim_roles import e_mail_domain, rights_of
 from mlcore.sign_in import cookie_headers, cookies, lifetime
 from signin import issuers, pages
 from signin.addresses import base_url, cookie_name
-from signin.exchange import Proof, Refused, exchange
+from signin.exchange import Proof, SignInRefused, exchange
 from signin.issuers import Issuer
 from signin.messages import Answer
-from signin.start import Attempt, callback_address
+from signin.start import SignInAttempt, callback_address
 
 MAXIMUM_CODE: Final = 4_096
 MAXIMUM_HINT: Final = 2_400
@@ -50,7 +50,9 @@ def finish(message: Answer, request: Request) -> Response:
         attempt, issuer = _attempt(message, base)
         if "error" in message.fields:
             error = message.fields["error"]
-            raise Refused(f"the issuer says {error if _ERROR.fullmatch(error) else 'an error'}")
+            raise SignInRefused(
+                f"the issuer says {error if _ERROR.fullmatch(error) else 'an error'}"
+            )
         proof = exchange(
             issuer,
             issuers.endpoints_of(issuer),
@@ -67,7 +69,7 @@ def finish(message: Answer, request: Request) -> Response:
     except MayNotSignIn as error:
         logger.warning("a sign-in was refused", extra={"reason": str(error.__cause__)})
         return pages.refused(403, str(error), over)
-    except Refused as error:
+    except SignInRefused as error:
         return _refused(str(error), over)
     except urllib.error.HTTPError as error:
         if error.code in _CLIENT_ERRORS:
@@ -95,32 +97,32 @@ def _unavailable(error: Exception, over: str) -> Response:
     return pages.refused(503, "The service that knows your account does not answer.", over)
 
 
-def _attempt(message: Answer, base: str) -> tuple[Attempt, Issuer]:
+def _attempt(message: Answer, base: str) -> tuple[SignInAttempt, Issuer]:
     """Returns the sign-in attempt that this browser began and to which the issuer's answer belongs,
     and the issuer. Raises Refused if there is none."""
     name = cookie_name(cookie_headers.SIGN_IN, base)
     values = message.attempts.get(name, [])
     content: Any = cookies.open_only(values, name)
     if content is None:
-        raise Refused("this browser began no sign-in")
-    attempt = Attempt(*content)
+        raise SignInRefused("this browser began no sign-in")
+    attempt = SignInAttempt(*content)
     state = message.fields.get("state", "")
     if not hmac.compare_digest(state.encode(), attempt.state.encode()):
-        raise Refused("the state is that of another sign-in")
+        raise SignInRefused("the state is that of another sign-in")
     if issuers.now() >= attempt.expires_at:
-        raise Refused("the sign-in took too long")
+        raise SignInRefused("the sign-in took too long")
     issuer = issuers.find_all().get(attempt.issuer)
     if issuer is None or issuer.issuer != attempt.issuer_url or message.issuer != attempt.issuer:
-        raise Refused("the answer comes from another issuer")
+        raise SignInRefused("the answer comes from another issuer")
     named = message.fields.get("iss")
     if named is None and issuers.endpoints_of(issuer).names_itself:
-        raise Refused("the answer does not name its issuer")
+        raise SignInRefused("the answer does not name its issuer")
     if named is not None and named != issuer.issuer:
-        raise Refused("the answer names another issuer")
+        raise SignInRefused("the answer names another issuer")
     if "error" not in message.fields and not (
         0 < len(message.fields.get("code", "")) <= MAXIMUM_CODE
     ):
-        raise Refused("the answer has no code")
+        raise SignInRefused("the answer has no code")
     return attempt, issuer
 
 
@@ -137,10 +139,10 @@ def _session(issuer: Issuer, proof: Proof) -> Session:
     username = username_of(proof.claims, issuer.username_claim)
     subject = proof.claims.get(issuer.subject_claim)
     if username is None or not isinstance(subject, str) or not 0 < len(subject) <= MAXIMUM_NAME:
-        raise Refused("the claims name no user")
+        raise SignInRefused("the claims name no user")
     domain = e_mail_domain({**proof.claims, "email": username})
     if issuer.domains and domain not in issuer.domains:
-        raise Refused("the issuer may not speak for this user")
+        raise SignInRefused("the issuer may not speak for this user")
     rights = rights_of(proof.claims, issuer.name, settings.role_rules())
     try:
         user = users.ensure(username)

@@ -17,7 +17,7 @@ from signin.issuers import Endpoints, Issuer
 _REQUIRED: Final = ("exp", "iat", "iss", "aud", "sub")
 
 
-class Refused(Exception):
+class SignInRefused(Exception):
     """Raised if the issuer's answer does not prove who signed in. The message is for the log."""
 
 
@@ -57,18 +57,18 @@ def exchange(
     answer = fetch_json(endpoints.token, headers, form)
     token = answer.get("id_token")
     if not isinstance(token, str) or not 0 < len(token) <= MAXIMUM_TOKEN:
-        raise Refused("the answer has no ID token")
+        raise SignInRefused("the answer has no ID token")
     claims = verified_claims(token, issuers.keys_of(issuer), issuer.client_id, _REQUIRED)
     if claims is None:
-        raise Refused("the ID token is not valid")
+        raise SignInRefused("the ID token is not valid")
     if not hmac.compare_digest(str(claims.get("nonce", "")).encode(), nonce.encode()):
-        raise Refused("the ID token has another nonce")
+        raise SignInRefused("the ID token has another nonce")
     audiences = claims["aud"]
     authorized = claims.get("azp", issuer.client_id if isinstance(audiences, str) else None)
     if isinstance(audiences, list) and len(audiences) == 1 and "azp" not in claims:
         authorized = issuer.client_id
     if authorized != issuer.client_id:
-        raise Refused("the ID token was issued to another client")
+        raise SignInRefused("the ID token was issued to another client")
     return Proof(_complete(issuer, endpoints, claims, answer.get("access_token")), token)
 
 
@@ -86,5 +86,5 @@ def _complete(
         logger.warning("user information cannot be read", extra={"reason": type(error).__name__})
         return claims
     if more.get("sub") != claims["sub"]:
-        raise Refused("the user information is about somebody else")
+        raise SignInRefused("the user information is about somebody else")
     return {**more, **claims}

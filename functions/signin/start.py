@@ -19,7 +19,7 @@ SECONDS: Final = 600
 """How long somebody may take at the issuer."""
 
 
-class Attempt(NamedTuple):
+class SignInAttempt(NamedTuple):
     """A sign-in that has begun, as the browser's cookie holds it."""
 
     state: str
@@ -58,7 +58,7 @@ def callback_address(base: str, issuer_name: str) -> str:
 
 def _redirect(issuer: Issuer, endpoint: str, return_to: str, base: str) -> Response:
     state, nonce, verifier = (secrets.token_urlsafe(32) for _ in range(3))
-    attempt = Attempt(
+    attempt = SignInAttempt(
         state,
         nonce,
         verifier,

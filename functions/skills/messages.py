@@ -7,11 +7,11 @@ from typing import Any, Final
 from mlcore.icons import ICONS
 from mlcore.limits.skills import MAX_BULK
 from mlcore.wire import json_body as j
-from mlcore.wire.json_body import Field, Fields, JsonBody
+from mlcore.wire.json_body import Fields, JsonBody, JsonField
 
-_TEXT: Final = Field(j.text)
-_REQUIRED: Final = Field(j.text, required=True)
-_OPTIONAL: Final = Field(j.optional(j.text))
+_TEXT: Final = JsonField(j.text)
+_REQUIRED: Final = JsonField(j.text, required=True)
+_OPTIONAL: Final = JsonField(j.optional(j.text))
 
 
 def _path_name(value: Any, path: j.JsonPath, misfits: j.Misfits) -> Any:
@@ -22,14 +22,14 @@ def _path_name(value: Any, path: j.JsonPath, misfits: j.Misfits) -> Any:
     return value
 
 
-_NAME: Final[Fields] = {"name": Field(_path_name)}
-_VERSION: Final[Fields] = {**_NAME, "version": Field(j.number_in_path)}
+_NAME: Final[Fields] = {"name": JsonField(_path_name)}
+_VERSION: Final[Fields] = {**_NAME, "version": JsonField(j.number_in_path)}
 
 _PAGE: Final[Fields] = {
-    "filter_string": Field(j.word),
-    "max_results": Field(j.whole_number),
-    "order_by": Field(j.words),
-    "page_token": Field(j.word),
+    "filter_string": JsonField(j.word),
+    "max_results": JsonField(j.whole_number),
+    "order_by": JsonField(j.words),
+    "page_token": JsonField(j.word),
 }
 
 
@@ -42,7 +42,7 @@ class CreateSkill(JsonBody):
         "name": _REQUIRED,
         "organization": _TEXT,
         "description": _OPTIONAL,
-        "icons": Field(ICONS),
+        "icons": JsonField(ICONS),
     }
     forbid = True
 
@@ -53,7 +53,7 @@ class SearchSkills(JsonBody):
     order_by: list[str]
     page_token: str
     include_skill_identities: list[str]
-    query = {**_PAGE, "include_skill_identities": Field(j.words)}
+    query = {**_PAGE, "include_skill_identities": JsonField(j.words)}
 
 
 class NamedSkill(JsonBody):
@@ -70,7 +70,7 @@ class UpdateSkill(JsonBody):
     description: Any
     icons: Any
     path = _NAME
-    body = {"description": _OPTIONAL, "icons": Field(ICONS)}
+    body = {"description": _OPTIONAL, "icons": JsonField(ICONS)}
     forbid = True
 
 
@@ -119,7 +119,7 @@ class SetSkillAlias(JsonBody):
     alias: str
     version: int
     path = _NAME
-    body = {"alias": _REQUIRED, "version": Field(j.integer, required=True)}
+    body = {"alias": _REQUIRED, "version": JsonField(j.integer, required=True)}
     forbid = True
 
 
@@ -181,6 +181,6 @@ class BulkRegisterSkills(JsonBody):
     skills: list[Any]
     body = {
         "organization": _TEXT,
-        "skills": Field(j.list_of(_BULK_SKILL, MAX_BULK, 1), required=True),
+        "skills": JsonField(j.list_of(_BULK_SKILL, MAX_BULK, 1), required=True),
     }
     forbid = True

@@ -11,7 +11,7 @@ from mlcore.http import Sent, SentMessage
 from mlcore.limits import skills as limits
 from mlcore.wire import json_body as j
 from mlcore.wire import multipart
-from mlcore.wire.json_body import Field
+from mlcore.wire.json_body import JsonField
 
 ARCHIVE_SLACK: Final = 1024 * 1024
 """Bytes by which an archive may exceed the limit of its content."""
@@ -19,17 +19,17 @@ _BODY_SLACK: Final = 2 * 1024 * 1024
 """Bytes by which a body may exceed the limit of its archive."""
 _METADATA_BYTES: Final = 1024 * 1024
 
-_OPTIONAL: Final = Field(j.optional(j.text))
+_OPTIONAL: Final = JsonField(j.optional(j.text))
 _METADATA: Final = j.object_of(
     {
         "name": _OPTIONAL,
-        "organization": Field(j.text),
+        "organization": JsonField(j.text),
         "source_type": _OPTIONAL,
         "source": _OPTIONAL,
         "ref": _OPTIONAL,
         "subpath": _OPTIONAL,
         "digest": _OPTIONAL,
-        "status": Field(j.text),
+        "status": JsonField(j.text),
     },
     forbid=True,
 )

@@ -9,12 +9,12 @@ from typing import Any, Final
 from mlcore import errors
 from mlcore.db import keys
 from mlcore.entities import alert_conditions
-from mlcore.entities.alert_conditions import Condition, Malformed
+from mlcore.entities.alert_conditions import AlertCondition, InvalidCondition
 from mlcore.entities.alerts import SNS, Alert
 from mlcore.gateway.budgets import read_spending
 from mlcore.ids import now_ms
 from mlcore.repos.gateway import budgets
-from mlcore.system_tables.alert_states import Outcome
+from mlcore.system_tables.alert_states import ConditionOutcome
 from mlcore.webhooks.alert_messages import MAX_ROWS
 from sql import execution, owner_rights
 from sql.owner_rights import ReadableRows
@@ -69,9 +69,9 @@ class Evaluation:
             # The message is more important than its rows.
             return None
 
-    def _evaluate(self) -> Outcome:
+    def _evaluate(self) -> ConditionOutcome:
         if self._rows is _NO_ROWS or self._fault:
-            return Outcome(False, error=self._fault or NO_RIGHTS)
+            return ConditionOutcome(False, error=self._fault or NO_RIGHTS)
         try:
             condition = alert_conditions.parse(self._alert.condition)
             value: float | None
@@ -79,11 +79,11 @@ class Evaluation:
                 value = self._budget_value(condition)
             else:
                 value = condition.value(self._run(condition.query(self._sql), 1))
-        except (Malformed, errors.InvalidParameterValue, errors.FeatureDisabled) as error:
-            return Outcome(False, error=str(error))
+        except (InvalidCondition, errors.InvalidParameterValue, errors.FeatureDisabled) as error:
+            return ConditionOutcome(False, error=str(error))
         except errors.InternalError as error:
-            return Outcome(False, error=error.message)
-        return Outcome(condition.is_met(value), value)
+            return ConditionOutcome(False, error=error.message)
+        return ConditionOutcome(condition.is_met(value), value)
 
     def _run(self, sql: str, rows: int) -> dict[str, Any]:
         return execution.run_query(
@@ -99,11 +99,11 @@ class Evaluation:
             }
         )
 
-    def _budget_value(self, condition: Condition) -> float:
+    def _budget_value(self, condition: AlertCondition) -> float:
         """Returns the condition's column of the one row that a budget has. Raises Malformed."""
         policy = budgets.find(self._alert.workspace, self._alert.budget_policy_id)
         if policy is None:
-            raise Malformed("The budget policy was deleted.")
+            raise InvalidCondition("The budget policy was deleted.")
         (spent,) = read_spending([policy], now_ms())
         amount = policy.budget_amount
         self._budget = {
@@ -116,5 +116,5 @@ class Evaluation:
         if condition.aggregate == "COUNT":
             return 1.0
         if not isinstance(value, float | int):
-            raise Malformed("A budget has the columns spent, budget_amount and spent_ratio.")
+            raise InvalidCondition("A budget has the columns spent, budget_amount and spent_ratio.")
         return float(value)

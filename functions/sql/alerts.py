@@ -21,7 +21,7 @@ from mlcore.entities.alerts import (
     TRIGGERED,
     TRIGGERED_EVENT,
     Alert,
-    Destination,
+    AlertDestination,
 )
 from mlcore.ids import now_ms
 from mlcore.observability import logger
@@ -129,7 +129,7 @@ def _file(name: str, text: str, states: Mapping[str, Alert]) -> _File:
     condition = alert_files.when(text) or ""
     notifies = alert_files.notifies(text)
     fault = "The line -- notify: says sns or nobody." if notifies is None else ""
-    destinations = () if notifies is False else (Destination(SNS, SNS),)
+    destinations = () if notifies is False else (AlertDestination(SNS, SNS),)
     stored = states.get(alert_id)
     if stored is not None:
         changed = stored._replace(condition=condition, destinations=destinations)

@@ -15,7 +15,7 @@ from mlcore.http import Request
 from mlcore.ids import now_ms
 from mlcore.repos.traces import assessments as trace_assessments
 from mlcore.repos.traces import redaction, traces
-from mlcore.repos.traces.traces import Change, StoredTrace
+from mlcore.repos.traces.traces import StoredTrace, TraceChange
 from mlcore.reserved_tags import ASSESSMENT_RUN
 from mlcore.responses import traces as responses
 from mlcore.wire.times import parse_point
@@ -31,7 +31,7 @@ def create_assessment(message: m.CreateAssessment, request: Request) -> dict[str
     if trace is not None:
         assessment = _stored(redaction.redactor_of(trace), assessment)
 
-    def add(current: StoredTrace) -> Change | None:
+    def add(current: StoredTrace) -> TraceChange | None:
         texts = current.document.texts("assessments")
         text = trace_assessments.text(assessment)
         if texts.get(assessment.assessment_id) == text:
@@ -46,7 +46,7 @@ def create_assessment(message: m.CreateAssessment, request: Request) -> dict[str
             if overridden is None:
                 raise _missing(message.trace_id, assessment.overrides)
             sets[assessment.overrides] = _with_valid(overridden, valid=False)
-        return Change(current.info, {"assessments": sets})
+        return TraceChange(current.info, {"assessments": sets})
 
     if trace is None or traces.write(trace, add) is None:
         raise errors.ResourceDoesNotExist(f"Trace with ID '{message.trace_id}' not found.")
@@ -63,12 +63,12 @@ def update_assessment(message: m.UpdateAssessment, request: Request) -> dict[str
     time = now_ms()
     written: list[Assessment] = []
 
-    def update(current: StoredTrace) -> Change:
+    def update(current: StoredTrace) -> TraceChange:
         changed = change(_get(current, message))._replace(last_update_time=time)
         changed = redaction.redacted_assessment(redaction.redactor_of(current), changed)
         written[:] = [changed]
         sets = {changed.assessment_id: trace_assessments.text(changed)}
-        return Change(current.info, {"assessments": sets})
+        return TraceChange(current.info, {"assessments": sets})
 
     trace = traces.find(message.trace_id, request.workspace)
     if trace is None or traces.write(trace, update) is None:
@@ -80,7 +80,7 @@ def delete_assessment(message: m.DeleteAssessment, request: Request) -> dict[str
     """Deletes an assessment. The one that it overrode becomes valid again. Deleting a missing
     assessment succeeds."""
 
-    def delete(current: StoredTrace) -> Change | None:
+    def delete(current: StoredTrace) -> TraceChange | None:
         texts = current.document.texts("assessments")
         text = texts.get(message.assessment_id)
         if text is None:
@@ -90,7 +90,7 @@ def delete_assessment(message: m.DeleteAssessment, request: Request) -> dict[str
         if overridden and overridden in texts:
             sets[overridden] = _with_valid(texts[overridden], valid=True)
         removals = [("assessments", message.assessment_id)]
-        return Change(current.info, {"assessments": sets}, removals)
+        return TraceChange(current.info, {"assessments": sets}, removals)
 
     trace = traces.find(message.trace_id, request.workspace)
     if trace is not None:

@@ -10,10 +10,10 @@ from uuid import uuid4
 from mlcore import errors
 from mlcore.http import Request
 from mlcore.repos.traces import traces
-from mlcore.repos.traces.traces import Change, StoredTrace
+from mlcore.repos.traces.traces import StoredTrace, TraceChange
 from mlcore.responses import traces as responses
 from mlcore.spans import state
-from mlcore.spans.state import Report
+from mlcore.spans.state import ReportedState
 from traces import messages as m
 from traces import service
 
@@ -23,7 +23,7 @@ def start_trace(message: m.StartTrace, request: Request) -> dict[str, Any]:
     trace = service.create_or_complete(
         uuid4().hex,
         message.experiment_id,
-        Report(message.timestamp_ms),
+        ReportedState(message.timestamp_ms),
         tags,
         service.normalized_metadata(_texts(message.request_metadata)),
         (),
@@ -39,9 +39,9 @@ def end_trace(message: m.EndTrace, request: Request) -> dict[str, Any]:
     if message.status and message.status != "TRACE_STATUS_UNSPECIFIED":
         end_state = message.status
 
-    def end(current: StoredTrace) -> Change:
+    def end(current: StoredTrace) -> TraceChange:
         info = current.info
-        before = state.report_of(info) or Report(info.request_time)
+        before = state.report_of(info) or ReportedState(info.request_time)
         report = before._replace(
             execution_duration=message.timestamp_ms - info.request_time, state=end_state
         )

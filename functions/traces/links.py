@@ -16,7 +16,7 @@ from mlcore.repos.experiments import experiments
 from mlcore.repos.runs.core import runs
 from mlcore.repos.traces import links as trace_links
 from mlcore.repos.traces import traces
-from mlcore.repos.traces.traces import Change, StoredTrace
+from mlcore.repos.traces.traces import StoredTrace, TraceChange
 from mlcore.wire import invalid_value
 from traces import messages as m
 
@@ -53,10 +53,10 @@ def link_prompts_to_trace(message: m.LinkPromptsToTrace, request: Request) -> di
     }
     trace = traces.find(message.trace_id, request.workspace)
 
-    def add(current: StoredTrace) -> Change | None:
+    def add(current: StoredTrace) -> TraceChange | None:
         linked = current.document.texts("prompts")
         new = {prompt: "" for prompt in prompts if prompt not in linked}
-        return Change(current.info, {"prompts": new}) if new else None
+        return TraceChange(current.info, {"prompts": new}) if new else None
 
     if trace is None or traces.write(trace, add) is None:
         raise errors.ResourceDoesNotExist(f"Trace with ID '{message.trace_id}' not found.")

@@ -27,7 +27,7 @@ from mlcore.repos.experiments.ids import canonical_ids
 from mlcore.repos.traces import archival, redaction, span_packs, traces
 from mlcore.repos.traces import pages as trace_pages
 from mlcore.repos.traces.span_packs import Owner
-from mlcore.repos.traces.traces import Change, StoredTrace
+from mlcore.repos.traces.traces import StoredTrace, TraceChange
 from mlcore.responses import traces as responses
 from mlcore.spans import facts, state, usage
 from mlcore.spans.names import (
@@ -38,7 +38,7 @@ from mlcore.spans.names import (
     SYSTEM_TAGS,
     TOKEN_KEYS,
 )
-from mlcore.spans.state import Report, Texts
+from mlcore.spans.state import ReportedState, Texts
 from mlcore.wire.times import parse_duration, parse_point
 from traces import assessments
 from traces import messages as m
@@ -68,7 +68,7 @@ def start_trace(message: m.StartTraceV3, request: Request) -> dict[str, Any]:
             "match the provided location "
             f"MlflowExperimentLocation(experiment_id={location.experiment_id!r})."
         )
-    report = Report(
+    report = ReportedState(
         parse_point(info.request_time, "request_time") if info.request_time else 0,
         (
             parse_duration(info.execution_duration, "execution_duration")
@@ -127,7 +127,7 @@ def _has_all_spans(trace: Trace, expected: int, counted: int) -> bool:
 def create_or_complete(
     trace_id: str,
     experiment: str,
-    report: Report,
+    report: ReportedState,
     tags: Texts,
     metadata: Texts,
     new_assessments: Sequence[Assessment],
@@ -167,7 +167,7 @@ def create_or_complete(
                 raise WriteConflict
             return created
 
-        def add(current: StoredTrace) -> Change:
+        def add(current: StoredTrace) -> TraceChange:
             check_not_archived(current)
             change = state.with_report(
                 current, _with_known_previews(current, report), located, metadata
@@ -277,7 +277,7 @@ def _without_nul(preview: str) -> str:
     return preview.replace("\0", "\N{REPLACEMENT CHARACTER}")
 
 
-def _with_known_previews(current: StoredTrace, report: Report) -> Report:
+def _with_known_previews(current: StoredTrace, report: ReportedState) -> ReportedState:
     """Fills in the previews that a report omits from the trace's former report."""
     before = state.report_of(current.info)
     if before is None:
@@ -294,7 +294,7 @@ def _set_tag(trace_id: str, key: str, value: str, request: Request) -> None:
     if tag.key == reserved_tags.TRACE_NAME:
         check_trace_name(tag.value)
 
-    def put(current: StoredTrace) -> Change | None:
+    def put(current: StoredTrace) -> TraceChange | None:
         if current.document.texts("tags").get(tag.key) == tag.value:
             return None
         return _with_tag(current, tag.key)._replace(sets={"tags": {tag.key: tag.value}})
@@ -312,7 +312,7 @@ def _delete_tag(trace_id: str, key: str, request: Request) -> None:
         f"No trace tag with key '{key}' for trace with ID '{trace_id}'"
     )
 
-    def remove(current: StoredTrace) -> Change:
+    def remove(current: StoredTrace) -> TraceChange:
         if key not in current.document.texts("tags"):
             raise absent
         return _with_tag(current, key)._replace(removals=[("tags", key)])
@@ -324,14 +324,14 @@ def _delete_tag(trace_id: str, key: str, request: Request) -> None:
         raise absent
 
 
-def _with_tag(current: StoredTrace, key: str) -> Change:
+def _with_tag(current: StoredTrace, key: str) -> TraceChange:
     """Marks the tag as set by a request: values of this tag in spans that arrive later are
     ignored."""
     facts_of_spans = facts.parse(current.info.facts)
     info = current.info
     if facts_of_spans:
         info = info._replace(facts=state.masked(facts_of_spans, {key: ""}, {}).text)
-    return Change(info, {})
+    return TraceChange(info, {})
 
 
 def _check_mutable(key: str, operation: str) -> None:

@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 from uuid import uuid4
 
-from mlcore.entities.alerts import DESTINATION_TYPES, SNS, WEBHOOK, Alert, Destination
+from mlcore.entities.alerts import DESTINATION_TYPES, SNS, WEBHOOK, Alert, AlertDestination
 from mlcore.errors import InvalidParameterValue
 from mlcore.limits.alerts import MAX_DESTINATIONS, MAX_SECRET_LENGTH, MAX_URL_LENGTH
 from mlcore.webhooks import addresses, destination_values
@@ -56,7 +56,7 @@ def are_stored(wanted: list[WantedDestination], alert: Alert) -> bool:
     )
 
 
-def seal(wanted: list[WantedDestination], alert: Alert) -> tuple[Destination, ...]:
+def seal(wanted: list[WantedDestination], alert: Alert) -> tuple[AlertDestination, ...]:
     """Returns the destinations as the alert stores them. One that a request names by its id is
     kept. Raises InvalidParameterValue if the alert has no destination of such an id."""
     stored = {destination.destination_id: destination for destination in alert.destinations}
@@ -115,7 +115,7 @@ def _check_address(address: Address, tells_addresses: bool) -> None:
         ) from None
 
 
-def _is_equal(wanted: WantedDestination, stored: Destination, workspace: str) -> bool:
+def _is_equal(wanted: WantedDestination, stored: AlertDestination, workspace: str) -> bool:
     if wanted.kind != stored.kind:
         return False
     if stored.kind == SNS:
@@ -123,10 +123,10 @@ def _is_equal(wanted: WantedDestination, stored: Destination, workspace: str) ->
     return destination_values.open_address(stored, workspace) == wanted.address
 
 
-def _sealed(wanted: WantedDestination, workspace: str) -> Destination:
+def _sealed(wanted: WantedDestination, workspace: str) -> AlertDestination:
     destination_id = str(uuid4())
     if wanted.kind == SNS:
-        return Destination(destination_id, wanted.kind)
+        return AlertDestination(destination_id, wanted.kind)
     host = urlsplit(wanted.address.url).hostname or ""
     sealed = destination_values.seal(wanted.address, workspace, destination_id)
-    return Destination(destination_id, wanted.kind, host, sealed)
+    return AlertDestination(destination_id, wanted.kind, host, sealed)

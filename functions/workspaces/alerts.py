@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from mlcore import errors, ids, paging
-from mlcore.entities.alerts import SNS, TEST_EVENT, Alert, Destination
+from mlcore.entities.alerts import SNS, TEST_EVENT, Alert, AlertDestination
 from mlcore.http import Request
 from mlcore.limits import alerts as limits
 from mlcore.limits.shared_checks import check_max_results
@@ -211,7 +211,8 @@ def _check_owner(
 
 
 def _check_operators(
-    request: Request, destinations: Iterable[alert_destinations.WantedDestination | Destination]
+    request: Request,
+    destinations: Iterable[alert_destinations.WantedDestination | AlertDestination],
 ) -> None:
     if any(entry.kind == SNS for entry in destinations) and not may_notify_operators(
         request.access

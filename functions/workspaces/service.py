@@ -11,7 +11,7 @@ from mlcore.auth.permissions import ANY, WORKSPACE, Grant
 from mlcore.entities.workspaces import DEFAULT_WORKSPACE, Workspace
 from mlcore.environment import workspaces_enabled
 from mlcore.http import Request
-from mlcore.http.gate import Refused
+from mlcore.http.gate import RequestRefused
 from mlcore.http.response import Response
 from mlcore.limits import workspaces as limits
 from mlcore.repos.users import roles
@@ -87,7 +87,7 @@ def check_enabled(path: str) -> None:
             "without workspaces support. To enable workspace, run `mlflow server` with "
             "`--enable-workspaces`"
         )
-        raise Refused(Response(503, text, "text/html; charset=utf-8"))
+        raise RequestRefused(Response(503, text, "text/html; charset=utf-8"))
 
 
 def _check_name(name: str) -> None:

@@ -46,7 +46,7 @@ LIMIT :number
 """Messages of groups with the fewest messages in flight come first: SQS's fair queues."""
 
 
-class Message(NamedTuple):
+class ReceivedMessage(NamedTuple):
     """A message that :meth:`Queues.receive` returned."""
 
     message_id: str
@@ -110,7 +110,7 @@ class Queues:
             self._changed.notify_all()
         return message_id
 
-    def receive(self, queue: str, number: int) -> list[Message]:
+    def receive(self, queue: str, number: int) -> list[ReceivedMessage]:
         """Returns up to ``number`` visible messages and hides them for the visibility timeout.
         Messages that were received too often move to the dead-letter queue instead."""
         definition, now = self._definition(queue), time.time()
@@ -133,7 +133,9 @@ class Queues:
                     " first_received = ? WHERE id = ?",
                     (now + definition.visibility_seconds, handle, earliest, message_id),
                 )
-                received.append(Message(message_id, handle, body, sent, receives + 1, earliest))
+                received.append(
+                    ReceivedMessage(message_id, handle, body, sent, receives + 1, earliest)
+                )
         return received
 
     def delete(self, handle: str) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from local.aws.sqs import Message, Queues, checksum
+from local.aws.sqs import Queues, ReceivedMessage, checksum
 from local.definitions import QueueMapping
 from local.log import report
 
@@ -55,7 +55,7 @@ class QueuePoller:
         while not self._stop.is_set():
             if not self._free.acquire(timeout=LOOK_SECONDS):
                 continue
-            batch: list[Message] = []
+            batch: list[ReceivedMessage] = []
             try:
                 batch = self._queues.receive(mapping.queue, mapping.batch_size)
                 if not batch:
@@ -68,7 +68,7 @@ class QueuePoller:
             else:
                 self._free.release()
 
-    def _work(self, batch: list[Message]) -> None:
+    def _work(self, batch: list[ReceivedMessage]) -> None:
         try:
             failed = self._failed(batch)
             for message in batch:
@@ -81,13 +81,13 @@ class QueuePoller:
             self._free.release()
             self._queues.wake()
 
-    def _failed(self, batch: list[Message]) -> set[str]:
+    def _failed(self, batch: list[ReceivedMessage]) -> set[str]:
         answer = self._invoke({"Records": [self._record(message) for message in batch]})
         if not self._mapping.report_batch_item_failures or not answer:
             return set()
         return {failure["itemIdentifier"] for failure in answer["batchItemFailures"] or ()}
 
-    def _record(self, message: Message) -> dict[str, Any]:
+    def _record(self, message: ReceivedMessage) -> dict[str, Any]:
         """Returns a message in the form of Lambda's events."""
         return {
             "messageId": message.message_id,

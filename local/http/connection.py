@@ -18,7 +18,7 @@ from typing import Final
 from local.http.body_budget import BodyBudget, NoRoom
 from local.http.client_presence import has_left
 from local.http.lambda_event import FileContent, HttpResponse, failure
-from local.http.request_parser import Malformed, RequestHead, RequestParser
+from local.http.request_parser import MalformedRequest, RequestHead, RequestParser
 from local.http.response_head import WITHOUT_BODY, last_answer, response_head
 from local.log import report
 
@@ -126,7 +126,7 @@ class Connection:
                 self._parser.feed(data)
         event = events.popleft()
         if not isinstance(event, RequestHead):
-            self._refuse(event.status if isinstance(event, Malformed) else 400)
+            self._refuse(event.status if isinstance(event, MalformedRequest) else 400)
             return False
         self.head = event
         self._keep_alive = event.keep_alive
@@ -152,7 +152,7 @@ class Connection:
             elif isinstance(event, bytes):
                 yield event
             else:
-                self._refuse(event.status if isinstance(event, Malformed) else 400)
+                self._refuse(event.status if isinstance(event, MalformedRequest) else 400)
                 raise Disconnected
 
     def _receive_body(self) -> None:

@@ -36,7 +36,7 @@ class RequestHead(NamedTuple):
     """Whether the client waits for ``100 Continue`` before it sends the body."""
 
 
-class Malformed(NamedTuple):
+class MalformedRequest(NamedTuple):
     """The event for bytes that are not a valid request. ``status`` is the status of the answer;
     later bytes of the connection cannot be parsed.
     """
@@ -44,7 +44,7 @@ class Malformed(NamedTuple):
     status: int
 
 
-Event = RequestHead | bytes | Malformed | None
+Event = RequestHead | bytes | MalformedRequest | None
 """A head, a part of the body, None at the end of the body, or an error that ends the connection."""
 
 
@@ -83,7 +83,7 @@ class RequestParser:
                 data = self._parse(data)
         except HttpParserError:
             self._end_part()
-            self.events.append(Malformed(400))
+            self.events.append(MalformedRequest(400))
         self._end_part()
         if len(self.events) > before:
             self._silent_bytes = 0
@@ -91,7 +91,7 @@ class RequestParser:
         # Headers, trailers, or chunk sizes without an end.
         self._silent_bytes += size
         if self._silent_bytes > MAXIMUM_HEAD_BYTES:
-            self.events.append(Malformed(431))
+            self.events.append(MalformedRequest(431))
 
     def _parse(self, data: bytes) -> bytes:
         """Gives bytes to llhttp and returns those that it did not consume. An offer to switch
@@ -156,7 +156,7 @@ class RequestParser:
         version: str = parser.get_http_version()
         target = self._target if self._target.startswith(b"/") else _origin_form(self._target)
         if target is None or _is_ambiguous(fields, self._headers, version):
-            self.events.append(Malformed(400))
+            self.events.append(MalformedRequest(400))
             return
         path, _, query = target.partition(b"#")[0].decode("latin-1").partition("?")
         length = fields.get(b"content-length", b"")

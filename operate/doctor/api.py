@@ -25,7 +25,7 @@ MESSAGE_LENGTH: Final = 300
 """How many characters of an answer are quoted in an outcome."""
 
 
-class Answer(NamedTuple):
+class ApiAnswer(NamedTuple):
     """The status, headers and content of a server's answer."""
 
     status: int
@@ -119,7 +119,7 @@ class Api:
         headers: Mapping[str, str] | None = None,
         login: Login | None = None,
         query: Mapping[str, str] | None = None,
-    ) -> Answer:
+    ) -> ApiAnswer:
         """Sends a request and returns the answer, whatever its status.
 
         Args:
@@ -145,10 +145,10 @@ class Api:
         )
         try:
             with self._opener.open(request, timeout=TIMEOUT_SECONDS) as reply:
-                return Answer(reply.status, _lower(reply.headers), reply.read())
+                return ApiAnswer(reply.status, _lower(reply.headers), reply.read())
         except urllib.error.HTTPError as error:
             with error:
-                return Answer(error.code, _lower(error.headers), error.read())
+                return ApiAnswer(error.code, _lower(error.headers), error.read())
         except (OSError, http.client.HTTPException) as error:
             reason = getattr(error, "reason", error)
             raise Wrong(f"{method} {path}: no answer: {reason}") from error

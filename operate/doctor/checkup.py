@@ -33,7 +33,7 @@ class Options(NamedTuple):
     """How many seconds to wait for results of asynchronous work."""
 
 
-class Made(NamedTuple):
+class CreatedEntity(NamedTuple):
     """An entity that a step created, with the function that removes it."""
 
     name: str
@@ -50,14 +50,14 @@ class Checkup:
         self.name = f"{PREFIX}{uuid4().hex[:12]}"
         self.facts: dict[str, Any] = {}
         """Values that a step stores for later steps, by name."""
-        self.made: list[Made] = []
+        self.made: list[CreatedEntity] = []
         self.secrets: list[str] = [*api.login.secrets(), secret := uuid4().hex]
         self.webhook_secret = secret
 
     def will_remove(self, name: str, remove: Callable[[], object]) -> None:
         """Registers an entity for the removal at the end. To be called just before the entity is
         created, so that it is removed even if the step fails."""
-        self.made.append(Made(name, remove))
+        self.made.append(CreatedEntity(name, remove))
 
     def fact(self, name: str) -> Any:
         """Returns a value that an earlier step stored in ``facts``.

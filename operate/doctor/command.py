@@ -16,7 +16,7 @@ from operate.doctor import outcome as outcomes
 from operate.doctor.api import Api, login_of_environment
 from operate.doctor.checkup import Checkup, Options
 from operate.doctor.deployment import deployment_of
-from operate.doctor.outcome import LEFT_OUT, OK, SLOW, WRONG, LeftOut, Outcome, Wrong
+from operate.doctor.outcome import LEFT_OUT, OK, SLOW, WRONG, LeftOut, StepOutcome, Wrong
 from operate.doctor.steps import STEPS, Step
 
 REMOVAL: Final = "removal"
@@ -65,7 +65,7 @@ def run(options: DoctorOptions) -> int:
 
 def examine(
     checkup: Checkup, without: Sequence[str], tell: Callable[[str], object]
-) -> list[Outcome]:
+) -> list[StepOutcome]:
     """Runs the steps and returns the outcome of each. The last outcome is that of the removal,
     which runs even if steps fail.
 
@@ -77,7 +77,7 @@ def examine(
     width = max(len(step.name) for step in (*steps, STEPS[0]))
     results = []
 
-    def add(outcome: Outcome) -> None:
+    def add(outcome: StepOutcome) -> None:
         shown = outcome._replace(detail=outcomes.without_secrets(outcome.detail, checkup.secrets))
         results.append(shown)
         tell(outcomes.row(shown, width))
@@ -90,13 +90,13 @@ def examine(
                     break
             checkup.api.interruption.check()
         except KeyboardInterrupt:
-            add(Outcome("interruption", WRONG, 0, 0, "the checkup was interrupted"))
+            add(StepOutcome("interruption", WRONG, 0, 0, "the checkup was interrupted"))
         finally:
             add(_removed(checkup))
     return results
 
 
-def _taken(step: Step, checkup: Checkup) -> Outcome:
+def _taken(step: Step, checkup: Checkup) -> StepOutcome:
     began = time.monotonic()
     try:
         status, detail = OK, step.take(checkup)
@@ -113,7 +113,7 @@ def _taken(step: Step, checkup: Checkup) -> Outcome:
     took = time.monotonic() - began
     if status == OK and took > step.seconds:
         status = SLOW
-    return Outcome(step.name, status, took, step.seconds, detail)
+    return StepOutcome(step.name, status, took, step.seconds, detail)
 
 
 def _of_aws(error: Exception) -> tuple[str, str]:
@@ -125,7 +125,7 @@ def _of_aws(error: Exception) -> tuple[str, str]:
     return WRONG, str(error)
 
 
-def _removed(checkup: Checkup) -> Outcome:
+def _removed(checkup: Checkup) -> StepOutcome:
     began = time.monotonic()
     left = []
     for made in reversed(checkup.made):
@@ -140,7 +140,7 @@ def _removed(checkup: Checkup) -> Outcome:
     elif note := checkup.facts.get("remains"):
         detail += f"; {note}"
     took = time.monotonic() - began
-    return Outcome(REMOVAL, WRONG if left else OK, took, REMOVAL_SECONDS, detail)
+    return StepOutcome(REMOVAL, WRONG if left else OK, took, REMOVAL_SECONDS, detail)
 
 
 def _attempted(remove: Callable[[], object]) -> str:
@@ -158,7 +158,7 @@ def _attempted(remove: Callable[[], object]) -> str:
     return reason
 
 
-def _write(path: Path, checkup: Checkup, began: float, results: Sequence[Outcome]) -> None:
+def _write(path: Path, checkup: Checkup, began: float, results: Sequence[StepOutcome]) -> None:
     report: dict[str, Any] = {
         "url": checkup.api.url,
         "began": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(began)),

@@ -28,7 +28,7 @@ class LeftOut(Exception):
     """Raised by a step that cannot run here; the message says why."""
 
 
-class Outcome(NamedTuple):
+class StepOutcome(NamedTuple):
     """The result of one step."""
 
     step: str
@@ -56,14 +56,14 @@ def without_secrets(text: str, secrets: Iterable[str]) -> str:
     return _ACCESS_KEYS.sub(_HIDDEN, _SIGNATURES.sub(rf"\1{_HIDDEN}", text))
 
 
-def row(outcome: Outcome, width: int) -> str:
+def row(outcome: StepOutcome, width: int) -> str:
     """Returns the outcome as one line of the table, with the name padded to ``width``."""
     detail = " ".join(outcome.detail.split())
     times = f"{outcome.seconds:7.2f} of {outcome.budget:5.1f} s"
     return f"{outcome.step:<{width}}  {outcome.status:<8}  {times}  {detail}".rstrip()
 
 
-def summary(outcomes: Sequence[Outcome]) -> str:
+def summary(outcomes: Sequence[StepOutcome]) -> str:
     counts = {
         status: sum(outcome.status == status for outcome in outcomes)
         for status in (OK, SLOW, WRONG, LEFT_OUT)

@@ -56,7 +56,7 @@ _DERIVED: Final = frozenset(
 """Types of items that the indexer makes from others."""
 
 
-class Found(NamedTuple):
+class ItemOfUser(NamedTuple):
     """An item that has to do with a user."""
 
     kind: str
@@ -69,7 +69,7 @@ class Found(NamedTuple):
         return f"{self.kind:8}{_type(self.item)}: {key.pk} {key.sk}"
 
 
-def find(name: str) -> Iterator[Found]:
+def find(name: str) -> Iterator[ItemOfUser]:
     """Yields the items of the whole table that have to do with a user. In AWS this reads the table
     once, which costs half a read unit for each 4 KB."""
     own = {keys.user(name).pk, keys.session(name, "").pk, keys.caller_usage(f"user:{name}", 0).pk}
@@ -84,13 +84,13 @@ def find(name: str) -> Iterator[Found]:
         if kind in _DERIVED or key == readers:
             continue
         if key.pk in own or is_own:
-            yield Found("delete", item)
+            yield ItemOfUser("delete", item)
         elif person_fields.rewritten(item, name, "") != item or (
             kind == queue and QueueItem.of(item).name.lower() == name.lower()
         ):
-            yield Found("replace", item)
+            yield ItemOfUser("replace", item)
         elif person_fields.mentions(item, name):
-            yield Found("mention", item)
+            yield ItemOfUser("mention", item)
 
 
 def _type(item: Raw) -> str:
@@ -107,7 +107,7 @@ def close_logins(name: str) -> int:
     return sessions.end_all(name) + (user is not None)
 
 
-def erase(reference: Found, name: str, pseudonym: str) -> None:
+def erase(reference: ItemOfUser, name: str, pseudonym: str) -> None:
     """Deletes or rewrites an item. The indexer follows both. Raises WriteConflict if others write
     the item all the time."""
     if reference.kind == "delete":
@@ -181,7 +181,9 @@ def _rewrite_run(item: Raw, experiment: Experiment, name: str, pseudonym: str) -
 def _rewrite_trace(item: Raw, experiment: Experiment, name: str, pseudonym: str) -> None:
     traces.write(
         traces.of_item(item, experiment),
-        lambda trace: traces.Change(trace.info, _map_changes(trace.document, name, pseudonym), ()),
+        lambda trace: traces.TraceChange(
+            trace.info, _map_changes(trace.document, name, pseudonym), ()
+        ),
     )
 
 

@@ -25,7 +25,7 @@ from operate.transfer import models as logged_models
 from operate.transfer.command import Transfer, TransferOptions
 from operate.transfer.mlflow_server import Json, Server, SourceFailed
 from operate.transfer.source_reader import SourceReader, proxy_path
-from operate.transfer.transfer_item import Content, Item
+from operate.transfer.transfer_item import Content, TransferItem
 
 _GATEWAY: Final = "gateway:/"
 """The beginning of a model's name in a scorer if the model is a gateway endpoint."""
@@ -136,7 +136,7 @@ class Export(Transfer):
                 self._journal.map(own, number)
             self._numbers[own] = number
 
-    def _experiment_item(self, target: SourceReader, experiment: Experiment) -> Item:
+    def _experiment_item(self, target: SourceReader, experiment: Experiment) -> TransferItem:
         """Returns the item that transfers an experiment, except its lifecycle stage, which is
         written last."""
         number = self._numbers[experiment.experiment_id]
@@ -152,7 +152,7 @@ class Export(Transfer):
             )
             return None if stored is None else _active(stored)
 
-        return Item(
+        return TransferItem(
             "experiment",
             f"{experiment.name!r} ({number})",
             lambda: _active(experiment._replace(experiment_id=number)),
@@ -161,7 +161,7 @@ class Export(Transfer):
             identity=number,
         )
 
-    def _stage_item(self, target: SourceReader, experiment: Experiment) -> Item:
+    def _stage_item(self, target: SourceReader, experiment: Experiment) -> TransferItem:
         number = self._numbers[experiment.experiment_id]
 
         def have() -> Content:
@@ -171,7 +171,7 @@ class Export(Transfer):
             }
             return {"lifecycle_stage": stages.get(number)}
 
-        return Item(
+        return TransferItem(
             "stage",
             number,
             lambda: {"lifecycle_stage": experiment.lifecycle_stage},
@@ -232,13 +232,13 @@ class Export(Transfer):
             listed = datasets.listed(server) or []
             self.each("datasets", [self._dataset_item(server, dataset) for dataset in listed])
 
-    def _run_item(self, source: SourceReader, target: SourceReader, run_id: str) -> Item:
+    def _run_item(self, source: SourceReader, target: SourceReader, run_id: str) -> TransferItem:
         def write(_want: Content, _have: Content | None) -> None:
             read = source.run(run_id)
             history = {key: source.history(run_id, key) for key in read.metrics}
             run_rows.put_run(self._store, read, history)
 
-        return Item(
+        return TransferItem(
             "run",
             run_id,
             lambda: runs.read(source, run_id),
@@ -250,8 +250,8 @@ class Export(Transfer):
 
     def _logged_model_item(
         self, model: LoggedModel, there: Callable[[str], Content | None]
-    ) -> Item:
-        return Item(
+    ) -> TransferItem:
+        return TransferItem(
             "logged model",
             model.model_id,
             lambda: logged_models.content(model),
@@ -260,7 +260,7 @@ class Export(Transfer):
             exists=lambda: self._store.has("logged_models", model_id=model.model_id),
         )
 
-    def _trace_item(self, source: SourceReader, target: SourceReader, trace: Any) -> Item:
+    def _trace_item(self, source: SourceReader, target: SourceReader, trace: Any) -> TransferItem:
         trace_id = trace.trace_id
 
         def have() -> Content | None:
@@ -275,7 +275,7 @@ class Export(Transfer):
             spans = _spans(source.server, trace)
             trace_rows.put_trace(self._store, trace, info, spans)
 
-        return Item(
+        return TransferItem(
             "trace",
             trace_id,
             lambda: traces.content_of(trace, _spans(source.server, trace)),
@@ -285,8 +285,8 @@ class Export(Transfer):
             exists=lambda: self._store.has("trace_info", request_id=trace_id),
         )
 
-    def _registered_model_item(self, server: Server, name: str) -> Item:
-        return Item(
+    def _registered_model_item(self, server: Server, name: str) -> TransferItem:
+        return TransferItem(
             "registered model",
             name,
             registry.item(server, name).want,
@@ -294,7 +294,7 @@ class Export(Transfer):
             lambda want, _have: model_rows.put_registered_model(self._store, name, want),
         )
 
-    def _dataset_item(self, server: Server, fields: Json) -> Item:
+    def _dataset_item(self, server: Server, fields: Json) -> TransferItem:
         dataset_id = fields["dataset_id"]
 
         def have() -> Content | None:
@@ -303,7 +303,7 @@ class Export(Transfer):
                 None if there is None else datasets.item(self._stock, there["dataset"], str).want()
             )
 
-        return Item(
+        return TransferItem(
             "evaluation dataset",
             dataset_id,
             datasets.item(server, fields, self._number_of).want,
@@ -313,13 +313,13 @@ class Export(Transfer):
 
     def _scorer_item(
         self, source: SourceReader, target: SourceReader, name: str, own: str, number: str
-    ) -> Item:
+    ) -> TransferItem:
         def have() -> Content | None:
             if name not in scorers.names(target, number):
                 return None
             return scorers.read(target, number, name, number)
 
-        return Item(
+        return TransferItem(
             "scorer",
             f"{number}/{name}",
             lambda: scorers.read(source, own, name, number),

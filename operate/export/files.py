@@ -8,10 +8,10 @@ from pathlib import Path
 
 from operate.transfer.files import ROUTE, offered
 from operate.transfer.mlflow_server import Server
-from operate.transfer.transfer_item import Content, Item
+from operate.transfer.transfer_item import Content, TransferItem
 
 
-def item(source: Server, stock: Server, path: str, folder: Path) -> Item:
+def item(source: Server, stock: Server, path: str, folder: Path) -> TransferItem:
     """Returns the item that copies all files below a path. Source and target are equal if they have
     the same file names and sizes."""
 
@@ -20,7 +20,7 @@ def item(source: Server, stock: Server, path: str, folder: Path) -> Item:
             if (have or {}).get(name) != size:
                 _copy(source, f"{path}/{name}", folder)
 
-    return Item(
+    return TransferItem(
         "files",
         path,
         lambda: dict(offered(source, path, "")),

@@ -22,7 +22,7 @@ from mlcore.policies.guard import RouteRules, is_allowed
 from operate.rights.resources import Resource
 
 
-class Origin(NamedTuple):
+class GrantOrigin(NamedTuple):
     """A grant of a user, and its source: the user's own grant or a role."""
 
     grant: Grant
@@ -51,12 +51,12 @@ class _Observed(Access):
         return super().allows(*requirements)
 
 
-def origins_of(profile: Profile, assigned: Iterable[Role]) -> list[Origin]:
+def origins_of(profile: Profile, assigned: Iterable[Role]) -> list[GrantOrigin]:
     """Returns all grants of a user in all workspaces: first the user's own, then those of the
     roles."""
-    own = [Origin(grant, workspace, "own grant") for workspace, grant in profile.grants]
+    own = [GrantOrigin(grant, workspace, "own grant") for workspace, grant in profile.grants]
     return own + [
-        Origin(permission.grant, role.workspace, f"role {role.name}")
+        GrantOrigin(permission.grant, role.workspace, f"role {role.name}")
         for role in assigned
         for permission in role.permissions
     ]

@@ -13,7 +13,7 @@ from mlcore.entities.users import Profile, Role
 from mlcore.repos.users import grants, roles, users
 from operate.transfer.mlflow_server import Json, Server, SourceFailed
 from operate.transfer.source_reader import API
-from operate.transfer.transfer_item import Content, Item
+from operate.transfer.transfer_item import Content, TransferItem
 
 _API_3: Final = "api/3.0/mlflow"
 _OWN_ROLE: Final = re.compile(r"__user_\d+__")
@@ -31,8 +31,8 @@ class Accounts(NamedTuple):
     """The items that transfer a server's users and roles. Roles are transferred first, because
     users refer to them."""
 
-    roles: list[Item]
-    users: list[Item]
+    roles: list[TransferItem]
+    users: list[TransferItem]
 
 
 def read(server: Server, target_of: Target) -> Accounts:
@@ -51,7 +51,7 @@ def read(server: Server, target_of: Target) -> Accounts:
     )
 
 
-def _user(fields: Json, target_of: Target) -> Item:
+def _user(fields: Json, target_of: Target) -> TransferItem:
     name = fields["username"]
     own: dict[Resource, str] = {}
     assigned = []
@@ -99,10 +99,10 @@ def _user(fields: Json, target_of: Target) -> Item:
                 with contextlib.suppress(roles.AlreadyAssigned):
                     roles.assign(user, ids[assigned_role])
 
-    return Item("user", name, lambda: want, have, write)
+    return TransferItem("user", name, lambda: want, have, write)
 
 
-def _role(fields: Json, target_of: Target) -> Item:
+def _role(fields: Json, target_of: Target) -> TransferItem:
     workspace, name = fields["workspace"], fields["name"]
     description: str | None = fields.get("description")
     own = _granted(fields, target_of)
@@ -146,7 +146,7 @@ def _role(fields: Json, target_of: Target) -> Item:
             elif held.grant.permission != level:
                 roles.replace_permission(held.permission_id, level)
 
-    return Item("role", f"{workspace}/{name}", lambda: want, have, write)
+    return TransferItem("role", f"{workspace}/{name}", lambda: want, have, write)
 
 
 def _granted(role: Json, target_of: Target) -> dict[Resource, str]:

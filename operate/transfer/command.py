@@ -38,12 +38,12 @@ from operate.transfer import (
 from operate.transfer.experiments import Experiments
 from operate.transfer.journal import Journal
 from operate.transfer.mlflow_server import Server, SourceFailed
-from operate.transfer.progress import Progress
+from operate.transfer.progress import TransferProgress
 from operate.transfer.source_reader import SourceReader, proxy_path
 from operate.transfer.transfer_item import (
     Difference,
-    Item,
     Surplus,
+    TransferItem,
     differences,
     digest,
     journal_key,
@@ -64,7 +64,7 @@ class TransferOptions(NamedTuple):
     files: Path | None = None  # the folder that the server's artifact proxy serves, if known
 
 
-class Failure(NamedTuple):
+class TransferFailure(NamedTuple):
     item: str
     message: str
 
@@ -72,7 +72,7 @@ class Failure(NamedTuple):
 class _Outcome(NamedTuple):
     wrote: bool
     different: Sequence[Difference] = ()
-    failure: Failure | None = None
+    failure: TransferFailure | None = None
 
 
 def run(wish: TransferOptions) -> int:
@@ -90,10 +90,10 @@ class Transfer:
         self._journal = Journal(wish.journal, write=wish.write)
         self._experiments = Experiments(self._journal, write=wish.write)
         self.server = Server(wish.url, wish.files)
-        self._progress = Progress()
+        self._progress = TransferProgress()
         self._different: list[Difference | Surplus] = []
         self._own: list[Surplus] = []
-        self._failures: list[Failure] = []
+        self._failures: list[TransferFailure] = []
         self._elsewhere, self._seen, self._named = set[str](), set[str](), set[str]()
         self._webhooks = self._users = 0
         self._gateway_ids: dict[str, str] = {}
@@ -271,7 +271,7 @@ class Transfer:
             if not failed.forbidden:
                 raise
             # Without their guardrails the endpoints would be unprotected.
-            self._failures.append(Failure("guardrails of the gateway", str(failed)))
+            self._failures.append(TransferFailure("guardrails of the gateway", str(failed)))
             watching, used = [], []
         self.each("gateway guardrails", watching)
         self.each("gateway guardrails of endpoints", used)
@@ -326,7 +326,7 @@ class Transfer:
                 items.append(files.item(source.server, path))
         self.each(f"files of {name}", items)
 
-    def each(self, heading: str, items: Sequence[Item]) -> None:
+    def each(self, heading: str, items: Sequence[TransferItem]) -> None:
         self._progress.enter(heading, len(items))
         for item, outcome in zip(items, self._pool.map(self._bring, items), strict=True):
             self._progress.step(item.kind, wrote=outcome.wrote)
@@ -334,7 +334,7 @@ class Transfer:
             if outcome.failure is not None:
                 self._failures.append(outcome.failure)
 
-    def _bring(self, item: Item) -> _Outcome:
+    def _bring(self, item: TransferItem) -> _Outcome:
         wrote = False
         try:
             outline = item.outline or item.want
@@ -354,9 +354,9 @@ class Transfer:
             return _Outcome(wrote, different)
         except (SourceFailed, errors.MlflowError) as error:
             message = error.message if isinstance(error, errors.MlflowError) else str(error)
-            return _Outcome(wrote, (), Failure(f"{item.kind} {item.name}", message))
+            return _Outcome(wrote, (), TransferFailure(f"{item.kind} {item.name}", message))
         except (BotoCoreError, OSError) as error:
-            return _Outcome(wrote, (), Failure(f"{item.kind} {item.name}", repr(error)))
+            return _Outcome(wrote, (), TransferFailure(f"{item.kind} {item.name}", repr(error)))
 
     def _report(self) -> int:
         for label in self._different[:SHOWN]:

@@ -15,7 +15,7 @@ from mlcore.repos.evaluation import datasets as evaluation_datasets
 from mlcore.repos.evaluation import records as evaluation_records
 from operate.transfer.mlflow_server import Json, Server, SourceFailed
 from operate.transfer.source_reader import API_3
-from operate.transfer.transfer_item import Content, Item
+from operate.transfer.transfer_item import Content, TransferItem
 
 _IN_FILES: Final = "FEATURE_DISABLED"
 _PAGE: Final = 100
@@ -37,7 +37,7 @@ def listed(server: Server) -> list[Json] | None:
         raise
 
 
-def item(server: Server, fields: Json, target_of: Callable[[str], str]) -> Item:
+def item(server: Server, fields: Json, target_of: Callable[[str], str]) -> TransferItem:
     """Returns the item that transfers one dataset.
 
     Args:
@@ -77,7 +77,7 @@ def item(server: Server, fields: Json, target_of: Callable[[str], str]) -> Item:
         else:
             retry_on_conflict("dataset", lambda: _replace(dataset))
 
-    return Item(
+    return TransferItem(
         "evaluation dataset",
         dataset_id,
         want,

@@ -19,7 +19,7 @@ from mlcore.repos.experiments import tags as experiment_tags
 from mlcore.repos.experiments.creations import ExperimentNameTaken, IdTaken
 from mlcore.repos.files import locations
 from operate.transfer.journal import Journal
-from operate.transfer.transfer_item import Content, Item
+from operate.transfer.transfer_item import Content, TransferItem
 
 _OWN = ("name", "artifact_location", "lifecycle_stage", "creation_time", "last_update_time")
 
@@ -40,7 +40,7 @@ class Experiments:
     def target_of(self, source_id: str) -> str:
         return self._ids.get(source_id, source_id)
 
-    def item(self, source: Experiment) -> Item:
+    def item(self, source: Experiment) -> TransferItem:
         target_id = self._resolved(source)
         self._ids[source.experiment_id] = target_id
         if self._write:
@@ -70,7 +70,7 @@ class Experiments:
             else:
                 _update(target_id, source.workspace, want)
 
-        return Item(
+        return TransferItem(
             "experiment",
             f"{source.name!r} ({target_id})",
             lambda: _content(source, mine),

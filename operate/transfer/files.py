@@ -14,14 +14,14 @@ from mlcore.artifacts import UploadedPart
 from mlcore.artifacts.folder import Folder
 from mlcore.spans import trace_files
 from operate.transfer.mlflow_server import Server, SourceFailed
-from operate.transfer.transfer_item import Content, Item
+from operate.transfer.transfer_item import Content, TransferItem
 
 ROUTE: Final = "api/2.0/mlflow-artifacts/artifacts"
 PART_BYTES: Final = 32 * 1024 * 1024
 PART_SECONDS: Final = 3600
 
 
-def item(server: Server, path: str) -> Item:
+def item(server: Server, path: str) -> TransferItem:
     """Returns the item that copies all files below a path. Server and store are equal if they have
     the same file names and sizes; the size of redacted spans is that after redaction."""
 
@@ -33,7 +33,7 @@ def item(server: Server, path: str) -> Item:
             if (existing or {}).get(name) != size:
                 _copy(server, path, name)
 
-    return Item("files", path, lambda: dict(_wanted(server, path)), have, write)
+    return TransferItem("files", path, lambda: dict(_wanted(server, path)), have, write)
 
 
 def _wanted(server: Server, root: str) -> Iterator[tuple[str, int]]:

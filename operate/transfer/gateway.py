@@ -26,7 +26,7 @@ from mlcore.repos.gateway.items import Part
 from mlcore.responses import gateway as responses
 from operate.transfer.mlflow_server import Json, Server
 from operate.transfer.source_reader import API_3, none_if_unsupported, values_by_key
-from operate.transfer.transfer_item import Content, Item
+from operate.transfer.transfer_item import Content, TransferItem
 
 GATEWAY: Final = f"{API_3}/gateway"
 BINDING: Final = "gateway binding"
@@ -94,7 +94,7 @@ def _matched(listed: list[Json], id_field: str, name_field: str, there: Any) -> 
     return ids
 
 
-def secret(snapshot: GatewaySnapshot, fields: Json) -> Item:
+def secret(snapshot: GatewaySnapshot, fields: Json) -> TransferItem:
     workspace, secret_id = snapshot.server.workspace, snapshot.ids[fields["secret_id"]]
     name = fields["secret_name"]
     everything = {**selected_fields(fields, _SECRET_OWN), **audit_fields(fields)}
@@ -136,7 +136,7 @@ def secret(snapshot: GatewaySnapshot, fields: Json) -> Item:
             revision=0 if existing is None else existing.revision,
         )
 
-    return Item(
+    return TransferItem(
         "gateway secret", repr(name), want, have, part_writer(workspace, made), identity=secret_id
     )
 
@@ -147,7 +147,7 @@ def unset_secrets(workspace: str) -> list[str]:
     return sorted(secret.secret_name for secret in secrets if is_unset(secret) and secret.masked)
 
 
-def model_definition(snapshot: GatewaySnapshot, fields: Json) -> Item:
+def model_definition(snapshot: GatewaySnapshot, fields: Json) -> TransferItem:
     """Returns the item that transfers a model definition. A definition whose secret was deleted
     gets none."""
     workspace = snapshot.server.workspace
@@ -178,7 +178,7 @@ def model_definition(snapshot: GatewaySnapshot, fields: Json) -> Item:
             revision=0 if existing is None else existing.revision,
         )
 
-    return Item(
+    return TransferItem(
         "gateway model",
         repr(fields["name"]),
         lambda: want,
@@ -188,7 +188,9 @@ def model_definition(snapshot: GatewaySnapshot, fields: Json) -> Item:
     )
 
 
-def endpoint(snapshot: GatewaySnapshot, fields: Json, target_of: Callable[[str], str]) -> Item:
+def endpoint(
+    snapshot: GatewaySnapshot, fields: Json, target_of: Callable[[str], str]
+) -> TransferItem:
     """Returns the item that transfers an endpoint, without its bindings and guardrails: these refer
     to scorers, which are transferred later.
 
@@ -217,7 +219,7 @@ def endpoint(snapshot: GatewaySnapshot, fields: Json, target_of: Callable[[str],
         existing = known.endpoints.get(endpoint_id)
         return _endpoint(mapped, endpoint_id, existing)
 
-    return Item(
+    return TransferItem(
         "gateway endpoint",
         repr(fields["name"]),
         lambda: _endpoint_content(mapped),
@@ -276,7 +278,7 @@ def _endpoint(fields: Json, endpoint_id: str, existing: Endpoint | None) -> Endp
     )
 
 
-def bindings(snapshot: GatewaySnapshot) -> list[Item]:
+def bindings(snapshot: GatewaySnapshot) -> list[TransferItem]:
     """Returns the items that transfer the bindings of endpoints. To be run after the scorers, which
     create their own bindings."""
     path = f"{GATEWAY}/endpoints/bindings/list"
@@ -286,7 +288,7 @@ def bindings(snapshot: GatewaySnapshot) -> list[Item]:
     ]
 
 
-def _binding(snapshot: GatewaySnapshot, fields: Json) -> Item:
+def _binding(snapshot: GatewaySnapshot, fields: Json) -> TransferItem:
     workspace, endpoint_id = snapshot.server.workspace, snapshot.ids[fields["endpoint_id"]]
     binding = Binding(
         fields["resource_type"],
@@ -306,7 +308,7 @@ def _binding(snapshot: GatewaySnapshot, fields: Json) -> Item:
         kept = (other for other in endpoint.bindings if other[:2] != binding[:2])
         return endpoint._replace(bindings=(*kept, binding))
 
-    return Item(
+    return TransferItem(
         BINDING,
         binding_identity(endpoint_id, binding),
         binding._asdict,

@@ -31,7 +31,7 @@ from operate.transfer.gateway import (
 )
 from operate.transfer.mlflow_server import Json
 from operate.transfer.source_reader import empty_if_unsupported
-from operate.transfer.transfer_item import Content, Item
+from operate.transfer.transfer_item import Content, TransferItem
 
 POLICY: Final = "gateway budget policy"
 GUARDRAIL: Final = "gateway guardrail"
@@ -45,7 +45,7 @@ _BUDGET_OWN: Final = (
 )
 
 
-def guardrails(snapshot: GatewaySnapshot, target_of: Callable[[str], str]) -> list[Item]:
+def guardrails(snapshot: GatewaySnapshot, target_of: Callable[[str], str]) -> list[TransferItem]:
     """Returns the items that transfer the guardrails; none for a server before 3.12.
 
     Args:
@@ -58,7 +58,9 @@ def guardrails(snapshot: GatewaySnapshot, target_of: Callable[[str], str]) -> li
     return [_guardrail(snapshot, fields, target_of) for fields in listed]
 
 
-def _guardrail(snapshot: GatewaySnapshot, fields: Json, target_of: Callable[[str], str]) -> Item:
+def _guardrail(
+    snapshot: GatewaySnapshot, fields: Json, target_of: Callable[[str], str]
+) -> TransferItem:
     """Returns the item that transfers a guardrail. The server names the guardrail's sanitizing
     endpoint by its name, the table by its id."""
     workspace, guardrail_id = snapshot.server.workspace, fields["guardrail_id"]
@@ -87,7 +89,7 @@ def _guardrail(snapshot: GatewaySnapshot, fields: Json, target_of: Callable[[str
         stored = held.guardrails.get(guardrail_id)
         return guardrail._replace(revision=0 if stored is None else stored.revision)
 
-    return Item(GUARDRAIL, guardrail_id, want, have, part_writer(workspace, made))
+    return TransferItem(GUARDRAIL, guardrail_id, want, have, part_writer(workspace, made))
 
 
 def _scorer(
@@ -113,7 +115,7 @@ def _content(guardrail: Guardrail, held: Configuration) -> Content:
     }
 
 
-def uses(snapshot: GatewaySnapshot) -> list[Item]:
+def uses(snapshot: GatewaySnapshot) -> list[TransferItem]:
     """Returns the items that transfer which endpoint uses which guardrail."""
     path = f"{GATEWAY}/guardrails/list-for-endpoint"
     return [
@@ -125,7 +127,7 @@ def uses(snapshot: GatewaySnapshot) -> list[Item]:
     ]
 
 
-def _use(snapshot: GatewaySnapshot, endpoint_id: str, fields: Json) -> Item:
+def _use(snapshot: GatewaySnapshot, endpoint_id: str, fields: Json) -> TransferItem:
     workspace = snapshot.server.workspace
     use = GuardrailUse(
         fields["guardrail_id"],
@@ -144,7 +146,7 @@ def _use(snapshot: GatewaySnapshot, endpoint_id: str, fields: Json) -> Item:
         kept = (guardrail for guardrail in endpoint.guardrails if guardrail[0] != use[0])
         return endpoint._replace(guardrails=(*kept, use))
 
-    return Item(
+    return TransferItem(
         USE,
         use_identity(endpoint_id, use),
         use._asdict,
@@ -157,7 +159,7 @@ def use_identity(endpoint_id: str, use: GuardrailUse) -> str:
     return f"{endpoint_id}/{use.guardrail_id}"
 
 
-def budget_policies(snapshot: GatewaySnapshot) -> list[Item]:
+def budget_policies(snapshot: GatewaySnapshot) -> list[TransferItem]:
     """Returns the items that transfer the budget policies; none for a server before 3.11. Spent
     amounts are not transferred."""
     path = f"{GATEWAY}/budgets/list"
@@ -167,7 +169,7 @@ def budget_policies(snapshot: GatewaySnapshot) -> list[Item]:
     return [_budget_policy(snapshot, policy) for policy in listed_policies]
 
 
-def _budget_policy(snapshot: GatewaySnapshot, fields: Json) -> Item:
+def _budget_policy(snapshot: GatewaySnapshot, fields: Json) -> TransferItem:
     workspace = snapshot.server.workspace
     target = fields.get("target_value") or None
     if fields["target_scope"] == ENDPOINT and target is not None:
@@ -193,7 +195,7 @@ def _budget_policy(snapshot: GatewaySnapshot, fields: Json) -> Item:
         existing = budgets.find(workspace, policy.budget_policy_id)
         budgets.write(policy._replace(revision=0 if existing is None else existing.revision))
 
-    return Item(
+    return TransferItem(
         POLICY,
         policy.budget_policy_id,
         lambda: _budget_content(policy),

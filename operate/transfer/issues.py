@@ -13,13 +13,13 @@ from mlcore.repos.evaluation import issues
 from mlcore.repos.experiments import experiments
 from operate.transfer.mlflow_server import Json
 from operate.transfer.source_reader import API_3, SourceReader, empty_if_unsupported
-from operate.transfer.transfer_item import Content, Item
+from operate.transfer.transfer_item import Content, TransferItem
 
 _PAGE: Final = 100
 T = TypeVar("T")
 
 
-def listed(source: SourceReader, experiment_id: str, target: Experiment) -> list[Item]:
+def listed(source: SourceReader, experiment_id: str, target: Experiment) -> list[TransferItem]:
     """Returns the items that transfer an experiment's issues; none if the server does not support
     issues.
 
@@ -39,7 +39,7 @@ def listed(source: SourceReader, experiment_id: str, target: Experiment) -> list
     return [_item(_issue(issue, target), target) for issue in listed_issues]
 
 
-def _item(issue: Issue, target: Experiment) -> Item:
+def _item(issue: Issue, target: Experiment) -> TransferItem:
     def have() -> Content | None:
         existing = issues.find(issue.issue_id, target.workspace)
         return None if existing is None else _content(existing)
@@ -57,7 +57,7 @@ def _item(issue: Issue, target: Experiment) -> Item:
         experiments.get(target.experiment_id, target.workspace)
         retry_on_conflict("issue", attempt)
 
-    return Item("issue", issue.issue_id, lambda: _content(issue), have, write)
+    return TransferItem("issue", issue.issue_id, lambda: _content(issue), have, write)
 
 
 def _issue(fields: Json, target: Experiment) -> Issue:

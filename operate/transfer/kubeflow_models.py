@@ -33,7 +33,7 @@ from mlcore.repos.kubeflow import (
 )
 from operate.transfer.kubeflow_reader import Registry, altering, content, contents, labelled, within
 from operate.transfer.mlflow_server import SourceFailed
-from operate.transfer.transfer_item import Content, Item
+from operate.transfer.transfer_item import Content, TransferItem
 
 
 class Models:
@@ -54,11 +54,11 @@ class Models:
 
     # -------------------------------------------------------------- models
 
-    def models(self) -> Iterator[Item]:
+    def models(self) -> Iterator[TransferItem]:
         for model in self._registry.entities(REGISTERED_MODEL, "registered_models"):
             yield self._model(model)
 
-    def _model(self, model: Entity) -> Item:
+    def _model(self, model: Entity) -> TransferItem:
         made: list[tuple[Entity, dict[str, Entity]]] = []
         wanted: dict[str, Any] = {}
 
@@ -104,7 +104,7 @@ class Models:
             for version, beside in made:
                 self._write_version(read.item.number or 0, version, beside)
 
-        return Item("registered model", model.name, want, have, write)
+        return TransferItem("registered model", model.name, want, have, write)
 
     def _of_version(self, version: Entity) -> dict[str, Entity]:
         artifacts = self._registry.artifacts(f"model_versions/{version.id}/artifacts")
@@ -164,12 +164,12 @@ class Models:
 
     # -------------------------------------------------------------- serving
 
-    def environments(self) -> Iterator[Item]:
+    def environments(self) -> Iterator[TransferItem]:
         kind = SERVING_ENVIRONMENT
         for environment in self._registry.entities(kind, "serving_environments"):
             yield self._environment(environment)
 
-    def _environment(self, environment: Entity) -> Item:
+    def _environment(self, environment: Entity) -> TransferItem:
         made: list[tuple[Entity, list[Entity]]] = []
         wanted: dict[str, Any] = {}
 
@@ -210,7 +210,7 @@ class Models:
             for service, serves in made:
                 _write_service(entity.id, service, serves)
 
-        return Item("serving environment", environment.name, want, have, write)
+        return TransferItem("serving environment", environment.name, want, have, write)
 
     def _serves(self, service: Entity) -> list[Entity]:
         path = f"inference_services/{service.id}/serves"
@@ -227,7 +227,7 @@ class Models:
 
     # -------------------------------------------------------------- artifacts of nothing
 
-    def standalone(self) -> Iterator[Item]:
+    def standalone(self) -> Iterator[TransferItem]:
         """Yields the items that transfer artifacts without a parent. To be called after models and
         runs are transferred."""
         standalone_artifacts = [
@@ -248,7 +248,7 @@ class Models:
             yield _standalone(each, there)
 
 
-def _standalone(artifact: Entity, there: dict[tuple[str, str], int]) -> Item:
+def _standalone(artifact: Entity, there: dict[tuple[str, str], int]) -> TransferItem:
     wanted = content(artifact)
 
     def find() -> Raw | None:
@@ -272,7 +272,7 @@ def _standalone(artifact: Entity, there: dict[tuple[str, str], int]) -> Item:
         else:
             artifacts.change(raw, altering(artifact))
 
-    return Item("artifact", artifact.name, lambda: wanted, have, write)
+    return TransferItem("artifact", artifact.name, lambda: wanted, have, write)
 
 
 def _differs(entity: Entity, there: Entity) -> bool:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from mlcore.kubeflow import body, merge, not_a_number
 from mlcore.kubeflow.entity import RESOLVED, Entity
-from mlcore.kubeflow.kinds import EXPERIMENT, METRIC, REFERENCE, Kind
+from mlcore.kubeflow.kinds import EXPERIMENT, METRIC, REFERENCE, EntityKind
 from operate.transfer.mlflow_server import Json, Server, SourceFailed
 from operate.transfer.transfer_item import Content
 
@@ -26,7 +26,7 @@ class Registry:
     def __init__(self, server: Server) -> None:
         self._server = server
 
-    def entities(self, kind: Kind, path: str) -> list[Entity]:
+    def entities(self, kind: EntityKind, path: str) -> list[Entity]:
         """Returns all entities of the list at a path."""
         return sorted(
             (entity(kind, fields) for fields in self.read(path)), key=lambda each: each.id
@@ -62,7 +62,7 @@ class Registry:
             parameters["nextPageToken"] = token
 
 
-def entity(kind: Kind, body_fields: Json) -> Entity:
+def entity(kind: EntityKind, body_fields: Json) -> Entity:
     """Converts an entry of a list to an entity with the registry's number and times. Fields that
     this product does not know are dropped. Raises InvalidParameterValue if a value is not allowed
     by the API."""

@@ -24,7 +24,7 @@ from operate.transfer.kubeflow_reader import (
     within,
 )
 from operate.transfer.mlflow_server import SourceFailed
-from operate.transfer.transfer_item import Content, Item
+from operate.transfer.transfer_item import Content, TransferItem
 
 
 class Experiments:
@@ -36,7 +36,7 @@ class Experiments:
     def listed(self) -> list[Entity]:
         return self._registry.experiments()
 
-    def item(self, experiment: Entity, *, last: bool) -> Item:
+    def item(self, experiment: Entity, *, last: bool) -> TransferItem:
         """Returns the item that transfers an experiment; with ``last`` only its state, without it
         everything else. The state is written after the runs, because an archived experiment accepts
         no runs."""
@@ -60,14 +60,14 @@ class Experiments:
             experiments.change(read, altering(wish))
 
         kind = "experiment's state" if last else "experiment"
-        return Item(kind, experiment.name, lambda: wanted, have, write)
+        return TransferItem(kind, experiment.name, lambda: wanted, have, write)
 
-    def runs(self, experiment: Entity) -> Iterator[Item]:
+    def runs(self, experiment: Entity) -> Iterator[TransferItem]:
         path = f"experiments/{experiment.id}/experiment_runs"
         for entity in self._registry.entities(EXPERIMENT_RUN, path):
             yield self._run(experiment, entity)
 
-    def _run(self, experiment: Entity, run: Entity) -> Item:
+    def _run(self, experiment: Entity, run: Entity) -> TransferItem:
         start = run.fields.get("startTimeSinceEpoch") or str(run.create_time)
         started = run._replace(fields={**run.fields, "startTimeSinceEpoch": start})
         wanted_content = dict(content(started))
@@ -113,7 +113,7 @@ class Experiments:
                 }
                 runs.change(read, altering(started._replace(fields=fields)))
 
-        return Item("run", f"{experiment.name}/{started.name}", want, have, write)
+        return TransferItem("run", f"{experiment.name}/{started.name}", want, have, write)
 
 
 def _experiment(name: str) -> StoredExperiment:
@@ -123,7 +123,7 @@ def _experiment(name: str) -> StoredExperiment:
     return record
 
 
-def _find(experiment: str, name: str) -> runs.Record | None:
+def _find(experiment: str, name: str) -> runs.NumberedRun | None:
     """Returns the run of an experiment by name; None if there is none. If several runs have the
     name, because MLflow's API created others, returns the first."""
     owner = experiments.find_by_name(SPACE, experiment)
@@ -132,7 +132,7 @@ def _find(experiment: str, name: str) -> runs.Record | None:
     return min(runs.named(owner, name), key=lambda read: read.number, default=None)
 
 
-def _create(experiment: str, run: Entity) -> runs.Record:
+def _create(experiment: str, run: Entity) -> runs.NumberedRun:
     owner = _experiment(experiment)
     entity = experiments.entity_of(owner)
     if entity.fields["state"] != "LIVE":
@@ -144,12 +144,12 @@ def _create(experiment: str, run: Entity) -> runs.Record:
     return runs.get(runs.create(run._replace(id=number, fields=fields), owner, None).id, SPACE)
 
 
-def _logged(read: runs.Record) -> dict[str, Entity]:
+def _logged(read: runs.NumberedRun) -> dict[str, Entity]:
     reference = numbers.get(read.number, EXPERIMENT_RUN.name, SPACE)
     return labelled(run_values.entities_of(run_values.see(reference)))
 
 
-def _log(read: runs.Record, logged: dict[str, Entity], points: dict[str, Metric]) -> None:
+def _log(read: runs.NumberedRun, logged: dict[str, Entity], points: dict[str, Metric]) -> None:
     """Logs a run's metric points first and then its other values, because a metric's artifact shows
     its latest point."""
     known = _history(read)
@@ -174,7 +174,7 @@ def _same(artifact: Entity, existing: Entity) -> bool:
     return within(want, contents({"": existing}, of_run=True)) == want
 
 
-def _history(read: runs.Record) -> dict[str, int]:
+def _history(read: runs.NumberedRun) -> dict[str, int]:
     return {
         _name(Metric(point.name, *_fields(point.fields))): 1
         for point in run_values.history_of(read, "", [])

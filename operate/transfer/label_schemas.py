@@ -15,7 +15,7 @@ from mlcore.repos.experiments import experiments
 from mlcore.responses.evaluation import label_schemas as responses
 from operate.transfer.mlflow_server import Json
 from operate.transfer.source_reader import API_3, SourceReader, empty_if_unsupported
-from operate.transfer.transfer_item import Content, Item
+from operate.transfer.transfer_item import Content, TransferItem
 
 _IDENTITY: Final = ("schema_id", "experiment_id")
 _PAGE: Final = 100
@@ -59,7 +59,7 @@ def listed(source: SourceReader, experiment_id: str, target: Experiment) -> list
     return pairs
 
 
-def item(pair: SchemaPair, target: Experiment) -> Item:
+def item(pair: SchemaPair, target: Experiment) -> TransferItem:
     schema = _schema(pair, target)
 
     def have() -> Content | None:
@@ -82,7 +82,7 @@ def item(pair: SchemaPair, target: Experiment) -> Item:
         experiments.get(target.experiment_id, target.workspace)
         retry_on_conflict("label schema", attempt)
 
-    return Item(
+    return TransferItem(
         "label schema",
         f"{schema.name!r} of experiment {target.name!r}",
         lambda: _content(schema),

@@ -15,7 +15,7 @@ from mlcore.repos import mcp_servers
 from mlcore.responses import mcp_servers as responses
 from operate.transfer.mlflow_server import Json, Server
 from operate.transfer.source_reader import API_3, none_if_unsupported
-from operate.transfer.transfer_item import Content, Item
+from operate.transfer.transfer_item import Content, TransferItem
 
 _PAGE: Final = 1000
 _VERSIONS: Final = 100
@@ -34,7 +34,7 @@ def listed(server: Server) -> list[Json]:
     return none_if_unsupported(server.pages("GET", path, "mcp_servers", max_results=_PAGE)) or []
 
 
-def item(server: Server, fields: Json) -> Item:
+def item(server: Server, fields: Json) -> TransferItem:
     name, workspace = fields["name"], server.workspace
 
     def want() -> Content:
@@ -57,7 +57,7 @@ def item(server: Server, fields: Json) -> Item:
                 retry_on_conflict("MCP server", partial(_write_version, version, want))
         retry_on_conflict("MCP server", lambda: _complete(workspace, name, want))
 
-    return Item("MCP server", name, want, have, write, identity=identity(workspace, name))
+    return TransferItem("MCP server", name, want, have, write, identity=identity(workspace, name))
 
 
 def identity(workspace: str, name: str) -> str:

@@ -13,10 +13,10 @@ from mlcore.repos.logged_models import logged_models
 from mlcore.repos.logged_models import points as logged_model_points
 from mlcore.repos.logged_models.logged_models import StoredLoggedModel
 from operate.transfer.experiments import change
-from operate.transfer.transfer_item import Content, Item
+from operate.transfer.transfer_item import Content, TransferItem
 
 
-def item(model: LoggedModel, workspace: str) -> Item:
+def item(model: LoggedModel, workspace: str) -> TransferItem:
     def find() -> StoredLoggedModel | None:
         (existing,) = logged_models.find([model.model_id], workspace)
         return None if existing is None else logged_models.of_item(existing)
@@ -38,7 +38,7 @@ def item(model: LoggedModel, workspace: str) -> Item:
         if existing is not None:
             _update(model, workspace)
 
-    return Item(
+    return TransferItem(
         "logged model",
         model.model_id,
         lambda: content(model),

@@ -13,7 +13,7 @@ QUIET_SECONDS = 10.0
 WIDTH = 24
 
 
-class Progress:
+class TransferProgress:
     """Counts items by kind, and prints the progress to standard error."""
 
     def __init__(self) -> None:

@@ -22,7 +22,7 @@ from mlcore.webhooks import announcement
 from operate.transfer.experiments import change
 from operate.transfer.mlflow_server import Json, Server, SourceFailed
 from operate.transfer.source_reader import API, target_location, values_by_key
-from operate.transfer.transfer_item import Content, Item
+from operate.transfer.transfer_item import Content, TransferItem
 
 _PROMPT: Final = "tags.`mlflow.prompt.is_prompt` = 'true'"
 _LOGGED: Final = re.compile(r"models:/(m-[0-9a-f]{32})")
@@ -55,7 +55,7 @@ def names(server: Server) -> list[str]:
     return list(model_names)
 
 
-def item(server: Server, name: str) -> Item:
+def item(server: Server, name: str) -> TransferItem:
     workspace = server.workspace
 
     def want() -> Content:
@@ -91,7 +91,9 @@ def item(server: Server, name: str) -> Item:
             _create(workspace, name, want)
         _complete(workspace, name, want)
 
-    return Item("registered model", name, want, have, write, identity=identity(workspace, name))
+    return TransferItem(
+        "registered model", name, want, have, write, identity=identity(workspace, name)
+    )
 
 
 def identity(workspace: str, name: str) -> str:

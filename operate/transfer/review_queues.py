@@ -15,7 +15,7 @@ from mlcore.repos.evaluation.entities import EntityNameTaken
 from mlcore.repos.experiments import experiments
 from operate.transfer.mlflow_server import Json, Server
 from operate.transfer.source_reader import API_3, SourceReader, empty_if_unsupported
-from operate.transfer.transfer_item import Content, Item
+from operate.transfer.transfer_item import Content, TransferItem
 
 _PAGE: Final = 1000
 _OWN: Final = ("name", "queue_type", "created_by", "created_time", "last_update_time")
@@ -23,7 +23,7 @@ _OWN: Final = ("name", "queue_type", "created_by", "created_time", "last_update_
 
 def listed(
     source: SourceReader, experiment_id: str, target: Experiment, schema_ids: Mapping[str, str]
-) -> list[Item]:
+) -> list[TransferItem]:
     """Returns the items that transfer an active experiment's review queues; none if the server does
     not support review queues.
 
@@ -44,7 +44,9 @@ def listed(
     return [_item(source.server, queue, target, schema_ids) for queue in queues]
 
 
-def _item(server: Server, fields: Json, target: Experiment, schema_ids: Mapping[str, str]) -> Item:
+def _item(
+    server: Server, fields: Json, target: Experiment, schema_ids: Mapping[str, str]
+) -> TransferItem:
     def find() -> ReviewQueue | None:
         existing = review_queues.find(fields["queue_id"], target.workspace)
         return existing or review_queues.find_by_name(target, fields["name"])
@@ -85,7 +87,7 @@ def _item(server: Server, fields: Json, target: Experiment, schema_ids: Mapping[
         retry_on_conflict("review queue", attempt)
         _attach(queue, want["items"], {} if existing is None else existing["items"])
 
-    return Item(
+    return TransferItem(
         "review queue",
         f"{queue.name!r} of experiment {target.name!r}",
         want,

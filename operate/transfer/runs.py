@@ -21,10 +21,10 @@ from mlcore.repos.runs.core.runs import StoredRun
 from mlcore.repos.runs.history import metric_history
 from operate.transfer.experiments import change
 from operate.transfer.source_reader import SourceReader
-from operate.transfer.transfer_item import Content, Item
+from operate.transfer.transfer_item import Content, TransferItem
 
 
-def item(source: SourceReader, run_id: str) -> Item:
+def item(source: SourceReader, run_id: str) -> TransferItem:
     seen: list[Run] = []
 
     def read() -> Run:
@@ -61,7 +61,7 @@ def item(source: SourceReader, run_id: str) -> Item:
         else:
             _update(run, source.workspace)
 
-    return Item(
+    return TransferItem(
         "run",
         run_id,
         want,

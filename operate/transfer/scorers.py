@@ -18,7 +18,7 @@ from mlcore.repos.evaluation import scorers as scorer_versions
 from mlcore.repos.experiments import experiments
 from operate.transfer.mlflow_server import Json
 from operate.transfer.source_reader import API_3, SourceReader, empty_if_unsupported
-from operate.transfer.transfer_item import Content, Item
+from operate.transfer.transfer_item import Content, TransferItem
 
 
 def names(source: SourceReader, experiment_id: str) -> list[str]:
@@ -40,7 +40,7 @@ def read(source: SourceReader, experiment_id: str, name: str, target_id: str) ->
     return _content([version(scorer, target_id) for scorer in listed.get("scorers", ())])
 
 
-def item(source: SourceReader, experiment_id: str, name: str, target: Experiment) -> Item:
+def item(source: SourceReader, experiment_id: str, name: str, target: Experiment) -> TransferItem:
     """Returns the item that transfers a scorer with its versions.
 
     Args:
@@ -79,7 +79,7 @@ def item(source: SourceReader, experiment_id: str, name: str, target: Experiment
         if new:
             _add(new, source.workspace)
 
-    return Item(
+    return TransferItem(
         "scorer",
         f"{name!r} of experiment {target.name!r}",
         want,

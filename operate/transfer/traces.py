@@ -16,16 +16,16 @@ from mlcore.repos.settings import redaction as redaction_setting
 from mlcore.repos.traces import assessments as trace_assessments
 from mlcore.repos.traces import redaction, span_packs, traces
 from mlcore.repos.traces.span_packs import Owner, Pack
-from mlcore.repos.traces.traces import Change, Info, StoredTrace
+from mlcore.repos.traces.traces import Info, StoredTrace, TraceChange
 from mlcore.reserved_tags import ASSESSMENT_RUN
 from mlcore.spans import facts, redacted
 from mlcore.spans.names import ARCHIVE_LOCATION_TAG, IN_STORE, SPANS_LOCATION_TAG
-from mlcore.spans.state import Report
+from mlcore.spans.state import ReportedState
 from mlcore.spans.stored import StoredSpan, content, node
 from mlcore.wire.times import parse_duration, parse_point
 from operate.transfer.mlflow_server import Json, Server, SourceFailed
 from operate.transfer.source_reader import API, SourceReader, target_location, values_by_key
-from operate.transfer.transfer_item import Content, Item
+from operate.transfer.transfer_item import Content, TransferItem
 
 V3: Final = "api/3.0/mlflow/traces"
 KINDS: Final = ("feedback", "expectation", "issue")
@@ -62,7 +62,7 @@ def location(trace: Trace) -> str:
     return trace.tags.get(reserved_tags.ARTIFACT_LOCATION, "")
 
 
-def item(source: SourceReader, trace: Trace) -> Item:
+def item(source: SourceReader, trace: Trace) -> TransferItem:
     def want() -> Content:
         return content_of(redacted_trace(source, trace), redacted_spans(source, trace))
 
@@ -86,7 +86,7 @@ def item(source: SourceReader, trace: Trace) -> Item:
         else:
             _update(stored, redacted_trace(source, trace), packs)
 
-    return Item(
+    return TransferItem(
         "trace",
         trace.trace_id,
         want,
@@ -152,7 +152,7 @@ def _info(trace: Trace, spans: Sequence[StoredSpan], first_pack: str | None) -> 
     """Returns the trace's stored facts. The fields that the server returned are stored as reported,
     so that they are shown unchanged; facts of the spans are stored so that adding spans later
     updates the trace."""
-    given = Report(
+    given = ReportedState(
         trace.request_time,
         trace.execution_duration,
         trace.state,
@@ -206,7 +206,7 @@ def _update(stored: StoredTrace, trace: Trace, packs: list[Pack]) -> None:
     span_packs.put(owner, [pack for pack in packs if pack.suffix != first])
     kept = _kept(stored)
 
-    def decide(current: StoredTrace) -> Change:
+    def decide(current: StoredTrace) -> TraceChange:
         sets = {
             name: {
                 key: text
@@ -215,7 +215,7 @@ def _update(stored: StoredTrace, trace: Trace, packs: list[Pack]) -> None:
             }
             for name, wanted in _maps(trace).items()
         }
-        return Change(_info(trace, kept, current.info.first_pack or first), sets)
+        return TraceChange(_info(trace, kept, current.info.first_pack or first), sets)
 
     traces.write(stored, decide)
 

@@ -11,7 +11,7 @@ Content = Mapping[str, Any]
 """The values to compare and write, by name."""
 
 
-class Item(NamedTuple):
+class TransferItem(NamedTuple):
     kind: str
     name: str
     want: Callable[[], Content]
@@ -74,7 +74,7 @@ class _Absent:
 ABSENT = _Absent()
 
 
-def differences(item: Item, want: Content, have: Content | None) -> list[Difference]:
+def differences(item: TransferItem, want: Content, have: Content | None) -> list[Difference]:
     if have is None:
         return [Difference(item.kind, item.name, "", None, None)]
     return [

@@ -8,10 +8,10 @@ from mlcore.entities.webhooks import ACTIONS, DISABLED, EventName, Webhook
 from mlcore.repos import webhooks
 from operate.transfer.mlflow_server import Json, Server, SourceFailed
 from operate.transfer.source_reader import API, none_if_unsupported
-from operate.transfer.transfer_item import Content, Item
+from operate.transfer.transfer_item import Content, TransferItem
 
 
-def items(server: Server) -> Iterator[Item]:
+def items(server: Server) -> Iterator[TransferItem]:
     """Yields the items that transfer webhooks; none if the server is older than 3.3 or keeps its
     data in files, or if the account is not an administrator's."""
     try:
@@ -23,7 +23,7 @@ def items(server: Server) -> Iterator[Item]:
             raise
 
 
-def _item(workspace: str, fields: Json) -> Item:
+def _item(workspace: str, fields: Json) -> TransferItem:
     events = (
         EventName(field["entity"].lower(), field["action"].lower()) for field in fields["events"]
     )
@@ -53,7 +53,7 @@ def _item(workspace: str, fields: Json) -> Item:
         else:
             webhooks.change(webhook, {**want, "events": webhook.events})
 
-    return Item("webhook", webhook.webhook_id, lambda: _content(webhook), have, write)
+    return TransferItem("webhook", webhook.webhook_id, lambda: _content(webhook), have, write)
 
 
 def _content(webhook: Webhook) -> Content:

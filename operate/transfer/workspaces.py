@@ -9,7 +9,7 @@ from mlcore import errors
 from mlcore.entities.workspaces import DEFAULT_WORKSPACE, Workspace
 from mlcore.repos.workspaces import workspaces
 from operate.transfer.mlflow_server import Json, Server, SourceFailed
-from operate.transfer.transfer_item import Content, Item
+from operate.transfer.transfer_item import Content, TransferItem
 
 _API = "api/3.0/mlflow"
 
@@ -27,14 +27,14 @@ def listed(server: Server) -> list[Json]:
     return workspaces
 
 
-def items(entries: list[Json]) -> Iterator[Item]:
+def items(entries: list[Json]) -> Iterator[TransferItem]:
     """Yields the items that transfer all workspaces except the default one, which always exists."""
     for entry in entries:
         if entry["name"] != DEFAULT_WORKSPACE:
             yield _item(entry)
 
 
-def _item(fields: Json) -> Item:
+def _item(fields: Json) -> TransferItem:
     archival = fields.get("trace_archival_config", {})
     workspace = Workspace(
         fields["name"],
@@ -56,7 +56,7 @@ def _item(fields: Json) -> Item:
         else:
             workspaces.change(workspace.name, {name: want[name] for name in want if name != "name"})
 
-    return Item("workspace", workspace.name, lambda: _content(workspace), have, write)
+    return TransferItem("workspace", workspace.name, lambda: _content(workspace), have, write)
 
 
 def _content(workspace: Workspace) -> Content:

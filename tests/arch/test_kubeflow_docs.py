@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from mlcore.kubeflow import kinds, properties
-from mlcore.kubeflow.kinds import KINDS, Kind
+from mlcore.kubeflow.kinds import KINDS, EntityKind
 from mlcore.models import experiments, kubeflow, registry, runs
 from mlcore.models.base import Item
 
@@ -38,7 +38,7 @@ def rows(heading: str) -> list[list[str]]:
     return results
 
 
-def expected(kind: Kind) -> list[str]:
+def expected(kind: EntityKind) -> list[str]:
     numbered, model = MODELS.get(kind.title, ("artifacts", kubeflow.Artifact))
     required = ["name"] if kind.named else []
     required += [field.name for field in kind.fields if field.required]

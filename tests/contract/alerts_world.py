@@ -152,7 +152,7 @@ def world(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
     with following(store) as stream, receiving() as receiver:
         made = AlertsWorld(store, stream, receiver)
 
-        def send(_: str, messages: list[queues.Message]) -> None:
+        def send(_: str, messages: list[queues.QueueMessage]) -> None:
             made.handed_over.extend(message.parse(queued.body) for queued in messages)
 
         monkeypatch.setattr(queues, "send", send)

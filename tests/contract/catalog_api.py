@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 
 import catalog.app
 import catalog_loader.app
-from mlcore.catalog.entry import Entry
+from mlcore.catalog.entry import CatalogEntry
 from tests.contract.api import Answer
 
 MODELS = "/api/model_catalog/v1alpha1"
@@ -135,7 +135,7 @@ class CatalogApi:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self.headers: dict[str, str] = {}
-        self.entries: list[Entry] = []
+        self.entries: list[CatalogEntry] = []
         """What was loaded, where a test asks for it."""
 
     def write(self, **files: str) -> None:

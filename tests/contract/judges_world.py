@@ -43,7 +43,7 @@ class Queue:
         self.postponed: list[float] = []
         self.broken = False
 
-    def send(self, _url: str, messages: Sequence[queues.Message]) -> None:
+    def send(self, _url: str, messages: Sequence[queues.QueueMessage]) -> None:
         if self.broken:
             raise TemporarilyUnavailable("The queue cannot be reached.")
         self.waiting += [Put(message.body) for message in messages]

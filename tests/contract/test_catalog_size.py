@@ -19,8 +19,8 @@ from catalog import generations, recommendations
 from catalog.recommendations import Setting
 from catalog_loader import generation_parts
 from mlcore.catalog import filters
-from mlcore.catalog.candidates import Names
-from mlcore.catalog.entry import MODEL, Entry
+from mlcore.catalog.candidates import PropertyNames
+from mlcore.catalog.entry import MODEL, CatalogEntry
 from mlcore.db import capacity
 from mlcore.process_cache import clear
 from mlcore.repos import catalog
@@ -97,7 +97,7 @@ def test_a_filter_finds_what_looking_at_each_model_finds(full: CatalogApi, text:
     assert expected or "nothing" in text
 
 
-def _least(entry: Entry) -> Any:
+def _least(entry: CatalogEntry) -> Any:
     return min(child.properties.get("ttft_p90", 10**9) for child in entry.children)
 
 
@@ -115,9 +115,9 @@ def test_orders_are_those_of_the_models_themselves(full: CatalogApi) -> None:
 
 @pytest.mark.parametrize("target", [None, 40])
 def test_recommendations_are_those_of_each_model(full: CatalogApi, target: int | None) -> None:
-    setting = Setting(target, Names())
+    setting = Setting(target, PropertyNames())
 
-    def order_key(model: Entry) -> tuple[float, str, int]:
+    def order_key(model: CatalogEntry) -> tuple[float, str, int]:
         recommended = recommendations.recommend(
             recommendations.performance_artifacts(model, setting), setting
         )

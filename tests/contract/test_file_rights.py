@@ -23,7 +23,7 @@ from mlcore.http import lambda_handler
 from mlcore.policies import file_rights
 from mlcore.repos.experiments import experiments
 from mlcore.repos.traces import traces as stored_traces
-from mlcore.repos.traces.traces import Change
+from mlcore.repos.traces.traces import TraceChange
 from mlcore.repos.users import grants, users
 from tests.contract.api import Answer
 from tests.contract.conftest import Store
@@ -342,5 +342,5 @@ def test_a_trace_may_not_name_anothers_files(store: Store, files: Folder) -> Non
     tags = {"mlflow.artifactLocation": "mlflow-artifacts:/1/traces/tr-v/artifacts"}
     stored = stored_traces.find(trace_id, "default")
     assert stored is not None
-    stored_traces.write(stored, lambda current: Change(current.info, {"tags": tags}))
+    stored_traces.write(stored, lambda current: TraceChange(current.info, {"tags": tags}))
     assert callers.plain(b, "GET", get, request_id=trace_id) == 403

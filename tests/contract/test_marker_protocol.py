@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from indexer.full_text import dictionary_page
 from indexer.projection.child_items import Writes
 from indexer.verification import expected_items, partition_scan, rebuild
-from indexer.verification.expected_items import Finding
+from indexer.verification.expected_items import ItemDifference
 from mlcore.db import keys
 from mlcore.db.table import Table, key_of_item
 from mlcore.errors import TemporarilyUnavailable
@@ -167,7 +167,7 @@ def test_a_rebuild_spares_what_came_back(
         assert deliver(stream.fresh()) > 0
         log(2, 1)
 
-        def meanwhile(findings: Sequence[Finding]) -> Writes:
+        def meanwhile(findings: Sequence[ItemDifference]) -> Writes:
             surplus = any(finding.problem == expected_items.SURPLUS for finding in findings)
             if surplus and api.data(run_id)["metrics"]["a"][2] == 1:
                 log(1, 2)

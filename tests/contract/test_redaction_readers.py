@@ -178,7 +178,7 @@ def test_webhooks_log_lines_and_audit(
     sent: list[str] = []
     lines: list[str] = []
 
-    def send(_: str, messages: list[queues.Message]) -> None:
+    def send(_: str, messages: list[queues.QueueMessage]) -> None:
         sent.extend(message.body for message in messages)
 
     monkeypatch.setenv("WEBHOOK_QUEUE_URL", "queue")

@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("duckdb")
 
 from mltables import statement_check
-from mltables.dialect.refusal import Refused
+from mltables.dialect.refusal import StatementRefused
 
 MARK: Final = "zq"
 NAMES: Final = (f"`{MARK}'\") --`", f"`2)), {MARK} --`", f"`{MARK} x`")
@@ -65,7 +65,7 @@ def test_a_quoted_name_stays_quoted(statement: str) -> None:
     for changed in replaced(statement):
         try:
             translated = statement_check.translate(changed)
-        except Refused:
+        except StatementRefused:
             continue
         accepted += 1
         for sql in (

@@ -46,7 +46,7 @@ class Holders:
 
     def is_listed(self, store: Store) -> bool:
         """Past the product, which counts the calls."""
-        entry = dictionary_page.Entry(self.experiment_id, text_items.RUN, ANNIE)
+        entry = dictionary_page.DictionaryEntry(self.experiment_id, text_items.RUN, ANNIE)
         wanted = [*text_dictionary.places(entry), keys.fts_texts(self.experiment_id)]
         items = [
             store.direct.get_item(
@@ -105,7 +105,7 @@ def test_a_rebuild_takes_away_what_nobody_holds(
         experiment_id = store.api.new_experiment("left behind")
         store.api.new_run(experiment_id, run_name="magpie", tags=pairs({"owner": "annie"}))
         deliver(stream.fresh())
-    unheld = dictionary_page.Entry(
+    unheld = dictionary_page.DictionaryEntry(
         experiment_id, text_items.RUN, Posting("tags.owner", IndexToken(VALUE, "hannah"))
     )
     table.batch_write(text_dictionary.items(unheld))

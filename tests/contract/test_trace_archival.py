@@ -16,7 +16,7 @@ from mlcore import artifacts, queues
 from mlcore.db import capacity
 from mlcore.db.table import table
 from mlcore.repos.traces import archival, span_packs, traces
-from mlcore.repos.traces.archival import Outcome
+from mlcore.repos.traces.archival import ArchivalOutcome
 from mlcore.system_tables import span_rows, span_source
 from tests.contract.api import JSON, called
 from tests.contract.archived_traces import (
@@ -117,13 +117,13 @@ def test_every_answer_stays_the_same(
         trace = told(experiment_id)
         if indexed:
             # What the indexer has not processed yet stays.
-            assert archival.archive(stored(trace)) is Outcome.LATER
+            assert archival.archive(stored(trace)) is ArchivalOutcome.LATER
             assert all("data" in item for item in packs_of(store, trace))
             deliver(stream.fresh())
         before = answers(experiment_id, trace)
         assert before["trace.text LIKE '%because%'"] == [f"tr-{trace}"]
         assert len(before["get"]["spans"]) == 6
-        assert archival.archive(stored(trace)) is Outcome.ARCHIVED
+        assert archival.archive(stored(trace)) is ArchivalOutcome.ARCHIVED
         assert answers(experiment_id, trace) == before
         deliver(stream.fresh())
         assert answers(experiment_id, trace) == before
@@ -132,7 +132,7 @@ def test_every_answer_stays_the_same(
     assert archive_uri == f"mlflow-artifacts:/.internal/traces/{experiment_id}/tr-{trace}/archived"
     assert all("data" not in item for item in packs_of(store, trace))
     assert len(files_of(files, trace)) == 2
-    assert archival.archive(stored(trace)) is Outcome.NOT_POSSIBLE
+    assert archival.archive(stored(trace)) is ArchivalOutcome.NOT_POSSIBLE
 
 
 def test_spans_that_are_in_files_already(
@@ -141,7 +141,7 @@ def test_spans_that_are_in_files_already(
     monkeypatch.setattr(span_packs, "ITEM_BYTES", 100)
     trace = told("0")
     before, present = answers("0", trace), files_of(files, trace)
-    assert archival.archive(stored(trace)) is Outcome.ARCHIVED
+    assert archival.archive(stored(trace)) is ArchivalOutcome.ARCHIVED
     assert answers("0", trace) == before
     assert files_of(files, trace) == present
 
@@ -186,19 +186,19 @@ def test_what_is_not_archived(store: Store, fields: Fields, tag: str) -> None:
         assert export("0", [span(trace, 1)]).status == 200
         traces.write(
             stored(trace),
-            lambda now: traces.Change(now.info, {"tags": {tag: "MALFORMED_TRACE"}}),
+            lambda now: traces.TraceChange(now.info, {"tags": {tag: "MALFORMED_TRACE"}}),
         )
-    assert archival.archive(stored(trace)) is Outcome.NOT_POSSIBLE
+    assert archival.archive(stored(trace)) is ArchivalOutcome.NOT_POSSIBLE
     if tag:
         # MLflow's way to let it be tried again.
         tell("DELETE", f"3.0/traces/tr-{trace}/tags", {"key": tag})
-        assert archival.archive(stored(trace)) is Outcome.ARCHIVED
+        assert archival.archive(stored(trace)) is ArchivalOutcome.ARCHIVED
 
 
 def test_without_spans_in_the_table(store: Store) -> None:
     trace = new_trace()
     tell("POST", "3.0/traces", start("0", f"tr-{trace}", state="OK"))
-    assert archival.archive(stored(trace)) is Outcome.NOT_POSSIBLE
+    assert archival.archive(stored(trace)) is ArchivalOutcome.NOT_POSSIBLE
 
 
 def test_killed_at_every_call(store: Store) -> None:
@@ -218,7 +218,10 @@ def test_killed_at_every_call(store: Store) -> None:
         assert whole(f"tr-{trace}")["spans"] == expected
         if not was_killed:
             break
-        assert archival.archive(stored(trace)) in (Outcome.ARCHIVED, Outcome.NOT_POSSIBLE)
+        assert archival.archive(stored(trace)) in (
+            ArchivalOutcome.ARCHIVED,
+            ArchivalOutcome.NOT_POSSIBLE,
+        )
         assert is_archived(trace)
         assert whole(f"tr-{trace}")["spans"] == expected
     assert at > 4
@@ -239,7 +242,7 @@ def test_a_file_that_was_not_stored(store: Store, monkeypatch: pytest.MonkeyPatc
 def removing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Messages to the file remover arrive at once."""
 
-    def send(_queue: str, messages: list[queues.Message]) -> None:
+    def send(_queue: str, messages: list[queues.QueueMessage]) -> None:
         records = [
             {"messageId": str(number), "body": message.body}
             for number, message in enumerate(messages)
@@ -316,7 +319,7 @@ def test_deletion_and_expiry_reach_the_files(
     monkeypatch.setattr(span_packs, "move_to_files", meanwhile)
     record = stored(moved)
     assert record.experiment == experiment
-    assert trace_archival._archive(record) is Outcome.REMOVED
+    assert trace_archival._archive(record) is ArchivalOutcome.REMOVED
     assert len(files_of(files, moved)) == 2
     trace_archival._remove_files([record])
     assert files_of(files, moved) == []
@@ -329,7 +332,7 @@ def test_budget(store: Store) -> None:
     assert export("0", [span(trace, 1)]).status == 200
     record = stored(trace)
     with table.measure() as measured:
-        assert archival.archive(record) is Outcome.ARCHIVED
+        assert archival.archive(record) is ArchivalOutcome.ARCHIVED
     assert measured.round_trips == 3
     assert measured.write_units <= 8
     assert measured.read_units <= 1

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from mlcore.entities.workspaces import DEFAULT_WORKSPACE
 from mlcore.repos.traces import archival, span_packs, traces
-from mlcore.repos.traces.archival import Outcome
+from mlcore.repos.traces.archival import ArchivalOutcome
 from tests.contract.archived_traces import (
     archiving,
     files,
@@ -91,10 +91,10 @@ def test_an_export_while_spans_move(store: Store, monkeypatch: pytest.MonkeyPatc
         return moved
 
     monkeypatch.setattr(span_packs, "move_to_files", meanwhile)
-    assert archival.archive(stored(trace)) is Outcome.LATER
+    assert archival.archive(stored(trace)) is ArchivalOutcome.LATER
     assert not is_archived(trace)
     monkeypatch.setattr(span_packs, "move_to_files", move)
-    assert archival.archive(stored(trace)) is Outcome.ARCHIVED
+    assert archival.archive(stored(trace)) is ArchivalOutcome.ARCHIVED
     assert len(_lines(trace)) == 7
     assert all("data" not in item for item in packs_of(store, trace))
 
@@ -109,7 +109,7 @@ def test_an_export_that_read_the_trace_before(
 
     def meanwhile(owner: span_packs.Owner, packs: list[span_packs.Pack]) -> None:
         monkeypatch.setattr(span_packs, "put", put)
-        assert archival.archive(stored(trace)) is Outcome.ARCHIVED
+        assert archival.archive(stored(trace)) is ArchivalOutcome.ARCHIVED
         put(owner, packs)
 
     monkeypatch.setattr(span_packs, "put", meanwhile)
@@ -117,7 +117,7 @@ def test_an_export_that_read_the_trace_before(
     assert not is_archived(trace)
     assert "mlflow.trace.archiveLocation" not in info(f"tr-{trace}")["tags"]
     assert len(_lines(trace)) == 7
-    assert archival.archive(stored(trace)) is Outcome.ARCHIVED
+    assert archival.archive(stored(trace)) is ArchivalOutcome.ARCHIVED
     assert len(_lines(trace)) == 7
 
 

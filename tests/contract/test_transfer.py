@@ -15,7 +15,7 @@ from mlcore.repos import webhooks as webhook_items
 from mlcore.repos.users import grants, users
 from operate.transfer import accounts, files, webhooks, workspaces
 from operate.transfer.mlflow_server import Server, SourceFailed
-from operate.transfer.transfer_item import Item, differences
+from operate.transfer.transfer_item import TransferItem, differences
 from tests.contract.conftest import Store
 
 ROLE = {
@@ -95,7 +95,7 @@ def mapped(kind: str, source_id: str) -> str:
     return f"mapped-{source_id}" if kind == EXPERIMENT else source_id
 
 
-def bring(items: list[Item]) -> None:
+def bring(items: list[TransferItem]) -> None:
     """Twice, as if the first one's end had been lost."""
     for item in items:
         assert item.have() is None

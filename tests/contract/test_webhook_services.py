@@ -35,7 +35,7 @@ def test_queues_and_secrets(session: Any, monkeypatch: pytest.MonkeyPatch) -> No
     sqs, kms = session.create_client("sqs"), session.create_client("kms")
     url = sqs.create_queue(QueueName="work")["QueueUrl"]
     wanted = ["x" * number for number in range(1, 25)] + ["y" * 200_000, "z" * 100_000]
-    queues.send(url, [queues.Message(body, f"group-{len(body)}") for body in wanted])
+    queues.send(url, [queues.QueueMessage(body, f"group-{len(body)}") for body in wanted])
     got: list[dict[str, Any]] = []
     while len(got) < len(wanted):
         page = sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10)["Messages"]
@@ -45,7 +45,7 @@ def test_queues_and_secrets(session: Any, monkeypatch: pytest.MonkeyPatch) -> No
     [again] = sqs.receive_message(QueueUrl=url)["Messages"]
     assert again["MessageId"] == got[0]["MessageId"]
     with pytest.raises(TemporarilyUnavailable):
-        queues.send(f"{url}-missing", [queues.Message("x", "g")])
+        queues.send(f"{url}-missing", [queues.QueueMessage("x", "g")])
 
     monkeypatch.setenv("SECRETS_KEY_ID", kms.create_key()["KeyMetadata"]["Arn"])
     sealed = secrets.seal("s3cr€t", {"webhook_id": "a"})

@@ -32,7 +32,7 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[DeliveryMessage]:
     """The messages that the indexer queues."""
     results: list[DeliveryMessage] = []
 
-    def send(_: str, messages: list[queues.Message]) -> None:
+    def send(_: str, messages: list[queues.QueueMessage]) -> None:
         results.extend(message.parse(queued.body) for queued in messages)
 
     monkeypatch.setenv("WEBHOOK_QUEUE_URL", "queue")

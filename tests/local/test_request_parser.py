@@ -10,7 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from local.http.request_parser import MAXIMUM_HEAD_BYTES, Malformed, RequestHead, RequestParser
+from local.http.request_parser import (
+    MAXIMUM_HEAD_BYTES,
+    MalformedRequest,
+    RequestHead,
+    RequestParser,
+)
 
 TOKEN = st.text("abcXYZ019-_", min_size=1, max_size=12)
 VALUE = st.text(st.characters(min_codepoint=33, max_codepoint=126), max_size=20)
@@ -33,7 +38,7 @@ def parsed(*parts: bytes) -> list[Any]:
             body = []
             continue
         results.append(event)
-        if isinstance(event, Malformed):
+        if isinstance(event, MalformedRequest):
             break
     return results
 
@@ -185,7 +190,7 @@ def test_any_bytes_are_read_or_refused(content: bytes, step: int) -> None:
 )
 def test_what_is_refused(lines: str) -> None:
     content = lines.replace("|", "\r\n").encode() + b"\r\n\r\n3\r\nabc\r\n0\r\n\r\n"
-    assert [type(event) for event in parsed(content)] in ([Malformed], [])
+    assert [type(event) for event in parsed(content)] in ([MalformedRequest], [])
     assert plain(parsed(content)) == []
 
 
@@ -230,4 +235,4 @@ def test_what_has_no_end_is_refused(start: bytes) -> None:
     parser.feed(start)
     for _ in range(MAXIMUM_HEAD_BYTES // 1000 + 3):
         parser.feed(more * (1000 // len(more)))
-    assert isinstance(parser.events[-1], Malformed)
+    assert isinstance(parser.events[-1], MalformedRequest)

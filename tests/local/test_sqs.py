@@ -134,7 +134,7 @@ def test_what_a_full_disk_does_not_take_is_told(
     ):
         monkeypatch.setenv(name, value)
     core_queues._client.cache_clear()
-    large = core_queues.Message("x" * 100_000, "group")
+    large = core_queues.QueueMessage("x" * 100_000, "group")
     try:
         core_queues.send("Work", [large])
         (pages,) = queues._database.execute("PRAGMA page_count").fetchone()

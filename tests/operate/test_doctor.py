@@ -12,7 +12,7 @@ import pytest
 from botocore.stub import ANY, Stubber
 
 from operate.doctor import command
-from operate.doctor.api import Answer, Api, Login
+from operate.doctor.api import Api, ApiAnswer, Login
 from operate.doctor.checkup import Checkup, Options
 from operate.doctor.deployment import Deployment
 from operate.doctor.outcome import WRONG, LeftOut, Wrong
@@ -32,10 +32,10 @@ class Server(Api):
         self.answers = answers
         self.asked: list[tuple[str, str, Any]] = []
 
-    def call(self, method: str, path: str, body: Any = None, **_: Any) -> Answer:
+    def call(self, method: str, path: str, body: Any = None, **_: Any) -> ApiAnswer:
         self.asked.append((method, path, body))
         status, content = self.answers.get(f"{method} {path.partition('/mlflow/')[2]}", (200, {}))
-        return Answer(status, {}, json.dumps(content).encode())
+        return ApiAnswer(status, {}, json.dumps(content).encode())
 
 
 class Alarms:

@@ -14,7 +14,7 @@ import boto3
 import pytest
 
 from operate import admin, deployment, preflight, sam_build, ui_bucket, versions
-from operate.preflight import Finding, Plan
+from operate.preflight import CheckResult, Plan
 from operate.product_modules import CannotRun
 
 RECORDER = """#!{python}
@@ -135,7 +135,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
         plan = Plan("dev", "mlflow-dev", given, {}, {}, status)
         monkeypatch.setattr(boto3, "Session", lambda: Session(status))
         monkeypatch.setattr(deployment, "plan_of", lambda *_: plan)
-        monkeypatch.setattr(preflight, "examine", lambda *_: [Finding("x", state, "y")])
+        monkeypatch.setattr(preflight, "examine", lambda *_: [CheckResult("x", state, "y")])
         for module in (ui_bucket, versions):
             name = module.__name__.rpartition(".")[2]
             monkeypatch.setattr(

@@ -10,7 +10,7 @@ from operate.transfer import traces
 from operate.transfer.journal import Journal
 from operate.transfer.mlflow_server import Server, SourceFailed
 from operate.transfer.source_reader import SourceReader, proxy_path, target_location
-from operate.transfer.transfer_item import Item, differences
+from operate.transfer.transfer_item import TransferItem, differences
 
 
 class Old(Server):
@@ -96,7 +96,7 @@ def test_a_journal_cut_short(tmp_path: Path) -> None:
 
 
 def test_differences_are_named() -> None:
-    item = Item("run", "r", dict, dict, lambda *_: None)
+    item = TransferItem("run", "r", dict, dict, lambda *_: None)
     want = {"a": {"x": math.nan, "y": 1}, "b": [1]}
     assert differences(item, want, {"a": {"x": math.nan, "y": 1}, "b": [1]}) == []
     actual = differences(item, want, {"a": {"x": 1.0}, "b": [1]})

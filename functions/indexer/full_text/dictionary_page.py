@@ -30,7 +30,7 @@ HELD: Final = "held"
 LEAVING: Final = "leaving"
 
 
-class Entry(NamedTuple):
+class DictionaryEntry(NamedTuple):
     """An entry of the full-text dictionary: a word or a value that entities of a type have in a
     field."""
 
@@ -53,7 +53,7 @@ def texts_of(item: Raw | None) -> Page:
     return {} if item is None else FtsTexts.of(item).texts
 
 
-def add_entries(page: Page | None, entries: Sequence[Entry]) -> list[Entry]:
+def add_entries(page: Page | None, entries: Sequence[DictionaryEntry]) -> list[DictionaryEntry]:
     """Adds entries of one experiment to the first page of its dictionary while there is room.
     Returns the entries that did not fit.
 
@@ -77,7 +77,7 @@ def add_entries(page: Page | None, entries: Sequence[Entry]) -> list[Entry]:
     return others
 
 
-def _set(entries: Sequence[Entry]) -> None:
+def _set(entries: Sequence[DictionaryEntry]) -> None:
     where = keys.fts_texts(entries[0].experiment_id)
     update = Update()
     for entry in entries:
@@ -90,7 +90,7 @@ def _set(entries: Sequence[Entry]) -> None:
             table.update(where, update)
 
 
-def _begun(entries: Sequence[Entry]) -> bool:
+def _begun(entries: Sequence[DictionaryEntry]) -> bool:
     """Creates the first page of an experiment's dictionary with these entries; returns False if
     another process has created it."""
     where = keys.fts_texts(entries[0].experiment_id)
@@ -104,25 +104,25 @@ def _begun(entries: Sequence[Entry]) -> bool:
     return True
 
 
-def begin_leaving(entry: Entry) -> bool:
+def begin_leaving(entry: DictionaryEntry) -> bool:
     """Sets the state of an entry on the dictionary's first page to ``leaving``, the first step of
     its removal. Returns False if the page does not have the entry."""
     return _changed(entry, None)
 
 
-def end_leaving(entry: Entry) -> None:
+def end_leaving(entry: DictionaryEntry) -> None:
     """Removes an entry from the dictionary's first page if its state is still ``leaving``."""
     _changed(entry, LEAVING)
 
 
-def stay(entries: Iterable[Entry]) -> None:
+def stay(entries: Iterable[DictionaryEntry]) -> None:
     """Cancels the removal of entries (state ``leaving``) of the dictionary's first page, because an
     entity still has their text."""
     for entry in entries:
         _set([entry])
 
 
-def _changed(entry: Entry, known: str | None) -> bool:
+def _changed(entry: DictionaryEntry, known: str | None) -> bool:
     name_path = (FtsTexts.texts, entry.name)
     update = Update()
     if known is None:

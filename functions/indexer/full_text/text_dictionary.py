@@ -25,7 +25,7 @@ from functools import partial
 from random import getrandbits
 
 from indexer.full_text import dictionary_page, text_items
-from indexer.full_text.dictionary_page import HELD, Entry, Page
+from indexer.full_text.dictionary_page import HELD, DictionaryEntry, Page
 from indexer.projection.child_items import Posting, SourceEntity
 from mlcore.db import keys
 from mlcore.db.attributes import text_of
@@ -46,21 +46,21 @@ _VERSION_BITS = 53
 """Bits of the random version that each put of an entry gets."""
 
 
-def entry_of(entity: SourceEntity, posting: Posting) -> Entry | None:
+def entry_of(entity: SourceEntity, posting: Posting) -> DictionaryEntry | None:
     """Returns the dictionary entry that a posting (a word or value in an entity's field) needs;
     None if it needs none: texts that are searched as a whole, numbers, and words of fewer than
     three characters."""
-    entry = Entry(entity.experiment_id, entity.kind, posting)
+    entry = DictionaryEntry(entity.experiment_id, entity.kind, posting)
     return entry if _is_listed(entry) and _trigrams(entry) else None
 
 
-def places(entry: Entry) -> list[Key]:
+def places(entry: DictionaryEntry) -> list[Key]:
     """Returns the keys of a dictionary entry's items, one for each trigram, in the order in which
     the items are put."""
     return [_place(entry, trigram) for trigram in _trigrams(entry)]
 
 
-def items(entry: Entry) -> list[Raw]:
+def items(entry: DictionaryEntry) -> list[Raw]:
     """Returns the items of a dictionary entry, one for each trigram, in the order of
     :func:`places`."""
     field, (_, token) = entry.posting
@@ -82,7 +82,7 @@ def items(entry: Entry) -> list[Raw]:
     return fts_items
 
 
-def entry_of_item(experiment_id: str, item: Raw) -> Entry | None:
+def entry_of_item(experiment_id: str, item: Raw) -> DictionaryEntry | None:
     """Returns the dictionary entry to which an index item belongs; None if it is not a dictionary
     item."""
     kind = _KINDS.get(text_of(item, _ENTITY_TYPE) or "")
@@ -91,7 +91,7 @@ def entry_of_item(experiment_id: str, item: Raw) -> Entry | None:
     fts = Fts.of(item)
     field = text_fields.NAME if fts.field is None else fts.field
     level = WORD if text_fields.has_words(field) else VALUE
-    return Entry(experiment_id, kind, Posting(field, IndexToken(level, fts.entity_id)))
+    return DictionaryEntry(experiment_id, kind, Posting(field, IndexToken(level, fts.entity_id)))
 
 
 def matches_key(experiment_id: str, item: Raw) -> bool:
@@ -118,7 +118,7 @@ def complete(fts_items: Iterable[Raw]) -> None:
         put_all(dictionary_page.add_entries(page, entries))
 
 
-def missing_entries(fts_items: Iterable[Raw]) -> list[tuple[Page | None, list[Entry]]]:
+def missing_entries(fts_items: Iterable[Raw]) -> list[tuple[Page | None, list[DictionaryEntry]]]:
     """Returns, for each experiment of the given FTS items, the first page of its dictionary (None
     if there is none) and the entries that the dictionary lacks. One BatchGetItem."""
     entries = list(dict.fromkeys(_named(fts_items)))
@@ -126,7 +126,7 @@ def missing_entries(fts_items: Iterable[Raw]) -> list[tuple[Page | None, list[En
     lasts = [places(entry)[-1] for entry in entries]
     read = iter(table.batch_get([*pages.values(), *lasts]))
     listed = {page: _page(next(read)) for page in pages}
-    lacking: dict[str, list[Entry]] = {}
+    lacking: dict[str, list[DictionaryEntry]] = {}
     for entry, item in zip(entries, read, strict=True):
         is_there = item is not None and Fts.of(item).leaving is None
         if not is_there and (listed[entry.experiment_id] or {}).get(entry.name) != HELD:
@@ -137,7 +137,7 @@ def missing_entries(fts_items: Iterable[Raw]) -> list[tuple[Page | None, list[En
 def put_again(lost: Iterable[Raw]) -> None:
     """Adds the texts of missing or damaged dictionary items to the dictionary again: on the first
     page if it has room, else as items."""
-    entries: dict[str, dict[Entry, None]] = {}
+    entries: dict[str, dict[DictionaryEntry, None]] = {}
     for item in lost:
         entry = entry_of_item(keys.experiment_id_of(key_of_item(item).pk), item)
         if entry is not None:
@@ -151,7 +151,7 @@ def _page(item: Raw | None) -> Page | None:
     return None if item is None else dictionary_page.texts_of(item)
 
 
-def put_all(entries: Iterable[Entry]) -> None:
+def put_all(entries: Iterable[DictionaryEntry]) -> None:
     """Puts the items of dictionary entries; the last item of each entry after all others, because
     readers take its existence for that of all."""
     items_of_entries = [items(entry) for entry in entries]
@@ -166,7 +166,7 @@ def remove_unused(removed_postings: Iterable[tuple[SourceEntity, Posting]]) -> N
     table.parallel([partial(remove_if_unused, entry) for entry in entries if entry is not None])
 
 
-def is_held(entry: Entry) -> bool:
+def is_held(entry: DictionaryEntry) -> bool:
     """Whether an entity has the text of a dictionary entry in the entry's field: one Query."""
     field, (level, token) = entry.posting
     prefix = keys.fts_of_type_prefix(text_fields.key_level(level, field), token, entry.kind)
@@ -174,7 +174,7 @@ def is_held(entry: Entry) -> bool:
     return bool(table.query(pk, prefix=prefix, limit=1, attributes=[Fts.SK]).items)
 
 
-def remove_if_unused(entry: Entry) -> None:
+def remove_if_unused(entry: DictionaryEntry) -> None:
     """Removes a dictionary entry unless an entity has its text, or gets it during the removal. The
     steps are in the module's docstring."""
     if is_held(entry):
@@ -197,7 +197,7 @@ def remove_if_unused(entry: Entry) -> None:
     table.parallel([partial(remove_as_read, item) for item in entry_items[-1:]])
 
 
-def _begin_leaving(entry: Entry, item: Raw) -> bool:
+def _begin_leaving(entry: DictionaryEntry, item: Raw) -> bool:
     """Sets the state of a dictionary entry's last item to ``leaving``; returns False if the item
     changed meanwhile. The entry's other items need no state."""
     if key_of_item(item) != places(entry)[-1]:
@@ -229,7 +229,7 @@ def _require_as_read(update: Update, item: Raw) -> None:
         update.require_equal(EntityEntry.version, version)
 
 
-def _named(fts_items: Iterable[Raw]) -> Iterator[Entry]:
+def _named(fts_items: Iterable[Raw]) -> Iterator[DictionaryEntry]:
     for item in fts_items:
         if Item.of(item).type != Fts.pattern.name or Fts.of(item).entity_type in _KINDS:
             continue
@@ -240,21 +240,21 @@ def _named(fts_items: Iterable[Raw]) -> Iterator[Entry]:
             yield entry
 
 
-def _is_listed(entry: Entry) -> bool:
+def _is_listed(entry: DictionaryEntry) -> bool:
     field, (level, _) = entry.posting
     if entry.kind not in _KINDS.values():
         return False
     return level == (WORD if text_fields.has_words(field) else VALUE)
 
 
-def _trigrams(entry: Entry) -> list[str]:
+def _trigrams(entry: DictionaryEntry) -> list[str]:
     trigrams = sorted(text.trigrams_of_token(entry.posting.token))
     if entry.posting.field == text_fields.CONTENT:
         return [trigram for trigram in trigrams if text.is_indexed_in_contents(trigram)]
     return trigrams
 
 
-def _place(entry: Entry, trigram: str) -> Key:
+def _place(entry: DictionaryEntry, trigram: str) -> Key:
     field, (_, token) = entry.posting
     level = text_fields.key_level(TRIGRAM, field)
     return keys.fts(

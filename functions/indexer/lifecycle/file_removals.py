@@ -28,7 +28,7 @@ from mlcore.models.runs import Run, RunMetricFile
 from mlcore.models.traces import Trace
 from mlcore.repos.files import locations
 from mlcore.repos.files import owners as file_owners
-from mlcore.repos.files.owners import Area, Part
+from mlcore.repos.files.owners import Area, FileOwner
 from mlcore.repos.removal import former_root
 from mlcore.repos.runs.core import runs
 from mlcore.repos.runs.history import history_files
@@ -54,7 +54,7 @@ def send(records: Sequence[Mapping[str, Any]]) -> None:
     former_root.enter_locations(time.monotonic() + LISTING_SECONDS)
     experiment_keys = {_experiment_of(record["OldImage"]): None for record in removed}
     experiments = dict(zip(experiment_keys, table.batch_get(list(experiment_keys)), strict=True))
-    parts: list[tuple[str, int, Part]] = []
+    parts: list[tuple[str, int, FileOwner]] = []
     internal_areas: list[tuple[str, int, Area]] = []
     for record in removed:
         image, before_ms = record["OldImage"], _time_ms(record)
@@ -110,7 +110,7 @@ def frees_files(record: Mapping[str, Any]) -> bool:
     return RunMetricFile.of(old).location != RunMetricFile.of(new).location
 
 
-def _parts(image: Raw, experiment: Raw | None) -> Iterator[Part]:
+def _parts(image: Raw, experiment: Raw | None) -> Iterator[FileOwner]:
     """Yields the artifact folders of a removed run, model, trace or experiment.
 
     Args:

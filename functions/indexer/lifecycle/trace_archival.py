@@ -25,10 +25,10 @@ from mlcore.ids import now_ms
 from mlcore.observability import logger
 from mlcore.optimistic_retry import WriteConflict
 from mlcore.repos.experiments import archival_progress, experiments
-from mlcore.repos.experiments.archival_progress import Progress
+from mlcore.repos.experiments.archival_progress import ArchivalProgress
 from mlcore.repos.experiments.experiments import StoredExperiment
 from mlcore.repos.traces import archival, span_packs
-from mlcore.repos.traces.archival import Outcome
+from mlcore.repos.traces.archival import ArchivalOutcome
 from mlcore.repos.traces.pages import LATEST
 from mlcore.repos.traces.traces import StoredTrace
 from mlcore.repos.workspaces import workspaces
@@ -116,7 +116,7 @@ class _Pass:
         self._saved = archival_progress.of_experiment(stored)
         self._progress = self._begin(now)
 
-    def _begin(self, now: int) -> Progress:
+    def _begin(self, now: int) -> ArchivalProgress:
         """Returns the progress from which this pass continues."""
         request = self._request.text if self._request else None
         before = self._saved
@@ -125,7 +125,7 @@ class _Pass:
             or now - before.started > AGAIN_MS
             or (request is not None and before.request != request)
         ):
-            return Progress(now, None, request)
+            return ArchivalProgress(now, None, request)
         return before
 
     def run(self, end: float) -> int:
@@ -139,16 +139,16 @@ class _Pass:
         earliest = EARLIEST if position is None else position
         for page in archival.oldest_first(self._experiment, earliest, self._latest):
             outcomes = table.parallel([partial(_archive, trace) for trace in page])
-            count += outcomes.count(Outcome.ARCHIVED)
+            count += outcomes.count(ArchivalOutcome.ARCHIVED)
             examined += len(page)
             # A trace that is to be archived later must be met again.
-            is_blocked = is_blocked or Outcome.LATER in outcomes
+            is_blocked = is_blocked or ArchivalOutcome.LATER in outcomes
             if page and not is_blocked:
                 position = max(trace.item.request_time for trace in page)
             _remove_files(
                 trace
                 for trace, outcome in zip(page, outcomes, strict=True)
-                if outcome is Outcome.REMOVED
+                if outcome is ArchivalOutcome.REMOVED
             )
             if monotonic() >= end:
                 is_interrupted = True
@@ -168,14 +168,14 @@ class _Pass:
             archival_progress.save(self._experiment.experiment_id, progress)
 
 
-def _archive(trace: StoredTrace) -> Outcome:
+def _archive(trace: StoredTrace) -> ArchivalOutcome:
     """Archives a trace; leaves it to a later pass if that fails, such as in a full experiment (10
     GB), which the spans of other traces must leave first."""
     try:
         return archival.archive(trace)
     except MlflowError:
         logger.exception("a trace could not be archived", extra={"trace": trace.trace_id})
-        return Outcome.LATER
+        return ArchivalOutcome.LATER
 
 
 def _remove_files(removed: Iterable[StoredTrace]) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 from indexer.full_text import dictionary_page, text_dictionary
-from indexer.full_text.dictionary_page import Entry
+from indexer.full_text.dictionary_page import DictionaryEntry
 from indexer.projection.child_items import Writes
 from mlcore.db.expression import ConditionExpression, Raw
 from mlcore.db.failures import ConditionFailed
@@ -49,7 +49,7 @@ def apply(writes_of_entities: Iterable[Writes]) -> None:
 def _add_to_dictionary(puts: Sequence[Raw]) -> None:
     """Adds the texts of FTS items to the full-text dictionary if it lacks them: to its first page,
     or as items of their own when the page is full."""
-    entries_without_room: list[Entry] = []
+    entries_without_room: list[DictionaryEntry] = []
     calls: list[Callable[[], object]] = [
         lambda page=page, entries=entries: entries_without_room.extend(  # type: ignore[misc]
             dictionary_page.add_entries(page, entries)

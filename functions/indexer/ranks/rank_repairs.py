@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from indexer.ranks import rank_rows
-from indexer.verification.expected_items import Finding
+from indexer.verification.expected_items import ItemDifference
 from mlcore.db import keys
 from mlcore.db.expression import Raw
 from mlcore.db.table import table
@@ -21,7 +21,7 @@ from mlcore.repos.document import Owner
 from mlcore.repos.runs.ranks import metric_ranks
 
 
-def without_ranked(experiment_id: str, findings: Sequence[Finding]) -> list[Finding]:
+def without_ranked(experiment_id: str, findings: Sequence[ItemDifference]) -> list[ItemDifference]:
     """Returns the findings without those that report a missing RANK item although the metric's
     value is in rows or a segment of the index."""
     missing = {
@@ -35,7 +35,7 @@ def without_ranked(experiment_id: str, findings: Sequence[Finding]) -> list[Find
     ]
 
 
-def rank(run: Owner, findings: Iterable[Finding]) -> None:
+def rank(run: Owner, findings: Iterable[ItemDifference]) -> None:
     """Adds the metrics of a run whose RANK items are reported as missing to the index, as rows."""
     missing = {_key(finding) for finding in findings if is_lacking(finding)}
     item = table.get(keys.run(*run)) if missing else None
@@ -44,7 +44,7 @@ def rank(run: Owner, findings: Iterable[Finding]) -> None:
         rank_rows.compact_if_due(rank_rows.put({run[0]: [rows]}))
 
 
-def is_lacking(finding: Finding) -> bool:
+def is_lacking(finding: ItemDifference) -> bool:
     """Whether a finding reports a missing RANK item that rows or a segment may replace: that of a
     metric inside its run item. Metrics outside it (their RANK items have no version) are never in
     rows."""
@@ -55,9 +55,9 @@ def is_lacking(finding: Finding) -> bool:
     return is_rank and RankMetric.of(wanted).version is not None
 
 
-def _key(finding: Finding) -> str:
+def _key(finding: ItemDifference) -> str:
     return RankMetric.of(_wanted(finding)).key
 
 
-def _wanted(finding: Finding) -> Raw:
+def _wanted(finding: ItemDifference) -> Raw:
     return finding.wanted or {}

@@ -51,7 +51,7 @@ _WITH_CHILDREN = {
 """Child items of metrics exist only for values outside the run item."""
 
 
-class Finding(NamedTuple):
+class ItemDifference(NamedTuple):
     """A difference between the item that a source requires (``wanted``) and the item in the table
     (``stored``); None stands for no item."""
 
@@ -149,7 +149,7 @@ def overflowed_maps(item: Raw) -> set[str]:
 
 def differences(
     wanted: Mapping[Key, Raw], stored: Mapping[Key, Raw], places: Iterable[Key]
-) -> list[Finding]:
+) -> list[ItemDifference]:
     """Returns the differences between required and stored items at the given keys. A child item
     that holds a value of its own is never wrong."""
     findings = []
@@ -158,16 +158,16 @@ def differences(
         if stored_item is not None and is_outside(stored_item):
             continue
         if required_item is None and stored_item is not None:
-            findings.append(Finding(SURPLUS, key, None, stored_item))
+            findings.append(ItemDifference(SURPLUS, key, None, stored_item))
         elif required_item is not None and stored_item is None:
-            findings.append(Finding(MISSING, key, required_item, None))
+            findings.append(ItemDifference(MISSING, key, required_item, None))
         elif (
             required_item is not None
             and stored_item is not None
             and content(required_item) != content(stored_item)
         ):
             problem = SURPLUS if text_items.lists_more(stored_item, required_item) else STALE
-            findings.append(Finding(problem, key, required_item, stored_item))
+            findings.append(ItemDifference(problem, key, required_item, stored_item))
     return findings
 
 

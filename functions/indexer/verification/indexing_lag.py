@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from indexer.verification import expected_items, partition_scan
-from indexer.verification.expected_items import Finding
+from indexer.verification.expected_items import ItemDifference
 from indexer.verification.partition_scan import Partition
 from mlcore.db import keys
 from mlcore.db.keys import Key
@@ -21,7 +21,7 @@ class IndexingLag:
     """
 
     def __init__(
-        self, partition: Partition, findings: Sequence[Finding], unread: Collection[Key]
+        self, partition: Partition, findings: Sequence[ItemDifference], unread: Collection[Key]
     ) -> None:
         self._experiment_id = partition.experiment_id
         self._unread = unread
@@ -35,7 +35,7 @@ class IndexingLag:
         )
         self._traces = {keys.trace_of(key_of_item(item)) for item in marked}
 
-    def covers(self, finding: Finding) -> bool:
+    def covers(self, finding: ItemDifference) -> bool:
         """Whether the indexer, or the next reader of a history, will repair the finding."""
         if finding.problem == expected_items.UNWRITTEN:
             return True
@@ -47,7 +47,7 @@ class IndexingLag:
         return run_id in self._runs or keys.run(self._experiment_id, run_id) in self._unread
 
 
-def finding_source(finding: Finding) -> tuple[str | None, Key | None]:
+def finding_source(finding: ItemDifference) -> tuple[str | None, Key | None]:
     """Returns the run or trace from which a finding's item is derived."""
     if finding.source is not None:
         return finding.source

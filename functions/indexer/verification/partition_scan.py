@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from indexer import run_scan
 from indexer.full_text import dictionary_page, text_dictionary, text_items
-from indexer.full_text.dictionary_page import Entry, Page
+from indexer.full_text.dictionary_page import DictionaryEntry, Page
 from indexer.projection.child_items import is_outside
 from indexer.run_scan import RunItems
 from indexer.verification import expected_items
@@ -89,7 +89,7 @@ class Partition:
         """How many derived items there are."""
         self.reverse: set[int] = set()
         """Hashes of the required FTS_REV items with their content."""
-        self.unheld: dict[Entry, None] = {}
+        self.unheld: dict[DictionaryEntry, None] = {}
         """Texts of the dictionary that no entity seemed to hold when they were read."""
 
     def expects(self, unseen: set[int], items: Iterable[Raw]) -> None:

@@ -18,14 +18,14 @@ from typing import NamedTuple, TypeVar
 
 from indexer import run_scan
 from indexer.full_text import text_dictionary
-from indexer.full_text.dictionary_page import Entry
+from indexer.full_text.dictionary_page import DictionaryEntry
 from indexer.history import history_packing, interrupted_writes
 from indexer.history.interrupted_writes import Missing
 from indexer.projection import inactive_runs, item_writes, trace_items
 from indexer.projection.child_items import Writes
 from indexer.ranks import rank_repairs, rank_rows, rank_segments
 from indexer.verification import expected_items, partition_scan
-from indexer.verification.expected_items import Finding
+from indexer.verification.expected_items import ItemDifference
 from indexer.verification.indexing_lag import IndexingLag, finding_source
 from indexer.verification.partition_scan import Partition, Suspects
 from mlcore import errors
@@ -62,7 +62,7 @@ _OF_HISTORY = (expected_items.OUTDATED, expected_items.UNWRITTEN)
 T = TypeVar("T")
 
 
-class Report(NamedTuple):
+class RebuildReport(NamedTuple):
     """The result of verifying or rebuilding an experiment."""
 
     experiment_id: str
@@ -73,9 +73,9 @@ class Report(NamedTuple):
     """Number of ``MBATCH`` items that are not packed yet, which is no fault."""
     pending: int
     """Number of runs and traces that the indexer has not indexed yet, which is no fault."""
-    findings: list[Finding]
+    findings: list[ItemDifference]
     """Wrong items; after a rebuild, the items that were wrong before."""
-    behind: Sequence[Finding] = ()
+    behind: Sequence[ItemDifference] = ()
     """Items that lag: the indexer will repair them (``docs/adr/0025``)."""
 
 
@@ -90,7 +90,7 @@ def experiment_ids() -> Iterator[str]:
 
 def verify(
     experiment_id: str, patience: float = PATIENCE_SECONDS, unread: Collection[Key] = ()
-) -> Report:
+) -> RebuildReport:
     """Compares all derived items of an experiment with their sources; writes nothing.
 
     Args:
@@ -139,7 +139,7 @@ def complete(experiment_id: str, run_ids: Collection[str]) -> int:
     )
 
 
-def reindex(experiment_id: str) -> Report:
+def reindex(experiment_id: str) -> RebuildReport:
     """Repairs all items that :func:`verify` would report, and packs history. Afterwards the
     full-text index covers the fields that the setting names. Returns the items that were wrong
     before.
@@ -187,18 +187,18 @@ def _runs(partition: Partition) -> Iterator[str]:
         yield keys.parse(partition.pk, sort_key).fields["run_id"]
 
 
-def _each(call: Callable[[T], list[Finding]], suspects: Iterable[T]) -> list[Finding]:
+def _each(call: Callable[[T], list[ItemDifference]], suspects: Iterable[T]) -> list[ItemDifference]:
     """Calls a function for each of the suspects (keys that may be wrong) or run ids, some in
     parallel; returns all findings."""
     remaining = iter(suspects)
-    findings: list[Finding] = []
+    findings: list[ItemDifference] = []
     while in_parallel := list(islice(remaining, IN_PARALLEL)):
         for call_findings in table.parallel([partial(call, argument) for argument in in_parallel]):
             findings += call_findings
     return findings
 
 
-def _differences(partition: Partition, suspects: Suspects) -> list[Finding]:
+def _differences(partition: Partition, suspects: Suspects) -> list[ItemDifference]:
     """Returns the differences between items and their source's present requirements.
 
     The items are read before the source, so an item that is surplus now, and is unchanged later, is
@@ -233,7 +233,7 @@ def _missing_points(
     experiment_id: str,
     run_id: str,
     act: Callable[[Owner], Missing] = interrupted_writes.find_missing,
-) -> list[Finding]:
+) -> list[ItemDifference]:
     """Returns latest values and points of history of a run whose counterpart is missing.
 
     Args:
@@ -253,14 +253,14 @@ def _missing_points(
     findings = []
     for point in missing.latest.values():
         key, item = shown(point)
-        findings.append(Finding(expected_items.OUTDATED, key, item, None))
+        findings.append(ItemDifference(expected_items.OUTDATED, key, item, None))
     for point in missing.points:
         key, item = shown(point)
-        findings.append(Finding(expected_items.UNWRITTEN, key, None, item))
+        findings.append(ItemDifference(expected_items.UNWRITTEN, key, None, item))
     return findings
 
 
-def _repair(partition: Partition, suspects: Suspects) -> list[Finding]:
+def _repair(partition: Partition, suspects: Suspects) -> list[ItemDifference]:
     """Repairs items until they agree with their source, read after the writes; returns what was
     wrong at first. Raises TemporarilyUnavailable if the source changed during each of many
     attempts."""
@@ -285,7 +285,7 @@ def _repair(partition: Partition, suspects: Suspects) -> list[Finding]:
     )
 
 
-def _repairing(findings: Sequence[Finding]) -> Writes:
+def _repairing(findings: Sequence[ItemDifference]) -> Writes:
     puts: list[Raw] = []
     careful_puts: list[Raw] = []
     deletes: list[Key] = []
@@ -301,30 +301,30 @@ def _repairing(findings: Sequence[Finding]) -> Writes:
     return Writes(puts, careful_puts, deletes)
 
 
-def _is_index(finding: Finding) -> bool:
+def _is_index(finding: ItemDifference) -> bool:
     """Whether a finding is an index item that no source requires."""
     return finding.wanted is None and _type(finding) not in CAREFUL_TYPES
 
 
-def _type(finding: Finding) -> str:
+def _type(finding: ItemDifference) -> str:
     return Item.of(finding.wanted or finding.stored or {}).type
 
 
-def _remove(finding: Finding) -> None:
+def _remove(finding: ItemDifference) -> None:
     """Removes a surplus index item, unless its version has changed: then the indexer put it again,
     because the run has the value again."""
     if finding.stored is not None:
         text_dictionary.remove_as_read(finding.stored)
 
 
-def _forget_text(entry: Entry) -> list[Finding]:
+def _forget_text(entry: DictionaryEntry) -> list[ItemDifference]:
     """Removes an entry from the full-text dictionary if no entity has its text. Returns no finding:
     an unused text is no error."""
     text_dictionary.remove_if_unused(entry)
     return []
 
 
-def _grouped(findings: Iterable[Finding]) -> list[Suspects]:
+def _grouped(findings: Iterable[ItemDifference]) -> list[Suspects]:
     by_source: dict[tuple[str | None, Key | None], list[Key]] = {}
     for finding in findings:
         run_id, trace = finding_source(finding)
@@ -332,11 +332,11 @@ def _grouped(findings: Iterable[Finding]) -> list[Suspects]:
     return [Suspects(run_id, places, trace) for (run_id, trace), places in by_source.items()]
 
 
-def _is_of_dictionary(finding: Finding) -> bool:
+def _is_of_dictionary(finding: ItemDifference) -> bool:
     return text_dictionary.entry_of_item("", finding.wanted or finding.stored or {}) is not None
 
 
-def _identity(finding: Finding) -> str:
+def _identity(finding: ItemDifference) -> str:
     """Returns a text that identifies a finding. It is equal for the same difference in the same
     item, and differs if the run has changed since."""
     contents = expected_items.content(finding.wanted), expected_items.content(finding.stored)
@@ -351,12 +351,12 @@ def _count_unindexed(partition: Partition) -> int:
     return sum(map(inactive_runs.is_ready, runs))
 
 
-def _sorted(findings: Iterable[Finding]) -> list[Finding]:
+def _sorted(findings: Iterable[ItemDifference]) -> list[ItemDifference]:
     return sorted(findings, key=lambda finding: (finding.key, finding.problem))
 
 
-def _report(partition: Partition, findings: list[Finding]) -> Report:
-    return Report(
+def _report(partition: Partition, findings: list[ItemDifference]) -> RebuildReport:
+    return RebuildReport(
         partition.experiment_id,
         partition.runs,
         partition.items,

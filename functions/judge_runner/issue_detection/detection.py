@@ -21,7 +21,7 @@ from judge_runner.issue_detection import (
     request,
     triage,
 )
-from judge_runner.issue_detection.reported_issues import Report
+from judge_runner.issue_detection.reported_issues import ReportedIssue
 from judge_runner.issue_detection.request import Detection
 from judge_runner.job_execution import JobExecution
 from mlcore import artifacts, errors, ids
@@ -55,7 +55,7 @@ def run(work: JobExecution, complete: Complete) -> dict[str, Any]:
         links.put(creator_rights.writable_run(work.job).run_id, detection.trace_ids)
     work.enter_stage("Selecting traces")
     chosen = groups.sample(_traces(detection, workspace), issue_detection.MAX_GROUPS)
-    reports: list[Report] = []
+    reports: list[ReportedIssue] = []
     if chosen:
         work.enter_stage("Looking for failures in traces")
         failures = triage.find_failures(detection, chosen)
@@ -101,7 +101,7 @@ def end_stopped(job: Job) -> None:
         end_failed(job, job.error_message or "The job has timed out.")
 
 
-def summary(reports: Sequence[Report], analyzed: int) -> str:
+def summary(reports: Sequence[ReportedIssue], analyzed: int) -> str:
     """Returns a page in Markdown about the issues."""
     if not reports:
         return f"No issues were found in {analyzed} traces."
@@ -128,7 +128,9 @@ def _traces(detection: Detection, workspace: str) -> list[StoredTrace]:
     ]
 
 
-def _finish(detection: Detection, reports: Sequence[Report], result: Mapping[str, Any]) -> None:
+def _finish(
+    detection: Detection, reports: Sequence[ReportedIssue], result: Mapping[str, Any]
+) -> None:
     """Writes the run's files and tags, and ends it. Repeating it changes nothing."""
     job = detection.work.job
     detection.work.rights.check()

@@ -11,9 +11,9 @@ from typing import Any, Final, NamedTuple
 from judge_runner import assessing, trace_scoring
 from judge_runner.issue_detection import recordings
 from judge_runner.issue_detection.recordings import cut
-from judge_runner.issue_detection.reported_issues import Report
+from judge_runner.issue_detection.reported_issues import ReportedIssue
 from judge_runner.issue_detection.request import Detection
-from judge_runner.issue_detection.triage import Failure
+from judge_runner.issue_detection.triage import FailedGroup
 from judge_runner.structured_questions import object_schema, objects, texts
 from mlcore import errors, ids, reserved_tags
 from mlcore.entities.evaluation.issues import Issue
@@ -69,7 +69,7 @@ class _Evidence(NamedTuple):
     primary_span_id: str | None
 
 
-def link(detection: Detection, reports: Sequence[Report]) -> None:
+def link(detection: Detection, reports: Sequence[ReportedIssue]) -> None:
     """Links the traces of all reports to their issues. If the model cannot explain a trace, the
     link says why the trace was noticed.
 
@@ -77,7 +77,7 @@ def link(detection: Detection, reports: Sequence[Report]) -> None:
         JobStopped, OutOfTime: see :mod:`judge_runner.job_execution`.
     """
 
-    def write(pair: tuple[Issue, Failure]) -> None:
+    def write(pair: tuple[Issue, FailedGroup]) -> None:
         detection.work.check()
         issue, failure = pair
         evidence = _explain(detection, issue, failure)
@@ -87,14 +87,14 @@ def link(detection: Detection, reports: Sequence[Report]) -> None:
     trace_scoring.run_in_parallel(write, list(_pairs(reports)))
 
 
-def _pairs(reports: Sequence[Report]) -> Iterator[tuple[Issue, Failure]]:
+def _pairs(reports: Sequence[ReportedIssue]) -> Iterator[tuple[Issue, FailedGroup]]:
     for each in reports:
         failures = {failure.group.first.trace_id: failure for failure in each.failures}
         for failure in failures.values():
             yield each.issue, failure
 
 
-def _explain(detection: Detection, issue: Issue, failure: Failure) -> _Evidence:
+def _explain(detection: Detection, issue: Issue, failure: FailedGroup) -> _Evidence:
     subject = content.read(failure.group.first)
     known = {span["span_id"] for span in content.summaries(subject, 0)[:_MOST_SPANS]}
     material = "\n".join(
@@ -149,7 +149,7 @@ def _step(step: Mapping[str, Any], known: set[str]) -> dict[str, Any] | None:
 
 
 def _reference(
-    detection: Detection, issue: Issue, failure: Failure, evidence: _Evidence
+    detection: Detection, issue: Issue, failure: FailedGroup, evidence: _Evidence
 ) -> Assessment:
     first, session = failure.group.first, failure.group.session
     origin = "\n".join((detection.work.job.job_id, issue.issue_id, first.trace_id))

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 from judge_runner import trace_scoring
 from judge_runner.issue_detection.recordings import cut
 from judge_runner.issue_detection.request import Detection
-from judge_runner.issue_detection.triage import Failure
+from judge_runner.issue_detection.triage import FailedGroup
 from judge_runner.structured_questions import indexes, object_schema, objects, texts
 from mlcore.entities.evaluation.issue_detection import MAX_ISSUES
 from mlcore.entities.evaluation.issues import SEVERITIES
@@ -86,7 +86,7 @@ _LABELS_EACH: Final = 5
 _LABEL_CHARACTERS: Final = 200
 
 
-class Finding(NamedTuple):
+class DetectedProblem(NamedTuple):
     """A problem of the application."""
 
     name: str
@@ -94,11 +94,11 @@ class Finding(NamedTuple):
     root_cause: str
     severity: str
     categories: tuple[str, ...]
-    failures: tuple[Failure, ...]
+    failures: tuple[FailedGroup, ...]
     """What shows it."""
 
 
-def find(detection: Detection, failures: Sequence[Failure]) -> list[Finding]:
+def find(detection: Detection, failures: Sequence[FailedGroup]) -> list[DetectedProblem]:
     """Returns the problems that the failures show, worst first.
 
     Raises:
@@ -124,10 +124,10 @@ def find(detection: Detection, failures: Sequence[Failure]) -> list[Finding]:
 
 class _Label(NamedTuple):
     text: str
-    failure: Failure
+    failure: FailedGroup
 
 
-def _labels(detection: Detection, failures: Sequence[Failure]) -> list[_Label]:
+def _labels(detection: Detection, failures: Sequence[FailedGroup]) -> list[_Label]:
     by_failure: dict[int, list[str]] = {}
 
     def label(number: int) -> None:
@@ -175,16 +175,18 @@ def _groups(detection: Detection, labels: Sequence[_Label]) -> list[list[int]]:
     return detection.questions.ask(_GROUPS, lines, _GROUPS_SCHEMA, parse)
 
 
-def _members(labels: Sequence[_Label], group: Sequence[int]) -> tuple[Failure, ...]:
+def _members(labels: Sequence[_Label], group: Sequence[int]) -> tuple[FailedGroup, ...]:
     by_trace = {labels[each].failure.group.first.trace_id: labels[each].failure for each in group}
     return tuple(by_trace.values())
 
 
-def _summaries(detection: Detection, groups: Sequence[tuple[Failure, ...]]) -> list[Finding]:
+def _summaries(
+    detection: Detection, groups: Sequence[tuple[FailedGroup, ...]]
+) -> list[DetectedProblem]:
     instructions = _SUMMARY.format(
         priorities=detection.priorities, categories=", ".join(detection.categories) or "none"
     )
-    findings: dict[int, Finding] = {}
+    findings: dict[int, DetectedProblem] = {}
 
     def summarize(number: int) -> None:
         detection.work.check()
@@ -197,7 +199,7 @@ def _summaries(detection: Detection, groups: Sequence[tuple[Failure, ...]]) -> l
     return [findings[number] for number in range(len(groups))]
 
 
-def _examples(failures: Sequence[Failure]) -> str:
+def _examples(failures: Sequence[FailedGroup]) -> str:
     return "\n\n".join(
         f"example {number}: {cut(failure.rationale, _RATIONALE_CHARACTERS)}\n"
         f"steps: {failure.path}\ncategories: {', '.join(failure.categories) or 'none'}"
@@ -206,14 +208,14 @@ def _examples(failures: Sequence[Failure]) -> str:
 
 
 def _parse_summary(
-    detection: Detection, failures: tuple[Failure, ...], answer: Mapping[str, Any]
-) -> Finding:
+    detection: Detection, failures: tuple[FailedGroup, ...], answer: Mapping[str, Any]
+) -> DetectedProblem:
     severity = answer.get("severity")
     if severity not in SEVERITIES:
         raise ValueError(f"severity is none of {', '.join(SEVERITIES)}")
     named = {each.strip().lower() for each in texts(answer, "categories")}
     categories = tuple(each for each in detection.categories if each.lower() in named)
-    return Finding(
+    return DetectedProblem(
         _title(answer),
         _text(answer, "description"),
         _text(answer, "root_cause"),
@@ -223,12 +225,12 @@ def _parse_summary(
     )
 
 
-def _merged(detection: Detection, findings: Sequence[Finding]) -> list[Finding]:
+def _merged(detection: Detection, findings: Sequence[DetectedProblem]) -> list[DetectedProblem]:
     """Merges findings that are the same problem. If the model cannot tell, none is merged."""
     if len(findings) < 2:
         return list(findings)
 
-    def parse(answer: Mapping[str, Any]) -> list[Finding]:
+    def parse(answer: Mapping[str, Any]) -> list[DetectedProblem]:
         left = dict(enumerate(findings))
         merged = []
         for group in objects(answer, "groups"):
@@ -248,11 +250,11 @@ def _merged(detection: Detection, findings: Sequence[Finding]) -> list[Finding]:
         return list(findings)
 
 
-def _together(members: Sequence[Finding], answer: Mapping[str, Any]) -> Finding:
+def _together(members: Sequence[DetectedProblem], answer: Mapping[str, Any]) -> DetectedProblem:
     failures = {
         failure.group.first.trace_id: failure for each in members for failure in each.failures
     }
-    return Finding(
+    return DetectedProblem(
         _title(answer),
         _text(answer, "description"),
         _text(answer, "root_cause"),
@@ -262,7 +264,7 @@ def _together(members: Sequence[Finding], answer: Mapping[str, Any]) -> Finding:
     )
 
 
-def _is_none(finding: Finding) -> bool:
+def _is_none(finding: DetectedProblem) -> bool:
     return finding.severity == SEVERITIES[0]
 
 

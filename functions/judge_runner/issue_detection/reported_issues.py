@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from typing import Any, Final, NamedTuple
 
-from judge_runner.issue_detection.findings import Finding
+from judge_runner.issue_detection.findings import DetectedProblem
 from judge_runner.issue_detection.recordings import cut
 from judge_runner.issue_detection.request import Detection
-from judge_runner.issue_detection.triage import Failure
+from judge_runner.issue_detection.triage import FailedGroup
 from judge_runner.structured_questions import object_schema, objects
 from mlcore import errors, ids
 from mlcore.entities.evaluation.issues import PENDING, REJECTED, Issue
@@ -45,17 +45,17 @@ _COMPARED: Final = (PENDING, REJECTED)
 """Statuses of issues that are seen again. A resolved issue that comes back is a new one."""
 
 
-class Report(NamedTuple):
+class ReportedIssue(NamedTuple):
     """An issue, and what showed it in this detection."""
 
     issue: Issue
-    failures: tuple[Failure, ...]
+    failures: tuple[FailedGroup, ...]
     is_new: bool
 
 
 def report(
-    detection: Detection, findings: Sequence[Finding], experiment: Experiment
-) -> list[Report]:
+    detection: Detection, findings: Sequence[DetectedProblem], experiment: Experiment
+) -> list[ReportedIssue]:
     """Creates an issue for each new finding, and notes for the others when the issue was seen.
     Repeating it changes nothing.
 
@@ -64,7 +64,7 @@ def report(
     """
     candidates = detection.journal.remember("issues", lambda: _candidates(experiment))
     matched = _matches(detection, findings, candidates)
-    reports: dict[str, Report] = {}
+    reports: dict[str, ReportedIssue] = {}
     for number, finding in enumerate(findings):
         detection.work.check()
         issue = _seen_again(matched[number], experiment) if number in matched else None
@@ -73,7 +73,7 @@ def report(
             issue = _create(detection, number, finding)
         earlier = reports.get(issue.issue_id)
         failures = finding.failures if earlier is None else (*earlier.failures, *finding.failures)
-        reports[issue.issue_id] = Report(issue, failures, is_new)
+        reports[issue.issue_id] = ReportedIssue(issue, failures, is_new)
     return sorted(reports.values(), key=lambda each: -each.issue.rank)
 
 
@@ -94,7 +94,9 @@ def _candidates(experiment: Experiment) -> list[dict[str, str]]:
 
 
 def _matches(
-    detection: Detection, findings: Sequence[Finding], candidates: Sequence[Mapping[str, str]]
+    detection: Detection,
+    findings: Sequence[DetectedProblem],
+    candidates: Sequence[Mapping[str, str]],
 ) -> dict[int, str]:
     """Returns the id of the known issue of each finding that has one. Only ids that the model was
     shown count. If the model cannot tell, all findings are new."""
@@ -155,7 +157,7 @@ def _seen_again(issue_id: str, experiment: Experiment) -> Issue | None:
     return retry_on_conflict("issue", attempt)
 
 
-def _create(detection: Detection, number: int, finding: Finding) -> Issue:
+def _create(detection: Detection, number: int, finding: DetectedProblem) -> Issue:
     """Creates the issue of a finding, or returns the one that an earlier execution has created: its
     id follows from the job and the finding's number."""
     job = detection.work.job

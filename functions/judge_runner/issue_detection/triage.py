@@ -54,7 +54,7 @@ _SCHEMA: Final = object_schema(
 )
 
 
-class Failure(NamedTuple):
+class FailedGroup(NamedTuple):
     """A session or trace with a problem."""
 
     group: Group
@@ -73,7 +73,7 @@ class _Verdict(NamedTuple):
     """Why the model could not judge the group."""
 
 
-def find_failures(detection: Detection, groups: Sequence[Group]) -> list[Failure]:
+def find_failures(detection: Detection, groups: Sequence[Group]) -> list[FailedGroup]:
     """Judges the groups, adds an assessment to each, and returns those with a problem.
 
     Raises:
@@ -112,7 +112,7 @@ def find_failures(detection: Detection, groups: Sequence[Group]) -> list[Failure
         if reasons or costs:
             categories = [*verdict.categories, *([issue_detection.COST] if costs else [])]
             failures.append(
-                Failure(
+                FailedGroup(
                     group,
                     "; ".join((*reasons, *costs)),
                     tuple(dict.fromkeys(categories)),

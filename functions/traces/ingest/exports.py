@@ -117,7 +117,7 @@ def _read_spans(sent: Sent) -> list[otlp.ResourceSpans]:
         body = _decompressed(body, encoding.lower())
     try:
         exported = read(body)
-    except otlp.Malformed:
+    except otlp.InvalidExport:
         raise _Refused(400, "Invalid OpenTelemetry format") from None
     if not exported:
         raise _Refused(400, "Invalid OpenTelemetry format - no spans found")

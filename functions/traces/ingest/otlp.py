@@ -44,5 +44,5 @@ class ResourceSpans(NamedTuple):
     spans: list[Span]
 
 
-class Malformed(ValueError):
+class InvalidExport(ValueError):
     """Raised if the data is not an OTLP export request."""

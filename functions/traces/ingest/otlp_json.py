@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from traces.ingest.otlp import Event, Link, Malformed, ResourceSpans, Span
+from traces.ingest.otlp import Event, InvalidExport, Link, ResourceSpans, Span
 
 _STATUS: Final = {"STATUS_CODE_UNSET": 0, "STATUS_CODE_OK": 1, "STATUS_CODE_ERROR": 2}
 _KINDS: Final = {
@@ -29,7 +29,7 @@ def read(data: bytes) -> list[ResourceSpans]:
         request = json.loads(data)
         return [_resource_spans(entry) for entry in _list(request, "resourceSpans")]
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
-        raise Malformed from error
+        raise InvalidExport from error
 
 
 def _get(message: dict[str, Any], name: str) -> Any:
@@ -47,7 +47,7 @@ def _list(message: dict[str, Any], name: str) -> list[Any]:
     if value is None:
         return []
     if not isinstance(value, list):
-        raise Malformed
+        raise InvalidExport
     return value
 
 
@@ -56,7 +56,7 @@ def _text(message: dict[str, Any], name: str) -> str:
     if value is None:
         return ""
     if not isinstance(value, str):
-        raise Malformed
+        raise InvalidExport
     value.encode()
     return value
 
@@ -110,7 +110,7 @@ def _base64(value: str) -> bytes:
     try:
         return base64.b64decode(value.replace("-", "+").replace("_", "/") + "=" * (-len(value) % 4))
     except binascii.Error as error:
-        raise Malformed from error
+        raise InvalidExport from error
 
 
 def _attributes(entry: dict[str, Any]) -> dict[str, Any]:
@@ -134,7 +134,7 @@ def _any(value: dict[str, Any] | None) -> Any:
                 return _text(value, "stringValue")
             case "boolValue" | "bool_value":
                 if not isinstance(content, bool):
-                    raise Malformed
+                    raise InvalidExport
                 return content
             case "intValue" | "int_value":
                 return _int64(content)
@@ -151,10 +151,10 @@ def _any(value: dict[str, Any] | None) -> Any:
 
 def _int64(value: Any) -> int:
     if isinstance(value, bool) or (isinstance(value, float) and not value.is_integer()):
-        raise Malformed
+        raise InvalidExport
     number = int(value)
     if not -(2**63) <= number < 2**63:
-        raise Malformed
+        raise InvalidExport
     return number
 
 
@@ -162,8 +162,8 @@ def _uint64(value: Any) -> int:
     if value is None:
         return 0
     if isinstance(value, bool) or (isinstance(value, float) and not value.is_integer()):
-        raise Malformed
+        raise InvalidExport
     number = int(value)
     if not 0 <= number < 2**64:
-        raise Malformed
+        raise InvalidExport
     return number

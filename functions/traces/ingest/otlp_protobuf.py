@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from struct import unpack_from
 from typing import Any
 
-from traces.ingest.otlp import Event, Link, Malformed, ResourceSpans, Span
+from traces.ingest.otlp import Event, InvalidExport, Link, ResourceSpans, Span
 
 DEEPEST = 100
 """The deepest nesting of values; protobuf's own limit."""
@@ -26,7 +26,7 @@ def read(data: bytes) -> list[ResourceSpans]:
     try:
         return [_resource_spans(value) for value in _messages(memoryview(data), 1)]
     except (IndexError, UnicodeDecodeError, ValueError) as error:
-        raise Malformed from error
+        raise InvalidExport from error
 
 
 def _fields(data: memoryview) -> Iterator[Field]:
@@ -35,7 +35,7 @@ def _fields(data: memoryview) -> Iterator[Field]:
         tag, position = _varint(data, position)
         number, kind = tag >> 3, tag & 7
         if not number:
-            raise Malformed
+            raise InvalidExport
         value: Any
         if kind == _VARINT:
             value, position = _varint(data, position)
@@ -43,7 +43,7 @@ def _fields(data: memoryview) -> Iterator[Field]:
             size, position = _varint(data, position)
             value = data[position : position + size]
             if len(value) != size:
-                raise Malformed
+                raise InvalidExport
             position += size
         elif kind == _FIXED64:
             value = data[position : position + 8]
@@ -52,9 +52,9 @@ def _fields(data: memoryview) -> Iterator[Field]:
             value = data[position : position + 4]
             position += 4
         else:
-            raise Malformed
+            raise InvalidExport
         if position > end:
-            raise Malformed
+            raise InvalidExport
         yield number, kind, value
 
 
@@ -73,7 +73,7 @@ def _varint(data: memoryview, position: int) -> tuple[int, int]:
             return value & 0xFFFFFFFFFFFFFFFF, position
         shift += 7
         if shift > 63:
-            raise Malformed
+            raise InvalidExport
 
 
 def _messages(data: memoryview, field: int) -> Iterator[memoryview]:
@@ -182,7 +182,7 @@ def _key_value(data: memoryview, depth: int = 0) -> tuple[str, Any]:
 
 def _any(data: memoryview, depth: int) -> Any:
     if depth > DEEPEST:
-        raise Malformed
+        raise InvalidExport
     content: Any = None
     for number, kind, value in _fields(data):
         if kind == _BYTES:

@@ -22,7 +22,7 @@ from mlcore.repos.settings import llm_prices, redaction
 from mlcore.repos.traces import archival, span_packs, traces
 from mlcore.repos.traces import redaction as trace_redaction
 from mlcore.repos.traces.span_packs import Node
-from mlcore.repos.traces.traces import Change, StoredTrace
+from mlcore.repos.traces.traces import StoredTrace, TraceChange
 from mlcore.spans import costs, facts, making, state, stored
 from mlcore.spans.names import ARCHIVE_LOCATION_TAG
 from traces.ingest import otlp, span_conversion
@@ -202,7 +202,7 @@ def _extend(batch: _SpanBatch, trace: StoredTrace) -> None:
 
     table.parallel([put, read_nodes])
 
-    def decide(current: StoredTrace) -> Change | None:
+    def decide(current: StoredTrace) -> TraceChange | None:
         before = facts.parse(current.info.facts)
         after = facts.join(before, batch.facts) if before else batch.facts
         known_nodes = nodes_read.pop() if nodes_read else {}
@@ -217,7 +217,7 @@ def _extend(batch: _SpanBatch, trace: StoredTrace) -> None:
             change = change._replace(removals=[("tags", ARCHIVE_LOCATION_TAG)])
         # Even an unchanged trace is written, so its version changes: a concurrent request that sums
         # without having read these spans then fails and sums again.
-        return change or Change(current.info, {})
+        return change or TraceChange(current.info, {})
 
     if traces.write(trace, decide) is None:
         raise WriteConflict

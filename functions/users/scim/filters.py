@@ -19,7 +19,7 @@ _NAME: Final = re.compile(r"[a-z$][a-z0-9$_-]*(\.[a-z$][a-z0-9$_-]*)?", re.IGNOR
 Value = str | bool | int | float | None
 
 
-class Condition(NamedTuple):
+class AttributeEquals(NamedTuple):
     """One ``attribute eq value``."""
 
     attribute: str
@@ -41,7 +41,7 @@ class Path(NamedTuple):
     """In lower case; "" for the whole attribute."""
 
 
-def parse_filter(text: str) -> list[Condition]:
+def parse_filter(text: str) -> list[AttributeEquals]:
     """Returns the conditions of a filter, all of which must hold. Raises ScimError
     (invalidFilter)."""
     tokens = _Tokens(text, "filter")
@@ -70,19 +70,19 @@ def parse_path(text: str) -> Path:
     return Path(attribute, where, part)
 
 
-def _condition(tokens: _Tokens) -> Condition:
+def _condition(tokens: _Tokens) -> AttributeEquals:
     name = tokens.name()
     if tokens.takes("["):
         where = _where(tokens)
         if tokens.is_over() or tokens.peeks("and"):
             # members[value eq "x"]: an entry with this value.
             part, value = next((pair for pair in where if pair[0] == "value"), where[0])
-            return Condition(f"{name}.{part}", value, where)
+            return AttributeEquals(f"{name}.{part}", value, where)
         name = f"{name}.{tokens.name(is_part=True)}"
         tokens.expect("eq")
-        return Condition(name, tokens.value(), where)
+        return AttributeEquals(name, tokens.value(), where)
     tokens.expect("eq")
-    return Condition(name, tokens.value())
+    return AttributeEquals(name, tokens.value())
 
 
 def _where(tokens: _Tokens) -> tuple[tuple[str, Value], ...]:

@@ -9,10 +9,10 @@ from mlcore.entities.scim import ScimGroup
 from mlcore.http import Request, Response
 from mlcore.repos.settings import sign_in
 from mlcore.repos.users import claim_roles, scim_groups, scim_users
-from mlcore.repos.users.scim_groups import NameTaken, NoSuchMember
+from mlcore.repos.users.scim_groups import GroupNameTaken, NoSuchMember
 from users.scim import responses
 from users.scim.errors import ScimError, invalid_filter, invalid_value, missing, taken
-from users.scim.filters import Condition, parse_filter
+from users.scim.filters import AttributeEquals, parse_filter
 from users.scim.group_attributes import GroupChange, of_body, of_operations
 from users.scim.messages import ScimRequest
 
@@ -26,7 +26,7 @@ def create_group(message: ScimRequest, request: Request) -> Response:
     role_ids = claim_roles.role_ids_of_group(name, external_id, sign_in.role_rules())
     try:
         group = scim_groups.create(name, external_id, role_ids)
-    except NameTaken:
+    except GroupNameTaken:
         raise taken(f"There is a group with the displayName {name!r}.") from None
     _change_members(group.group_id, change)
     resource = _resource(group.group_id, message, request)
@@ -83,7 +83,7 @@ def _change(message: ScimRequest, change: GroupChange) -> None:
 
     try:
         group = scim_groups.update(message.scim_id, edit)
-    except NameTaken as error:
+    except GroupNameTaken as error:
         raise taken(f"There is a group with the displayName '{error}'.") from None
     if group is None:
         raise missing("Group", message.scim_id)
@@ -147,7 +147,7 @@ def _resources(
     ]
 
 
-def _matching(conditions: list[Condition]) -> list[ScimGroup]:
+def _matching(conditions: list[AttributeEquals]) -> list[ScimGroup]:
     """Returns the groups that meet all conditions; one of these must be of an indexed attribute."""
     for condition in conditions:
         groups = _candidates(condition)
@@ -160,7 +160,7 @@ def _matching(conditions: list[Condition]) -> list[ScimGroup]:
     )
 
 
-def _candidates(condition: Condition) -> list[ScimGroup] | None:
+def _candidates(condition: AttributeEquals) -> list[ScimGroup] | None:
     """Returns the groups with a value of an indexed attribute; None for another attribute."""
     attribute, value, _ = condition
     if attribute not in ("displayname", "externalid", "id", "members", "members.value"):
@@ -175,7 +175,7 @@ def _candidates(condition: Condition) -> list[ScimGroup] | None:
     return [] if group is None else [group]
 
 
-def _meeting(groups: list[ScimGroup], condition: Condition) -> list[ScimGroup]:
+def _meeting(groups: list[ScimGroup], condition: AttributeEquals) -> list[ScimGroup]:
     attribute, value, _ = condition
     if not isinstance(value, str):
         return []

@@ -8,11 +8,11 @@ from mlcore.entities.scim import ScimUser
 from mlcore.entities.users import User
 from mlcore.http import Request, Response
 from mlcore.repos.users import scim_users, sessions, users
-from mlcore.repos.users.scim_users import E_MAIL, EXTERNAL_ID, NameTaken
+from mlcore.repos.users.scim_users import E_MAIL, EXTERNAL_ID, UserNameTaken
 from users.deletion import delete_everything_of
 from users.scim import responses
 from users.scim.errors import ScimError, invalid_filter, invalid_value, missing, taken
-from users.scim.filters import Condition, parse_filter
+from users.scim.filters import AttributeEquals, parse_filter
 from users.scim.messages import ScimRequest
 from users.scim.user_attributes import Attributes, of_body, patched
 
@@ -27,7 +27,7 @@ def create_user(message: ScimRequest, request: Request) -> Response:
     new_user = _with(ScimUser(user, None, {}, 0, None, None), sent)
     try:
         made = scim_users.create(new_user)
-    except NameTaken:
+    except UserNameTaken:
         raise taken(f"There is a user with the userName {name!r}.") from None
     return responses.created(responses.user(made, request), "scim_id", message, request)
 
@@ -102,7 +102,7 @@ def _change(message: ScimRequest, request: Request, edited: Any) -> Response:
 
     try:
         stored = scim_users.update(message.scim_id, edit)
-    except NameTaken as error:
+    except UserNameTaken as error:
         raise taken(f"There is another spelling of the userName {error}.") from None
     if stored is None:
         raise missing("User", message.scim_id)
@@ -137,7 +137,7 @@ def _with(entity: ScimUser, attributes: Attributes) -> ScimUser:
     )
 
 
-def _matching(conditions: list[Condition]) -> list[ScimUser]:
+def _matching(conditions: list[AttributeEquals]) -> list[ScimUser]:
     """Returns the users that meet all conditions; one of these must be of an indexed attribute."""
     for condition in conditions:
         candidates = _candidates(condition)
@@ -152,7 +152,7 @@ def _matching(conditions: list[Condition]) -> list[ScimUser]:
     )
 
 
-def _candidates(condition: Condition) -> list[ScimUser] | None:
+def _candidates(condition: AttributeEquals) -> list[ScimUser] | None:
     """Returns the users with a value of an indexed attribute; None for another attribute."""
     value = condition.value
     if condition.attribute not in ("username", "id", "externalid", "emails", "emails.value"):
@@ -168,7 +168,7 @@ def _candidates(condition: Condition) -> list[ScimUser] | None:
     return scim_users.find_by(attribute, value)
 
 
-def _meets(entity: ScimUser, condition: Condition) -> bool:
+def _meets(entity: ScimUser, condition: AttributeEquals) -> bool:
     attribute, value, where = condition
     if attribute in ("id", "externalid"):
         return value == (entity.scim_id if attribute == "id" else entity.external_id)

@@ -8,7 +8,7 @@ from typing import Final
 
 from local import environment
 from local.template import read
-from operate.doctor.api import Answer
+from operate.doctor.api import ApiAnswer
 from operate.doctor.checkup import Checkup, expect
 from operate.doctor.outcome import LeftOut, Wrong
 
@@ -70,14 +70,14 @@ def _route_paths() -> list[str]:
     return [path for path in keys if path.startswith("/")]
 
 
-def _fails(path: str, answer: Answer) -> bool:
+def _fails(path: str, answer: ApiAnswer) -> bool:
     """Returns whether an answer is a server error. The 503 of workspace routes does not count: they
     answer so if workspaces are switched off, as on MLflow's server."""
     switched_off = answer.status == 503 and _WORKSPACES in path
     return answer.status >= 500 and not switched_off
 
 
-def _is_foreign(answer: Answer) -> bool:
+def _is_foreign(answer: ApiAnswer) -> bool:
     """Returns whether an answer comes from the bucket behind CloudFront or from API Gateway itself,
     instead of a function."""
     if answer.content.startswith(_OF_A_BUCKET):

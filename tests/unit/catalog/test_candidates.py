@@ -9,10 +9,10 @@ from typing import Any
 from catalog import recommendations
 from catalog.recommendations import Setting
 from mlcore.catalog import candidates
-from mlcore.catalog.candidates import PERFORMANCE, CandidateCollector, Names
-from mlcore.catalog.entry import MODEL, Entry
+from mlcore.catalog.candidates import PERFORMANCE, CandidateCollector, PropertyNames
+from mlcore.catalog.entry import MODEL, CatalogEntry
 
-NAMES = Names()
+NAMES = PropertyNames()
 LATENCIES = (-5.0, 0.0, 50.0, 97.0, 100.0, 103.0, 105.0, 200.0)
 """Some of them so near to each other that the gain does not count."""
 COUNTS = (-3.0, 0.0, 1.0, 2.0, 4.0, 1e300)
@@ -38,13 +38,15 @@ def _artifacts(chosen: Random) -> list[dict[str, Any]]:
     return results
 
 
-def _entry(number: int, properties: dict[str, Any], children: tuple[Entry, ...] = ()) -> Entry:
+def _entry(
+    number: int, properties: dict[str, Any], children: tuple[CatalogEntry, ...] = ()
+) -> CatalogEntry:
     fields = {"metricsType": PERFORMANCE}
     types = {
         name: "string_value" if isinstance(value, str) else "double_value"
         for name, value in properties.items()
     }
-    return Entry(MODEL, "/a", number, "m", fields, properties, types, None, None, children)
+    return CatalogEntry(MODEL, "/a", number, "m", fields, properties, types, None, None, children)
 
 
 def test_candidates_are_all_that_counts() -> None:
@@ -62,7 +64,7 @@ def test_candidates_are_all_that_counts() -> None:
     for target in TARGETS:
         setting = Setting(target, NAMES)
 
-        def rank(model: Entry, setting: Setting = setting) -> tuple[float, int]:
+        def rank(model: CatalogEntry, setting: Setting = setting) -> tuple[float, int]:
             every = recommendations.performance_artifacts(model, setting)
             latencies = [
                 artifact.properties[NAMES.latency]

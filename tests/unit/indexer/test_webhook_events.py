@@ -94,7 +94,7 @@ def test_only_who_asked_in_time_is_told() -> None:
 
 
 def test_a_record_that_comes_again_makes_the_same_messages(monkeypatch: pytest.MonkeyPatch) -> None:
-    sent: list[list[queues.Message]] = []
+    sent: list[list[queues.QueueMessage]] = []
     monkeypatch.setenv("WEBHOOK_QUEUE_URL", "queue")
     monkeypatch.setattr(queues, "send", lambda _, messages: sent.append(messages))
     monkeypatch.setattr(webhooks, "of_workspace", lambda _: [HOOK])

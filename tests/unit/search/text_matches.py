@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from mlcore.search import text
-from mlcore.search.lookups import Lookup
+from mlcore.search.lookups import FullTextLookup
 from mlcore.search.text import IndexToken
 
 
-def found_by(lookup: Lookup, field: str, token: IndexToken) -> bool:
+def found_by(lookup: FullTextLookup, field: str, token: IndexToken) -> bool:
     """Whether a lookup comes to a token of a text: as the index holds it."""
     word = token.text
     if not lookup.test()(word):

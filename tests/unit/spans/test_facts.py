@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlcore.spans import facts, usage
-from mlcore.spans.facts import Facts
+from mlcore.spans.facts import SpanFacts
 from mlcore.spans.stored import StoredSpan
 from mlcore.wire.times import duration, parse_duration, parse_point, point
 from traces.ingest import otlp, span_conversion
@@ -53,7 +53,7 @@ def test_facts_do_not_depend_on_the_order(
     expected = facts.facts_of_spans(made)
     shuffled = [*made, *chance.sample(made, chance.randrange(len(made)))]
     chance.shuffle(shuffled)
-    joined: Facts | None = None
+    joined: SpanFacts | None = None
     while shuffled:
         cut = chance.randrange(len(shuffled)) + 1
         facts_of_spans, shuffled = facts.facts_of_spans(shuffled[:cut]), shuffled[cut:]

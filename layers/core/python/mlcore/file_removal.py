@@ -29,7 +29,10 @@ def send(queue_url: str, removals: Sequence[Removal]) -> None:
     """Sends removals to the queue. Raises TemporarilyUnavailable if some may not have been sent."""
     queues.send(
         queue_url,
-        [queues.Message(json.dumps(removal._asdict()), removal.workspace) for removal in removals],
+        [
+            queues.QueueMessage(json.dumps(removal._asdict()), removal.workspace)
+            for removal in removals
+        ],
     )
 
 

@@ -77,10 +77,10 @@ def _listed(variable: str) -> list[str]:
 _TEXT: Final = json_body.optional(json_body.text)
 _ICON: Final = json_body.object_of(
     {
-        "src": json_body.Field(_source_of, required=True),
-        "sizes": json_body.Field(json_body.optional(json_body.list_of(json_body.text))),
-        "mimeType": json_body.Field(_media_type_of),
-        "theme": json_body.Field(_TEXT),
+        "src": json_body.JsonField(_source_of, required=True),
+        "sizes": json_body.JsonField(json_body.optional(json_body.list_of(json_body.text))),
+        "mimeType": json_body.JsonField(_media_type_of),
+        "theme": json_body.JsonField(_TEXT),
     },
     extra=True,
 )

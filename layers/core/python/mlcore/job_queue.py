@@ -23,7 +23,7 @@ def send(message: JobMessage) -> None:
     """Sends a job to the queue. Raises TemporarilyUnavailable if it is not certain that the queue
     has it."""
     body = json.dumps(message._asdict())
-    queues.send(os.environ[QUEUE_URL], [queues.Message(body, message.workspace)])
+    queues.send(os.environ[QUEUE_URL], [queues.QueueMessage(body, message.workspace)])
 
 
 def parse(body: str) -> JobMessage:

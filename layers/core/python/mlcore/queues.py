@@ -21,14 +21,14 @@ SEND_ATTEMPTS: Final = 3
 MAX_DELAY_SECONDS: Final = 12 * 60 * 60
 
 
-class Message(NamedTuple):
+class QueueMessage(NamedTuple):
     body: str
     """ASCII text; at most 1 MB."""
     group: str
     """Message group for fair queues: a group with many messages does not delay other groups."""
 
 
-def send(queue_url: str, messages: Sequence[Message]) -> None:
+def send(queue_url: str, messages: Sequence[QueueMessage]) -> None:
     """Sends all messages; some may be sent twice.
 
     Raises:
@@ -60,8 +60,8 @@ def postpone(queue_url: str, receipt_handle: str, seconds: float) -> None:
     )
 
 
-def _batches(messages: Sequence[Message]) -> Iterator[list[Message]]:
-    batch: list[Message] = []
+def _batches(messages: Sequence[QueueMessage]) -> Iterator[list[QueueMessage]]:
+    batch: list[QueueMessage] = []
     size = 0
     for message in messages:
         if batch and (len(batch) == BATCH_MESSAGES or size + len(message.body) > BATCH_BYTES):

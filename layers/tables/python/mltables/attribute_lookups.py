@@ -14,7 +14,7 @@ from typing import Final
 from sqlglot import exp
 
 from mltables.column_pruning import needs_all_columns
-from mltables.dialect.map_lookups import Lookup, lookups
+from mltables.dialect.map_lookups import MapLookup, lookups
 from mltables.span_attribute_columns import MAP, PREFIX, VIEW, column_of
 from mltables.table_definitions import SPANS, TABLES
 from mltables.views import VIEWS
@@ -62,7 +62,7 @@ def read_columns(query: exp.Query, schema: str) -> None:
                 mark(mention)
 
 
-def own_lookups(select: exp.Select) -> Iterable[Lookup]:
+def own_lookups(select: exp.Select) -> Iterable[MapLookup]:
     """Yields the lookups of attributes that may have columns, which belong to a SELECT itself: not
     to one inside of it, where names may mean something else, nor to a lambda."""
     for lookup in lookups(select):
@@ -74,7 +74,7 @@ def own_lookups(select: exp.Select) -> Iterable[Lookup]:
             yield lookup
 
 
-def read_from_column(lookup: Lookup) -> str:
+def read_from_column(lookup: MapLookup) -> str:
     """Lets one of :func:`own_lookups` read its column, which is returned."""
     column = str(column_of(lookup.key))
     lookup.read_from(column)

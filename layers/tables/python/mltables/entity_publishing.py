@@ -18,7 +18,7 @@ from typing import Any
 import duckdb
 
 from mlcore.system_tables.entity_kinds import EntityRef
-from mlcore.system_tables.entity_sources import Part, Root, Row
+from mlcore.system_tables.entity_sources import PartSource, RootSource, Row
 from mltables import entity_staging, file_rewriting
 from mltables.entity_tables import OF_ENTITIES
 from mltables.lake import Lake
@@ -33,7 +33,7 @@ Changes = Mapping[EntityRef, bool]
 """Whether all parts of the entity are to be read, by the entity."""
 
 
-def tables_of(root: Root) -> list[Table]:
+def tables_of(root: RootSource) -> list[Table]:
     """Returns the tables that a step writes: that of the parts, if there are any, and that of the
     roots."""
     names = [root.part.table] if root.part else []
@@ -49,7 +49,7 @@ class EntityStep:
         lake: Lake,
         snapshots: Mapping[str, Snapshot],
         folder: Path,
-        kind: Root,
+        kind: RootSource,
     ) -> None:
         self._connection, self._folder, self._kind = connection, folder, kind
         opened = [
@@ -138,7 +138,7 @@ class EntityStep:
         return changed
 
     def _publish_all_parts(
-        self, kind: Part, table: WritableTable, roots: Sequence[EntityRef]
+        self, kind: PartSource, table: WritableTable, roots: Sequence[EntityRef]
     ) -> int:
         """Publishes all parts of roots, and removes the rows of parts that do not exist."""
         identity = table.table.identity.split(", ")
@@ -161,7 +161,9 @@ class EntityStep:
         entity_staging.load_none(self._connection, table.table)
         return changed + self._replace(table)
 
-    def _publish_parts(self, kind: Part, table: WritableTable, refs: Sequence[EntityRef]) -> int:
+    def _publish_parts(
+        self, kind: PartSource, table: WritableTable, refs: Sequence[EntityRef]
+    ) -> int:
         """Commits changed parts of published roots."""
         if not refs:
             return 0

@@ -11,7 +11,7 @@ from typing import Final
 import duckdb
 
 from mlcore.system_tables.entity_kinds import EntityRef
-from mlcore.system_tables.entity_sources import ROOTS, Root
+from mlcore.system_tables.entity_sources import ROOTS, RootSource
 from mltables import entity_staging
 from mltables.entity_publishing import tables_of
 from mltables.table_columns import Table
@@ -42,7 +42,7 @@ def differences(connection: duckdb.DuckDBPyConnection, folder: Path) -> Iterator
 
 
 def _of_some(
-    connection: duckdb.DuckDBPyConnection, kind: Root, refs: Sequence[EntityRef], folder: Path
+    connection: duckdb.DuckDBPyConnection, kind: RootSource, refs: Sequence[EntityRef], folder: Path
 ) -> Iterator[Problem]:
     """Yields the differences of some roots and of their parts."""
     root, by_id = tables_of(kind)[-1], {ref[0]: ref for ref in refs}

@@ -67,7 +67,7 @@ BOUNDED_BY: Final = "bounded_by"
 this table, too."""
 
 
-class Bound(NamedTuple):
+class ColumnBound(NamedTuple):
     """A condition ``column operator value`` that holds for at least one of the values."""
 
     column: str
@@ -106,7 +106,7 @@ class Bound(NamedTuple):
         return "(" + " OR ".join(f"{self.column} {self.operator} {value}" for value in values) + ")"
 
 
-Bounds = Sequence[Sequence[Bound]]
+Bounds = Sequence[Sequence[ColumnBound]]
 """Alternatives, one for each mention of the table. A row is needed if it fulfils all bounds of one
 alternative. An empty alternative, or no alternative, means all rows."""
 
@@ -118,7 +118,7 @@ def where_bounds(query: exp.Query, schema: str) -> Mapping[str, Bounds]:
     Args:
         query: its table names already point to DuckDB's views.
     """
-    bounds_by_table: dict[str, list[tuple[Bound, ...]]] = {}
+    bounds_by_table: dict[str, list[tuple[ColumnBound, ...]]] = {}
     for table in query.find_all(exp.Table):
         if table.db == schema:
             columns = _COLUMNS.get(table.name, _OF_PAST)
@@ -133,7 +133,7 @@ def where_bounds(query: exp.Query, schema: str) -> Mapping[str, Bounds]:
     return bounds_by_table
 
 
-def _bounds(table: exp.Table, renamed: Mapping[str, str]) -> Iterator[Bound]:
+def _bounds(table: exp.Table, renamed: Mapping[str, str]) -> Iterator[ColumnBound]:
     """Yields the bounds of a mention of a table.
 
     Args:
@@ -168,7 +168,9 @@ def _unnested_names(select: exp.Select) -> set[str] | None:
     return names
 
 
-def _bounds_of(condition: exp.Expr, names: set[str], renamed: Mapping[str, str]) -> Iterator[Bound]:
+def _bounds_of(
+    condition: exp.Expr, names: set[str], renamed: Mapping[str, str]
+) -> Iterator[ColumnBound]:
     if isinstance(condition, exp.And):
         for part in condition.flatten():
             yield from _bounds_of(part.unnest(), names, renamed)
@@ -192,7 +194,7 @@ def _bounds_of(condition: exp.Expr, names: set[str], renamed: Mapping[str, str])
         # The statement runs later than this: a value may be below now() by then but not here. So
         # now() is used in lower bounds only.
         if values and all(is_constant(value, now=operator in (">", ">=")) for value in values):
-            yield Bound(
+            yield ColumnBound(
                 name, operator, tuple(sql_generator.generate_sql(value.copy()) for value in values)
             )
 
@@ -234,8 +236,8 @@ def evaluate_bounds(
 
 
 def _known(
-    connection: duckdb.DuckDBPyConnection, bound: Bound, parameters: Mapping[str, Any]
-) -> Bound | None:
+    connection: duckdb.DuckDBPyConnection, bound: ColumnBound, parameters: Mapping[str, Any]
+) -> ColumnBound | None:
     values = []
     for sql in bound.values:
         wanted = f"({sql})::TIMESTAMPTZ" if bound.column in TIMES else sql

@@ -17,7 +17,7 @@ from deltalake import DeltaTable
 from mlcore.system_tables import location
 from mltables import scratch_folder
 from mltables.column_cache import ColumnCache, File
-from mltables.scratch_folder import SCRATCH, Part
+from mltables.scratch_folder import SCRATCH, LockedFolder
 
 FETCHING: Final = 8
 
@@ -50,8 +50,8 @@ class Lake:
         self.close()
 
     @functools.cached_property
-    def _part(self) -> Part:
-        return Part(self.scratch)
+    def _part(self) -> LockedFolder:
+        return LockedFolder(self.scratch)
 
     @property
     def temporary(self) -> Path:

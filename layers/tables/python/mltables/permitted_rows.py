@@ -39,7 +39,7 @@ columns identify its rows."""
 _NEVER_REACHED: Final = 2**63 - 1
 
 
-class Source(NamedTuple):
+class RowSource(NamedTuple):
     """The columns of a table that a query reads, and the table's files (none if it has no rows)."""
 
     view: str
@@ -52,7 +52,7 @@ class Source(NamedTuple):
     """Columns that no file has (``span_attribute_columns.computed``)."""
 
     @classmethod
-    def of_json(cls, fields: Sequence[Any]) -> Source:
+    def of_json(cls, fields: Sequence[Any]) -> RowSource:
         view, *lists = fields
         return cls(view, *map(tuple, lists))
 
@@ -111,7 +111,7 @@ def row_sources(
     wanted: Mapping[str, Bounds] = MappingProxyType({}),
     of_table: Mapping[str, Sequence[str] | None] = MappingProxyType({}),
     moments: Sequence[Moment] = (),
-) -> list[Source]:
+) -> list[RowSource]:
     """Returns the sources of the views in ``reads``, with only the rows that the caller may read.
 
     Args:
@@ -148,7 +148,7 @@ def row_sources(
             files = _files_with_columns(
                 lake, table, columns, folder / view, partial(may_hold, bounds=bounds)
             )
-            sources.append(Source(view, columns, *files, computed))
+            sources.append(RowSource(view, columns, *files, computed))
         else:
             sources.append(_write_permitted_rows(lake, table, columns, permitted, folder, bounds))
     return sources
@@ -207,7 +207,7 @@ def _write_permitted_rows(
     workspaces: Sequence[str],
     folder: Path,
     bounds: Bounds,
-) -> Source:
+) -> RowSource:
     """Copies the rows of some workspaces to a file and returns it as the source. A file is written
     even without rows, so that an empty table looks like one with only rows of others.
 
@@ -225,7 +225,7 @@ def _write_permitted_rows(
         lambda file: partition_may_hold(table, file.get(partition), bounds),
     )
     computed = tuple(span_attribute_columns.computed(columns))
-    source = Source(table.name, columns, *files, computed)
+    source = RowSource(table.name, columns, *files, computed)
     target = str(folder / f"{table.name}.parquet")
     # A separate engine, which is closed before the caller's engine starts.
     with connect(folder, MEMORY) as connection:
@@ -243,14 +243,14 @@ def _write_past_rows(
     folder: Path,
     bounds: Bounds,
     moment: Moment,
-) -> Source:
+) -> RowSource:
     """Copies the rows of a past version of a table to a file and returns it as the source: those of
     entities that still exist, in a workspace that the caller may read now."""
     entities, identity = time_travel.ENTITIES[table.name]
     used = {*columns, *identity, *(bound.column for each in bounds for bound in each)}
     used |= {*table.identity.split(", ")} - {""}
     partition = f"partition.{table.partition}"
-    past = Source(
+    past = RowSource(
         view,
         columns,
         *_files_with_columns(
@@ -262,7 +262,7 @@ def _write_past_rows(
             moment,
         ),
     )
-    present = Source(
+    present = RowSource(
         entities.name,
         identity,
         *_files_with_columns(
@@ -287,7 +287,7 @@ def _write_past_rows(
 
 
 def _copy_rows(
-    connection: duckdb.DuckDBPyConnection, source: Source, rows: str, target: str
+    connection: duckdb.DuckDBPyConnection, source: RowSource, rows: str, target: str
 ) -> None:
     """Writes the source's columns of a FROM source to a file, in a total order."""
     connection.execute("SET preserve_insertion_order = true")
@@ -298,7 +298,7 @@ def _copy_rows(
 
 
 def permitted_relation(
-    source: Source, columns: Sequence[str], workspaces: Sequence[str], bounds: Bounds
+    source: RowSource, columns: Sequence[str], workspaces: Sequence[str], bounds: Bounds
 ) -> str:
     """Returns a FROM source with the columns of the rows of some workspaces that are within bounds.
 
@@ -322,7 +322,7 @@ def _within(rows: str, columns: Sequence[str], bounds: Bounds) -> str:
     return f"(SELECT {', '.join(columns)} FROM {rows} LIMIT {_NEVER_REACHED}) WHERE {where}"
 
 
-def _sort_order(source: Source) -> str:
+def _sort_order(source: RowSource) -> str:
     if source.table.identity:
         return source.table.identity
     first = [name for name in _FIRST if name in source.columns]

@@ -28,7 +28,7 @@ from mltables.column_pruning import all_columns
 from mltables.dialect import error_messages, macros
 from mltables.duckdb_connection import connect
 from mltables.file_pruning import evaluate_bounds
-from mltables.permitted_rows import Source
+from mltables.permitted_rows import RowSource
 from mltables.snapshot import quoted
 from mltables.span_attribute_columns import PREFIX
 from mltables.table_definitions import AUDIT
@@ -94,7 +94,7 @@ def run_statement(request: dict[str, Any], plan: dict[str, Any]) -> dict[str, An
         plan: the result of :func:`prepare_rows`.
     """
     try:
-        sources = [Source.of_json(source) for source in plan["sources"]]
+        sources = [RowSource.of_json(source) for source in plan["sources"]]
         connection = open_views(sources, plan["views"])
         # From here on the caller's statement runs. It can neither write files nor reach others.
         _restrict_resources()
@@ -138,7 +138,7 @@ def execute(
 
 
 def open_views(
-    sources: Sequence[Source], views: Mapping[str, Collection[str]] = MappingProxyType({})
+    sources: Sequence[RowSource], views: Mapping[str, Collection[str]] = MappingProxyType({})
 ) -> duckdb.DuckDBPyConnection:
     """Returns a connection to a new database that has a view of each source. The database can read
     only the files of the sources, and does not spill to disk.
@@ -170,7 +170,7 @@ def open_views(
     return connection
 
 
-def _reads_structs(source: Source) -> bool:
+def _reads_structs(source: RowSource) -> bool:
     return any(
         name in source.columns and kind.startswith("STRUCT(") and not kind.endswith("[]")
         for name, kind, *_ in source.table.columns

@@ -27,7 +27,7 @@ def locate() -> Path:
     return folder
 
 
-class Part:
+class LockedFolder:
     """A part of the scratch folder that this process has locked until :meth:`close` or its end.
     ``files`` stays for the next process that locks the part; ``temporary`` starts empty."""
 

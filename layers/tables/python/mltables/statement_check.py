@@ -35,7 +35,7 @@ from mltables.table_definitions import TABLES
 from mltables.time_travel import AsOf
 from mltables.views import VIEWS
 
-Refused = refusal.Refused
+Refused = refusal.StatementRefused
 
 LONGEST: Final = 100_000
 """Most characters of a statement."""

@@ -18,7 +18,7 @@ from deltalake import DeltaTable
 from sqlglot import exp
 
 from mltables.dialect import allowed_syntax, macros, sql_generator
-from mltables.dialect.refusal import Refused
+from mltables.dialect.refusal import StatementRefused
 from mltables.duckdb_connection import connect
 from mltables.entity_tables import OF_ENTITIES
 from mltables.file_pruning import is_constant
@@ -86,10 +86,12 @@ def take_past_tables(query: exp.Query) -> list[AsOf]:
         value = version.expression
         allowed_syntax.check(value)
         if version.args.get("kind") != "AS OF" or not is_constant(value, now=True):
-            raise Refused("AS OF takes a constant time or version, such as '2026-01-31 12:00'.")
+            raise StatementRefused(
+                "AS OF takes a constant time or version, such as '2026-01-31 12:00'."
+            )
         names = frozenset(node.name for node in value.find_all(exp.Placeholder))
         if not all(name.isidentifier() for name in names):
-            raise Refused("Parameters are written :name.")
+            raise StatementRefused("Parameters are written :name.")
         as_of = AsOf(str(version.this).upper(), sql_generator.generate_sql(value.copy()), names)
         if as_of not in versions:
             versions.append(as_of)
@@ -108,11 +110,13 @@ def view_name(table: exp.Table, name: str) -> str:
         return name
     if name in VIEWS and AUDIT not in VIEWS[name].tables:
         *others, last = (below.name for below in VIEWS[name].tables)
-        raise Refused(
+        raise StatementRefused(
             f"{name} is a view and has no past: read {', '.join(others)} and {last} AS OF."
         )
     if name == AUDIT.name or name in VIEWS:
-        raise Refused(f"{name} only grows and has no past: compare event_time or insert_time.")
+        raise StatementRefused(
+            f"{name} only grows and has no past: compare event_time or insert_time."
+        )
     return f"{name}{_INFIX}{table.meta[_MARK]}"
 
 
@@ -136,7 +140,7 @@ def evaluate(
         Refused: a value is no time or number, in the future, or too old.
     """
     if len(as_ofs) > MOST:
-        raise Refused(f"A statement reads at most {MOST} past versions.")
+        raise StatementRefused(f"A statement reads at most {MOST} past versions.")
     if not as_ofs:
         return []
     with connect(None) as connection:
@@ -153,7 +157,9 @@ def _moment(
     values = {name: parameters[name] for name in as_of.parameters}
     is_version = as_of.kind == "VERSION"
     if is_version and not reads_all:
-        raise Refused("VERSION AS OF needs the right to read all rows: use TIMESTAMP AS OF.")
+        raise StatementRefused(
+            "VERSION AS OF needs the right to read all rows: use TIMESTAMP AS OF."
+        )
     macros.create_macros(connection, as_of.sql)
     wanted = f"({as_of.sql})::{'BIGINT' if is_version else 'TIMESTAMPTZ'}"
     try:
@@ -161,24 +167,28 @@ def _moment(
     except (duckdb.Error, RuntimeError, ValueError, OverflowError):
         value = None
     if value is None:
-        raise Refused(f"{as_of.kind} AS OF is no {'number' if is_version else 'time'}.")
+        raise StatementRefused(f"{as_of.kind} AS OF is no {'number' if is_version else 'time'}.")
     if is_version:
         return Moment(None, int(value))
     now = datetime.now(UTC)
     if value > now:
-        raise Refused("TIMESTAMP AS OF is in the future.")
+        raise StatementRefused("TIMESTAMP AS OF is in the future.")
     if value < now - timedelta(hours=HOURS):
         raise _too_old()
     return Moment(value, None)
 
 
-def _too_old() -> Refused:
-    return Refused(f"Past versions of tables can be read for {HOURS} hours; AS OF is older.")
+def _too_old() -> StatementRefused:
+    return StatementRefused(
+        f"Past versions of tables can be read for {HOURS} hours; AS OF is older."
+    )
 
 
-def gone() -> Refused:
+def gone() -> StatementRefused:
     """Returns the error for a past version whose files somebody has deleted."""
-    return Refused("A past version of a table cannot be read any more: its files were deleted.")
+    return StatementRefused(
+        "A past version of a table cannot be read any more: its files were deleted."
+    )
 
 
 def travel(delta: DeltaTable, moment: Moment) -> None:
@@ -189,7 +199,7 @@ def travel(delta: DeltaTable, moment: Moment) -> None:
         return
     latest, version = delta.version(), moment.version or 0
     if not 0 <= version <= latest:
-        raise Refused(f"The latest version is {latest}; VERSION AS OF names no version.")
+        raise StatementRefused(f"The latest version is {latest}; VERSION AS OF names no version.")
     delta.load_as_version(datetime.now(UTC) - timedelta(hours=HOURS))
     if version < delta.version():
         raise _too_old()

@@ -17,7 +17,7 @@ from mlcore.db.keys import Key
 from mlcore.db.table import table
 from mlcore.file_removal import Removal
 from mlcore.repos.files import locations
-from mlcore.repos.files.locations import Claim
+from mlcore.repos.files.locations import LocationClaim
 from mlcore.repos.removal import former_root
 from mlcore.repos.runs.core import runs
 
@@ -42,13 +42,13 @@ def sent(
     monkeypatch: pytest.MonkeyPatch,
     image: Raw,
     there: Raw | None,
-    claims: Sequence[Claim] = (),
+    claims: Sequence[LocationClaim] = (),
     existing: Sequence[str] = (),
     **more: Any,
 ) -> list[dict[str, Any]]:
     """What the remover is told; ``claims`` are of experiments that are there, ``existing`` are runs
     that are in another experiment."""
-    messages: list[queues.Message] = []
+    messages: list[queues.QueueMessage] = []
     monkeypatch.setenv(file_removals.QUEUE, "queue")
     monkeypatch.setattr(queues, "send", lambda _, batch: messages.extend(batch))
     monkeypatch.setattr(former_root, "enter_locations", lambda _: True)
@@ -106,11 +106,11 @@ def test_a_run_that_was_moved_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> 
 def test_with_an_experiment_its_own_tree_goes(monkeypatch: pytest.MonkeyPatch) -> None:
     ours = [(".internal/traces/E", []), (".internal/history/E", [])]
     assert places(sent(monkeypatch, experiment(), None)) == [("E", []), *ours]
-    inside = Claim("E/x", keys.experiment("F"), "F")
+    inside = LocationClaim("E/x", keys.experiment("F"), "F")
     assert places(sent(monkeypatch, experiment(), None, [inside])) == [("E", ["E/x"]), *ours]
     chosen = experiment(location="mlflow-artifacts:/shared")
     assert places(sent(monkeypatch, chosen, None)) == [("shared", []), *ours]
-    shared = Claim("shared", keys.experiment("F"), "F")
+    shared = LocationClaim("shared", keys.experiment("F"), "F")
     assert places(sent(monkeypatch, chosen, None, [shared])) == ours
     run = item("run", run_id="R", artifact_uri="mlflow-artifacts:/E/R/artifacts")
     assert sent(monkeypatch, run, None) == []

@@ -83,7 +83,7 @@ def test_other_bytes_are_malformed_or_read(data: bytes) -> None:
     for read in (otlp_protobuf.read, otlp_json.read):
         try:
             assert isinstance(read(data), list)
-        except otlp.Malformed:
+        except otlp.InvalidExport:
             continue
 
 
@@ -100,7 +100,7 @@ def test_cut_requests_are_malformed_or_read(
         oracle = None
     try:
         read = otlp_protobuf.read(cut)
-    except otlp.Malformed:
+    except otlp.InvalidExport:
         assert oracle is None
     else:
         assert oracle is None or len(read) == len(oracle.resource_spans)

@@ -13,7 +13,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
-from mlcore.catalog.entry import Entry
+from mlcore.catalog.entry import CatalogEntry
 
 PERFORMANCE: Final = "performance-metrics"
 REPLICAS: Final = "replicas"
@@ -27,7 +27,7 @@ _FAST_MS: Final = 100.0
 """Up to this latency in milliseconds, the minimum gain is :data:`_MIN_GAIN_IF_FAST`."""
 
 
-class Names(NamedTuple):
+class PropertyNames(NamedTuple):
     """The names of the custom properties that hold an artifact's measurements."""
 
     rate: str = "requests_per_second"
@@ -120,7 +120,7 @@ def _never_dearer(faster: Measurement, other: Measurement) -> bool:
     return faster.rate >= other.rate > 0 and 0 <= faster.amount <= other.amount
 
 
-def of_model(model: Entry, names: Names) -> list[Measurement]:
+def of_model(model: CatalogEntry, names: PropertyNames) -> list[Measurement]:
     """Returns the measurements of a model's performance artifacts."""
     measurements = []
     for child in model.children:
@@ -158,7 +158,7 @@ def measurement(
     )
 
 
-def number(artifact: Entry, name: str) -> float | None:
+def number(artifact: CatalogEntry, name: str) -> float | None:
     """Returns the value of a custom property; None if it is not a number."""
     value: Any = artifact.properties.get(name)
     if isinstance(value, bool) or not isinstance(value, int | float):

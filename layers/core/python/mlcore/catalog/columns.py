@@ -14,7 +14,7 @@ from hashlib import blake2b
 from typing import Any, Final, NamedTuple
 
 from mlcore.catalog import filters
-from mlcore.catalog.entry import Entry
+from mlcore.catalog.entry import CatalogEntry
 
 MODEL_LEVEL: Final = "m"
 """The level of columns with values of models."""
@@ -57,13 +57,13 @@ class ColumnCollector:
         self._properties: dict[tuple[str, str, str], _OpenColumn] = {}
         self._counts = {MODEL_LEVEL: 0, ARTIFACT_LEVEL: 0}
 
-    def add(self, model: Entry) -> None:
+    def add(self, model: CatalogEntry) -> None:
         """Adds the values of the next model and of its artifacts to the columns."""
         self._add(MODEL_LEVEL, model)
         for child in model.children:
             self._add(ARTIFACT_LEVEL, child)
 
-    def _add(self, level: str, entry: Entry) -> None:
+    def _add(self, level: str, entry: CatalogEntry) -> None:
         index = self._counts[level]
         self._counts[level] = index + 1
         for name in _ATTRIBUTES[level]:
@@ -152,7 +152,7 @@ def bucket_of(name: str, count: int) -> int:
     return int.from_bytes(digest, "big") % count
 
 
-def offsets(models: Iterable[Entry]) -> list[int]:
+def offsets(models: Iterable[CatalogEntry]) -> list[int]:
     """Returns for each model the index of its first artifact, and at the end the number of all
     artifacts."""
     offsets_ = [0]

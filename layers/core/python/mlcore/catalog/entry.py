@@ -21,7 +21,7 @@ _SHOWN_BYTES: Final = 100
 """Bytes that an entry, and each of its properties, takes in an answer beyond its stored form."""
 
 
-class Entry(NamedTuple):
+class CatalogEntry(NamedTuple):
     kind: str
     source: str
     """The key of the source: :func:`source_key`."""
@@ -35,7 +35,7 @@ class Entry(NamedTuple):
     """The type of each custom property: ``string_value``, ``int_value`` …"""
     create_time: int | None
     update_time: int | None
-    children: tuple[Entry, ...] = ()
+    children: tuple[CatalogEntry, ...] = ()
     """Artifacts of a model, tools of a server."""
 
     def property(self, name: str) -> tuple[str, Any] | None:
@@ -83,14 +83,14 @@ class StoredEntry(NamedTuple):
         return f'{self.own[:-1]},"a":{self.children}}}' if self.children else self.own
 
 
-def stored(entry: Entry) -> StoredEntry:
+def stored(entry: CatalogEntry) -> StoredEntry:
     own = json.dumps({"k": entry.kind, "s": entry.source, **_own(entry)}, separators=(",", ":"))
     shown = len(own) + _SHOWN_BYTES * (1 + len(entry.types))
     children = [_own(child) for child in entry.children]
     return StoredEntry(own, json.dumps(children, separators=(",", ":")) if children else "", shown)
 
 
-def _own(entry: Entry) -> dict[str, Any]:
+def _own(entry: CatalogEntry) -> dict[str, Any]:
     data: dict[str, Any] = {"i": entry.id, "n": entry.name, "f": entry.fields}
     if entry.types:
         data["p"] = {name: [kind, entry.properties[name]] for name, kind in entry.types.items()}
@@ -101,7 +101,7 @@ def _own(entry: Entry) -> dict[str, Any]:
     return data
 
 
-def of_stored(data: Mapping[str, Any], children: Iterable[Mapping[str, Any]] = ()) -> Entry:
+def of_stored(data: Mapping[str, Any], children: Iterable[Mapping[str, Any]] = ()) -> CatalogEntry:
     """Makes an entry from its stored JSON object. ``children`` are passed if they are stored
     apart."""
     return _of_own(data["k"], data["s"], data, data.get("a") or children)
@@ -109,9 +109,9 @@ def of_stored(data: Mapping[str, Any], children: Iterable[Mapping[str, Any]] = (
 
 def _of_own(
     kind: str, source: str, data: Mapping[str, Any], children: Iterable[Mapping[str, Any]] = ()
-) -> Entry:
+) -> CatalogEntry:
     properties = data.get("p", {})
-    return Entry(
+    return CatalogEntry(
         kind,
         source,
         data["i"],

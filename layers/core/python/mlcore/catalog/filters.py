@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from mlcore.catalog.entry import Entry, id_of
+from mlcore.catalog.entry import CatalogEntry, id_of
 from mlcore.search.kubeflow_filter import BOOL, INT, TEXT, TEXTS, PartSource, PropertySource
 
 _COMMON: Final = {
@@ -71,7 +71,7 @@ def _with_alternatives(known: dict[str, str]) -> dict[str, str]:
     }
 
 
-def attribute(entry: Entry, name: str) -> Any:
+def attribute(entry: CatalogEntry, name: str) -> Any:
     """Returns the value of an attribute of an entry; None if it has none."""
     match name:
         case "id":
@@ -90,12 +90,12 @@ def attribute(entry: Entry, name: str) -> Any:
     return entry.fields.get(name)
 
 
-ARTIFACTS: Final = PropertySource(_with_alternatives(_ARTIFACT), attribute, Entry.property)
+ARTIFACTS: Final = PropertySource(_with_alternatives(_ARTIFACT), attribute, CatalogEntry.property)
 MODELS: Final = PropertySource(
     _with_alternatives(_MODEL),
     attribute,
-    Entry.property,
+    CatalogEntry.property,
     PartSource(_ARTIFACTS, lambda entry: entry.children, ARTIFACTS),
 )
-SERVERS: Final = PropertySource(_with_alternatives(_SERVER), attribute, Entry.property)
-TOOLS: Final = PropertySource(_with_alternatives(_TOOL), attribute, Entry.property)
+SERVERS: Final = PropertySource(_with_alternatives(_SERVER), attribute, CatalogEntry.property)
+TOOLS: Final = PropertySource(_with_alternatives(_TOOL), attribute, CatalogEntry.property)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from mlcore.catalog.entry import MODEL, Entry
+from mlcore.catalog.entry import MODEL, CatalogEntry
 from mlcore.search.kubeflow_filter import DOUBLE, INT, TEXT
 
 _MAX_VALUES: Final = 50
@@ -71,7 +71,7 @@ class _Values:
         return {"type": "string", "values": sorted(self.texts)}
 
 
-def of_entries(kind: str, entries: Iterable[Entry]) -> Options:
+def of_entries(kind: str, entries: Iterable[CatalogEntry]) -> Options:
     """Returns the filter options of one source's entries."""
     fields = _MODEL_FIELDS if kind == MODEL else _SERVER_FIELDS
     values_by_name: dict[str, _Values] = {name: _Values() for name in fields}
@@ -85,7 +85,7 @@ def of_entries(kind: str, entries: Iterable[Entry]) -> Options:
     return {name: values.stored() for name, values in values_by_name.items()}
 
 
-def _add(values_by_name: dict[str, _Values], prefix: str, entry: Entry) -> None:
+def _add(values_by_name: dict[str, _Values], prefix: str, entry: CatalogEntry) -> None:
     for name, value_type in entry.types.items():
         if value_type in (TEXT, INT, DOUBLE):
             values_by_name.setdefault(f"{prefix}{name}.{value_type}", _Values()).add(

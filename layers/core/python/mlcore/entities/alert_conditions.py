@@ -26,11 +26,11 @@ _COMPARISONS: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
 }
 
 
-class Malformed(ValueError):
+class InvalidCondition(ValueError):
     """Raised for an alert without a valid condition; the message explains the fault."""
 
 
-class Condition(NamedTuple):
+class AlertCondition(NamedTuple):
     aggregate: str
     column: str
     comparison: str
@@ -66,18 +66,18 @@ def _ordered(number: float) -> tuple[bool, float]:
     return (True, 0.0) if math.isnan(number) else (False, number)
 
 
-def parse(text: str) -> Condition:
+def parse(text: str) -> AlertCondition:
     """Parses a condition such as ``MIN(success_ratio) < 0.9``. Raises Malformed if it is not
     ``AGGREGATE(column) comparison number``, where the number may also be ``NaN``, ``Infinity`` or
     ``-Infinity``."""
     match = _CONDITION.fullmatch(text)
     try:
         if match:
-            return Condition(match[1].upper(), match[2], match[3], float(match[4]))
+            return AlertCondition(match[1].upper(), match[2], match[3], float(match[4]))
     except ValueError:
         pass
     shown = text.strip()[:300]
-    raise Malformed(f"{shown!r} is no condition: write it as MIN(success_ratio) < 0.9")
+    raise InvalidCondition(f"{shown!r} is no condition: write it as MIN(success_ratio) < 0.9")
 
 
 def number_text(value: float) -> str:

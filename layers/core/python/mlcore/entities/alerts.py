@@ -32,7 +32,7 @@ MAX_ERROR_LENGTH: Final = 1_000
 limited."""
 
 
-class Destination(NamedTuple):
+class AlertDestination(NamedTuple):
     """Where the messages of an alert go."""
 
     destination_id: str
@@ -84,7 +84,7 @@ class Alert(NamedTuple):
     reminder_hours: int
     """After how many hours in the same state the message is repeated; 0 for never."""
     is_enabled: bool
-    destinations: tuple[Destination, ...]
+    destinations: tuple[AlertDestination, ...]
     created_by: str | None
     """The owner, in whose name the query runs; None if nobody was logged in."""
     owner_id: int | None

@@ -52,7 +52,7 @@ _ANSWERS: Final = ("lambda", "iam")
 """Keys of ``requestContext.authorizer``: the authorizer's result, and the signer."""
 
 
-class Refused(Exception):
+class RequestRefused(Exception):
     """Raised to end a request with the given response, such as 401."""
 
     def __init__(self, response: Response) -> None:
@@ -110,10 +110,10 @@ class Gate:
             logger.error(
                 "the login of a request was not checked", extra={"authentication": self._mode}
             )
-            raise Refused(self._challenge()._replace(body=_UNCHECKED))
+            raise RequestRefused(self._challenge()._replace(body=_UNCHECKED))
         access = guard.authenticated_caller(answers, request.workspace, signed=signed)
         if access is None:
-            raise Refused(self._retry_challenge(request))
+            raise RequestRefused(self._retry_challenge(request))
         return request._replace(access=access)
 
     def limits_callers(self) -> bool:
@@ -167,7 +167,7 @@ class Gate:
         if request.access is None:
             return
         if not self._guard.is_allowed(self._rules[id(route)], request.access, message):
-            raise Refused(_FORBIDDEN)
+            raise RequestRefused(_FORBIDDEN)
         if self._limits:
             self._guard.admit_workspace(self._limits, request.access)
 

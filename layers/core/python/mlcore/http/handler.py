@@ -16,7 +16,7 @@ from mlcore.db import capacity, deadline
 from mlcore.http import audit
 from mlcore.http.audit import AUDIT_READS, REFUSALS, Trail
 from mlcore.http.compression import fit
-from mlcore.http.gate import Gate, Refused
+from mlcore.http.gate import Gate, RequestRefused
 from mlcore.http.origin import REFUSAL, bypasses_cloudfront
 from mlcore.http.parsing import decode_request
 from mlcore.http.request import (
@@ -94,7 +94,7 @@ def lambda_handler(
         with deadline.within(context), capacity.measure() as measurement:
             try:
                 if bypasses_cloudfront(os.environ, headers):
-                    raise Refused(REFUSAL)
+                    raise RequestRefused(REFUSAL)
                 response = security.answer(method, path, headers)
                 if response is None:
                     sent = Sent(method, path, headers, event)
@@ -113,7 +113,7 @@ def lambda_handler(
                             sent._replace(parameters=trail.parameters), trail, gate
                         )
                     )
-            except Refused as refusal:
+            except RequestRefused as refusal:
                 response = refused(refusal.response, path)
             except errors.MlflowError as error:
                 is_unavailable = isinstance(error, _UNAVAILABLE)

@@ -23,7 +23,7 @@ JSON: Final = "application/json; charset=UTF-8"
 _SUNSET: Final = "Fri, 31 Dec 2027 23:59:59 GMT"
 
 
-class Made(NamedTuple):
+class AnswerWithStatus(NamedTuple):
     """An answer of a function together with its status, if that is not 200, such as 201 for a
     created entity."""
 
@@ -31,7 +31,7 @@ class Made(NamedTuple):
     status: int = 201
 
 
-Answer = dict[str, Any] | Made | Response | None
+Answer = dict[str, Any] | AnswerWithStatus | Response | None
 """None becomes 204 without a body; a Response is sent unchanged."""
 
 
@@ -84,7 +84,7 @@ class Versions:
             if result is None:
                 return Response(204, "", JSON, headers)
             status = 200
-            if isinstance(result, Made):
+            if isinstance(result, AnswerWithStatus):
                 result, status = result
             return fit(Response(status, json.dumps(result), JSON, headers), request.headers)
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from mlcore.kubeflow import kinds, properties
 from mlcore.kubeflow.errors import RequiredFieldMissing, invalid
-from mlcore.kubeflow.kinds import ARTIFACTS, Field, Kind
+from mlcore.kubeflow.kinds import ARTIFACTS, EntityKind, KindField
 
 CREATE: Final = "Create"
 UPDATE: Final = "Update"
@@ -67,7 +67,7 @@ def check_text(data: Any) -> None:
             raise invalid("null bytes are not allowed")
 
 
-def values_of(kind: Kind, data: dict[str, Any], use: str) -> Values:
+def values_of(kind: EntityKind, data: dict[str, Any], use: str) -> Values:
     """Returns the checked and converted fields of the entity in a body.
 
     Args:
@@ -79,14 +79,14 @@ def values_of(kind: Kind, data: dict[str, Any], use: str) -> Values:
     """
     is_artifact = bool(kind.artifact_type)
     title = f"{kind.title}{use}"
-    allowed: dict[str, Field] = {name: Field(name) for name in _COMMON_FIELDS}
+    allowed: dict[str, KindField] = {name: KindField(name) for name in _COMMON_FIELDS}
     if use != UPDATE:
-        allowed["name"] = Field("name")
+        allowed["name"] = KindField("name")
     if use == UPSERT:
-        allowed |= {name: Field(name) for name in _SERVER_FIELDS}
-        allowed["id"] = Field("id", kinds.REFERENCE)
+        allowed |= {name: KindField(name) for name in _SERVER_FIELDS}
+        allowed["id"] = KindField("id", kinds.REFERENCE)
     if is_artifact:
-        allowed["artifactType"] = Field("artifactType")
+        allowed["artifactType"] = KindField("artifactType")
     allowed |= {field.name: field for field in kind.fields if use != UPDATE or not field.fixed}
     folded = {name.lower(): name for name in allowed}
     values: Values = {}
@@ -104,7 +104,7 @@ def values_of(kind: Kind, data: dict[str, Any], use: str) -> Values:
     return values
 
 
-def artifact_kind(data: dict[str, Any]) -> Kind:
+def artifact_kind(data: dict[str, Any]) -> EntityKind:
     """Returns the kind of artifact that the body's ``artifactType`` names. Of several spellings of
     the key the last one that is not null is used, as in :func:`values_of`. Raises
     InvalidParameterValue for an unknown type."""
@@ -118,11 +118,11 @@ def artifact_kind(data: dict[str, Any]) -> Kind:
     return kind
 
 
-def defaults(kind: Kind) -> Values:
+def defaults(kind: EntityKind) -> Values:
     return {field.name: field.default for field in kind.fields if field.default is not None}
 
 
-def _check_required(kind: Kind, values: Values) -> None:
+def _check_required(kind: EntityKind, values: Values) -> None:
     required_names = ["name"] if kind.named else []
     required_names += [field.name for field in kind.fields if field.required]
     for name in required_names:
@@ -138,7 +138,7 @@ def _check_lengths(values: Values) -> None:
             raise invalid(f"{name} exceeds the maximum length of {MAX_LENGTH} characters")
 
 
-def _value(title: str, field: Field, value: Any) -> Any:
+def _value(title: str, field: KindField, value: Any) -> Any:
     if field.name == "customProperties":
         return properties.parse(value)
     if field.values:

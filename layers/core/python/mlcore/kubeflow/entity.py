@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from mlcore.kubeflow.kinds import INT64, KINDS, Kind
+from mlcore.kubeflow.kinds import INT64, KINDS, EntityKind
 from mlcore.kubeflow.properties import Properties
 
 V1: str = "v1"
@@ -26,7 +26,7 @@ class Entity(NamedTuple):
     """Values by JSON name: str, float, int or list of str. Fields without a value are missing."""
 
     @property
-    def of_kind(self) -> Kind:
+    def of_kind(self) -> EntityKind:
         return KINDS[self.kind]
 
 

@@ -42,7 +42,7 @@ DEPLOYMENT_STATES: Final = ("DEPLOYED", "UNDEPLOYED")
 PARAMETER_TYPES: Final = ("string", "number", "boolean", "object")
 
 
-class Field(NamedTuple):
+class KindField(NamedTuple):
     """A field of a kind, beyond the fields that all kinds have."""
 
     name: str
@@ -57,7 +57,7 @@ class Field(NamedTuple):
     """The only API version that has the field; empty: all have it."""
 
 
-class Kind(NamedTuple):
+class EntityKind(NamedTuple):
     """A kind of entity in Kubeflow's model registry, with its fields."""
 
     name: str
@@ -65,107 +65,107 @@ class Kind(NamedTuple):
     """The name of the kind's OpenAPI schema."""
     words: str
     """The kind's name in messages."""
-    fields: tuple[Field, ...] = ()
+    fields: tuple[KindField, ...] = ()
     named: bool = True
     """Whether a name is required at creation."""
     artifact_type: str = ""
     empty_is_none: tuple[str, ...] = ()
     """Fields in which MLflow does not distinguish an empty text from a missing one."""
 
-    def field(self, name: str) -> Field | None:
+    def field(self, name: str) -> KindField | None:
         return next((field for field in self.fields if field.name == name), None)
 
 
-def _texts(*names: str) -> tuple[Field, ...]:
-    return tuple(Field(name) for name in names)
+def _texts(*names: str) -> tuple[KindField, ...]:
+    return tuple(KindField(name) for name in names)
 
 
 def _state(
     title: str, values: tuple[str, ...] = LIFECYCLE_STATES, default: str | None = "LIVE"
-) -> Field:
-    return Field("state", title, values, default)
+) -> KindField:
+    return KindField("state", title, values, default)
 
 
 _ARTIFACT_STATE: Final = _state("ArtifactState", ARTIFACT_STATES, None)
 
-REGISTERED_MODEL: Final = Kind(
+REGISTERED_MODEL: Final = EntityKind(
     "registered_model",
     "RegisteredModel",
     "registered model",
     (
         *_texts("readme", "maturity"),
-        Field("language", TEXTS),
-        Field("tasks", TEXTS),
+        KindField("language", TEXTS),
+        KindField("tasks", TEXTS),
         *_texts("provider", "logo", "license", "licenseLink", "libraryName", "owner"),
         _state("RegisteredModelState"),
     ),
     empty_is_none=("description",),
 )
-MODEL_VERSION: Final = Kind(
+MODEL_VERSION: Final = EntityKind(
     "model_version",
     "ModelVersion",
     "model version",
     (
-        Field("registeredModelId", REFERENCE, required=True, fixed=True),
+        KindField("registeredModelId", REFERENCE, required=True, fixed=True),
         _state("ModelVersionState"),
-        Field("author"),
+        KindField("author"),
     ),
     empty_is_none=("author",),
 )
-SERVING_ENVIRONMENT: Final = Kind(
+SERVING_ENVIRONMENT: Final = EntityKind(
     "serving_environment", "ServingEnvironment", "serving environment"
 )
-INFERENCE_SERVICE: Final = Kind(
+INFERENCE_SERVICE: Final = EntityKind(
     "inference_service",
     "InferenceService",
     "inference service",
     (
-        Field("registeredModelId", REFERENCE, required=True, fixed=True),
-        Field("servingEnvironmentId", REFERENCE, required=True, fixed=True),
-        Field("modelVersionId", REFERENCE),
-        Field("runtime"),
-        Field("desiredState", "InferenceServiceState", DEPLOYMENT_STATES, "DEPLOYED"),
+        KindField("registeredModelId", REFERENCE, required=True, fixed=True),
+        KindField("servingEnvironmentId", REFERENCE, required=True, fixed=True),
+        KindField("modelVersionId", REFERENCE),
+        KindField("runtime"),
+        KindField("desiredState", "InferenceServiceState", DEPLOYMENT_STATES, "DEPLOYED"),
     ),
     named=False,
 )
-SERVE_MODEL: Final = Kind(
+SERVE_MODEL: Final = EntityKind(
     "serve_model",
     "ServeModel",
     "serve model",
     (
-        Field("modelVersionId", REFERENCE, required=True, fixed=True),
-        Field("lastKnownState", "ExecutionState", EXECUTION_STATES, "UNKNOWN"),
+        KindField("modelVersionId", REFERENCE, required=True, fixed=True),
+        KindField("lastKnownState", "ExecutionState", EXECUTION_STATES, "UNKNOWN"),
     ),
     named=False,
 )
-EXPERIMENT: Final = Kind(
-    "experiment", "Experiment", "experiment", (Field("owner"), _state("ExperimentState"))
+EXPERIMENT: Final = EntityKind(
+    "experiment", "Experiment", "experiment", (KindField("owner"), _state("ExperimentState"))
 )
-EXPERIMENT_RUN: Final = Kind(
+EXPERIMENT_RUN: Final = EntityKind(
     "experiment_run",
     "ExperimentRun",
     "experiment run",
     (
-        Field("experimentId", REFERENCE, required=True, fixed=True),
-        Field("startTimeSinceEpoch", TIME, fixed=True),
-        Field("endTimeSinceEpoch", TIME),
-        Field("status", "ExperimentRunStatus", RUN_STATUSES, "RUNNING"),
+        KindField("experimentId", REFERENCE, required=True, fixed=True),
+        KindField("startTimeSinceEpoch", TIME, fixed=True),
+        KindField("endTimeSinceEpoch", TIME),
+        KindField("status", "ExperimentRunStatus", RUN_STATUSES, "RUNNING"),
         _state("ExperimentRunState"),
-        Field("owner"),
+        KindField("owner"),
     ),
     named=False,
     empty_is_none=("owner",),
 )
 _RUN_REFERENCES: Final = (
-    Field("experimentId", REFERENCE, fixed=True, only="v1alpha3"),
-    Field("experimentRunId", REFERENCE, fixed=True, only="v1alpha3"),
+    KindField("experimentId", REFERENCE, fixed=True, only="v1alpha3"),
+    KindField("experimentRunId", REFERENCE, fixed=True, only="v1alpha3"),
 )
 
 
 def _artifact(
-    name: str, title: str, words: str, artifact_type: str, fields: tuple[Field, ...]
-) -> Kind:
-    return Kind(
+    name: str, title: str, words: str, artifact_type: str, fields: tuple[KindField, ...]
+) -> EntityKind:
+    return EntityKind(
         name, title, words, (*fields, _ARTIFACT_STATE, *_RUN_REFERENCES), False, artifact_type
     )
 
@@ -204,14 +204,18 @@ METRIC: Final = _artifact(
     "Metric",
     "metric",
     "metric",
-    (Field("value", DOUBLE, required=True), Field("timestamp", TIME), Field("step", INT64)),
+    (
+        KindField("value", DOUBLE, required=True),
+        KindField("timestamp", TIME),
+        KindField("step", INT64),
+    ),
 )
 PARAMETER: Final = _artifact(
     "parameter",
     "Parameter",
     "parameter",
     "parameter",
-    (Field("value"), Field("parameterType", "ParameterType", PARAMETER_TYPES)),
+    (KindField("value"), KindField("parameterType", "ParameterType", PARAMETER_TYPES)),
 )
 
 KINDS: Final = {

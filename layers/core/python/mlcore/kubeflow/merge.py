@@ -8,7 +8,7 @@ from uuid import uuid4
 
 from mlcore.kubeflow import body
 from mlcore.kubeflow.entity import Entity
-from mlcore.kubeflow.kinds import Kind
+from mlcore.kubeflow.kinds import EntityKind
 
 _COMMON_FIELDS = frozenset(
     {
@@ -28,7 +28,7 @@ def own_fields(values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if name not in _COMMON_FIELDS}
 
 
-def created(kind: Kind, number: int, values: body.Values, now: int) -> Entity:
+def created(kind: EntityKind, number: int, values: body.Values, now: int) -> Entity:
     """Returns the new entity that a create request describes. Without a name it gets a random
     UUID."""
     entity = Entity(

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from mlcore.kubeflow.body import Values, number
-from mlcore.kubeflow.kinds import Kind
+from mlcore.kubeflow.kinds import EntityKind
 
 
 class RegistryRequest(NamedTuple):
@@ -24,7 +24,7 @@ class RegistryRequest(NamedTuple):
     """The id of the parent that a find request gives together with a name."""
     artifact_kinds: tuple[str, ...] = ()
     """The kinds of artifacts that the request asks for."""
-    kind: Kind | None = None
+    kind: EntityKind | None = None
     """The kind of the entity in the body; None without a body."""
     values: Values = MappingProxyType({})  # type: ignore[assignment]
     """The fields of the entity in the body, checked and converted."""
@@ -34,7 +34,7 @@ class RegistryRequest(NamedTuple):
         """Whether a find request selects by name and parent, and not by external id."""
         return bool(self.arguments.get("name") and self.arguments.get("parentResourceId"))
 
-    def of_kind(self) -> Kind:
+    def of_kind(self) -> EntityKind:
         """Returns the kind of the entity in the body, which the request must have."""
         assert self.kind is not None  # noqa: S101 -- the route's parser reads a body
         return self.kind

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from mlcore.entities import alert_conditions
-from mlcore.entities.alert_conditions import Malformed
+from mlcore.entities.alert_conditions import InvalidCondition
 from mlcore.entities.saved_queries import Value
 from mlcore.errors import InvalidParameterValue
 from mlcore.limits.saved_queries import MAX_PARAMETERS, MAX_TEXT_LENGTH
@@ -50,7 +50,7 @@ def check_condition(text: str) -> None:
         )
     try:
         alert_conditions.parse(text)
-    except Malformed as error:
+    except InvalidCondition as error:
         raise InvalidParameterValue(str(error)) from None
 
 

@@ -33,7 +33,7 @@ class ModelUri(NamedTuple):
     alias: str | None = None
 
 
-class Source(NamedTuple):
+class ParsedSource(NamedTuple):
     """A parsed source: a URI or path of a request or of a stored version. ``model`` is set for a
     well-formed ``models:/`` URI."""
 
@@ -54,16 +54,18 @@ class Source(NamedTuple):
         return self.parts.path.partition("#")[0]
 
 
-def parse(uri: str) -> Source:
+def parse(uri: str) -> ParsedSource:
     """Parses a source. Raises InvalidParameterValue if it is not a URI."""
     try:
         parts = urlsplit(uri, allow_fragments=False)
     except ValueError:
         raise InvalidParameterValue(f"Invalid model version source: '{uri}'.") from None
-    return Source(uri, parts, _model_uri_of_path(parts.path) if parts.scheme == "models" else None)
+    return ParsedSource(
+        uri, parts, _model_uri_of_path(parts.path) if parts.scheme == "models" else None
+    )
 
 
-def check_source(uri: str, *, is_prompt: bool) -> Source:
+def check_source(uri: str, *, is_prompt: bool) -> ParsedSource:
     """Parses a source and checks it by the rules that need no stored data. Raises
     InvalidParameterValue."""
     pattern = os.environ.get(_PATTERN_SETTING)
@@ -78,7 +80,7 @@ def check_source(uri: str, *, is_prompt: bool) -> Source:
     return source
 
 
-def model_of(source: Source) -> ModelUri | None:
+def model_of(source: ParsedSource) -> ModelUri | None:
     """Returns the model that a ``models:/`` source names; None for other sources. Raises
     InvalidParameterValue if the URI is malformed."""
     if source.is_model_uri and source.model is None:
@@ -105,7 +107,7 @@ def _model_uri_of_path(path: str) -> ModelUri | None:
     return None
 
 
-def check_registry(source: Source) -> None:
+def check_registry(source: ParsedSource) -> None:
     """Checks that a ``models:`` URI names a model of this registry. Raises InvalidParameterValue if
     it names another registry."""
     if source.is_model_uri and source.parts.netloc:
@@ -115,7 +117,7 @@ def check_registry(source: Source) -> None:
         )
 
 
-def is_local(source: Source) -> bool:
+def is_local(source: ParsedSource) -> bool:
     """Whether the source is a path on the client's or on the server's machine. Raises
     InvalidParameterValue if a ``file:`` URI names another host."""
     if source.parts.scheme == "":
@@ -131,14 +133,14 @@ def is_local(source: Source) -> bool:
     return False
 
 
-def is_inside_directory(source: Source, root: str) -> bool:
+def is_inside_directory(source: ParsedSource, root: str) -> bool:
     """Whether a local source is ``root``, which must be local, or lies below it. Symbolic links are
     resolved."""
     directory = parse(root)
     return is_local(directory) and _path(directory) in (_path(source), *_path(source).parents)
 
 
-def local_refused(source: Source, parameter: str) -> InvalidParameterValue:
+def local_refused(source: ParsedSource, parameter: str) -> InvalidParameterValue:
     return InvalidParameterValue(
         f"Invalid model version source: '{source.uri}'. To use a local path as a model version "
         f"source, the {parameter} request parameter has to be specified and the local path has to "
@@ -146,14 +148,14 @@ def local_refused(source: Source, parameter: str) -> InvalidParameterValue:
     )
 
 
-def not_owned(source: Source, parameter: str) -> InvalidParameterValue:
+def not_owned(source: ParsedSource, parameter: str) -> InvalidParameterValue:
     return InvalidParameterValue(
         f"Invalid model version source: '{source.uri}'. The {parameter} request parameter must "
         "identify the resource that contains the source."
     )
 
 
-def check_absolute(source: Source) -> None:
+def check_absolute(source: ParsedSource) -> None:
     """Checks that a source that is not a local path has an absolute path without ``..``, however
     often it is percent-encoded. Raises InvalidParameterValue otherwise."""
     decoded = source.uri
@@ -174,7 +176,7 @@ def check_absolute(source: Source) -> None:
         )
 
 
-def run_of(source: Source) -> str | None:
+def run_of(source: ParsedSource) -> str | None:
     """Returns the run that a ``runs:/`` source names; None for other sources. Raises
     InvalidParameterValue if the URI is malformed."""
     if source.parts.scheme != "runs":
@@ -190,7 +192,7 @@ def run_of(source: Source) -> str | None:
     return run_id
 
 
-def is_proxied(source: Source) -> bool:
+def is_proxied(source: ParsedSource) -> bool:
     """Whether the source is behind the artifact proxy of an MLflow server."""
     scheme, _, parts = _normalized(source)
     return scheme == "mlflow-artifacts" or (
@@ -199,7 +201,7 @@ def is_proxied(source: Source) -> bool:
     )
 
 
-def is_below(source: Source, root: str) -> bool:
+def is_below(source: ParsedSource, root: str) -> bool:
     """Whether a URI is ``root`` or lies below it, compared by decoded path segments."""
     scheme, host, parts = _normalized(source)
     root_scheme, root_host, root_parts = _normalized(parse(root))
@@ -210,7 +212,7 @@ def is_below(source: Source, root: str) -> bool:
     )
 
 
-def _normalized(source: Source) -> tuple[str, str, tuple[str, ...]]:
+def _normalized(source: ParsedSource) -> tuple[str, str, tuple[str, ...]]:
     parts = [_unquoted(part) for part in source.path.split("/") if part]
     return source.parts.scheme.lower(), source.parts.netloc.lower(), tuple(parts)
 
@@ -221,6 +223,6 @@ def _unquoted(text: str) -> str:
     return text
 
 
-def _path(source: Source) -> Path:
+def _path(source: ParsedSource) -> Path:
     path = source.path if source.uri.startswith("file:") else source.uri
     return Path(url2pathname(path)).resolve()

@@ -52,7 +52,7 @@ class KeyValue(Protocol):
     def value(self) -> str: ...
 
 
-class Batch(NamedTuple):
+class LogBatch(NamedTuple):
     """The checked contents of a log-batch request, in the order in which they were sent, with long
     values truncated. Of a repeated tag key the last one is used."""
 
@@ -123,11 +123,11 @@ def check_log_batch(
     metrics: Sequence[MetricFields],
     params: Sequence[KeyValue],
     tags: Sequence[KeyValue],
-) -> Batch:
+) -> LogBatch:
     """Checks a log-batch request in MLflow's order (run id, each entry, counts, repeated param
     keys) and returns its contents. Raises InvalidParameterValue."""
     check_run_id(run_id)
-    batch = Batch(
+    batch = LogBatch(
         _check_metrics(metrics),
         [check_param(param, f"params[{n}]") for n, param in enumerate(params)],
         [check_tag(tag, f"tags[{n}]") for n, tag in enumerate(tags)],

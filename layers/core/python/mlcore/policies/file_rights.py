@@ -21,7 +21,7 @@ from mlcore.models.logged_models import LoggedModel
 from mlcore.policies.access import Access
 from mlcore.repos.experiments import experiments
 from mlcore.repos.files import locations
-from mlcore.repos.files.locations import Claim
+from mlcore.repos.files.locations import LocationClaim
 from mlcore.repos.logged_models import logged_models
 from mlcore.repos.runs.core import runs
 
@@ -68,7 +68,7 @@ def storages_around(key: str, *, tree: bool = False) -> list[ExperimentStorage]:
 
 
 def _with_moved_runs(
-    storages: list[ExperimentStorage], claims: Iterable[Claim], key: str
+    storages: list[ExperimentStorage], claims: Iterable[LocationClaim], key: str
 ) -> list[ExperimentStorage]:
     """Adds the storages of moved runs. In the folder of a moved run only the run's experiment
     counts, and not those in whose storage the folder lies."""

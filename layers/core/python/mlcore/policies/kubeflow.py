@@ -24,7 +24,7 @@ from mlcore.kubeflow.kinds import (
     EXPERIMENT_RUN,
     MODEL_ARTIFACT,
     MODEL_VERSION,
-    Kind,
+    EntityKind,
 )
 from mlcore.kubeflow.kinds import REGISTERED_MODEL as MODEL_KIND
 from mlcore.kubeflow.registry_request import RegistryRequest
@@ -63,7 +63,7 @@ def _on_run_in(access: Access, experiment_id: str, action: str) -> bool:
     return access.allows(*inside(experiment_id, RUN, action))
 
 
-def _reference(access: Access, kind: Kind, number: int) -> ContextRef | None:
+def _reference(access: Access, kind: EntityKind, number: int) -> ContextRef | None:
     return numbers.of_kind(numbers.raw(number), kind.name, access.workspace)
 
 
@@ -108,7 +108,7 @@ def required_reference(request: RegistryRequest, field: str) -> int:
     return NO_ENTITY if number is None else number
 
 
-def external_number(access: Access, kind: Kind, request: RegistryRequest) -> int:
+def external_number(access: Access, kind: EntityKind, request: RegistryRequest) -> int:
     """Returns the number of the entity whose external id the request names; ``NO_ENTITY`` if no
     entity has it."""
     number = steps.find_external(access.workspace, kind, request.arguments["externalId"])

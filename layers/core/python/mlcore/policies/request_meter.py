@@ -37,7 +37,7 @@ class Refusal(NamedTuple):
     """After which a caller may try again."""
 
 
-class Report(NamedTuple):
+class CountedRequests(NamedTuple):
     """Requests to add to the day's number."""
 
     day: int
@@ -118,14 +118,14 @@ class RequestMeter:
         per_second, per_day = self._limit
         return self._unreported / (per_day or (per_second or 1) * DAY_MS / 1000)
 
-    def take_report(self) -> Report:
+    def take_report(self) -> CountedRequests:
         """Returns what to report; :meth:`reported` or :meth:`not_reported` must follow."""
-        report = Report(self._day, self._unreported)
+        report = CountedRequests(self._day, self._unreported)
         self._reporting += report.requests
         self._unreported = 0
         return report
 
-    def reported(self, report: Report, total: int, now: int) -> None:
+    def reported(self, report: CountedRequests, total: int, now: int) -> None:
         """Notes that a report was added, with the day's new number."""
         if report.day != self._day:
             return
@@ -141,7 +141,7 @@ class RequestMeter:
         self._share = min(1.0, max(LEAST_SHARE, share))
         self._begin_window(total, now)
 
-    def not_reported(self, report: Report, now: int) -> None:
+    def not_reported(self, report: CountedRequests, now: int) -> None:
         """Notes that a report failed; its requests belong to the next one, a minute later."""
         self._retry_at = now + RETRY_MS
         if report.day == self._day:

@@ -32,7 +32,7 @@ def last_segment(name: str) -> str:
     return normalized(name).rpartition(".")[2]
 
 
-class Field(NamedTuple):
+class RedactedField(NamedTuple):
     """A field of a rule, and the text that replaces its values."""
 
     expression: re.Pattern[str]
@@ -41,7 +41,7 @@ class Field(NamedTuple):
     replacement: str
 
 
-def parse(text: str, replacement: str) -> Field:
+def parse(text: str, replacement: str) -> RedactedField:
     """Makes a field of its text in a rule: segments separated by dots, of which ``*`` stands for
     any one segment and one ``**`` for any number of them."""
     segments = normalized(text).split(".")
@@ -52,10 +52,10 @@ def parse(text: str, replacement: str) -> Field:
             expression += r"(?:.*\.)?"
         else:
             expression += _SEGMENTS.get(segment, re.escape(segment)) + ("" if last else r"\.")
-    return Field(re.compile(expression, re.DOTALL), segments[0], segments[-1], replacement)
+    return RedactedField(re.compile(expression, re.DOTALL), segments[0], segments[-1], replacement)
 
 
-def replacement_at(fields: Sequence[Field], paths: Paths) -> str | None:
+def replacement_at(fields: Sequence[RedactedField], paths: Paths) -> str | None:
     """Returns the replacement of the first field that names one of the paths; None if none does."""
     for field in fields:
         if any(map(field.expression.fullmatch, paths)):

@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple
 from mlcore.redaction import fields as field_paths
 from mlcore.redaction import leaves
 from mlcore.redaction.detectors import Searched
-from mlcore.redaction.fields import Field, Paths
+from mlcore.redaction.fields import Paths, RedactedField
 
 TOTAL_SECONDS: Final = 2.0
 """Longest time for all expressions of rules in one redactor: one trace, or one export."""
@@ -58,7 +58,7 @@ class Redactor:
 
     def __init__(
         self,
-        fields: Sequence[Field],
+        fields: Sequence[RedactedField],
         replacers: Sequence[Replacer],
         *,
         is_content_free: bool = False,
@@ -161,7 +161,7 @@ class Redactor:
     @property
     def _whole(self) -> str:
         """The replacement of a value that cannot be searched."""
-        rules: Sequence[Replacer | Field] = self._replacers or self._fields
+        rules: Sequence[Replacer | RedactedField] = self._replacers or self._fields
         return rules[0].replacement if rules else WITHOUT_CONTENT
 
     def _value(self, value: Any, paths: Paths) -> Any:

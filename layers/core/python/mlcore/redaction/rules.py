@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 from mlcore.process_cache import ProcessCache
 from mlcore.redaction import detectors, fields
 from mlcore.redaction.detectors import Searched
-from mlcore.redaction.fields import Field
+from mlcore.redaction.fields import RedactedField
 from mlcore.redaction.redactor import Redactor, Replacer
 from mlcore.redaction.setting import (
     CONTENT,
@@ -47,7 +47,7 @@ class Rule(NamedTuple):
     experiments: frozenset[str] | None
     endpoints: frozenset[str] | None
     """Ids of the AI gateway's endpoints, whose calls are the traces."""
-    fields: tuple[Field, ...]
+    fields: tuple[RedactedField, ...]
     replacers: tuple[Replacer, ...]
     is_content_free: bool = False
     """Whether traces are stored without their content."""

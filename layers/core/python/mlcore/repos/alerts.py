@@ -17,7 +17,7 @@ from mlcore.db import keys
 from mlcore.db.expression import ConditionExpression, Raw
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import Delete, Put, table
-from mlcore.entities.alerts import MAX_ERROR_LENGTH, Alert, AlertState, Destination
+from mlcore.entities.alerts import MAX_ERROR_LENGTH, Alert, AlertDestination, AlertState
 from mlcore.ids import now_ms
 from mlcore.models.alerts import Alert as AlertItem
 from mlcore.optimistic_retry import WriteConflict
@@ -110,7 +110,7 @@ def remove(alert: Alert) -> None:
     table.delete(keys.alert(alert.workspace, alert.alert_id))
 
 
-def move(alert: Alert, workspace: str, destinations: tuple[Destination, ...]) -> None:
+def move(alert: Alert, workspace: str, destinations: tuple[AlertDestination, ...]) -> None:
     """Moves an alert to another workspace, with its state.
 
     Args:
@@ -152,7 +152,7 @@ def of_item(raw: Raw) -> Alert:
         reminder_hours=item.reminder_hours,
         is_enabled=item.is_enabled,
         destinations=tuple(
-            Destination(*fields) for fields in json.loads(item.destinations or "[]")
+            AlertDestination(*fields) for fields in json.loads(item.destinations or "[]")
         ),
         created_by=item.created_by,
         owner_id=item.user_id,

@@ -14,14 +14,14 @@ from mlcore.optimistic_retry import WriteConflict
 from mlcore.repos.document import Document
 
 
-class Read(Protocol):
+class ReadDocument(Protocol):
     """A document and its entity, as they were read."""
 
     @property
     def document(self) -> Document: ...
 
 
-R = TypeVar("R", bound=Read)
+R = TypeVar("R", bound=ReadDocument)
 
 
 def write(

@@ -25,7 +25,7 @@ from mlcore.models.index import Fts, FtsTexts
 from mlcore.repos import index_candidates
 from mlcore.repos.index_candidates import Candidates, Entries
 from mlcore.search import text, text_fields
-from mlcore.search.lookups import Lookup
+from mlcore.search.lookups import FullTextLookup
 from mlcore.search.plan import TextLookups
 from mlcore.search.text import LONG_TEXT_TOKEN, TRIGRAM
 from mlcore.search.text_fields import IndexedFields
@@ -70,7 +70,7 @@ class Foreseen:
         return self._pages.get(experiment_id)
 
     def shortest(
-        self, experiment_id: str, field: str, lookup: Lookup
+        self, experiment_id: str, field: str, lookup: FullTextLookup
     ) -> tuple[str, Entries] | None:
         """Returns the trigram of a lookup with the shortest list of texts, and that list, among the
         lists that were read ahead completely; None if there are none."""
@@ -131,7 +131,9 @@ class _Reader:
     """Makes the lazily read ranges of index entries that one lookup (a condition on the texts of a
     field) needs."""
 
-    def __init__(self, experiment_id: str, field: str, lookup: Lookup, entity_type: str) -> None:
+    def __init__(
+        self, experiment_id: str, field: str, lookup: FullTextLookup, entity_type: str
+    ) -> None:
         self.experiment_id = experiment_id
         self.field = field
         self.lookup = lookup

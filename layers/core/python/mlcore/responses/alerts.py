@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mlcore.entities.alert_conditions import number_text
-from mlcore.entities.alerts import WEBHOOK, Alert, Destination
+from mlcore.entities.alerts import WEBHOOK, Alert, AlertDestination
 
 
 def alert(entity: Alert, *, with_sql: bool = True) -> dict[str, Any]:
@@ -48,7 +48,7 @@ def alert(entity: Alert, *, with_sql: bool = True) -> dict[str, Any]:
     }
 
 
-def _destination(entity: Destination) -> dict[str, Any]:
+def _destination(entity: AlertDestination) -> dict[str, Any]:
     fields = {"destination_id": entity.destination_id, "type": entity.kind}
     # Slack's addresses are secrets, and so may be those of webhooks, except for the host.
     return {**fields, "host": entity.host} if entity.kind == WEBHOOK else fields

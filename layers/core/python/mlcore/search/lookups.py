@@ -20,7 +20,7 @@ MAX_LOOKUPS = 3
 """Lookups of one condition; they run in parallel."""
 
 
-class Lookup(NamedTuple):
+class FullTextLookup(NamedTuple):
     """A search in the full-text index for the words, or for the whole values (``level`` says
     which), that meet a condition: by the exact text, by its beginning, or by trigrams."""
 
@@ -43,7 +43,7 @@ class Lookup(NamedTuple):
         return condition.is_in if isinstance(condition, Fragment) else value_test(condition)
 
 
-def lookups_for(field: str, operator: str, pattern: str) -> tuple[Lookup, ...]:
+def lookups_for(field: str, operator: str, pattern: str) -> tuple[FullTextLookup, ...]:
     """Returns up to ``MAX_LOOKUPS`` lookups for a condition on a field. Each lookup alone finds all
     matches, so the search may use any of them. An empty tuple means that the index cannot answer
     the condition."""
@@ -51,38 +51,38 @@ def lookups_for(field: str, operator: str, pattern: str) -> tuple[Lookup, ...]:
     return tuple(made(field, operator, pattern))[:MAX_LOOKUPS]
 
 
-def _by_words(field: str, operator: str, pattern: str) -> Iterator[Lookup]:
+def _by_words(field: str, operator: str, pattern: str) -> Iterator[FullTextLookup]:
     fragments = text.fragments(operator, pattern)
     for fragment in fragments:
         if fragment.begins and fragment.ends:
-            yield Lookup(WORD, fragment, exact=fragment.text)
+            yield FullTextLookup(WORD, fragment, exact=fragment.text)
     for fragment in fragments:
         if fragment.begins and not fragment.ends:
-            yield Lookup(WORD, fragment, begin=fragment.text)
+            yield FullTextLookup(WORD, fragment, begin=fragment.text)
         elif not fragment.begins:
             yield from _by_trigrams(field, fragment)
 
 
-def _by_trigrams(field: str, fragment: Fragment) -> Iterator[Lookup]:
+def _by_trigrams(field: str, fragment: Fragment) -> Iterator[FullTextLookup]:
     trigrams = text.pattern_trigrams("=", fragment.text)
     if field == text_fields.CONTENT:
         trigrams = tuple(filter(text.is_indexed_in_contents, trigrams))
     if trigrams:
         numbers = text.is_number(fragment.text)
-        yield Lookup(WORD, fragment, trigrams=trigrams, numbers=numbers)
+        yield FullTextLookup(WORD, fragment, trigrams=trigrams, numbers=numbers)
 
 
-def _by_value(field: str, operator: str, pattern: str) -> Iterator[Lookup]:
+def _by_value(field: str, operator: str, pattern: str) -> Iterator[FullTextLookup]:
     pieces = text.literals(operator, pattern)
     if not pieces or not pattern:  # an empty text is not held
         return
     condition = Comparison(TAG, field, operator, pattern)
     if operator == "=" or (operator == "LIKE" and len(pieces) == 1):
-        yield Lookup(VALUE, condition, exact=pattern)
+        yield FullTextLookup(VALUE, condition, exact=pattern)
         return
     if operator == "LIKE" and pieces[0]:
-        yield Lookup(VALUE, condition, begin=pieces[0])
+        yield FullTextLookup(VALUE, condition, begin=pieces[0])
     trigrams = text.pattern_trigrams(operator, pattern)
     if trigrams:
         numbers = all(text.is_number(piece) for piece in pieces if piece)
-        yield Lookup(VALUE, condition, trigrams=trigrams, numbers=numbers)
+        yield FullTextLookup(VALUE, condition, trigrams=trigrams, numbers=numbers)

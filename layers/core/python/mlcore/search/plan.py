@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 from mlcore.search import lookups, text_fields
 from mlcore.search.fields import ATTRIBUTE, DATASET, METRIC, PARAM
 from mlcore.search.grammar import Comparison, OrderBy
-from mlcore.search.lookups import Lookup
+from mlcore.search.lookups import FullTextLookup
 
 
 class MetricRange(NamedTuple):
@@ -62,7 +62,7 @@ class TextLookups(NamedTuple):
     all matches, so one is enough."""
 
     field: str
-    lookups: tuple[Lookup, ...]
+    lookups: tuple[FullTextLookup, ...]
 
 
 class DatasetLinks(NamedTuple):

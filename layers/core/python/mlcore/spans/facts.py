@@ -25,7 +25,7 @@ OrderedText = list[Any]
 """A text of a span, preceded by its sort key: the span's start time and id."""
 
 
-class Root(NamedTuple):
+class RootFacts(NamedTuple):
     """The facts that come from the trace's earliest root span."""
 
     start: int
@@ -37,12 +37,12 @@ class Root(NamedTuple):
     response: str | None
 
 
-class Facts(NamedTuple):
+class SpanFacts(NamedTuple):
     """The facts of a set of spans. Times are in milliseconds."""
 
     start: int
     end: int | None = None
-    root: Root | None = None
+    root: RootFacts | None = None
     session: OrderedText | None = None
     user: OrderedText | None = None
     tags: Mapping[str, OrderedText] = {}
@@ -74,22 +74,22 @@ class Facts(NamedTuple):
         return texts
 
 
-def parse(text: str | None) -> Facts | None:
+def parse(text: str | None) -> SpanFacts | None:
     if text is None:
         return None
     fields = json.loads(text)
     root = fields.pop("root", None)
     masked = tuple(fields.pop("masked", ()))
-    return Facts(**fields, root=Root(*root) if root else None, masked=masked)
+    return SpanFacts(**fields, root=RootFacts(*root) if root else None, masked=masked)
 
 
-def facts_of_spans(spans: Iterable[tuple[StoredSpan, Mapping[str, Any]]]) -> Facts:
+def facts_of_spans(spans: Iterable[tuple[StoredSpan, Mapping[str, Any]]]) -> SpanFacts:
     """Returns the facts of at least one span; each is given with the attributes of its resource.
     Raises InvalidParameterValue if a session id or trace name is too long."""
     return reduce(join, [_of_span(span, resource) for span, resource in spans])
 
 
-def join(facts: Facts, other: Facts) -> Facts:
+def join(facts: SpanFacts, other: SpanFacts) -> SpanFacts:
     """Returns the facts of both sets of spans together; sums and masked keys are taken from
     ``facts``."""
     tags = dict(facts.tags)
@@ -111,7 +111,7 @@ def _least(fact: Any, other: Any) -> Any:
     return min(fact, other, key=lambda values: [(value is not None, value) for value in values])
 
 
-def _of_span(span: StoredSpan, resource: Mapping[str, Any]) -> Facts:
+def _of_span(span: StoredSpan, resource: Mapping[str, Any]) -> SpanFacts:
     attributes = span["attributes"]
     start = span["start_time_unix_nano"]
     span_id = hexadecimal(span["span_id"])
@@ -129,7 +129,7 @@ def _of_span(span: StoredSpan, resource: Mapping[str, Any]) -> Facts:
             attributes.get(reserved_tags.SPAN_INPUTS),
             attributes.get(reserved_tags.SPAN_OUTPUTS),
         )
-        root = Root(
+        root = RootFacts(
             start,
             span_id,
             -end,
@@ -137,7 +137,7 @@ def _of_span(span: StoredSpan, resource: Mapping[str, Any]) -> Facts:
             previews.preview(inputs, "user") if inputs else None,
             previews.preview(outputs, "assistant") if outputs else None,
         )
-    return Facts(
+    return SpanFacts(
         start=start // 1_000_000,
         end=end // 1_000_000 if end else None,
         root=root,

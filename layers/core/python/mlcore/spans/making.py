@@ -13,7 +13,7 @@ from mlcore.repos.traces import span_packs, traces
 from mlcore.repos.traces.span_packs import Node, Owner
 from mlcore.search.text_fields import CONTENT
 from mlcore.spans import state, usage
-from mlcore.spans.facts import Facts
+from mlcore.spans.facts import SpanFacts
 
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
@@ -26,7 +26,7 @@ def owner(experiment: Experiment, trace_id: str) -> Owner:
     return Owner(experiment.workspace, experiment.experiment_id, trace_id, indexed)
 
 
-def with_sums(span_facts: Facts, nodes: Mapping[str, Node]) -> Facts:
+def with_sums(span_facts: SpanFacts, nodes: Mapping[str, Node]) -> SpanFacts:
     """Returns the facts with the trace's token usage and cost, computed from the nodes of all spans
     (by span id)."""
     parts = nodes.values()
@@ -43,7 +43,7 @@ def with_sums(span_facts: Facts, nodes: Mapping[str, Node]) -> Facts:
 def create(
     trace_id: str,
     experiment: Experiment,
-    span_facts: Facts,
+    span_facts: SpanFacts,
     packs: Sequence[span_packs.Pack],
     *,
     tags: Mapping[str, str] = _NOTHING,

@@ -14,16 +14,16 @@ from typing import NamedTuple
 
 from mlcore import reserved_tags
 from mlcore.entities.experiments import Experiment
-from mlcore.repos.traces.traces import Change, Info, StoredTrace
+from mlcore.repos.traces.traces import Info, StoredTrace, TraceChange
 from mlcore.spans import facts
-from mlcore.spans.facts import Facts
+from mlcore.spans.facts import SpanFacts
 from mlcore.spans.names import IN_STORE, SPANS_LOCATION_TAG
 
 UNDECIDED = ("IN_PROGRESS", "STATE_UNSPECIFIED")
 Texts = Mapping[str, str]
 
 
-class Report(NamedTuple):
+class ReportedState(NamedTuple):
     """The data that a client has reported about the trace itself. Times are in milliseconds."""
 
     request_time: int
@@ -39,11 +39,13 @@ class Report(NamedTuple):
         return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
 
 
-def report_of(info: Info) -> Report | None:
-    return None if info.given is None else Report(**json.loads(info.given))
+def report_of(info: Info) -> ReportedState | None:
+    return None if info.given is None else ReportedState(**json.loads(info.given))
 
 
-def info(report: Report | None, span_facts: Facts | None, first_pack: str | None) -> Info:
+def info(
+    report: ReportedState | None, span_facts: SpanFacts | None, first_pack: str | None
+) -> Info:
     """Returns the info of a trace that users see. A client's report takes precedence over the facts
     (times, state and texts that were derived from the trace's spans).
 
@@ -56,7 +58,7 @@ def info(report: Report | None, span_facts: Facts | None, first_pack: str | None
     root = span_facts.root if span_facts else None
     text = report.text if report else None
     if report is None:
-        report = Report(span_facts.start if span_facts else 0)
+        report = ReportedState(span_facts.start if span_facts else 0)
     duration = report.execution_duration
     if duration is None and span_facts and span_facts.end:
         duration = span_facts.end - report.request_time
@@ -73,7 +75,9 @@ def info(report: Report | None, span_facts: Facts | None, first_pack: str | None
     )
 
 
-def with_report(trace: StoredTrace, report: Report, tags: Texts, metadata: Texts) -> Change:
+def with_report(
+    trace: StoredTrace, report: ReportedState, tags: Texts, metadata: Texts
+) -> TraceChange:
     """Returns the change to write to a stored trace when a client has sent data about the trace
     itself.
 
@@ -88,10 +92,12 @@ def with_report(trace: StoredTrace, report: Report, tags: Texts, metadata: Texts
         "tags": _changed_texts(trace.document.texts("tags"), tags),
         "trace_metadata": _changed_texts(trace.document.texts("trace_metadata"), metadata),
     }
-    return Change(info(report, span_facts, trace.info.first_pack), sets)
+    return TraceChange(info(report, span_facts, trace.info.first_pack), sets)
 
 
-def with_facts(trace: StoredTrace, span_facts: Facts, first_pack: str | None) -> Change | None:
+def with_facts(
+    trace: StoredTrace, span_facts: SpanFacts, first_pack: str | None
+) -> TraceChange | None:
     """Returns the change to write to a stored trace after further spans of it have arrived: its new
     times, state, previews, tags and metadata. None if all of them stay as they are.
 
@@ -123,10 +129,10 @@ def with_facts(trace: StoredTrace, span_facts: Facts, first_pack: str | None) ->
     }
     if new_info == trace.info and not any(sets.values()):
         return None
-    return Change(new_info, sets)
+    return TraceChange(new_info, sets)
 
 
-def masked(span_facts: Facts, tags: Texts, metadata: Texts) -> Facts:
+def masked(span_facts: SpanFacts, tags: Texts, metadata: Texts) -> SpanFacts:
     """Returns the facts after masking those whose keys are among ``tags`` and ``metadata``, which a
     client has set or deleted: the trace then keeps the client's values of these keys."""
     hidden = {*span_facts.masked, *(span_facts.tag_texts().keys() & tags.keys())}
@@ -134,7 +140,9 @@ def masked(span_facts: Facts, tags: Texts, metadata: Texts) -> Facts:
     return span_facts._replace(masked=tuple(sorted(hidden)))
 
 
-def tags_and_metadata(span_facts: Facts, experiment: Experiment, trace_id: str) -> dict[str, Texts]:
+def tags_and_metadata(
+    span_facts: SpanFacts, experiment: Experiment, trace_id: str
+) -> dict[str, Texts]:
     """Returns the tags and metadata of a new trace of which only spans have arrived, as
     ``{"tags": …, "trace_metadata": …}``.
 

@@ -25,7 +25,7 @@ EARLY: Final = MINUTE
 late."""
 
 
-class Outcome(NamedTuple):
+class ConditionOutcome(NamedTuple):
     """What one evaluation has found."""
 
     is_met: bool
@@ -34,7 +34,7 @@ class Outcome(NamedTuple):
     """Why the alert cannot be evaluated; empty if it was."""
 
 
-class Step(NamedTuple):
+class Transition(NamedTuple):
     """What follows from an evaluation."""
 
     state: AlertState
@@ -42,7 +42,7 @@ class Step(NamedTuple):
     """The action of the event that notifies the destinations; None for no message."""
 
 
-def following(alert: Alert, outcome: Outcome, now: int) -> Step:
+def following(alert: Alert, outcome: ConditionOutcome, now: int) -> Transition:
     """Returns the state of an alert after an evaluation at ``now`` (ms since the epoch)."""
     before = alert.state
     if outcome.error:
@@ -63,7 +63,7 @@ def following(alert: Alert, outcome: Outcome, now: int) -> Step:
         met_in_a_row=met_in_a_row,
         notified_at=before.notified_at if action is None else now,
     )
-    return Step(after, action)
+    return Transition(after, action)
 
 
 def claim_end(alert: Alert, now: int) -> int:
@@ -81,7 +81,7 @@ def due_after(alert: Alert, now: int) -> int:
     return alert.due_time + (max(0, missed) + 1) * interval
 
 
-def _state(alert: Alert, outcome: Outcome, met_in_a_row: int) -> str:
+def _state(alert: Alert, outcome: ConditionOutcome, met_in_a_row: int) -> str:
     if outcome.error:
         return ERROR
     if not outcome.is_met:

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from mlcore.system_tables import entity_landing, landing, source, trace_landing, trace_source
-from mlcore.system_tables.entity_sources import ROOTS, Root
+from mlcore.system_tables.entity_sources import ROOTS, RootSource
 from mlcore.system_tables.landing import Changed
 from mlcore.system_tables.location import store
 from mlcore.system_tables.rows import PointRow
@@ -87,7 +87,7 @@ def _traces(experiment_id: str) -> Iterator[trace_landing.ChangedTraces]:
         yield trace_landing.of_traces((experiment_id, trace_id) for trace_id in part)
 
 
-def _entities(kind: Root) -> Iterator[entity_landing.ChangedEntities]:
+def _entities(kind: RootSource) -> Iterator[entity_landing.ChangedEntities]:
     """Yields all entities of a kind in parts of at most OBJECT_ENTITIES, so that they are published
     with all of their own parts."""
     refs = kind.listed()

@@ -24,7 +24,7 @@ EntityRef = tuple[str, ...]
 it is a part of), further texts by which its item is found, and for a part its own id at the end."""
 
 
-class Kind(NamedTuple):
+class TableKind(NamedTuple):
     """Entities that have a table of their own."""
 
     table: str
@@ -63,13 +63,15 @@ def _ref_of_job(image: Raw) -> EntityRef:
     return (item.job_id, item.workspace)
 
 
-MODELS: Final = Kind("registered_models", keys.REGISTERED_MODEL.name, _ref_of_model)
-VERSIONS: Final = Kind("model_versions", keys.MODEL_VERSION.name, _ref_of_version)
-DATASETS: Final = Kind("evaluation_datasets", keys.EVALUATION_DATASET.name, _ref_of_dataset)
-RECORDS: Final = Kind("evaluation_dataset_records", keys.EVALUATION_RECORD.name, _ref_of_record)
-JOBS: Final = Kind("jobs", keys.JOB.name, _ref_of_job)
+MODELS: Final = TableKind("registered_models", keys.REGISTERED_MODEL.name, _ref_of_model)
+VERSIONS: Final = TableKind("model_versions", keys.MODEL_VERSION.name, _ref_of_version)
+DATASETS: Final = TableKind("evaluation_datasets", keys.EVALUATION_DATASET.name, _ref_of_dataset)
+RECORDS: Final = TableKind(
+    "evaluation_dataset_records", keys.EVALUATION_RECORD.name, _ref_of_record
+)
+JOBS: Final = TableKind("jobs", keys.JOB.name, _ref_of_job)
 
 KINDS: Final = (MODELS, VERSIONS, DATASETS, RECORDS, JOBS)
 
-BY_ITEM_TYPE: Final[Mapping[str, Kind]] = {kind.item_type: kind for kind in KINDS}
+BY_ITEM_TYPE: Final[Mapping[str, TableKind]] = {kind.item_type: kind for kind in KINDS}
 """All kinds, by the type of their items."""

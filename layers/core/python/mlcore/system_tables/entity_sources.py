@@ -13,7 +13,7 @@ Row = Any
 columns. Its first fields are the ids. Times are in milliseconds since 1970."""
 
 
-class Part(NamedTuple):
+class PartSource(NamedTuple):
     """The entities that are parts of others, such as the versions of registered models.
 
     A part is published only if its root is; when a root is published, all its parts are read.
@@ -28,7 +28,7 @@ class Part(NamedTuple):
     """The columns whose values are those of the root's row."""
 
 
-class Root(NamedTuple):
+class RootSource(NamedTuple):
     """The entities of a kind that are not parts of others."""
 
     table: str
@@ -37,33 +37,33 @@ class Root(NamedTuple):
     workspaces by id, too, because an entity may have been moved from there. By BatchGetItem."""
     listed: Callable[[], Iterator[EntityRef]]
     """Yields the references of all entities; the list may lag by seconds."""
-    part: Part | None = None
+    part: PartSource | None = None
 
 
 ROOTS: Final = (
-    Root(
+    RootSource(
         table=entity_kinds.MODELS.table,
         find=registry_source.find_models,
         listed=registry_source.model_refs,
-        part=Part(
+        part=PartSource(
             table=entity_kinds.VERSIONS.table,
             find=registry_source.find_versions,
             of_root=registry_source.versions_of,
             inherited=("workspace_id", "name", "is_prompt"),
         ),
     ),
-    Root(
+    RootSource(
         table=entity_kinds.DATASETS.table,
         find=dataset_source.find_datasets,
         listed=dataset_source.dataset_refs,
-        part=Part(
+        part=PartSource(
             table=entity_kinds.RECORDS.table,
             find=dataset_source.find_records,
             of_root=dataset_source.records_of,
             inherited=("workspace_id",),
         ),
     ),
-    Root(
+    RootSource(
         table=entity_kinds.JOBS.table,
         find=job_rows.find_jobs,
         listed=job_rows.job_refs,

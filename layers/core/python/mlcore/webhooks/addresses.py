@@ -30,7 +30,7 @@ _NOT_PUBLIC_V6: Final = tuple(
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
-class Destination(NamedTuple):
+class CheckedAddress(NamedTuple):
     """Where to send a request: the URL's parts, and one checked address of its host."""
 
     scheme: str
@@ -57,7 +57,7 @@ def check_url(url: str) -> None:
     _checked_url(url)
 
 
-def destination(url: str) -> Destination:
+def destination(url: str) -> CheckedAddress:
     """Checks the URL of a request again, at the time of the request, and resolves it to the address
     to connect to.
 
@@ -78,7 +78,7 @@ def destination(url: str) -> Destination:
     credentials = None
     if parts.username is not None:
         credentials = unquote(parts.username), unquote(parts.password or "")
-    return Destination(parts.scheme, name, str(addresses[0]), port, target, credentials)
+    return CheckedAddress(parts.scheme, name, str(addresses[0]), port, target, credentials)
 
 
 def is_public(address: Address) -> bool:

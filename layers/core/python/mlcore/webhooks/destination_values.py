@@ -8,7 +8,7 @@ import json
 from typing import NamedTuple
 
 from mlcore import secrets
-from mlcore.entities.alerts import Destination
+from mlcore.entities.alerts import AlertDestination
 
 
 class Address(NamedTuple):
@@ -23,13 +23,13 @@ def seal(address: Address, workspace: str, destination_id: str) -> str:
     return secrets.seal(text, _encryption_context(workspace, destination_id))
 
 
-def open_address(destination: Destination, workspace: str) -> Address:
+def open_address(destination: AlertDestination, workspace: str) -> Address:
     """Decrypts and returns the address of a destination that has one."""
     context = _encryption_context(workspace, destination.destination_id)
     return Address(**json.loads(secrets.open_sealed(destination.sealed, context)))
 
 
-def moved(destination: Destination, workspace: str, new_workspace: str) -> Destination:
+def moved(destination: AlertDestination, workspace: str, new_workspace: str) -> AlertDestination:
     """Returns a destination, encrypted again for another workspace."""
     if not destination.sealed:
         return destination

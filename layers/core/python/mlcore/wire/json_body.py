@@ -88,7 +88,7 @@ def _of_bounded_size(details: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return kept
 
 
-class Field(NamedTuple):
+class JsonField(NamedTuple):
     """How a field of a JSON object is read; ``key`` is its name in the result, if different."""
 
     read: Read
@@ -96,7 +96,7 @@ class Field(NamedTuple):
     key: str = ""
 
 
-Fields = Mapping[str, Field]
+Fields = Mapping[str, JsonField]
 
 
 def anything(value: Any, _place: JsonPath, _misfits: Misfits) -> Any:

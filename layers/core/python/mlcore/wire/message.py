@@ -136,7 +136,7 @@ Store = Callable[[dict[str, Any], str, Any, list[bool]], None]
 """Puts a JSON value into the fields of a message; raises Stop."""
 
 
-class Field(NamedTuple):
+class MessageField(NamedTuple):
     """How a field of a message is read: by ``convert`` or by ``store``."""
 
     name: str
@@ -149,7 +149,7 @@ class Field(NamedTuple):
     store: Store | None
 
 
-def fields_of(cls: type[Message]) -> list[Field]:
+def fields_of(cls: type[Message]) -> list[MessageField]:
     """Returns the fields of a message class in their declared order."""
     return _plan(cls).fields
 
@@ -157,7 +157,7 @@ def fields_of(cls: type[Message]) -> list[Field]:
 class _Plan:
     __slots__ = ("by_json_name", "by_name", "fields")
 
-    def __init__(self, fields: list[Field]) -> None:
+    def __init__(self, fields: list[MessageField]) -> None:
         self.fields = fields
         self.by_name = {field.name: (field.name, field.convert, field.store) for field in fields}
         self.by_json_name = {
@@ -194,7 +194,7 @@ class _New:
         return self.make()
 
 
-def _field(cls: type[Message], name: str, hint: Any) -> Field:
+def _field(cls: type[Message], name: str, hint: Any) -> MessageField:
     json_name = re.sub("_+([a-zA-Z0-9])?", lambda match: (match[1] or "").upper(), name)
     origin, arguments = get_origin(hint), get_args(hint)
     convert: Convert | None = None
@@ -225,7 +225,7 @@ def _field(cls: type[Message], name: str, hint: Any) -> Field:
     if name not in cls.__dict__:
         setattr(cls, name, default)
     item = arguments[0] if origin is list else hint
-    return Field(name, json_name, item, message, origin is list, convert, store)
+    return MessageField(name, json_name, item, message, origin is list, convert, store)
 
 
 def _message_type(hint: Any) -> type[Message] | None:

@@ -16,14 +16,14 @@ MAX_HEADER_BYTES: Final = 16_384
 _PARAMETER: Final = re.compile(r';\s*([\w*-]+)\s*=\s*("(?:[^"\\]|\\.)*"|[^;]*)', re.DOTALL)
 
 
-class Part(NamedTuple):
+class FormPart(NamedTuple):
     name: str
     is_file: bool
     """Whether the part has a file name."""
     content: bytes
 
 
-def parse(content_type: str, body: bytes, *, most_files: int, most_fields: int) -> list[Part]:
+def parse(content_type: str, body: bytes, *, most_files: int, most_fields: int) -> list[FormPart]:
     """Returns the parts of a body.
 
     Raises:
@@ -36,7 +36,7 @@ def parse(content_type: str, body: bytes, *, most_files: int, most_fields: int) 
     preamble, *pieces = (b"\r\n" + body).split(delimiter)
     if preamble.strip() or not pieces or not pieces[-1].startswith(b"--"):
         raise _malformed()
-    parts: list[Part] = []
+    parts: list[FormPart] = []
     files = 0
     for piece in pieces[:-1]:
         part = _part(piece)
@@ -51,7 +51,7 @@ def parse(content_type: str, body: bytes, *, most_files: int, most_fields: int) 
     return parts
 
 
-def _part(piece: bytes) -> Part:
+def _part(piece: bytes) -> FormPart:
     head, separator, content = piece.partition(b"\r\n\r\n")
     if not separator or not head.startswith(b"\r\n") or len(head) > MAX_HEADER_BYTES:
         raise _malformed()
@@ -63,7 +63,7 @@ def _part(piece: bytes) -> Part:
     parameters = _parameters(disposition)
     if "name" not in parameters:
         raise BadRequest('The Content-Disposition header field "name" must be provided.')
-    return Part(parameters["name"], "filename" in parameters, content)
+    return FormPart(parameters["name"], "filename" in parameters, content)
 
 
 def _parameters(header: str) -> dict[str, str]:

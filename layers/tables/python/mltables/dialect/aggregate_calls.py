@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from mltables.dialect import function_list
 from mltables.dialect.aggregate_functions import AGGREGATES, FIRST_OR_LAST, WITHIN, Aggregate
-from mltables.dialect.refusal import Refused
+from mltables.dialect.refusal import StatementRefused
 
 if TYPE_CHECKING:
     from mltables.dialect.sql_generator import Generator
@@ -50,7 +50,7 @@ def aggregate(writer: Generator, call: exp.Anonymous, root: exp.Expr | None) -> 
     if name in WITHIN:
         return _within(writer, call, parts)
     if name not in AGGREGATES:
-        raise Refused(f"{call.name}() is no aggregate that exists here.")
+        raise StatementRefused(f"{call.name}() is no aggregate that exists here.")
     definition = AGGREGATES[name]
     arguments = list(call.expressions)
     if name == "count" and len(arguments) == 1 and isinstance(arguments[0], exp.Star):
@@ -72,7 +72,7 @@ def aggregate(writer: Generator, call: exp.Anonymous, root: exp.Expr | None) -> 
         arguments.append(exp.Literal.string(""))
     if parts.within:
         if name not in _ORDERED:
-            raise Refused(f"{call.name}() takes no WITHIN GROUP.")
+            raise StatementRefused(f"{call.name}() takes no WITHIN GROUP.")
         order = _ordering(writer, parts.within)
     given = [writer.text(argument) for argument in arguments]
     return _aggregate_sql(writer, name, _Given(given, distinct, order), parts)
@@ -138,12 +138,12 @@ def _with_filter_and_window(
 def _within(writer: Generator, call: exp.Anonymous, parts: _Parts) -> str:
     writer.count(call, 1, 1)
     if parts.within is None or len(parts.within.expressions) != 1:
-        raise Refused(f"{call.name}() needs WITHIN GROUP (ORDER BY one expression).")
+        raise StatementRefused(f"{call.name}() needs WITHIN GROUP (ORDER BY one expression).")
     (ordered,) = parts.within.expressions
     share = writer.text(call.expressions[0])
     if ordered.args.get("desc"):
         if call.name.lower() == "percentile_disc":
-            raise Refused("percentile_disc() takes no DESC here.")
+            raise StatementRefused("percentile_disc() takes no DESC here.")
         share = f"(1 - {share})"
     sql = WITHIN[call.name.lower()].format(writer.text(ordered.this), share)
     return _with_filter_and_window(writer, sql, parts, None)
@@ -151,9 +151,9 @@ def _within(writer: Generator, call: exp.Anonymous, parts: _Parts) -> str:
 
 def _window_function(writer: Generator, call: exp.Anonymous, parts: _Parts) -> str:
     if parts.window is None:
-        raise Refused(f"{call.name}() needs OVER.")
+        raise StatementRefused(f"{call.name}() needs OVER.")
     if parts.condition or parts.within:
-        raise Refused(f"{call.name}() takes neither FILTER nor WITHIN GROUP.")
+        raise StatementRefused(f"{call.name}() takes neither FILTER nor WITHIN GROUP.")
     given = ", ".join(writer.text(expression) for expression in call.expressions)
     if parts.ignore_nulls:
         given += " IGNORE NULLS"

@@ -8,7 +8,7 @@ from typing import Final
 
 from sqlglot import exp
 
-from mltables.dialect.refusal import Refused
+from mltables.dialect.refusal import StatementRefused
 
 MOST_NODES: Final = 20_000
 
@@ -49,22 +49,22 @@ def check(tree: exp.Expr) -> None:
     too long or uses syntax that is not allowed."""
     for count, node in enumerate(tree.walk()):
         if count > MOST_NODES:
-            raise Refused("The statement is too long.")
+            raise StatementRefused("The statement is too long.")
         if type(node) in _NODES:
             if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Func):
-                raise Refused("Functions have no schema here.")
+                raise StatementRefused("Functions have no schema here.")
             _check_unquoted(node)
             continue
         syntax = next((name for kind, name in _TOLD.items() if isinstance(node, kind)), None)
-        raise Refused(f"Not allowed: {syntax or type(node).__name__.upper()}.")
+        raise StatementRefused(f"Not allowed: {syntax or type(node).__name__.upper()}.")
 
 
 def _check_unquoted(node: exp.Expr) -> None:
     """Checks a node whose text is written into the translated statement without quotes. The parser
     accepts a quoted name, which may hold anything, as a word and as the size of a type."""
     if isinstance(node, exp.Var) and not _WORD.fullmatch(node.name):
-        raise Refused("Not allowed: a quoted name where a word is needed.")
+        raise StatementRefused("Not allowed: a quoted name where a word is needed.")
     if isinstance(node, exp.DataTypeParam):
         size = node.this
         if not (isinstance(size, exp.Literal) and size.is_int and not node.expression):
-            raise Refused("The size of a type is a whole number.")
+            raise StatementRefused("The size of a type is a whole number.")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
-from mltables.dialect.refusal import Refused
+from mltables.dialect.refusal import StatementRefused
 from mltables.dialect.text_functions import is_list, literal
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def _lambda(call: exp.Anonymous, position: int, least: int, most: int) -> exp.Lambda:
     argument = call.expressions[position] if position < len(call.expressions) else None
     if not isinstance(argument, exp.Lambda) or not least <= len(argument.expressions) <= most:
-        raise Refused(f"{call.name}() takes a lambda, such as x -> x + 1.")
+        raise StatementRefused(f"{call.name}() takes a lambda, such as x -> x + 1.")
     return argument
 
 
@@ -114,7 +114,7 @@ def _array(writer: Generator, call: exp.Anonymous) -> str:
 
 def _map(writer: Generator, call: exp.Anonymous) -> str:
     if len(call.expressions) % 2:
-        raise Refused("map() takes keys and values in turn.")
+        raise StatementRefused("map() takes keys and values in turn.")
     given = [writer.text(expression) for expression in call.expressions]
     return f"map([{', '.join(given[::2])}], [{', '.join(given[1::2])}])"
 
@@ -130,14 +130,14 @@ def _struct(writer: Generator, call: exp.Anonymous) -> str:
 
 def _named_struct(writer: Generator, call: exp.Anonymous) -> str:
     if len(call.expressions) % 2:
-        raise Refused("named_struct() takes names and values in turn.")
+        raise StatementRefused("named_struct() takes names and values in turn.")
     names = [literal(expression, "The name of a field") for expression in call.expressions[::2]]
     return _packed(writer, list(zip(names, call.expressions[1::2], strict=True)))
 
 
 def _packed(writer: Generator, fields: list[tuple[str, exp.Expr]]) -> str:
     if not fields:
-        raise Refused("A struct has at least one field.")
+        raise StatementRefused("A struct has at least one field.")
     return (
         "struct_pack("
         + ", ".join(
@@ -163,7 +163,7 @@ def _reverse(writer: Generator, call: exp.Anonymous) -> str:
 
 def _array_sort(_writer: Generator, call: exp.Anonymous) -> None:
     if len(call.expressions) > 1:
-        raise Refused("array_sort() takes no lambda here.")
+        raise StatementRefused("array_sort() takes no lambda here.")
 
 
 SPECIAL: Final[dict[str, Callable[[Generator, exp.Anonymous], str | None]]] = {

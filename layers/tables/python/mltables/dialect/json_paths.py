@@ -15,7 +15,7 @@ from sqlglot.errors import SqlglotError
 
 from mltables.dialect import allowed_syntax
 from mltables.dialect.parser import Reader
-from mltables.dialect.refusal import Refused
+from mltables.dialect.refusal import StatementRefused
 from mltables.table_definitions import TABLES
 from mltables.views import VIEWS
 
@@ -40,7 +40,7 @@ def rewrite(query: exp.Query) -> None:
     for path in query.find_all(exp.JSONExtract):
         # The parser knows other databases' operator ->, too, with any value on its right.
         if not path.args.get("variant_extract") or not isinstance(path.expression, exp.JSONPath):
-            raise Refused("Not allowed: the operator ->.")
+            raise StatementRefused("Not allowed: the operator ->.")
     for select in query.find_all(exp.Select):
         _name_projections(select)
     # Inner paths first: a:b:c is a path into a:b.
@@ -71,7 +71,7 @@ def _replace_call(call: exp.Anonymous) -> None:
     count = len(call.expressions)
     texts = call.expressions[1:]
     if count not in (2, 3) or not all(isinstance(t, exp.Literal) and t.is_string for t in texts):
-        raise Refused(f"{call.name.lower()}() takes a value, a path and a type as texts.")
+        raise StatementRefused(f"{call.name.lower()}() takes a value, a path and a type as texts.")
     path, *kinds = (str(text.this) for text in texts)
     try:
         steps = _steps(jsonpath.parse(path))
@@ -83,7 +83,7 @@ def _replace_call(call: exp.Anonymous) -> None:
             lookup = cast(this=lookup, to=to)
             lookup.meta["written"] = True
     except (SqlglotError, IndexError, ValueError) as error:  # the parser raises all of them
-        raise Refused(_REFUSED) from error
+        raise StatementRefused(_REFUSED) from error
     call.replace(lookup)
 
 
@@ -95,7 +95,7 @@ def _steps(path: exp.Expr) -> list[str | int]:
         step: Any = part.this
         is_key = isinstance(part, exp.JSONPathKey) and isinstance(step, str) and '"' not in step
         if not (is_key or (isinstance(part, exp.JSONPathSubscript) and isinstance(step, int))):
-            raise Refused(_REFUSED)
+            raise StatementRefused(_REFUSED)
         steps.append(step)
     return steps
 
@@ -104,11 +104,11 @@ def _lookup(value: exp.Expr, steps: list[str | int]) -> exp.Expr:
     """Returns the expression for a path into a value, which becomes a part of it."""
     if isinstance(value, exp.Anonymous) and value.name.lower() == "parse_json":
         if len(value.expressions) != 1:
-            raise Refused("parse_json() takes one text.")
+            raise StatementRefused("parse_json() takes one text.")
         value = value.expressions[0].pop()
     name = _name(value)
     if name in _OTHER_MAPS:
-        raise Refused(
+        raise StatementRefused(
             f"{name} is a map: use {name}['key'], or get_json_object() for a text with JSON."
         )
     if name == MAP and steps and isinstance(steps[0], str):

@@ -18,7 +18,7 @@ _COLUMN: Final = "column"
 """In the ``meta`` of a lookup: the column that holds its value."""
 
 
-class Lookup(NamedTuple):
+class MapLookup(NamedTuple):
     """A lookup of a key in a column."""
 
     node: exp.Expr
@@ -33,7 +33,7 @@ class Lookup(NamedTuple):
         self.node.meta[_COLUMN] = column
 
 
-def lookups(tree: exp.Expr) -> Iterator[Lookup]:
+def lookups(tree: exp.Expr) -> Iterator[MapLookup]:
     """Yields ``m['k']``, ``element_at(m, 'k')`` and ``try_element_at(m, 'k')`` for columns ``m``
     and texts ``'k'``."""
     for node in tree.find_all(exp.Bracket, exp.Anonymous):
@@ -47,7 +47,7 @@ def lookups(tree: exp.Expr) -> Iterator[Lookup]:
             continue
         column, key = arguments
         if isinstance(column, exp.Column) and isinstance(key, exp.Literal) and key.is_string:
-            yield Lookup(node, column, str(key.this))
+            yield MapLookup(node, column, str(key.this))
 
 
 def column_of(node: exp.Expr) -> exp.Column | None:

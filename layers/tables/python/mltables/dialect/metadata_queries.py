@@ -9,7 +9,7 @@ from typing import Any, Final
 from sqlglot import exp
 
 from mltables.dialect.parser import Reader
-from mltables.dialect.refusal import Refused
+from mltables.dialect.refusal import StatementRefused
 from mltables.dialect.result_types import databricks_type
 from mltables.table_definitions import TABLES
 from mltables.views import VIEWS
@@ -36,9 +36,9 @@ _COLUMNS: Final = dict(
 Rows = tuple[tuple[str, ...], list[tuple[Any, ...]]]
 
 
-def unknown_table(name: str) -> Refused:
+def unknown_table(name: str) -> StatementRefused:
     *names, last = (f"{CATALOG}.{SCHEMA}.{table}" for table in _COLUMNS)
-    return Refused(f"There is no table {name}. There are {', '.join(names)} and {last}.")
+    return StatementRefused(f"There is no table {name}. There are {', '.join(names)} and {last}.")
 
 
 def metadata_query(text: str) -> str | None:
@@ -75,7 +75,9 @@ def _shown(words: Sequence[str]) -> Rows:
     if kind == "TABLES":
         relation, pattern = _place(rest, ["IN", "FROM"])
         if relation not in ((), (SCHEMA,), (CATALOG, SCHEMA)):
-            raise Refused(f"There is no schema {'.'.join(relation)}. There is system.mlflow.")
+            raise StatementRefused(
+                f"There is no schema {'.'.join(relation)}. There is system.mlflow."
+            )
         rows = [(SCHEMA, name, False) for name in _COLUMNS if _is_like(name, pattern)]
         return ("database", "tableName", "isTemporary"), rows
     if kind == "COLUMNS" and rest and rest[0].upper() in {"IN", "FROM"}:
@@ -89,7 +91,7 @@ def _shown(words: Sequence[str]) -> Rows:
     if kind in {"SCHEMAS", "DATABASES"}:
         relation, pattern = _place(rest, ["IN", "FROM"])
         if relation not in ((), (CATALOG,)):
-            raise Refused(f"There is no catalog {'.'.join(relation)}. There is system.")
+            raise StatementRefused(f"There is no catalog {'.'.join(relation)}. There is system.")
         schemas = [name for name in (INFORMATION, SCHEMA) if _is_like(name, pattern)]
         return ("databaseName",), [(name,) for name in schemas]
     if kind == "CATALOGS":
@@ -97,7 +99,7 @@ def _shown(words: Sequence[str]) -> Rows:
     if kind == "VIEWS":
         names = ("namespace", "viewName", "isTemporary", "isMaterialized")
         return names, [(SCHEMA, name, False, False) for name in _VIEWS]
-    raise Refused("SHOW knows TABLES, COLUMNS, SCHEMAS, CATALOGS and VIEWS here.")
+    raise StatementRefused("SHOW knows TABLES, COLUMNS, SCHEMAS, CATALOGS and VIEWS here.")
 
 
 def _described(words: Sequence[str]) -> Rows:
@@ -105,12 +107,16 @@ def _described(words: Sequence[str]) -> Rows:
     while rest and rest[0].upper() in {"TABLE", "EXTENDED", "FORMATTED"}:
         rest = rest[1:]
     if not rest or rest[0].upper() in {"QUERY", "SELECT", "WITH", "FUNCTION", "HISTORY", "DETAIL"}:
-        raise Refused("DESCRIBE takes one of the tables, such as system.mlflow.runs_latest.")
+        raise StatementRefused(
+            "DESCRIBE takes one of the tables, such as system.mlflow.runs_latest."
+        )
     names = ("col_name", "data_type", "comment")
     if rest[0].upper() in {"SCHEMA", "DATABASE"}:
         relation, _ = _place(["IN", *rest[1:]], ["IN"])
         if relation not in ((SCHEMA,), (CATALOG, SCHEMA)):
-            raise Refused(f"There is no schema {'.'.join(relation)}. There is system.mlflow.")
+            raise StatementRefused(
+                f"There is no schema {'.'.join(relation)}. There is system.mlflow."
+            )
         facts = [("Catalog Name", CATALOG), ("Namespace Name", SCHEMA), ("Comment", "")]
         return ("database_description_item", "database_description_value"), facts
     name, _ = _place(["IN", *rest], ["IN"])
@@ -131,7 +137,7 @@ def _place(words: Sequence[str], before: Sequence[str]) -> tuple[tuple[str, ...]
     if rest and rest[0].upper() == "LIKE":
         rest = rest[1:]
     if len(rest) > 1:
-        raise Refused(f"This cannot be read: {' '.join(rest)[:100]}")
+        raise StatementRefused(f"This cannot be read: {' '.join(rest)[:100]}")
     return tuple(name), rest[0] if rest else None
 
 

@@ -3,5 +3,5 @@
 from __future__ import annotations
 
 
-class Refused(Exception):
+class StatementRefused(Exception):
     """Raised if a statement is not supported. The message tells the caller why."""

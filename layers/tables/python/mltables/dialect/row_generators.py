@@ -8,7 +8,7 @@ from typing import Final
 from sqlglot import exp
 
 from mltables.dialect.column_names import databricks_name
-from mltables.dialect.refusal import Refused
+from mltables.dialect.refusal import StatementRefused
 from mltables.table_definitions import TABLES
 from mltables.views import VIEWS
 
@@ -103,12 +103,12 @@ def _made(call: exp.Anonymous, named: int) -> list[exp.Expr]:
         named: how many names the query gives.
     """
     if len(call.expressions) != 1:
-        raise Refused(f"{call.name}() takes one argument.")
+        raise StatementRefused(f"{call.name}() takes one argument.")
     name, (value,) = call.name.lower(), call.expressions
     counted = name.startswith("pos")
     mapped = is_map(value) or named == (3 if counted else 2)
     if name.endswith("_outer") and (mapped or name.startswith("inline")):
-        raise Refused(f"{call.name}() takes a list here; LATERAL VIEW OUTER takes all.")
+        raise StatementRefused(f"{call.name}() takes a list here; LATERAL VIEW OUTER takes all.")
     if name.startswith("inline"):
         return [Duck(this="unnest({0}, max_depth := 2)", expressions=[value])]
     if mapped:
@@ -136,7 +136,9 @@ def _generators_of(select: exp.Select) -> None:
         call = expression.this if isinstance(expression, exp.Alias | exp.Aliases) else expression
         if not is_generator(call):
             if isinstance(expression, exp.Aliases):
-                raise Refused("Several names in parentheses follow explode() and its like.")
+                raise StatementRefused(
+                    "Several names in parentheses follow explode() and its like."
+                )
             projections.append(expression)
             continue
         count += 1
@@ -148,16 +150,20 @@ def _generators_of(select: exp.Select) -> None:
         names = names or names_of(call)
         if call.name.lower().startswith("inline"):
             if isinstance(expression, exp.Alias | exp.Aliases):
-                raise Refused(f"Name the columns of {call.name}() in LATERAL VIEW.")
+                raise StatementRefused(f"Name the columns of {call.name}() in LATERAL VIEW.")
             projections += made
             continue
         if len(names) != len(made):
-            raise Refused(f"{call.name}() makes {len(made)} columns here, not {len(names)}.")
+            raise StatementRefused(
+                f"{call.name}() makes {len(made)} columns here, not {len(names)}."
+            )
         projections += [
             exp.alias_(value, name, quoted=True) for value, name in zip(made, names, strict=True)
         ]
     if count > 1:
-        raise Refused("A SELECT has at most one explode() or posexplode(): use LATERAL VIEW.")
+        raise StatementRefused(
+            "A SELECT has at most one explode() or posexplode(): use LATERAL VIEW."
+        )
     if count:
         select.set("expressions", projections)
 
@@ -166,14 +172,14 @@ def _lateral(lateral: exp.Lateral, position: int) -> exp.Join:
     """Returns ``CROSS JOIN LATERAL (SELECT unnest(…)) AS t(a, b)`` for a LATERAL VIEW."""
     call = lateral.this
     if not is_generator(call):
-        raise Refused("LATERAL takes explode(), posexplode() or inline() here.")
+        raise StatementRefused("LATERAL takes explode(), posexplode() or inline() here.")
     alias = lateral.args.get("alias")
     names = [column.name for column in alias.columns] if alias else []
     made = _made(call, len(names))
     names = names or names_of(call)
     inline = call.name.lower().startswith("inline")
     if not inline and len(names) != len(made):
-        raise Refused(f"{call.name}() makes {len(made)} columns here, not {len(names)}.")
+        raise StatementRefused(f"{call.name}() makes {len(made)} columns here, not {len(names)}.")
     table = exp.TableAlias(
         this=exp.to_identifier((alias.name if alias else "") or f"inner_lateral_{position}"),
         columns=[exp.to_identifier(name, quoted=True) for name in names],
@@ -224,7 +230,7 @@ def _output(select: exp.Expr) -> list[str] | None:
 def _pivot(pivot: exp.Pivot) -> None:
     source = pivot.parent
     if pivot.args.get("unpivot") or source is None or len(source.args.get("pivots") or []) != 1:
-        raise Refused("Not allowed: UNPIVOT.")
+        raise StatementRefused("Not allowed: UNPIVOT.")
     if isinstance(source, exp.Table):
         columns = _COLUMNS.get(source.name.lower())
         if source.args.get("db") is None and columns is not None and _is_named_query(source):
@@ -233,7 +239,7 @@ def _pivot(pivot: exp.Pivot) -> None:
         columns = _output(source)
     fields = pivot.args.get("fields") or []
     if columns is None or len(fields) != 1 or not isinstance(fields[0].this, exp.Column):
-        raise Refused(
+        raise StatementRefused(
             "PIVOT needs a subquery that names its columns, and FOR one column: "
             "FROM (SELECT a, b, c FROM …) PIVOT (sum(c) FOR b IN ('x', 'y'))."
         )

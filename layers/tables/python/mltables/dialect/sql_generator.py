@@ -23,7 +23,7 @@ from mltables.dialect import (
     text_functions,
     time_functions,
 )
-from mltables.dialect.refusal import Refused
+from mltables.dialect.refusal import StatementRefused
 
 LONGEST: Final = 2_000_000
 """Most characters of the generated SQL."""
@@ -44,7 +44,7 @@ class Generator(DuckDBGenerator):
     def text(self, node: exp.Expr) -> str:
         sql = str(self.sql(node))
         if len(sql) > LONGEST:
-            raise Refused("The statement is too long.")
+            raise StatementRefused("The statement is too long.")
         return sql
 
     def grouped(self, node: exp.Expr) -> str:
@@ -64,9 +64,11 @@ class Generator(DuckDBGenerator):
         if name in aggregate_functions.AGGREGATES or name in aggregate_functions.WITHIN:
             return aggregate_calls.aggregate(self, expression, None)
         if name in function_list.WINDOW:
-            raise Refused(f"{expression.name}() needs OVER.")
+            raise StatementRefused(f"{expression.name}() needs OVER.")
         if name in function_list.GENERATORS:
-            raise Refused(f"{expression.name}() stands alone in SELECT, or in LATERAL VIEW.")
+            raise StatementRefused(
+                f"{expression.name}() stands alone in SELECT, or in LATERAL VIEW."
+            )
         arguments = expression.expressions
         if name in function_list.CASTS:
             self.count(expression, 1, 1)
@@ -89,7 +91,7 @@ class Generator(DuckDBGenerator):
             return f"({simple.template.format(*given)})"
         named = function_list.parameters(name)
         if named is None:
-            raise Refused(f"The function {expression.name}() does not exist here.")
+            raise StatementRefused(f"The function {expression.name}() does not exist here.")
         return f"spark_{name}({', '.join(self.arguments(arguments, named))})"
 
     def arguments(self, given: list[exp.Expr], named: tuple[str, ...]) -> list[str]:
@@ -134,7 +136,9 @@ class Generator(DuckDBGenerator):
     def count(self, call: exp.Anonymous, least: int, most: int) -> None:
         if not least <= len(call.expressions) <= most:
             wanted = str(least) if least == most else f"{least} to {most}"
-            raise Refused(f"{call.name}() takes {wanted} arguments, not {len(call.expressions)}.")
+            raise StatementRefused(
+                f"{call.name}() takes {wanted} arguments, not {len(call.expressions)}."
+            )
 
     # Aggregates and windows
 
@@ -145,7 +149,9 @@ class Generator(DuckDBGenerator):
         ):
             call = call.this
         if not isinstance(call, exp.Anonymous):
-            raise Refused("OVER, FILTER and WITHIN GROUP follow an aggregate or a window function.")
+            raise StatementRefused(
+                "OVER, FILTER and WITHIN GROUP follow an aggregate or a window function."
+            )
         return aggregate_calls.aggregate(self, call, expression)
 
     def window_sql(self, expression: exp.Window) -> str:
@@ -187,7 +193,7 @@ class Generator(DuckDBGenerator):
         if to.is_type(exp.DType.TEXT):
             return self.once("spark_string({0})", self.text(value))
         if to.this not in cast_templates.TRIED:
-            raise Refused(f"TRY_CAST to {to.sql('databricks')} does not exist here.")
+            raise StatementRefused(f"TRY_CAST to {to.sql('databricks')} does not exist here.")
         clean = self.once(f"{cast_templates.TRIED[to.this]}({{0}})", self.text(value))
         return f"TRY_CAST({clean} AS {to.sql('duckdb')})"
 
@@ -200,7 +206,7 @@ class Generator(DuckDBGenerator):
                 f"CAST(inner_decimal_text({{0}}) AS DECIMAL({sizes}))", self.text(value)
             )
         if to.this not in cast_templates.CASTS or to.expressions:
-            raise Refused(f"CAST to {to.sql('databricks')} does not exist here.")
+            raise StatementRefused(f"CAST to {to.sql('databricks')} does not exist here.")
         if isinstance(value, exp.Null):
             return f"CAST(NULL AS {cast_templates.NULLS.get(to.this, to.this.value)})"
         is_nested = to.is_type(exp.DType.TEXT) and row_generators.may_be_nested(value)
@@ -252,7 +258,7 @@ class Generator(DuckDBGenerator):
         if (column := map_lookups.column_of(expression)) is not None:
             return self.text(column)
         if len(expression.expressions) != 1:
-            raise Refused("An index is one value.")
+            raise StatementRefused("An index is one value.")
         value, (key,) = self.grouped(expression.this), expression.expressions
         is_map = row_generators.is_map(expression.this)
         if is_map or (isinstance(key, exp.Literal) and key.is_string):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
-from mltables.dialect.refusal import Refused
+from mltables.dialect.refusal import StatementRefused
 
 if TYPE_CHECKING:
     from mltables.dialect.sql_generator import Generator
@@ -35,7 +35,7 @@ def literal(node: exp.Expr | None, beginning: str) -> str:
         Refused: the node is not a string literal. The message begins with ``beginning``.
     """
     if not isinstance(node, exp.Literal) or not node.is_string:
-        raise Refused(f"{beginning} has to be written as a text here.")
+        raise StatementRefused(f"{beginning} has to be written as a text here.")
     return str(node.this)
 
 
@@ -87,7 +87,7 @@ def pattern(writer: Generator, node: exp.Expr) -> str:
     syntax and refuses the rest itself. Only ``&&`` in brackets must be refused here, because RE2
     would read it as characters."""
     if isinstance(node, exp.Literal) and node.is_string and "&&" in node.name:
-        raise Refused("Regular expressions have no && here.")
+        raise StatementRefused("Regular expressions have no && here.")
     return writer.text(node)
 
 
@@ -101,7 +101,9 @@ def _regexp_replace(writer: Generator, call: exp.Anonymous) -> str:
             return "\\\\" if match[1] == "\\" else match[1]
         if match[2]:
             return f"\\{match[2]}"
-        raise Refused("In what regexp_replace() puts in place, $ needs the number of a group.")
+        raise StatementRefused(
+            "In what regexp_replace() puts in place, $ needs the number of a group."
+        )
 
     made = quoted(_GROUP.sub(of_re2, written))
     return f"regexp_replace({writer.text(text)}, {pattern(writer, searched)}, {made}, 'g')"
@@ -135,7 +137,9 @@ def _format(writer: Generator, call: exp.Anonymous) -> str:
             pieces.append(quoted("%" if match[1] == "%" else "\n"))
             continue
         if index >= len(given):
-            raise Refused(f"The format of {call.name}() needs more than {len(given)} arguments.")
+            raise StatementRefused(
+                f"The format of {call.name}() needs more than {len(given)} arguments."
+            )
         pieces.append(_conversion(writer, match, given[index]))
         index += 1
     pieces += _plain(call, text[position:])
@@ -145,7 +149,7 @@ def _format(writer: Generator, call: exp.Anonymous) -> str:
 def _plain(call: exp.Anonymous, text: str) -> list[str]:
     """Returns the literal texts between the conversions of a format."""
     if "%" in text:
-        raise Refused(f"The format of {call.name}() may have %s, %d, %f, %x and %% here.")
+        raise StatementRefused(f"The format of {call.name}() may have %s, %d, %f, %x and %% here.")
     return [quoted(text)] if text else []
 
 
@@ -154,18 +158,18 @@ def _conversion(writer: Generator, match: re.Match[str], value: exp.Expr) -> str
     given = writer.text(value)
     if kind == "s":
         if places is not None or flags not in ("", "-"):
-            raise Refused("%s takes a width and - here.")
+            raise StatementRefused("%s takes a width and - here.")
         sql = f"coalesce(spark_string({given}), 'null')"
         return f"printf('%{flags}{width}s', {sql})" if width else sql
     if "," in flags or "(" in flags:
-        raise Refused("Use format_number() for groups of thousands.")
+        raise StatementRefused("Use format_number() for groups of thousands.")
     form = f"%{flags}{width}"
     if kind == "f":
         count = places if places is not None else "6"
         number = f"inner_round_double(CAST({given} AS DOUBLE), {count})"
         return f"coalesce(printf('{form}.{count}f', {number}), 'null')"
     if places is not None:
-        raise Refused(f"%{kind} takes no places.")
+        raise StatementRefused(f"%{kind} takes no places.")
     return f"coalesce(printf('{form}{kind}', inner_bigint({given})), 'null')"
 
 
@@ -173,7 +177,7 @@ def _format_number(writer: Generator, call: exp.Anonymous) -> str:
     writer.count(call, 2, 2)
     number, places = call.expressions
     if not (isinstance(places, exp.Literal) and places.is_int):
-        raise Refused("format_number() takes a number of places.")
+        raise StatementRefused("format_number() takes a number of places.")
     return f"format('{{:,.{places.name}f}}', CAST({writer.text(number)} AS DOUBLE))"
 
 
@@ -181,7 +185,7 @@ def _get_json_object(writer: Generator, call: exp.Anonymous) -> str | None:
     writer.count(call, 2, 2)
     path = literal(call.expressions[1], "The path of get_json_object()")
     if not path.startswith("$") or "*" in path or ".." in path:
-        raise Refused("A path in JSON is like $.a.b[0] here.")
+        raise StatementRefused("A path in JSON is like $.a.b[0] here.")
     return None
 
 
@@ -232,7 +236,7 @@ def like(writer: Generator, node: exp.Binary, name: str, escape: str = "\\") -> 
 
 def escaped(writer: Generator, node: exp.Escape) -> str:
     if not isinstance(node.this, exp.Like | exp.ILike):
-        raise Refused("ESCAPE follows LIKE.")
+        raise StatementRefused("ESCAPE follows LIKE.")
     name = "ilike_escape" if isinstance(node.this, exp.ILike) else "like_escape"
     return like(writer, node.this, name, literal(node.expression, "What escapes"))
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from sqlglot import exp
 
 from mltables.dialect.macros import FUNCTIONS
-from mltables.dialect.refusal import Refused
+from mltables.dialect.refusal import StatementRefused
 from mltables.dialect.text_functions import literal, quoted
 
 if TYPE_CHECKING:
@@ -107,7 +107,9 @@ def _known_unit(node: exp.Expr) -> str:
     if unit == "dayofyear":
         unit = "day"
     if unit not in _SIZES and unit not in _MONTHS:
-        raise Refused(f"{node.name} is no unit: use one of {', '.join([*_SIZES, *_MONTHS])}.")
+        raise StatementRefused(
+            f"{node.name} is no unit: use one of {', '.join([*_SIZES, *_MONTHS])}."
+        )
     return unit
 
 
@@ -127,14 +129,16 @@ def is_of_days(interval: exp.Expr) -> bool:
 def interval(writer: Generator, node: exp.Interval) -> str:
     unit = node.args.get("unit")
     if not isinstance(unit, exp.Var) or node.this is None:
-        raise Refused("An interval is a number and a unit here, such as INTERVAL 7 DAYS.")
+        raise StatementRefused("An interval is a number and a unit here, such as INTERVAL 7 DAYS.")
     name = _known_unit(unit)
     value = node.this
     if isinstance(value, exp.Literal):
         if not re.fullmatch(r"\s*[+-]?\d+\s*", value.name) and name in _MONTHS:
-            raise Refused(f"An interval of {name}s is a whole number.")
+            raise StatementRefused(f"An interval of {name}s is a whole number.")
         if not re.fullmatch(r"\s*[+-]?\d+(\.\d+)?\s*", value.name):
-            raise Refused("An interval is a number and a unit here, such as INTERVAL 7 DAYS.")
+            raise StatementRefused(
+                "An interval is a number and a unit here, such as INTERVAL 7 DAYS."
+            )
         return f"INTERVAL {quoted(f'{value.name.strip()} {name}')}"
     return f"(INTERVAL '1 {name}' * CAST({writer.text(value)} AS INTEGER))"
 
@@ -152,12 +156,14 @@ def _day_time_interval(writer: Generator, call: exp.Anonymous) -> str:
 def extract(writer: Generator, field: str, value: exp.Expr) -> str:
     name = _FIELDS.get(field.lower())
     if name is None:
-        raise Refused(f"EXTRACT knows no field {field} here.")
+        raise StatementRefused(f"EXTRACT knows no field {field} here.")
     (time,) = writer.arguments([value], ("time",))
     if isinstance(value, exp.Sub):
         # Of an interval.
         if name not in {"day", "hour", "minute", "second"}:
-            raise Refused("EXTRACT of an interval knows DAY, HOUR, MINUTE and SECOND here.")
+            raise StatementRefused(
+                "EXTRACT of an interval knows DAY, HOUR, MINUTE and SECOND here."
+            )
         time = writer.text(value)
         if name != "second":
             return f"CAST({name}({time}) AS INTEGER)"
@@ -179,7 +185,7 @@ def _difference(writer: Generator, call: exp.Anonymous) -> str:
     writer.count(call, 2, 3)
     if len(call.expressions) == 2:
         if call.name.lower() == "timestampdiff":
-            raise Refused("timestampdiff() takes a unit, a start and an end.")
+            raise StatementRefused("timestampdiff() takes a unit, a start and an end.")
         return f"inner_days({', '.join(writer.arguments(call.expressions, ('day', 'day')))})"
     unit = _known_unit(call.expressions[0])
     a, b = writer.arguments(call.expressions[1:], ("time", "time"))
@@ -221,9 +227,9 @@ def strftime_format(node: exp.Expr, function: str) -> str:
         elif piece in _LETTERS:
             pattern_text += _LETTERS[piece]
         else:
-            raise Refused(f"The pattern of {function}() may not have {piece} here.")
+            raise StatementRefused(f"The pattern of {function}() may not have {piece} here.")
     if position != len(text):
-        raise Refused(f"The pattern of {function}() cannot be read.")
+        raise StatementRefused(f"The pattern of {function}() cannot be read.")
     return quoted(pattern_text)
 
 

@@ -14,7 +14,7 @@ from mlcore.entities.metrics import Metric, recency
 from mlcore.repos.runs.history import metric_history, metric_sampling, point_columns
 from mlcore.repos.runs.history.latest_points import Latest
 from mlcore.repos.runs.history.metric_history import Kept
-from mlcore.repos.runs.history.metric_sampling import Wanted
+from mlcore.repos.runs.history.metric_sampling import SampleRequest
 from tests.examples import number_of
 
 FAR = 2**63 - 1
@@ -46,7 +46,7 @@ def kept(series: Sequence[Metric], cuts: Sequence[int], chance: Any) -> Kept:
     return stored
 
 
-def chosen_by_sql(series: Sequence[Metric], wanted: Wanted) -> list[tuple[str, int, int]]:
+def chosen_by_sql(series: Sequence[Metric], wanted: SampleRequest) -> list[tuple[str, int, int]]:
     """Value, timestamp and step of what MLflow's statement chooses of distinct points."""
     rows = {
         (0.0 if math.isnan(point.value) else point.value, math.isnan(point.value), *point[2:])
@@ -95,7 +95,7 @@ def test_what_is_sampled_is_what_sql_would_choose(
     if latest == "last":
         latest = series[-1] if series else None
     low, high = reach or (None, None)
-    wanted = Wanted("k", low, high, limit)
+    wanted = SampleRequest("k", low, high, limit)
     of_run = None if latest is None else Latest(latest, in_history)
     columns = metric_sampling.of(kept(series, cuts, chance), of_run, wanted)
     points = [

@@ -29,7 +29,7 @@ class OnlineScorer(NamedTuple):
     """The gateway endpoint of the scorer as the owner knew it; None for code."""
 
 
-class Progress(NamedTuple):
+class ScoringProgress(NamedTuple):
     """The last trace that was given to an experiment's online scorers."""
 
     trace_time: int

@@ -39,7 +39,7 @@ class EvaluationEntity(Protocol):
 E = TypeVar("E", bound=EvaluationEntity)
 
 
-class Kind(Generic[E]):
+class StoredKind(Generic[E]):
     """How entities of one kind are stored."""
 
     def __init__(
@@ -81,7 +81,7 @@ class Kind(Generic[E]):
         return self.key_of(entity.experiment_id, self.entity_id(entity))
 
 
-class Names(Generic[E]):
+class NameLocks(Generic[E]):
     """How the names of one kind are locked."""
 
     def __init__(
@@ -120,7 +120,7 @@ class Names(Generic[E]):
 
 
 def create(
-    kind: Kind[E], entity: E, names: Names[E] | None = None, *, chosen_id: bool = False
+    kind: StoredKind[E], entity: E, names: NameLocks[E] | None = None, *, chosen_id: bool = False
 ) -> None:
     """Writes an entity, the reference from its id to its experiment, and the lock of its name in
     one transaction.
@@ -145,7 +145,7 @@ def create(
         raise EntityNameTaken from failed
 
 
-def find(kind: Kind[E], entity_id: str, workspace: str) -> E | None:
+def find(kind: StoredKind[E], entity_id: str, workspace: str) -> E | None:
     """Returns an entity; None if it does not exist or is in another workspace. Two reads: a
     consistent GetItem of the reference from its id to its experiment, then a BatchGetItem of the
     entity and the experiment."""
@@ -159,7 +159,9 @@ def find(kind: Kind[E], entity_id: str, workspace: str) -> E | None:
     return kind.entity(item)
 
 
-def find_by_name(kind: Kind[E], names: Names[E], experiment: Experiment, name: str) -> E | None:
+def find_by_name(
+    kind: StoredKind[E], names: NameLocks[E], experiment: Experiment, name: str
+) -> E | None:
     """Returns the entity of an experiment that has a name; None if there is none. Two consistent
     GetItem."""
     lock = table.get(names.key_of(experiment.experiment_id, name))
@@ -169,13 +171,13 @@ def find_by_name(kind: Kind[E], names: Names[E], experiment: Experiment, name: s
     return None if item is None else kind.entity(item)
 
 
-def of_experiment(kind: Kind[E], experiment_id: str) -> list[E]:
+def of_experiment(kind: StoredKind[E], experiment_id: str) -> list[E]:
     """Returns an experiment's entities of one kind; one consistent Query per MB."""
     pk = keys.experiment(experiment_id).pk
     return [kind.entity(item) for item in table.query_all(pk, prefix=kind.prefix())]
 
 
-def replace(kind: Kind[E], after: E) -> None:
+def replace(kind: StoredKind[E], after: E) -> None:
     """Writes a changed entity. Raises WriteConflict if it was written since it was read."""
     try:
         table.put(kind.item(after), kind.unchanged(after))
@@ -183,7 +185,7 @@ def replace(kind: Kind[E], after: E) -> None:
         raise WriteConflict from failed
 
 
-def rename(kind: Kind[E], names: Names[E], before: E, after: E) -> None:
+def rename(kind: StoredKind[E], names: NameLocks[E], before: E, after: E) -> None:
     """Writes the changed entity ``after``, and moves the lock of its name if the name changed.
     Raises WriteConflict if the entity was written since ``before`` was read, EntityNameTaken if
     another entity has the new name."""
@@ -197,7 +199,7 @@ def rename(kind: Kind[E], names: Names[E], before: E, after: E) -> None:
         raise (WriteConflict if 0 in failed.items else EntityNameTaken) from failed
 
 
-def delete(kind: Kind[E], names: Names[E], entity: E) -> None:
+def delete(kind: StoredKind[E], names: NameLocks[E], entity: E) -> None:
     """Deletes an entity with the reference from its id and the lock of its name. Idempotent. Raises
     WriteConflict if it was written since it was read."""
     entity_id = kind.entity_id(entity)

@@ -86,7 +86,7 @@ def _issue(raw: Raw) -> Issue:
     )
 
 
-_KIND: entities.Kind[Issue] = entities.Kind(
+_KIND: entities.StoredKind[Issue] = entities.StoredKind(
     entity_id=lambda issue: issue.issue_id,
     key_of=keys.issue,
     prefix=keys.issue_prefix,

@@ -83,7 +83,7 @@ def _schema(raw: Raw) -> LabelSchema:
     )
 
 
-_KIND: entities.Kind[LabelSchema] = entities.Kind(
+_KIND: entities.StoredKind[LabelSchema] = entities.StoredKind(
     entity_id=lambda schema: schema.schema_id,
     key_of=keys.label_schema,
     prefix=keys.label_schema_prefix,
@@ -91,6 +91,6 @@ _KIND: entities.Kind[LabelSchema] = entities.Kind(
     entity=_schema,
     version=SchemaItem.version,
 )
-_NAMES: entities.Names[LabelSchema] = entities.Names(
+_NAMES: entities.NameLocks[LabelSchema] = entities.NameLocks(
     keys.label_schema_name, LabelSchemaName, LabelSchemaName.schema_id
 )

@@ -10,7 +10,7 @@ from mlcore.db import keys
 from mlcore.db.expression import ConditionExpression, Raw
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import key_of_item, table
-from mlcore.entities.evaluation.online_scorers import OnlineScorer, Progress
+from mlcore.entities.evaluation.online_scorers import OnlineScorer, ScoringProgress
 from mlcore.ids import now_ms
 from mlcore.models.base import KEY
 from mlcore.models.evaluation import OnlineProgress as ProgressItem
@@ -67,17 +67,17 @@ def delete_of_experiment(workspace: str, experiment_id: str) -> None:
     table.batch_write(deletes=[*map(key_of_item, items), progress])
 
 
-def progress(workspace: str, experiment_id: str) -> Progress | None:
+def progress(workspace: str, experiment_id: str) -> ScoringProgress | None:
     """Returns the position up to which an experiment's traces have been judged; one consistent
     GetItem."""
     raw = table.get(keys.online_progress(workspace, experiment_id))
     if raw is None:
         return None
     item = ProgressItem.of(raw)
-    return Progress(item.trace_time, item.trace_id, item.version)
+    return ScoringProgress(item.trace_time, item.trace_id, item.version)
 
 
-def set_progress(workspace: str, experiment_id: str, reached: Progress) -> None:
+def set_progress(workspace: str, experiment_id: str, reached: ScoringProgress) -> None:
     """Stores the position up to which an experiment's traces have been judged. Raises WriteConflict
     if another process has advanced it since it was read."""
     key = keys.online_progress(workspace, experiment_id)

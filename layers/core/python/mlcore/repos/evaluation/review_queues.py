@@ -194,7 +194,7 @@ def _queue_item(raw: Raw) -> QueueItem:
     )
 
 
-_KIND: entities.Kind[ReviewQueue] = entities.Kind(
+_KIND: entities.StoredKind[ReviewQueue] = entities.StoredKind(
     entity_id=lambda queue: queue.queue_id,
     key_of=keys.review_queue,
     prefix=keys.review_queue_prefix,
@@ -202,6 +202,6 @@ _KIND: entities.Kind[ReviewQueue] = entities.Kind(
     entity=_queue,
     version=QueueModel.version,
 )
-_NAMES: entities.Names[ReviewQueue] = entities.Names(
+_NAMES: entities.NameLocks[ReviewQueue] = entities.NameLocks(
     keys.review_queue_name, ReviewQueueName, ReviewQueueName.queue_id
 )

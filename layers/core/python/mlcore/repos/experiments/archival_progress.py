@@ -19,7 +19,7 @@ from mlcore.repos.experiments import tags
 from mlcore.repos.experiments.experiments import StoredExperiment
 
 
-class Progress(NamedTuple):
+class ArchivalProgress(NamedTuple):
     """Times are in milliseconds since the epoch."""
 
     started: int
@@ -30,16 +30,16 @@ class Progress(NamedTuple):
     """The request to archive now (value of the tag) that they worked on."""
 
 
-def of_experiment(stored: StoredExperiment) -> Progress | None:
+def of_experiment(stored: StoredExperiment) -> ArchivalProgress | None:
     """Returns how far the archival of the experiment's traces has come, as its item says; None if
     archival has never begun."""
     item = ExperimentItem.of(stored.document.item)
     if item.archival_started is None:
         return None
-    return Progress(item.archival_started, item.archival_position, item.archival_request)
+    return ArchivalProgress(item.archival_started, item.archival_position, item.archival_request)
 
 
-def save(experiment_id: str, progress: Progress) -> None:
+def save(experiment_id: str, progress: ArchivalProgress) -> None:
     """Writes the progress to the experiment's item; does nothing if the experiment was removed."""
     update = Update()
     _set(update, progress)
@@ -48,7 +48,7 @@ def save(experiment_id: str, progress: Progress) -> None:
         table.update(keys.experiment(experiment_id), update)
 
 
-def complete_request(stored: StoredExperiment, progress: Progress, request: str) -> None:
+def complete_request(stored: StoredExperiment, progress: ArchivalProgress, request: str) -> None:
     """Deletes the tag that asked to archive now, unless it holds another request by now, and writes
     the progress. Raises WriteConflict if the experiment was removed."""
 
@@ -58,7 +58,7 @@ def complete_request(stored: StoredExperiment, progress: Progress, request: str)
     tags.delete_tag_with_value(stored, reserved_tags.ARCHIVE_NOW, request, also)
 
 
-def _set(update: Update, progress: Progress) -> None:
+def _set(update: Update, progress: ArchivalProgress) -> None:
     update.set(ExperimentItem.archival_started, progress.started)
     update.set_or_remove(ExperimentItem.archival_position, progress.position)
     update.set_or_remove(ExperimentItem.archival_request, progress.request)

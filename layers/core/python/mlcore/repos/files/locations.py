@@ -36,7 +36,7 @@ from mlcore.process_cache import ProcessCache
 DELETED_VERSION: Final = "Deleted_Internal"
 
 
-class Claim(NamedTuple):
+class LocationClaim(NamedTuple):
     """An entry of the list of locations: an experiment or a model version has files below
     ``path``."""
 
@@ -201,7 +201,7 @@ def remove_entry(experiment_id: str, location: str, workspace: str) -> None:
         table.delete(key_of_item(entry.item))
 
 
-def overlapping(paths: Iterable[str]) -> list[Claim]:
+def overlapping(paths: Iterable[str]) -> list[LocationClaim]:
     """Returns the claims (entries of the list of locations) on each of the paths, on paths above it
     and on paths below it, including claims whose experiment or version no longer exists. Queries in
     parallel, one per path segment."""
@@ -214,7 +214,7 @@ def overlapping(paths: Iterable[str]) -> list[Claim]:
             prefixes[below_it] = None
     pk = keys.LOCATION.pk.text
     calls = [partial(_listed, pk, prefix) for prefix in prefixes]
-    overlapping_claims: dict[tuple[str, Key], Claim] = {}
+    overlapping_claims: dict[tuple[str, Key], LocationClaim] = {}
     for claims in table.parallel(calls):
         for claim in claims:
             if any(covers(claim.path, path) or covers(path, claim.path) for path in wanted):
@@ -222,7 +222,9 @@ def overlapping(paths: Iterable[str]) -> list[Claim]:
     return list(overlapping_claims.values())
 
 
-def existing_holders(claims: Sequence[Claim], experiment_ids: Iterable[str] = ()) -> set[Key]:
+def existing_holders(
+    claims: Sequence[LocationClaim], experiment_ids: Iterable[str] = ()
+) -> set[Key]:
     """Returns the keys of the experiments and versions of claims, and of the experiments in
     ``experiment_ids``, that still exist, including soft-deleted ones.
 
@@ -253,16 +255,16 @@ def is_version(item: Raw) -> bool:
     return version.type == keys.MODEL_VERSION.name and version.current_stage != DELETED_VERSION
 
 
-def _listed(pk: str, prefix: str) -> list[Claim]:
+def _listed(pk: str, prefix: str) -> list[LocationClaim]:
     return [_claim(item) for item in table.query_all(pk, prefix=prefix)]
 
 
-def _claim(item: Raw) -> Claim:
+def _claim(item: Raw) -> LocationClaim:
     entry = Location.of(item)
     if entry.home is not None and entry.model_version is not None:
-        return Claim(entry.path, keys.model_version(entry.home, entry.model_version), None)
+        return LocationClaim(entry.path, keys.model_version(entry.home, entry.model_version), None)
     experiment_id = entry.experiment_id or ""
-    return Claim(entry.path, keys.experiment(experiment_id), experiment_id, entry.run_id)
+    return LocationClaim(entry.path, keys.experiment(experiment_id), experiment_id, entry.run_id)
 
 
 def _entry(

@@ -44,7 +44,7 @@ class Area(NamedTuple):
     keep: tuple[str, ...] = ()
 
 
-class Part(NamedTuple):
+class FileOwner(NamedTuple):
     """A run, logged model or trace that is or will be deleted, with the location of its files; with
     an empty ``part_id``, a whole experiment."""
 
@@ -54,31 +54,33 @@ class Part(NamedTuple):
     workspace: str
 
 
-def of_run(experiment_id: str, item: Raw, workspace: str) -> Part:
+def of_run(experiment_id: str, item: Raw, workspace: str) -> FileOwner:
     run = Run.of(item)
-    return Part(experiment_id, run.run_id, run.artifact_uri, workspace)
+    return FileOwner(experiment_id, run.run_id, run.artifact_uri, workspace)
 
 
-def of_logged_model(experiment_id: str, item: Raw, workspace: str) -> Part:
+def of_logged_model(experiment_id: str, item: Raw, workspace: str) -> FileOwner:
     model = LoggedModel.of(item)
-    return Part(experiment_id, model.model_id, model.artifact_location, workspace)
+    return FileOwner(experiment_id, model.model_id, model.artifact_location, workspace)
 
 
-def of_trace(item: Raw, trace_id: str) -> Part:
+def of_trace(item: Raw, trace_id: str) -> FileOwner:
     """Returns a trace as a part whose files can be removed, from the item of its experiment. The
     location is the one that the server assigns; the location tag, which clients may change, is
     ignored."""
     experiment = Experiment.of(item)
     location = join(experiment.artifact_location, f"traces/{trace_id}")
-    return Part(experiment.experiment_id, trace_id, location, experiment.workspace)
+    return FileOwner(experiment.experiment_id, trace_id, location, experiment.workspace)
 
 
-def of_experiment(item: Raw) -> Part:
+def of_experiment(item: Raw) -> FileOwner:
     experiment = Experiment.of(item)
-    return Part(experiment.experiment_id, "", experiment.artifact_location, experiment.workspace)
+    return FileOwner(
+        experiment.experiment_id, "", experiment.artifact_location, experiment.workspace
+    )
 
 
-def areas(parts: Sequence[Part]) -> list[Area | None]:
+def areas(parts: Sequence[FileOwner]) -> list[Area | None]:
     """Returns for each part which files may be removed with it; None for no files. Queries in
     parallel, then one BatchGetItem per hundred possible other owners."""
     wanted = [_key(part) for part in parts]
@@ -92,12 +94,12 @@ def areas(parts: Sequence[Part]) -> list[Area | None]:
     ]
 
 
-def is_here(part: Part) -> bool:
+def is_here(part: FileOwner) -> bool:
     """Whether a part's location lies in this deployment's store."""
     return locations.key_of(part.location, part.workspace, part.experiment_id) is not None
 
 
-def _key(part: Part) -> str | None:
+def _key(part: FileOwner) -> str | None:
     """Returns the key of a part's folder; None if it lies outside our store or is not named by the
     part's id."""
     key = locations.key_of(part.location, part.workspace, part.experiment_id)
@@ -128,7 +130,7 @@ class _Others:
         own = filter(None, map(locations.own_place_above, file_keys))
         self._there = locations.existing_holders(self._claims, dict(own))
 
-    def area(self, part: Part, key: str) -> Area | None:
+    def area(self, part: FileOwner, key: str) -> Area | None:
         if not self._listed:
             _stays(part, "locations below a former ARTIFACT_ROOT are not listed yet")
             return None
@@ -143,7 +145,7 @@ class _Others:
         inside = {path for path, _ in self._claimed(part) if path != key and covers(key, path)}
         return Area(key, tuple(sorted(inside)))
 
-    def _claimed(self, part: Part) -> list[tuple[str, str | None]]:
+    def _claimed(self, part: FileOwner) -> list[tuple[str, str | None]]:
         """Returns (path, experiment id) of the other existing owners of files; the id is None for a
         model version."""
         return [
@@ -152,7 +154,7 @@ class _Others:
             if claim.holder in self._there and claim.experiment_id != part.experiment_id
         ]
 
-    def _around(self, part: Part, key: str) -> list[tuple[str, str | None]]:
+    def _around(self, part: FileOwner, key: str) -> list[tuple[str, str | None]]:
         """Returns (path, experiment id) of those other owners whose location contains a key."""
         around = [owner for owner in self._claimed(part) if covers(owner[0], key)]
         own = locations.own_place_above(key)
@@ -243,7 +245,7 @@ def _of_experiments(folder: str) -> set[str]:
     }
 
 
-def remove(parts: Sequence[Part]) -> bool:
+def remove(parts: Sequence[FileOwner]) -> bool:
     """Removes the files of deleted runs, models, traces or experiments, whatever the age of the
     files. Returns False if some files had to be kept because others may refer to them."""
     removable = areas(parts)
@@ -262,5 +264,5 @@ def remove_areas(areas: Iterable[Area]) -> None:
         artifacts.store().delete_tree(area.key, area.keep)
 
 
-def _stays(part: Part, why: str) -> None:
+def _stays(part: FileOwner, why: str) -> None:
     logger.warning("files stay", extra={"location": part.location, "why": why})

@@ -18,10 +18,10 @@ from mlcore.db.table import Delete, table
 from mlcore.kubeflow import kinds
 from mlcore.kubeflow.entity import Entity
 from mlcore.kubeflow.errors import missing_id, name_taken
-from mlcore.kubeflow.kinds import KINDS, MODEL_ARTIFACT, MODEL_VERSION, Kind
+from mlcore.kubeflow.kinds import KINDS, MODEL_ARTIFACT, MODEL_VERSION, EntityKind
 from mlcore.models.kubeflow import Artifact, ContextChild, ContextRef
 from mlcore.repos.kubeflow import entities, file_uris, numbers, steps, version_sources, versions
-from mlcore.repos.kubeflow.steps import Step
+from mlcore.repos.kubeflow.steps import TransactionStep
 
 UNNAMED: Final = "\0"
 """Prefix of the child names of artifacts whose own names need not be unique; no name from a client
@@ -52,7 +52,7 @@ def find(number: int, workspace: str) -> Raw | None:
     return next(iter(alive([raw])), None)
 
 
-def get(number: int, workspace: str, kind: Kind | None = None) -> Raw:
+def get(number: int, workspace: str, kind: EntityKind | None = None) -> Raw:
     """Returns an artifact's item as :func:`find` does. Raises ResourceDoesNotExist if there is no
     such artifact, or it is not of ``kind``."""
     raw = find(number, workspace)
@@ -194,7 +194,7 @@ def create(entity: Entity, workspace: str, username: str | None) -> None:
 def create_under(
     entity: Entity,
     parent: ContextRef,
-    beside: Sequence[Step] = (),
+    beside: Sequence[TransactionStep] = (),
     *,
     name: str | None = None,
     **more: Any,
@@ -216,19 +216,19 @@ def create_under(
     execute([*made, link(entity, parent, name or child_name(entity)), *present(parent), *beside])
 
 
-def link(entity: Entity, parent: ContextRef, name: str) -> Step:
+def link(entity: Entity, parent: ContextRef, name: str) -> TransactionStep:
     error = name_taken(KINDS[entity.kind].title, entity.name)
     return steps.child(parent.number, KINDS[entity.kind], name, entity.id, None, error)
 
 
-def present(parent: ContextRef) -> list[Step]:
+def present(parent: ContextRef) -> list[TransactionStep]:
     """Returns the steps of a transaction that fail if the parent (a run, or a version and its
     model) was deleted."""
     error = missing_id(KINDS[parent.kind].words, parent.number)
     owners = [parent.number]
     if parent.kind == MODEL_VERSION.name and parent.parent is not None:
         owners.append(parent.parent)
-    return [Step(numbers.present(keys.context_ref(owner)), error) for owner in owners]
+    return [TransactionStep(numbers.present(keys.context_ref(owner)), error) for owner in owners]
 
 
 def attribute(entity: Entity, parent: ContextRef) -> None:
@@ -244,17 +244,17 @@ def attribute(entity: Entity, parent: ContextRef) -> None:
     free = steps.find_child(parent.number, KINDS[entity.kind], entity.name) is None
     name = entity.name if free and entity.kind != kinds.DATA_SET.name else unnamed(entity.id)
     step = link(entity, parent, name)
-    execute([Step(step.operation), *present(parent)])
+    execute([TransactionStep(step.operation), *present(parent)])
 
 
-def execute(parts: Sequence[Step]) -> None:
+def execute(parts: Sequence[TransactionStep]) -> None:
     steps.execute(parts)
 
 
 def change(
     raw: Raw,
     alter: Callable[[Entity], Entity],
-    beside: Callable[[Entity, Entity], Sequence[Step]] = lambda _before, _after: (),
+    beside: Callable[[Entity, Entity], Sequence[TransactionStep]] = lambda _before, _after: (),
 ) -> Entity:
     """Writes a changed artifact. If the artifact is the source of its version, also sets MLflow's
     source of the version to the artifact's URI.
@@ -269,7 +269,7 @@ def change(
     """
     item = Artifact.of(raw)
 
-    def following(before: Entity, after: Entity) -> list[Step]:
+    def following(before: Entity, after: Entity) -> list[TransactionStep]:
         changes = [*beside(before, after)]
         if before.fields.get("uri") != after.fields.get("uri"):
             changes += _source_steps(item, after)
@@ -281,7 +281,7 @@ def change(
     return entities.change(raw, item.workspace, stored, following)
 
 
-def _source_steps(item: Artifact, after: Entity) -> list[Step]:
+def _source_steps(item: Artifact, after: Entity) -> list[TransactionStep]:
     if item.kind != MODEL_ARTIFACT.name or item.model is None or item.parent is None:
         return []
     version = versions.find(item.parent, item.workspace)
@@ -303,11 +303,11 @@ def delete(raw: Raw, parents: Sequence[int] = ()) -> None:
     item = Artifact.of(raw)
     mine = ConditionExpression()
     mine.require_equal(Artifact.version, item.version)
-    gone: list[Step] = [Step(Delete(keys.artifact(item.number), mine))]
+    gone: list[TransactionStep] = [TransactionStep(Delete(keys.artifact(item.number), mine))]
     gone += steps.external_id(item.workspace, KINDS[item.kind], item.number, item.external_id, None)
     for parent in dict.fromkeys([*([item.parent] if item.parent else []), *parents]):
         gone += [
-            Step(Delete(keys.context_child(parent, child.kind, child.name)))
+            TransactionStep(Delete(keys.context_child(parent, child.kind, child.name)))
             for child in map(
                 ContextChild.of,
                 table.query_all(keys.context(parent), prefix=keys.context_child_prefix(item.kind)),
@@ -318,7 +318,7 @@ def delete(raw: Raw, parents: Sequence[int] = ()) -> None:
     execute(gone)
 
 
-def _source_after(item: Artifact) -> list[Step]:
+def _source_after(item: Artifact) -> list[TransactionStep]:
     """Returns the steps of a transaction that are needed when an artifact is deleted that is its
     version's source: the version's next model artifact becomes the source. If the artifact is no
     source, the list is empty."""
@@ -344,7 +344,7 @@ def _source_after(item: Artifact) -> list[Step]:
 
 def create_of_version(
     entity: Entity,
-    version: versions.Record,
+    version: versions.VersionOfModel,
     reference: ContextRef,
     *,
     name_is_shared: bool = False,
@@ -361,7 +361,7 @@ def create_of_version(
         ResourceDoesNotExist: the version was deleted.
         WriteConflict: another request gave the version its source first.
     """
-    beside: list[Step] = []
+    beside: list[TransactionStep] = []
     if entity.kind == MODEL_ARTIFACT.name and version.item.source_artifact is None:
         uri = entity.fields.get("uri")
         beside = version_sources.source_change(version, uri, entity.id, first=True)

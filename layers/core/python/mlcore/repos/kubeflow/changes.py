@@ -18,7 +18,7 @@ from mlcore.repos import document_writes
 from mlcore.repos.contexts import list_keys
 from mlcore.repos.document import Document
 from mlcore.repos.kubeflow import steps
-from mlcore.repos.kubeflow.steps import Step
+from mlcore.repos.kubeflow.steps import TransactionStep
 from mlcore.repos.kubeflow.tags import Changes
 
 R = TypeVar("R")
@@ -46,7 +46,7 @@ def write(
     written: Document,
     wanted: Changes,
     complete: Callable[[Update], None],
-    external: Sequence[Step],
+    external: Sequence[TransactionStep],
 ) -> None:
     """Writes the tags of an MLflow item, further attributes, and the external id that Kubeflow gave
     it.

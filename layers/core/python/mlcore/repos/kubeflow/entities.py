@@ -19,7 +19,7 @@ from mlcore.ids import now_ms
 from mlcore.kubeflow import kinds, properties
 from mlcore.kubeflow.entity import Entity
 from mlcore.kubeflow.errors import missing_id
-from mlcore.kubeflow.kinds import ARTIFACT_KINDS, KINDS, Kind
+from mlcore.kubeflow.kinds import ARTIFACT_KINDS, KINDS, EntityKind
 from mlcore.models.base import KEY
 from mlcore.models.experiments import Experiment
 from mlcore.models.kubeflow import (
@@ -36,7 +36,7 @@ from mlcore.repos.contexts import list_keys
 from mlcore.repos.kubeflow import changes, file_uris
 from mlcore.repos.kubeflow import steps as parts
 from mlcore.repos.kubeflow.numbers import absent
-from mlcore.repos.kubeflow.steps import Step
+from mlcore.repos.kubeflow.steps import TransactionStep
 
 LISTED_TOGETHER: Final = 100
 
@@ -94,7 +94,7 @@ def _value(kind: str, text: str) -> Any:
     return json.loads(text) if kind == kinds.TEXTS else text
 
 
-def _texts(kind: Kind, fields: Mapping[str, Any]) -> dict[str, str]:
+def _texts(kind: EntityKind, fields: Mapping[str, Any]) -> dict[str, str]:
     texts = {}
     for field in kind.fields:
         value = fields.get(field.name)
@@ -174,10 +174,10 @@ def _raw(values: Sequence[tuple[ItemAttribute[Any], Any]]) -> Raw:
     return {attribute.attr_name: attribute.raw(value) for attribute, value in values}
 
 
-def creation(entity: Entity, workspace: str, **more: Any) -> list[Step]:
+def creation(entity: Entity, workspace: str, **more: Any) -> list[TransactionStep]:
     """Returns the first steps of the transaction that creates an entity: its item and external
     id."""
-    made = Step(Put(item_of(entity, workspace, **more), absent()))
+    made = TransactionStep(Put(item_of(entity, workspace, **more), absent()))
     external = parts.external_id(workspace, entity.of_kind, entity.id, None, entity.external_id)
     return [made, *external]
 
@@ -232,7 +232,7 @@ def _numbered(workspace: str, kind: str, above: int) -> Iterator[Raw]:
 
 def by_number(
     workspace: str,
-    kind: Kind,
+    kind: EntityKind,
     above: int,
     at: Callable[[Sequence[int], str], list[R]],
     unseen: Callable[[], Iterable[R]],
@@ -274,7 +274,7 @@ def change(
     raw: Raw,
     workspace: str,
     alter: Callable[[Entity], Entity],
-    beside: Callable[[Entity, Entity], Sequence[Step]] = lambda _before, _after: (),
+    beside: Callable[[Entity, Entity], Sequence[TransactionStep]] = lambda _before, _after: (),
 ) -> Entity:
     """Writes an entity changed by ``alter``, retrying on conflicts; returns it as written.
 
@@ -304,7 +304,7 @@ def change(
         external = parts.external_id(workspace, kind, number, before.external_id, after.external_id)
         more = [*external, *beside(before, after)]
         if more:
-            parts.execute([Step(ItemUpdate(key, update)), *more])
+            parts.execute([TransactionStep(ItemUpdate(key, update)), *more])
             return after
         try:
             table.update(key, update)

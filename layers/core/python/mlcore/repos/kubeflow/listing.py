@@ -25,7 +25,7 @@ _MOST_KEYS: Final = 1_000
 """Index entries that one Query reads."""
 
 
-class Entry(NamedTuple):
+class ListEntry(NamedTuple):
     """An entry of a list's index: the key of the item, and its position in the order of the list as
     (number or time, number)."""
 
@@ -37,7 +37,7 @@ class Entry(NamedTuple):
         return self.position[1]
 
 
-def entries(workspace: str, kind: str, order: PageOrder) -> Iterator[Entry]:
+def entries(workspace: str, kind: str, order: PageOrder) -> Iterator[ListEntry]:
     """Yields index entries of items that have a Kubeflow number, from the position where the page
     starts. Each request reads as many entries as a page needs.
 
@@ -65,7 +65,7 @@ def entries(workspace: str, kind: str, order: PageOrder) -> Iterator[Entry]:
         entry = NumberedItem.of(item)
         text: str = getattr(entry, f"{index.lower()}sk") or ""
         position = (int(text), int(text)) if order.is_by_id else keys.time_and_number(text)
-        yield Entry(key_of_item(item), position)
+        yield ListEntry(key_of_item(item), position)
 
 
 def unnumbered_item_places(workspace: str, kind: str) -> Iterator[Key]:

@@ -25,7 +25,7 @@ from mlcore.optimistic_retry import WriteConflict, retry_on_conflict
 from mlcore.prompts import is_prompt
 from mlcore.repos.contexts import list_keys
 from mlcore.repos.kubeflow import changes, entities, numbers, steps, tags
-from mlcore.repos.kubeflow.listing import Entry
+from mlcore.repos.kubeflow.listing import ListEntry
 from mlcore.repos.registry import homes, names, registered_models
 from mlcore.repos.registry.names import ModelNameTaken
 from mlcore.repos.registry.registered_models import StoredRegisteredModel as Record
@@ -298,7 +298,7 @@ def delete(
 # ------------------------------------------------------------------ lists
 
 
-def at_places(places: Sequence[Entry], workspace: str) -> list[Record]:
+def at_places(places: Sequence[ListEntry], workspace: str) -> list[Record]:
     """Returns the models to which entries of a list's index refer, in the order of the entries. One
     BatchGetItem per hundred; two more if some were renamed or deleted since."""
     models = _by_number([position.key for position in places], workspace)

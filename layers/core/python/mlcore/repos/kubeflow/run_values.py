@@ -24,7 +24,7 @@ from mlcore.models.kubeflow import Artifact, ContextRef
 from mlcore.models.runs import Run as RunItem
 from mlcore.repos import document
 from mlcore.repos.kubeflow import artifacts, entities, numbers, runs, steps, tags
-from mlcore.repos.kubeflow.steps import Step
+from mlcore.repos.kubeflow.steps import TransactionStep
 from mlcore.repos.runs.core import children as run_children
 from mlcore.repos.runs.core import datasets
 from mlcore.repos.runs.core import runs as mlflow_runs
@@ -38,7 +38,7 @@ TOGETHER: Final = 40
 """Artifacts numbered in one transaction; each takes two items."""
 
 
-class Found(NamedTuple):
+class RunValue(NamedTuple):
     """A metric, parameter or data set of a run that MLflow logged, as Kubeflow shows it."""
 
     kind: str
@@ -73,11 +73,11 @@ def see(reference: ContextRef) -> list[Raw]:
     return artifacts.children(reference.number, kinds.ARTIFACT_KINDS)
 
 
-def _logged(run: RunRecord) -> Iterator[Found]:
+def _logged(run: RunRecord) -> Iterator[RunValue]:
     for key, metric in mlflow_runs.metrics(run.document).items():
-        yield Found(METRIC.name, key, key, metric.timestamp, {})
+        yield RunValue(METRIC.name, key, key, metric.timestamp, {})
     for key in run.document.texts("params"):
-        yield Found(PARAMETER.name, key, key, run.item.start_time, {})
+        yield RunValue(PARAMETER.name, key, key, run.item.start_time, {})
     inputs = run_children.dataset_inputs(run.document.texts("inputs"))
     experiment_id = run.experiment.experiment_id
     known = datasets.of_runs([mlflow_runs.outline(run)])
@@ -85,7 +85,7 @@ def _logged(run: RunRecord) -> Iterator[Found]:
         dataset = known.get(datasets.Identity(experiment_id, input.name, input.digest))
         fields = {} if dataset is None else _fields_of(dataset)
         key = run_children.input_key(input.name, input.digest)
-        yield Found(DATA_SET.name, key, input.name, run.item.start_time, fields)
+        yield RunValue(DATA_SET.name, key, input.name, run.item.start_time, fields)
 
 
 def _fields_of(dataset: Dataset) -> dict[str, str]:
@@ -99,7 +99,7 @@ def _fields_of(dataset: Dataset) -> dict[str, str]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def _number(new: Sequence[Found], reference: ContextRef, read: runs.Record) -> None:
+def _number(new: Sequence[RunValue], reference: ContextRef, read: runs.NumberedRun) -> None:
     given = iter(numbers.take(numbers.ARTIFACTS, len(new)))
     waiting = iter(zip(new, given, strict=True))
     while chunk := list(islice(waiting, TOGETHER)):
@@ -119,8 +119,8 @@ def _number(new: Sequence[Found], reference: ContextRef, read: runs.Record) -> N
 
 
 def _numbering(
-    logged_value: Found, number: int, reference: ContextRef, read: runs.Record
-) -> list[Step]:
+    logged_value: RunValue, number: int, reference: ContextRef, read: runs.NumberedRun
+) -> list[TransactionStep]:
     entity = Entity(
         kind=logged_value.kind,
         id=number,
@@ -144,7 +144,7 @@ def _of_run(reference: ContextRef) -> dict[str, str]:
     return {"experimentId": str(reference.parent), "experimentRunId": str(reference.number)}
 
 
-def _places(reference: ContextRef, read: runs.Record, key: str) -> dict[str, Any]:
+def _places(reference: ContextRef, read: runs.NumberedRun, key: str) -> dict[str, Any]:
     return {
         "parent": reference.number,
         "run_id": read.run.run_id,
@@ -204,7 +204,7 @@ def point_fields(metric: Metric) -> dict[str, Any]:
 # ------------------------------------------------------------------ writing
 
 
-def log_metric(read: runs.Record, metric: Metric) -> None:
+def log_metric(read: runs.NumberedRun, metric: Metric) -> None:
     """Logs a point of a metric, as MLflow does: the latest one by step and time counts.
     Idempotent.
 
@@ -227,7 +227,7 @@ def log_metric(read: runs.Record, metric: Metric) -> None:
     )
 
 
-def set_param(read: runs.Record, key: str, value: str) -> None:
+def set_param(read: runs.NumberedRun, key: str, value: str) -> None:
     """Sets a parameter of a run; unlike MLflow, also one that has another value already. Raises
     InvalidParameterValue if the run's item has no room for it and it is stored in a child item."""
     run = mlflow_runs.load(read.run.run_id, read.run.experiment.workspace)
@@ -244,7 +244,7 @@ def set_param(read: runs.Record, key: str, value: str) -> None:
     run_writes.write(run, decide, any_stage=True)
 
 
-def log_dataset(read: runs.Record, dataset: Dataset) -> str:
+def log_dataset(read: runs.NumberedRun, dataset: Dataset) -> str:
     """Adds a data set to the run's inputs, as MLflow does. Returns its key in the map of inputs of
     the run's item."""
     datasets.ensure(read.run.experiment.experiment_id, [dataset])
@@ -262,7 +262,7 @@ def log_dataset(read: runs.Record, dataset: Dataset) -> str:
     return key
 
 
-def create(entity: Entity, reference: ContextRef, read: runs.Record, key: str | None) -> None:
+def create(entity: Entity, reference: ContextRef, read: runs.NumberedRun, key: str | None) -> None:
     """Creates the artifact for a metric, parameter or data set of a run.
 
     Args:
@@ -299,7 +299,7 @@ def find(reference: ContextRef, kind: str, name: str) -> Raw | None:
 # ------------------------------------------------------------------ history
 
 
-def history_of(read: runs.Record, name: str, wanted: Sequence[int]) -> Iterator[Entity]:
+def history_of(read: runs.NumberedRun, name: str, wanted: Sequence[int]) -> Iterator[Entity]:
     """Yields points of a run's metrics, oldest first, without points later than the latest value of
     their metric. Their ids are positions in the list.
 

@@ -35,7 +35,7 @@ from mlcore.repos.runs.core import writes as run_writes
 from mlcore.repos.runs.core.runs import StoredRun as RunRecord
 
 
-class Record(NamedTuple):
+class NumberedRun(NamedTuple):
     """A run that was read, with the Kubeflow number of its experiment."""
 
     run: RunRecord
@@ -50,7 +50,7 @@ class Record(NamedTuple):
         return self.item.number or 0
 
 
-def entity_of(read: Record) -> Entity:
+def entity_of(read: NumberedRun) -> Entity:
     """Returns Kubeflow's view of an MLflow run, which must have a number."""
     item = read.item
     texts = read.run.document.texts("tags")
@@ -77,14 +77,14 @@ def entity_of(read: Record) -> Entity:
     )
 
 
-def find(number: int, workspace: str) -> Record | None:
+def find(number: int, workspace: str) -> NumberedRun | None:
     """Returns the run with a Kubeflow number; None if the workspace has none. Two consistent reads:
     the reference from the number to MLflow's item, then the run with its experiment."""
     reference = numbers.of_kind(numbers.raw(number), KIND.name, workspace)
     return None if reference is None else at(reference)
 
 
-def at(reference: ContextRef) -> Record | None:
+def at(reference: ContextRef) -> NumberedRun | None:
     """Returns the run that a reference (the item that maps Kubeflow's number to MLflow's item)
     points to; None if it was deleted. One BatchGetItem."""
     key = numbers.key_of(reference)
@@ -93,10 +93,10 @@ def at(reference: ContextRef) -> Record | None:
     if raw is None or meta is None or ExperimentItem.of(meta).workspace != reference.workspace:
         return None
     read = runs.of_item(raw, mlflow_experiments.of_item(meta).experiment)
-    return Record(read, reference.parent or 0)
+    return NumberedRun(read, reference.parent or 0)
 
 
-def get(number: int, workspace: str) -> Record:
+def get(number: int, workspace: str) -> NumberedRun:
     """Like :func:`find`. Raises ResourceDoesNotExist if there is no such run."""
     record = find(number, workspace)
     if record is None:
@@ -104,7 +104,7 @@ def get(number: int, workspace: str) -> Record:
     return record
 
 
-def named(experiment: ExperimentRecord, name: str) -> list[Record]:
+def named(experiment: ExperimentRecord, name: str) -> list[NumberedRun]:
     """Returns the runs of an experiment with a name; one consistent Query."""
     pk = keys.experiment(experiment.experiment.experiment_id).pk
     items = table.query_all(pk, index="LSI4", prefix=keys.lsi4_run_name_prefix(name))
@@ -113,12 +113,12 @@ def named(experiment: ExperimentRecord, name: str) -> list[Record]:
     )
 
 
-def record(raw: Raw, experiment: ExperimentRecord) -> Record:
+def record(raw: Raw, experiment: ExperimentRecord) -> NumberedRun:
     number = experiments.number_of(experiment)
-    return Record(runs.of_item(raw, experiment.experiment), number or 0)
+    return NumberedRun(runs.of_item(raw, experiment.experiment), number or 0)
 
 
-def of_experiment(experiment: ExperimentRecord) -> list[Record]:
+def of_experiment(experiment: ExperimentRecord) -> list[NumberedRun]:
     """Returns all runs of an experiment, after assigning a Kubeflow number to each that has none;
     one consistent Query per MB."""
     pk = keys.experiment(experiment.experiment.experiment_id).pk
@@ -180,7 +180,7 @@ def create(entity: Entity, experiment: ExperimentRecord, username: str | None) -
 
     retry_on_conflict(KIND.words, attempt)
     made = runs.load(run_id, owner.workspace)
-    return entity_of(Record(made, parent))
+    return entity_of(NumberedRun(made, parent))
 
 
 def _forsaken(parent: int, name: str, workspace: str) -> bool:
@@ -207,13 +207,13 @@ def _reference(number: int, workspace: str, run_id: str, key: keys.Key, parent: 
     return numbers.reference(number, KIND.name, workspace, key, parent=parent, name=run_id)
 
 
-def numbered(reads: Sequence[Record]) -> list[Record]:
+def numbered(reads: Sequence[NumberedRun]) -> list[NumberedRun]:
     """Returns the runs after assigning a Kubeflow number to each that has none; leaves out those
     that were deleted meanwhile."""
     return numbers.numbered(reads, lambda read: read.item.number, _number)
 
 
-def _number(read: Record, number: int) -> Record | None:
+def _number(read: NumberedRun, number: int) -> NumberedRun | None:
     run, run_key = read.run, read.run.document.key
     workspace = run.experiment.workspace
     claimed = numbers.claim(RunItem, number, keys.gsi2_number(workspace, KIND.name, number))
@@ -222,10 +222,10 @@ def _number(read: Record, number: int) -> Record | None:
     item = numbers.give(run_key, claimed, refer)
     if item is None or RunItem.of(item).number is None:
         return None
-    return Record(runs.of_item(item, run.experiment), read.experiment)
+    return NumberedRun(runs.of_item(item, run.experiment), read.experiment)
 
 
-def change(read: Record, alter: Callable[[Entity], Entity]) -> Entity:
+def change(read: NumberedRun, alter: Callable[[Entity], Entity]) -> Entity:
     """Writes a run changed by ``alter``; returns it as written. If its state changes, it is first
     deleted or restored as MLflow does it.
 
@@ -246,7 +246,7 @@ def change(read: Record, alter: Callable[[Entity], Entity]) -> Entity:
 
     def decide(current: RunRecord) -> tuple[dict[str, dict[str, str]], list[tuple[str, str]]]:
         now = current.document.texts("tags")
-        changed = alter(entity_of(Record(current, read.experiment)))
+        changed = alter(entity_of(NumberedRun(current, read.experiment)))
         wanted = tags.changes(now, tags.tags_of_tracked(changed, ()), ())
         return wanted.sets, wanted.removals
 
@@ -267,7 +267,7 @@ def change(read: Record, alter: Callable[[Entity], Entity]) -> Entity:
     return entity_of(get(read.number, workspace))
 
 
-def delete(read: Record) -> None:
+def delete(read: NumberedRun) -> None:
     """Deletes a run permanently; its files and derived items are deleted later."""
     item, run = read.item, read.run
     workspace = run.experiment.workspace
@@ -285,17 +285,17 @@ def delete(read: Record) -> None:
 # ------------------------------------------------------------------ lists
 
 
-def listed(workspace: str, above: int = 0) -> Iterator[Record]:
+def listed(workspace: str, above: int = 0) -> Iterator[NumberedRun]:
     """Yields all runs of a workspace whose Kubeflow number is greater than ``above``, by number;
     indexes may lag."""
 
-    def unseen() -> Iterator[Record]:
+    def unseen() -> Iterator[NumberedRun]:
         return entities.side_by_side(of_experiment, experiments.listed(workspace))
 
     return entities.by_number(workspace, KIND, above, at_numbers, unseen)
 
 
-def at_numbers(wanted: Sequence[int], workspace: str) -> list[Record]:
+def at_numbers(wanted: Sequence[int], workspace: str) -> list[NumberedRun]:
     """Returns the existing runs with the given Kubeflow numbers, in their order; a few BatchGetItem
     per hundred."""
     references = numbers.find_many(wanted, KIND.name, workspace)
@@ -313,5 +313,5 @@ def at_numbers(wanted: Sequence[int], workspace: str) -> list[Record]:
             experiment = metas.get(keys.experiment_id_of(key_of_item(item).pk))
             if experiment is not None:
                 read = runs.of_item(item, experiment)
-                found_records.append(Record(read, reference.parent or 0))
+                found_records.append(NumberedRun(read, reference.parent or 0))
     return found_records

@@ -21,7 +21,7 @@ from mlcore.kubeflow.kinds import (
     REGISTERED_MODEL,
     SERVE_MODEL,
     SERVING_ENVIRONMENT,
-    Kind,
+    EntityKind,
 )
 from mlcore.models.kubeflow import (
     ContextChild,
@@ -34,7 +34,7 @@ from mlcore.models.kubeflow import InferenceService as InferenceServiceItem
 from mlcore.repos.kubeflow import entities, numbers, steps
 from mlcore.repos.kubeflow.entities import entity_of
 from mlcore.repos.kubeflow.numbers import absent
-from mlcore.repos.kubeflow.steps import Step
+from mlcore.repos.kubeflow.steps import TransactionStep
 
 DEPLOYED = "DEPLOYED"
 
@@ -48,7 +48,7 @@ def create_environment(entity: Entity, workspace: str, username: str | None) -> 
     kind = SERVING_ENVIRONMENT
     key = keys.context_name(workspace, kind.name, entity.name)
     lock = ContextName(PK=key.pk, SK=key.sk, number=entity.id, updated_at=now_ms(), version=1)
-    named = Step(Put(lock.serialize(), absent()), name_taken(kind.title, entity.name))
+    named = TransactionStep(Put(lock.serialize(), absent()), name_taken(kind.title, entity.name))
     steps.execute([*entities.creation(entity, workspace, created_by=username), named])
 
 
@@ -105,7 +105,7 @@ def change_service(raw: Raw, workspace: str, alter: Callable[[Entity], Entity]) 
         alter: returns the changed service; called again after a conflict.
     """
 
-    def holding(before: Entity, after: Entity) -> list[Step]:
+    def holding(before: Entity, after: Entity) -> list[TransactionStep]:
         if _serves(after) in (None, _serves(before)):
             return []
         model = int(after.fields["registeredModelId"])
@@ -122,16 +122,16 @@ def _serves(service: Entity) -> str | None:
     return service.fields.get("modelVersionId") or ""
 
 
-def _held(model: ContextRef | None) -> list[Step]:
+def _held(model: ContextRef | None) -> list[TransactionStep]:
     """Returns a step that fails if the model was deleted, and that makes a concurrent deletion of
     the model fail; no step without a model."""
     if model is None:
         return []
     gone = ResourceConflict(f"the registered model {model.number} was deleted meanwhile")
-    return [Step(numbers.hold(model), gone)]
+    return [TransactionStep(numbers.hold(model), gone)]
 
 
-def _serving(service: Entity) -> Step:
+def _serving(service: Entity) -> TransactionStep:
     """Returns the step that adds a service to the services of its model (``CHILD#serving#…``)."""
     key = _served(service)
     item = ContextChild(
@@ -143,7 +143,7 @@ def _serving(service: Entity) -> Step:
         updated_at=now_ms(),
         version=1,
     )
-    return Step(Put(item.serialize(), absent()))
+    return TransactionStep(Put(item.serialize(), absent()))
 
 
 def _served(service: Entity) -> keys.Key:
@@ -159,7 +159,7 @@ def create_serve(entity: Entity, service: int, workspace: str) -> None:
     steps.execute([*made, *_under(entity, service, INFERENCE_SERVICE)])
 
 
-def _under(entity: Entity, parent: int, kind: Kind) -> list[Step]:
+def _under(entity: Entity, parent: int, kind: EntityKind) -> list[TransactionStep]:
     """Returns the steps that lock the entity's name among its parent's children and make a
     concurrent deletion of the parent fail."""
     error = name_taken(entity.of_kind.title, entity.name)
@@ -169,11 +169,13 @@ def _under(entity: Entity, parent: int, kind: Kind) -> list[Step]:
     held.require_exists(NumberedItem.PK)
     return [
         steps.child(parent, entity.of_kind, entity.name, entity.id, None, error),
-        Step(ItemUpdate(entities.key_of(kind.name, parent), held), missing_id(kind.words, parent)),
+        TransactionStep(
+            ItemUpdate(entities.key_of(kind.name, parent), held), missing_id(kind.words, parent)
+        ),
     ]
 
 
-def children(parent: int, kind: Kind, workspace: str) -> list[Raw]:
+def children(parent: int, kind: EntityKind, workspace: str) -> list[Raw]:
     """Returns the items of the services of an environment, or of the serve models of a service; one
     Query, and one BatchGetItem per hundred.
 
@@ -184,7 +186,7 @@ def children(parent: int, kind: Kind, workspace: str) -> list[Raw]:
     return _linked(parent, kind.name, kind, workspace)
 
 
-def _linked(parent: int, child_kind: str, kind: Kind, workspace: str) -> list[Raw]:
+def _linked(parent: int, child_kind: str, kind: EntityKind, workspace: str) -> list[Raw]:
     items = table.query_all(keys.context(parent), prefix=keys.context_child_prefix(child_kind))
     linked = [ContextChild.of(item).number for item in items]
     raws = entities.find_many(kind.name, linked)
@@ -246,7 +248,7 @@ def delete_environment(raw: Raw, workspace: str) -> None:
     for service in services:
         _remove_service(service, workspace)
     name = keys.context_name(workspace, SERVING_ENVIRONMENT.name, entity.name)
-    _remove(raw, workspace, [Step(Delete(name))])
+    _remove(raw, workspace, [TransactionStep(Delete(name))])
 
 
 def delete_service(raw: Raw, workspace: str) -> None:
@@ -258,7 +260,11 @@ def _remove_service(raw: Raw, workspace: str) -> None:
     for serve in children(service.number, SERVE_MODEL, workspace):
         delete_serve(serve, service.number, workspace)
     child = keys.context_child(service.parent, INFERENCE_SERVICE.name, service.name)
-    _remove(raw, workspace, [Step(Delete(child)), Step(Delete(_served(entity_of(raw))))])
+    _remove(
+        raw,
+        workspace,
+        [TransactionStep(Delete(child)), TransactionStep(Delete(_served(entity_of(raw))))],
+    )
 
 
 def delete_serve(raw: Raw, service: int, workspace: str) -> None:
@@ -267,16 +273,16 @@ def delete_serve(raw: Raw, service: int, workspace: str) -> None:
     if serve.parent != service:
         raise missing_id(SERVE_MODEL.words, serve.number)
     child = keys.context_child(service, SERVE_MODEL.name, serve.name)
-    _remove(raw, workspace, [Step(Delete(child))])
+    _remove(raw, workspace, [TransactionStep(Delete(child))])
 
 
-def _remove(raw: Raw, workspace: str, beside: list[Step]) -> None:
+def _remove(raw: Raw, workspace: str, beside: list[TransactionStep]) -> None:
     """Deletes an entity's item with its external id and executes the steps ``beside``, in one
     transaction. Raises WriteConflict if the item changed since it was read."""
     item = NumberedItem.of(raw)
     entity = entity_of(raw)
     mine = ConditionExpression()
     mine.require_equal(NumberedItem.version, item.version)
-    gone = Step(Delete(entities.key_of(entity.kind, entity.id), mine))
+    gone = TransactionStep(Delete(entities.key_of(entity.kind, entity.id), mine))
     external = steps.external_id(workspace, entity.of_kind, entity.id, entity.external_id, None)
     steps.execute([gone, *beside, *external])

@@ -11,13 +11,13 @@ from mlcore.db.table import Delete, Operation, Put, TransactionFailed, table
 from mlcore.errors import MlflowError
 from mlcore.ids import new_ulid, now_ms
 from mlcore.kubeflow.errors import external_id_taken
-from mlcore.kubeflow.kinds import Kind
+from mlcore.kubeflow.kinds import EntityKind
 from mlcore.models.kubeflow import ContextChild, ExternalId
 from mlcore.optimistic_retry import WriteConflict
 from mlcore.repos.kubeflow.numbers import absent
 
 
-class Step(NamedTuple):
+class TransactionStep(NamedTuple):
     """An operation of a transaction, and the error to raise if its condition does not hold. If the
     error is None, a failed condition means that another writer was first, and the caller
     retries."""
@@ -26,7 +26,7 @@ class Step(NamedTuple):
     error: MlflowError | None = None
 
 
-def execute(steps: Sequence[Step]) -> None:
+def execute(steps: Sequence[TransactionStep]) -> None:
     """Executes steps in one transaction. Raises the first error of the failed steps; WriteConflict
     if none has one."""
     try:
@@ -35,12 +35,12 @@ def execute(steps: Sequence[Step]) -> None:
         raise meaning(steps, failed) from failed
 
 
-def meaning(steps: Sequence[Step], failed: TransactionFailed) -> Exception:
+def meaning(steps: Sequence[TransactionStep], failed: TransactionFailed) -> Exception:
     errors = (steps[position].error for position in sorted(failed.items))
     return next((error for error in errors if error is not None), WriteConflict())
 
 
-def meaning_at(steps: Sequence[Step], position: int) -> Exception:
+def meaning_at(steps: Sequence[TransactionStep], position: int) -> Exception:
     """Returns the error to raise if DynamoDB refused the operation at a position of a transaction.
     The transaction begins with ``steps``; for later positions, returns WriteConflict."""
     error = steps[position].error if position < len(steps) else None
@@ -48,8 +48,13 @@ def meaning_at(steps: Sequence[Step], position: int) -> Exception:
 
 
 def child(
-    parent: int, kind: Kind, name: str, number: int, item_key: keys.Key | None, error: MlflowError
-) -> Step:
+    parent: int,
+    kind: EntityKind,
+    name: str,
+    number: int,
+    item_key: keys.Key | None,
+    error: MlflowError,
+) -> TransactionStep:
     """Returns the step that locks a name among the children of a Kubeflow context.
 
     Args:
@@ -70,12 +75,12 @@ def child(
         updated_at=now_ms(),
         version=1,
     )
-    return Step(Put(item.serialize(), absent()), error)
+    return TransactionStep(Put(item.serialize(), absent()), error)
 
 
 def external_id(
-    workspace: str, kind: Kind, number: int, before: str | None, after: str | None
-) -> list[Step]:
+    workspace: str, kind: EntityKind, number: int, before: str | None, after: str | None
+) -> list[TransactionStep]:
     """Returns the steps that lock an entity's new external id and free the former one; none if the
     external id stays the same.
 
@@ -91,10 +96,10 @@ def external_id(
         key = keys.external_id(workspace, kind.name, after)
         item = ExternalId(PK=key.pk, SK=key.sk, number=number, updated_at=now_ms(), version=1)
         taken = external_id_taken(kind.title, after)
-        steps.append(Step(Put(item.serialize(), _mine(number)), taken))
+        steps.append(TransactionStep(Put(item.serialize(), _mine(number)), taken))
     if before:
         key = keys.external_id(workspace, kind.name, before)
-        steps.append(Step(Delete(key, _mine(number))))
+        steps.append(TransactionStep(Delete(key, _mine(number))))
     return steps
 
 
@@ -104,13 +109,13 @@ def _mine(number: int) -> ConditionExpression:
     return condition
 
 
-def find_external(workspace: str, kind: Kind, external: str) -> int | None:
+def find_external(workspace: str, kind: EntityKind, external: str) -> int | None:
     """Returns the number of the entity with an external id; one consistent GetItem."""
     item = table.get(keys.external_id(workspace, kind.name, external))
     return None if item is None else ExternalId.of(item).number
 
 
-def find_child(parent: int, kind: Kind, name: str) -> ContextChild | None:
+def find_child(parent: int, kind: EntityKind, name: str) -> ContextChild | None:
     """Returns the child item for a name among the children of a Kubeflow context; None if no child
     of the kind has the name. One consistent GetItem.
 

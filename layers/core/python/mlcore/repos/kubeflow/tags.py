@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from mlcore.kubeflow import kinds, properties
 from mlcore.kubeflow.entity import Entity
-from mlcore.kubeflow.kinds import Kind
+from mlcore.kubeflow.kinds import EntityKind
 
 PREFIX: Final = "kubeflow."
 NOTE: Final = "mlflow.note.content"
@@ -32,7 +32,7 @@ class Changes(NamedTuple):
         return bool(self.sets["tags"] or self.removals)
 
 
-def fields_of(kind: Kind, tags: Mapping[str, str]) -> dict[str, Any]:
+def fields_of(kind: EntityKind, tags: Mapping[str, str]) -> dict[str, Any]:
     """Returns the values of those fields of a kind of entity that are stored as tags, from an
     entity's tags."""
     fields: dict[str, Any] = {}

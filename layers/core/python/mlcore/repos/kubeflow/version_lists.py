@@ -15,12 +15,12 @@ from mlcore.models.registry import ModelHome
 from mlcore.prompts import is_prompt
 from mlcore.repos.contexts import list_keys
 from mlcore.repos.kubeflow import models, numbers
-from mlcore.repos.kubeflow.listing import Entry
-from mlcore.repos.kubeflow.versions import Record, numbered, of_model, record
+from mlcore.repos.kubeflow.listing import ListEntry
+from mlcore.repos.kubeflow.versions import VersionOfModel, numbered, of_model, record
 from mlcore.repos.registry import homes, registered_models
 
 
-def at_places(places: Sequence[Entry], workspace: str) -> list[Record]:
+def at_places(places: Sequence[ListEntry], workspace: str) -> list[VersionOfModel]:
     """Returns the versions to which entries of a list's index refer, in their order. Two
     BatchGetItem per fifty: the versions with their references (the items that map Kubeflow's
     numbers to MLflow's items), then the references of their models."""
@@ -42,13 +42,13 @@ def at_places(places: Sequence[Entry], workspace: str) -> list[Record]:
     return records
 
 
-def see(places: Sequence[Key], workspace: str) -> list[Record]:
+def see(places: Sequence[Key], workspace: str) -> list[VersionOfModel]:
     """Reads the versions at the given keys, assigns Kubeflow numbers to those that have none, and
     to their models; returns the versions that still exist."""
     return numbered(_read(places, workspace))
 
 
-def _read(places: Sequence[Key], workspace: str) -> list[Record]:
+def _read(places: Sequence[Key], workspace: str) -> list[VersionOfModel]:
     partitions = list(dict.fromkeys(key.pk for key in places))
     items = table.batch_get([*places, *map(keys.model_home, partitions)])
     owners = {
@@ -104,7 +104,7 @@ def _models_of(
     return model_of, prompts
 
 
-def newest(model: ContextRef) -> Record | None:
+def newest(model: ContextRef) -> VersionOfModel | None:
     """Returns the version of a model that was created last; None if it has none.
 
     Args:

@@ -8,13 +8,13 @@ from mlcore.db.table import ItemUpdate
 from mlcore.models.registry import ModelVersion as ModelVersionItem
 from mlcore.repos import document
 from mlcore.repos.files import locations
-from mlcore.repos.kubeflow.steps import Step
-from mlcore.repos.kubeflow.versions import Record
+from mlcore.repos.kubeflow.steps import TransactionStep
+from mlcore.repos.kubeflow.versions import VersionOfModel
 
 
 def source_change(
-    read: Record, uri: str | None, artifact: int | None, *, first: bool
-) -> list[Step]:
+    read: VersionOfModel, uri: str | None, artifact: int | None, *, first: bool
+) -> list[TransactionStep]:
     """Returns the steps that set MLflow's ``source`` of a version to the URI of its first model
     artifact.
 
@@ -33,10 +33,10 @@ def source_change(
     if first:
         update.require_absent(ModelVersionItem.source_artifact)
     update.require_exists(ModelVersionItem.lsi3sk)
-    steps = [Step(ItemUpdate(read.document.key, update))]
+    steps = [TransactionStep(ItemUpdate(read.document.key, update))]
     if uri:
         steps += [
-            Step(put)
+            TransactionStep(put)
             for put in locations.of_version(
                 read.model.home or "",
                 item.incarnation,

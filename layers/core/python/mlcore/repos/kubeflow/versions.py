@@ -37,7 +37,7 @@ from mlcore.webhooks import announcement
 _OF_MLFLOW: Final = re.compile(r"(?:mlflow-)?([1-9][0-9]{0,17})")
 
 
-class Record(NamedTuple):
+class VersionOfModel(NamedTuple):
     """A version that was read, and the reference of its model."""
 
     model: ContextRef
@@ -56,17 +56,17 @@ class Record(NamedTuple):
         return self.item.current_stage == ARCHIVED
 
 
-def record(raw: Raw | None, model: ContextRef) -> Record | None:
+def record(raw: Raw | None, model: ContextRef) -> VersionOfModel | None:
     if raw is None:
         return None
     item = ModelVersionItem.of(raw)
     if item.incarnation != model.incarnation or item.current_stage == DELETED:
         return None
     owner = (model.home or "", str(item.model_version))
-    return Record(model, document.load(raw, owner, model_versions.MAPS))
+    return VersionOfModel(model, document.load(raw, owner, model_versions.MAPS))
 
 
-def entity_of(read: Record) -> Entity:
+def entity_of(read: VersionOfModel) -> Entity:
     """Returns Kubeflow's view of an MLflow version, which must have a number."""
     item = read.item
     fields: dict[str, Any] = {
@@ -88,14 +88,14 @@ def entity_of(read: Record) -> Entity:
     )
 
 
-def find(number: int, workspace: str) -> Record | None:
+def find(number: int, workspace: str) -> VersionOfModel | None:
     """Returns a version; two consistent reads: the reference, then the version with its model's
     reference."""
     reference = numbers.of_kind(table.get(keys.context_ref(number)), KIND.name, workspace)
     return None if reference is None else at(reference, workspace)
 
 
-def at(reference: ContextRef, workspace: str) -> Record | None:
+def at(reference: ContextRef, workspace: str) -> VersionOfModel | None:
     """Returns the version that a reference (number → MLflow's item) points to; one BatchGetItem."""
     raw, owner = table.batch_get(
         [numbers.key_of(reference), keys.context_ref(reference.parent or 0)]
@@ -104,7 +104,7 @@ def at(reference: ContextRef, workspace: str) -> Record | None:
     return None if model is None else record(raw, model)
 
 
-def get(number: int, workspace: str) -> Record:
+def get(number: int, workspace: str) -> VersionOfModel:
     """Like :func:`find`. Raises ResourceDoesNotExist if there is no such version."""
     version = find(number, workspace)
     if version is None:
@@ -112,7 +112,7 @@ def get(number: int, workspace: str) -> Record:
     return version
 
 
-def find_by_name(parent: int, name: str, workspace: str) -> Record | None:
+def find_by_name(parent: int, name: str, workspace: str) -> VersionOfModel | None:
     """Returns the version with a name; two consistent reads, more if it has no number yet."""
     owner, child = table.batch_get(
         [keys.context_ref(parent), keys.context_child(parent, KIND.name, name)]
@@ -127,7 +127,7 @@ def find_by_name(parent: int, name: str, workspace: str) -> Record | None:
     return seen if seen is not None and seen.item.kubeflow_name == name else None
 
 
-def _see(model: ContextRef, name: str) -> Record | None:
+def _see(model: ContextRef, name: str) -> VersionOfModel | None:
     """Gives a number to the MLflow version that would have a name in Kubeflow, and returns it."""
     named = _OF_MLFLOW.fullmatch(name)
     if named is None:
@@ -139,7 +139,7 @@ def _see(model: ContextRef, name: str) -> Record | None:
     return next(iter(numbered([read])), None)
 
 
-def of_model(model: ContextRef) -> list[Record]:
+def of_model(model: ContextRef) -> list[VersionOfModel]:
     """Returns every version of a model, by MLflow's version number; one consistent Query per MB."""
     records = []
     pattern = ModelVersionItem.pattern.name
@@ -224,7 +224,7 @@ def _attributes(entity: Entity, workspace: str) -> Raw:
     return {**raw_attributes, name.attr_name: name.raw(entity.name)}
 
 
-def numbered(reads: Sequence[Record]) -> list[Record]:
+def numbered(reads: Sequence[VersionOfModel]) -> list[VersionOfModel]:
     """Returns the versions, giving each without one a number, a name and its source artifact; omits
     those deleted meanwhile."""
     source_artifacts = [
@@ -234,10 +234,10 @@ def numbered(reads: Sequence[Record]) -> list[Record]:
         zip(source_artifacts, numbers.take(numbers.ARTIFACTS, len(source_artifacts)), strict=True)
     )
 
-    def give(read: Record, number: int) -> Record | None:
+    def give(read: VersionOfModel, number: int) -> VersionOfModel | None:
         return _number(read, number, artifacts.get(read.document.key))
 
-    def operations(read: Record, number: int) -> list[Operation]:
+    def operations(read: VersionOfModel, number: int) -> list[Operation]:
         name = str(read.item.model_version)
         return _claim_operations(read, number, artifacts.get(read.document.key), name)
 
@@ -246,15 +246,15 @@ def numbered(reads: Sequence[Record]) -> list[Record]:
     )
 
 
-def _read_again(reads: Sequence[Record]) -> list[Record | None]:
+def _read_again(reads: Sequence[VersionOfModel]) -> list[VersionOfModel | None]:
     items = table.batch_get([read.document.key for read in reads])
     return [record(item, read.model) for item, read in zip(items, reads, strict=True)]
 
 
-def _number(read: Record, number: int, artifact: int | None) -> Record | None:
+def _number(read: VersionOfModel, number: int, artifact: int | None) -> VersionOfModel | None:
     current = read
 
-    def attempt() -> Record | None:
+    def attempt() -> VersionOfModel | None:
         nonlocal current
         _claim(current, number, artifact)
         stored = record(table.get(read.document.key), read.model)
@@ -266,7 +266,7 @@ def _number(read: Record, number: int, artifact: int | None) -> Record | None:
     return retry_on_conflict(KIND.words, attempt)
 
 
-def _claim(read: Record, number: int, artifact: int | None) -> None:
+def _claim(read: VersionOfModel, number: int, artifact: int | None) -> None:
     """Gives a version its number and the first free of three names, one transaction each. Has no
     effect if another request was first."""
     version = str(read.item.model_version)
@@ -281,7 +281,7 @@ def _claim(read: Record, number: int, artifact: int | None) -> None:
 
 
 def _claim_operations(
-    read: Record, number: int, artifact: int | None, name: str
+    read: VersionOfModel, number: int, artifact: int | None, name: str
 ) -> list[Operation]:
     """Returns the operations that give a version its number, name and source artifact."""
     key = read.document.key
@@ -299,7 +299,7 @@ def _claim_operations(
     ]
 
 
-def _claimed(read: Record, number: int, name: str, artifact: int | None) -> Update:
+def _claimed(read: VersionOfModel, number: int, name: str, artifact: int | None) -> Update:
     update = numbers.claim(ModelVersionItem, number)
     list_keys.set_numbered_item_keys(
         update,
@@ -318,7 +318,7 @@ def _claimed(read: Record, number: int, name: str, artifact: int | None) -> Upda
     return update
 
 
-def change(read: Record, alter: Callable[[Entity], Entity]) -> Entity:
+def change(read: VersionOfModel, alter: Callable[[Entity], Entity]) -> Entity:
     """Writes a version changed by ``alter``, retrying on conflicts; returns it as written. If its
     state changes, its stage is changed first, as MLflow does it.
 
@@ -328,7 +328,7 @@ def change(read: Record, alter: Callable[[Entity], Entity]) -> Entity:
     """
     workspace = read.model.workspace
 
-    def attempt(seen: Record) -> Entity:
+    def attempt(seen: VersionOfModel) -> Entity:
         before = entity_of(seen)
         after = alter(before)
         if after.fields["state"] != before.fields["state"]:
@@ -349,7 +349,7 @@ def change(read: Record, alter: Callable[[Entity], Entity]) -> Entity:
     return changes.settled(KIND.words, read, lambda: get(read.number, workspace), attempt)
 
 
-def _move(read: Record, state: str) -> None:
+def _move(read: VersionOfModel, state: str) -> None:
     stage = ARCHIVED if state == tags.ARCHIVED else NO_STAGE
 
     def move(model: ModelRecord) -> None:
@@ -359,7 +359,7 @@ def _move(read: Record, state: str) -> None:
     models.under_its_name(read.model, move)
 
 
-def _said(read: Record, wanted: tags.Changes) -> str | None:
+def _said(read: VersionOfModel, wanted: tags.Changes) -> str | None:
     """Returns the texts of the webhook events that tell of changed tags; None if the model was
     deleted."""
     model = models.at(read.model)
@@ -373,7 +373,7 @@ def _said(read: Record, wanted: tags.Changes) -> str | None:
     return announcement.join_texts(texts)
 
 
-def _complete(read: Record, after: Entity, events: str | None, update: Update) -> None:
+def _complete(read: VersionOfModel, after: Entity, events: str | None, update: Update) -> None:
     item = ModelVersionItem
     changes.keep(item, after, update)
     update.set_or_remove(item.description, after.description)
@@ -384,7 +384,7 @@ def _complete(read: Record, after: Entity, events: str | None, update: Update) -
     update.require_equal(item.version, read.item.version)
 
 
-def delete(read: Record, allowed: Callable[[], Sequence[Operation]]) -> None:
+def delete(read: VersionOfModel, allowed: Callable[[], Sequence[Operation]]) -> None:
     """Deletes a version as :func:`mlcore.repos.registry.stages.delete` does. Raises
     ResourceDoesNotExist."""
 
@@ -394,6 +394,6 @@ def delete(read: Record, allowed: Callable[[], Sequence[Operation]]) -> None:
     models.under_its_name(read.model, remove)
 
 
-def reference_of(read: Record) -> ContextRef:
+def reference_of(read: VersionOfModel) -> ContextRef:
     """Returns the reference of a version that has a number, without a request."""
     return ContextRef.of(_reference(read.number, read.model, read.document.key).item)

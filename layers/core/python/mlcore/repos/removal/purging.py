@@ -26,7 +26,7 @@ from mlcore.models.runs import Run
 from mlcore.models.traces import Trace
 from mlcore.repos.files import locations
 from mlcore.repos.files import owners as file_owners
-from mlcore.repos.files.owners import Part
+from mlcore.repos.files.owners import FileOwner
 from mlcore.repos.item_deletion import delete_items
 from mlcore.repos.registry import registered_models
 from mlcore.repos.removal import former_root, remains
@@ -170,7 +170,7 @@ def _delete_files_of_parts(experiment: Raw, deadline: float) -> None:
         remains.check_deadline(deadline)
 
 
-def _part(experiment: Raw, item: Raw, workspace: str) -> list[Part]:
+def _part(experiment: Raw, item: Raw, workspace: str) -> list[FileOwner]:
     experiment_id, kind = Experiment.of(experiment).experiment_id, Item.of(item).type
     if kind == keys.RUN.name:
         return [file_owners.of_run(experiment_id, item, workspace)]

@@ -19,14 +19,14 @@ from mlcore.models.base import KEY
 from mlcore.repos.traces import span_packs, traces
 from mlcore.repos.traces.pages import BY_TIME, Window, bounds_of
 from mlcore.repos.traces.span_packs import Owner
-from mlcore.repos.traces.traces import Change, StoredTrace
+from mlcore.repos.traces.traces import StoredTrace, TraceChange
 
 PAGE_ITEMS: Final = 100
 LOCATION: Final = "mlflow-artifacts:/"
 """Begins the location that an archived trace shows. No request can read or write below it."""
 
 
-class Outcome(Enum):
+class ArchivalOutcome(Enum):
     ARCHIVED = auto()
     NOT_POSSIBLE = auto()
     """The trace is in progress, is archived, has no spans in the table, or is marked as one that
@@ -37,17 +37,17 @@ class Outcome(Enum):
     """The trace was deleted meanwhile. Files may have been written for it."""
 
 
-def archive(trace: StoredTrace) -> Outcome:
+def archive(trace: StoredTrace) -> ArchivalOutcome:
     """Archives a trace if that is possible. May be interrupted anywhere and repeated. Takes a Query
     of its packs, the moves of its packs, and one write of the trace."""
     if not is_archivable(trace):
-        return Outcome.NOT_POSSIBLE
+        return ArchivalOutcome.NOT_POSSIBLE
     owner = owner_of(trace)
     if not span_packs.move_to_files(owner):
-        return Outcome.LATER
+        return ArchivalOutcome.LATER
     was_changed = False
 
-    def decide(current: StoredTrace) -> Change | None:
+    def decide(current: StoredTrace) -> TraceChange | None:
         nonlocal was_changed
         was_changed = current.item.version != trace.item.version
         if was_changed:
@@ -57,11 +57,11 @@ def archive(trace: StoredTrace) -> Outcome:
             reserved_tags.SPANS_LOCATION: reserved_tags.SPANS_ARCHIVED,
             reserved_tags.ARCHIVE_LOCATION: location,
         }
-        return Change(current.info, {"tags": tags})
+        return TraceChange(current.info, {"tags": tags})
 
     if traces.write(trace, decide) is None:
-        return Outcome.REMOVED
-    return Outcome.LATER if was_changed else Outcome.ARCHIVED
+        return ArchivalOutcome.REMOVED
+    return ArchivalOutcome.LATER if was_changed else ArchivalOutcome.ARCHIVED
 
 
 def owner_of(trace: StoredTrace) -> Owner:

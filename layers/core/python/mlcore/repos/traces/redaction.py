@@ -14,7 +14,7 @@ from mlcore.reserved_tags import GATEWAY_ENDPOINT, SPAN_INPUTS, SPAN_OUTPUTS, TR
 
 if TYPE_CHECKING:
     from mlcore.redaction.redactor import Redactor
-    from mlcore.repos.traces.traces import Change, Info, StoredTrace
+    from mlcore.repos.traces.traces import Info, StoredTrace, TraceChange
 
 INPUTS: Final = ("inputs", SPAN_INPUTS)
 OUTPUTS: Final = ("outputs", SPAN_OUTPUTS)
@@ -55,7 +55,7 @@ def redacted_parts(experiment: Experiment, info: Info, maps: Maps) -> tuple[Info
     return redacted_info(rules, info), redacted_maps(rules, maps)
 
 
-def redacted_change(trace: StoredTrace, change: Change) -> Change:
+def redacted_change(trace: StoredTrace, change: TraceChange) -> TraceChange:
     """Returns a change of a trace as it may be written. Raises TemporarilyUnavailable if the rules
     cannot be read."""
     if not redaction.has_rules():

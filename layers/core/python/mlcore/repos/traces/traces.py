@@ -57,7 +57,7 @@ class Info(NamedTuple):
     first_pack: str | None = None
 
 
-class Change(NamedTuple):
+class TraceChange(NamedTuple):
     """A write of a trace: its new info, texts to set by map and key, (map, key) pairs to remove."""
 
     info: Info
@@ -228,7 +228,9 @@ def create(
     return shown(trace_id, experiment, info, maps)
 
 
-def write(trace: StoredTrace, decide: Callable[[StoredTrace], Change | None]) -> StoredTrace | None:
+def write(
+    trace: StoredTrace, decide: Callable[[StoredTrace], TraceChange | None]
+) -> StoredTrace | None:
     """Redacts and writes a change of a trace; decides again after a conflict with another writer.
 
     Args:
@@ -273,7 +275,7 @@ def entity(trace: StoredTrace) -> Trace:
     return shown(trace.trace_id, trace.experiment, trace.info, maps)
 
 
-def after(trace: StoredTrace, change: Change) -> Trace:
+def after(trace: StoredTrace, change: TraceChange) -> Trace:
     """Returns the trace as it is after the change."""
     change = redaction.redacted_change(trace, change)
     maps = {
@@ -302,7 +304,7 @@ def shown(trace_id: str, experiment: Experiment, info: Info, maps: Maps) -> Trac
     )
 
 
-def _send(trace: StoredTrace, change: Change) -> None:
+def _send(trace: StoredTrace, change: TraceChange) -> None:
     """Writes a change of a trace. Raises ConditionFailed if it was written since it was read."""
     name = _after(trace, change, "tags", reserved_tags.TRACE_NAME)
     session = _after(trace, change, "trace_metadata", reserved_tags.TRACE_SESSION)
@@ -321,7 +323,7 @@ def _send(trace: StoredTrace, change: Change) -> None:
     document_writes.write(trace.document, change.sets, change.removals, complete, exclusive=True)
 
 
-def _after(trace: StoredTrace, change: Change, name: str, key: str) -> str | None:
+def _after(trace: StoredTrace, change: TraceChange, name: str, key: str) -> str | None:
     """Returns the value of a map's key after a write; None if it has none."""
     present = None if (name, key) in change.removals else trace.document.texts(name).get(key)
     return change.sets.get(name, {}).get(key, present)

@@ -28,7 +28,7 @@ Edit = Callable[[ScimGroup], ScimGroup]
 ``role_ids`` may differ."""
 
 
-class NameTaken(Exception):
+class GroupNameTaken(Exception):
     """Another group has the name, perhaps in another spelling."""
 
 
@@ -103,7 +103,7 @@ def create(display_name: str, external_id: str | None, role_ids: tuple[int, ...]
     try:
         table.transact(operations, new_ulid())
     except TransactionFailed as failed:
-        raise NameTaken(display_name) from failed
+        raise GroupNameTaken(display_name) from failed
     return made
 
 
@@ -285,7 +285,7 @@ def _free_lock(name: str, group_id: str) -> Raw | None:
     if lock is not None:
         holder = ScimName.of(lock).scim_id
         if holder != group_id and find(holder) is not None:
-            raise NameTaken(name)
+            raise GroupNameTaken(name)
     return lock
 
 

@@ -34,7 +34,7 @@ Edit = Callable[[ScimUser], ScimUser]
 ``attributes`` may differ."""
 
 
-class NameTaken(Exception):
+class UserNameTaken(Exception):
     """Another user has the name, perhaps in another spelling."""
 
 
@@ -96,7 +96,7 @@ def create(new_user: ScimUser) -> ScimUser:
     lock_key = keys.scim_name(USER, name.lower())
     raw, lock = table.batch_get([keys.user(name), lock_key])
     if raw is not None or (lock is not None and find(ScimName.of(lock).scim_id) is not None):
-        raise NameTaken(name)
+        raise UserNameTaken(name)
     user = new_user.user._replace(user_id=next_number("user"), password_hash="", is_admin=False)
     made = new_user._replace(user=user, version=1, created_at=now, updated_at=now)
     key, listed = keys.user(name), keys.user_name(name)
@@ -124,7 +124,7 @@ def create(new_user: ScimUser) -> ScimUser:
     try:
         table.transact(operations, new_ulid())
     except TransactionFailed as failed:
-        raise NameTaken(name) from failed
+        raise UserNameTaken(name) from failed
     return made
 
 
@@ -177,7 +177,7 @@ def _changing(before: ScimUser, after: ScimUser) -> list[Operation]:
         name = after.user.username
         lock = table.get(keys.scim_name(USER, name.lower()))
         if lock is not None and find(ScimName.of(lock).scim_id) not in (None, before):
-            raise NameTaken(name)
+            raise UserNameTaken(name)
         operations.append(scim_lookups.reserving(USER, name, after.scim_id, lock))
     old, new = _values(before) if before.version else set(), _values(after)
     operations += [Put(item) for item in _value_items(after, new - old)]

@@ -27,7 +27,7 @@ from mlcore.repos.logged_models import points as logged_model_points
 from mlcore.repos.runs.core import runs
 from mlcore.repos.runs.core import writes as run_writes
 from mlcore.repos.runs.core.runs import StoredRun
-from mlcore.repos.runs.core.writes import Change, Decision
+from mlcore.repos.runs.core.writes import Decision, RunChange
 from mlcore.repos.runs.history import metric_history, rewinds
 
 MOST_TOGETHER: Final = 80
@@ -88,7 +88,7 @@ def _stopping_moves(run: StoredRun) -> ItemUpdate:
     return ItemUpdate(keys.run_ref(run.run_id), update)
 
 
-def are_latest(change: Change, metrics: Sequence[Metric]) -> bool:
+def are_latest(change: RunChange, metrics: Sequence[Metric]) -> bool:
     """Whether a change makes each of the points the latest value of its metric in the run item."""
     return len(change.sets.get("metrics", ())) == len(metrics)
 

@@ -17,7 +17,7 @@ from mlcore.repos.runs.history.history_pages import HistoryPage
 from mlcore.repos.runs.history.history_pages import Kept as KeptPoints
 from mlcore.repos.runs.history.latest_points import Latest, PagePosition
 from mlcore.repos.runs.history.metric_history import Kept
-from mlcore.repos.runs.history.metric_sampling import Wanted
+from mlcore.repos.runs.history.metric_sampling import SampleRequest
 from mlcore.repos.runs.history.point_positions import Order
 
 T = TypeVar("T")
@@ -41,7 +41,7 @@ def history_interval(
     def read(run_id: str, home: str) -> Kept:
         return metric_history.kept(home, run_id, key)
 
-    wanted = Wanted(key, low, high, limit)
+    wanted = SampleRequest(key, low, high, limit)
     histories = _of_runs(workspace, run_ids, key, read, refuse=True)
     return [
         (

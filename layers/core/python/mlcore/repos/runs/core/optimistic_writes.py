@@ -30,7 +30,7 @@ from mlcore.repos.experiments import experiments
 from mlcore.repos.runs.core import log_writes, marks, runs
 from mlcore.repos.runs.core import writes as run_writes
 from mlcore.repos.runs.core.runs import StoredRun
-from mlcore.repos.runs.core.writes import Change, Decision
+from mlcore.repos.runs.core.writes import Decision, RunChange
 from mlcore.repos.runs.history import metric_history, rewinds
 from mlcore.repos.runs.history.rewinds import RewoundMeanwhile
 from mlcore.repos.settings import ttl_policy
@@ -119,7 +119,7 @@ class _Sending:
     def __init__(
         self,
         run: StoredRun,
-        change: Change,
+        change: RunChange,
         metrics: Sequence[Metric],
         batches: Sequence[Raw],
         *,
@@ -229,7 +229,7 @@ def _allowing(run: StoredRun, meta: Raw | None) -> Experiment | None:
     return experiment if runs.stage(run.item, experiment) == ACTIVE else None
 
 
-def _revert(run: StoredRun, change: Change, written: Raw) -> None:
+def _revert(run: StoredRun, change: RunChange, written: Raw) -> None:
     """Restores the values that the run had before a forbidden write, except values that another
     write has changed since.
 
@@ -254,7 +254,7 @@ def _revert(run: StoredRun, change: Change, written: Raw) -> None:
     optimistic_retry.retry_on_conflict("run", attempt)
 
 
-def _reverting(run: StoredRun, change: Change, current_item: Raw) -> Update | None:
+def _reverting(run: StoredRun, change: RunChange, current_item: Raw) -> Update | None:
     """Returns the update that :func:`_revert` executes; None if another write has changed all
     values of the change since.
 

@@ -31,7 +31,7 @@ from mlcore.repos.experiments import experiments
 from mlcore.repos.runs.core import runs
 from mlcore.repos.runs.core import writes as run_writes
 from mlcore.repos.runs.core.runs import StoredRun
-from mlcore.repos.runs.core.writes import Change
+from mlcore.repos.runs.core.writes import RunChange
 from mlcore.repos.runs.history import metric_history, point_removal, rewinds
 from mlcore.repos.runs.history.latest_point_text import latest_of, latest_text
 from mlcore.repos.runs.history.rewinds import Rewind, RewoundMeanwhile
@@ -211,12 +211,12 @@ def _close(owner: Owner, rewind: Rewind, latest: dict[str, Metric]) -> None:
     run_writes.forget_run(owner[1])
 
 
-def _change(metrics: dict[str, Metric | None], text: str) -> Change:
+def _change(metrics: dict[str, Metric | None], text: str) -> RunChange:
     """Returns the change of a run item that sets latest values, removes those that are None, and
     sets the attribute ``rewinds``."""
     sets = {key: latest_text(point) for key, point in metrics.items() if point is not None}
     removals = [("metrics", key) for key, point in metrics.items() if point is None]
-    return Change({"metrics": sets}, removals, [(RunItem.rewinds, text)])
+    return RunChange({"metrics": sets}, removals, [(RunItem.rewinds, text)])
 
 
 def _read(owner: Owner) -> StoredRun | None:

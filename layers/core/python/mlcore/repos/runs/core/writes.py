@@ -151,7 +151,7 @@ def write(
         return run
 
     def send(current: StoredRun) -> None:
-        to_send: Change | None = change
+        to_send: RunChange | None = change
         if current is not run:
             check(current)
             to_send = decided(current, decide, attributes)
@@ -166,7 +166,7 @@ def _any(_: StoredRun) -> None:
     """Accepts an active or deleted run: the check of :func:`write` for ``any_stage``."""
 
 
-class Change(NamedTuple):
+class RunChange(NamedTuple):
     """The changes of a run in one write."""
 
     sets: Mapping[str, Mapping[str, str]]
@@ -174,19 +174,19 @@ class Change(NamedTuple):
     attributes: Values
 
 
-def decided(run: StoredRun, decide: Decision, attributes: Values) -> Change | None:
+def decided(run: StoredRun, decide: Decision, attributes: Values) -> RunChange | None:
     """Returns the changes that ``decide`` and ``attributes`` make in a run; None if nothing
     changes."""
     sets, removals = decide(run)
     extra = [*attributes, *run_keys.of_texts(run.item, sets)]
     if not any(sets.values()) and not removals and not extra:
         return None
-    return Change(sets, removals, extra)
+    return RunChange(sets, removals, extra)
 
 
 def send_change(
     run: StoredRun,
-    change: Change,
+    change: RunChange,
     *,
     exclusive: bool,
     shared: bool = False,

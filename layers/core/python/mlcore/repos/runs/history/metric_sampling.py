@@ -17,7 +17,7 @@ from mlcore.repos.runs.history.latest_points import Latest
 from mlcore.repos.runs.history.metric_history import Kept
 
 
-class Wanted(NamedTuple):
+class SampleRequest(NamedTuple):
     """The sample to take: at most ``limit`` points of a metric from step ``low`` to ``high``; of
     all steps if either is None."""
 
@@ -27,7 +27,7 @@ class Wanted(NamedTuple):
     limit: int
 
 
-def of(stored: Kept, latest: Latest | None, wanted: Wanted) -> MetricColumns:
+def of(stored: Kept, latest: Latest | None, wanted: SampleRequest) -> MetricColumns:
     """Returns the sample of a stored history, as columns ordered by step, timestamp and value. The
     history is completed by the metric's latest value before, as :mod:`.latest_points` says.
 
@@ -79,7 +79,7 @@ def _agree(columns: MetricColumns, latest: Latest | None, key: str) -> bool:
     )
 
 
-def _of_points(points: Sequence[Metric], wanted: Wanted) -> list[Metric]:
+def _of_points(points: Sequence[Metric], wanted: SampleRequest) -> list[Metric]:
     low, high = wanted.low, wanted.high
     if low is not None and high is not None:
         points = [point for point in points if low <= point.step <= high]

@@ -41,7 +41,7 @@ from mlcore.repos.runs.ranks.metric_ranks import MetricCandidates, Ranks
 from mlcore.repos.runs.ranks.ranked_order import InOrder, Moved
 from mlcore.repos.runs.search import run_candidates, runs_by_start
 from mlcore.repos.runs.search.run_candidates import Marks
-from mlcore.repos.runs.search.runs_by_start import Start
+from mlcore.repos.runs.search.runs_by_start import StartPosition
 from mlcore.repos.runs.search.searched_run import SearchedRun
 from mlcore.repos.text_candidates import Foreseen
 from mlcore.search import fields, order, plan
@@ -364,14 +364,14 @@ def _looked_at(
     return rows
 
 
-def _start(after: order.Key | None) -> Start | None:
+def _start(after: order.Key | None) -> StartPosition | None:
     """Returns the position of the key ``after`` in the order "start_time DESC, run_id ASC"."""
     if after is None:
         return None
     _, negated, _, run_id = after
     if not isinstance(negated, int) or not -(2**63) <= -negated < 2**63:
         raise InvalidParameterValue("Invalid page token")
-    return Start(-negated, str(run_id))
+    return StartPosition(-negated, str(run_id))
 
 
 def _rows(named: Sequence[Key], experiment: Experiment, compiled: _Compiled) -> list[Row]:

@@ -26,7 +26,7 @@ PAGES_AHEAD = 12
 """For this many experiments, the first page is read before it is known whether they exist."""
 
 
-class Start(NamedTuple):
+class StartPosition(NamedTuple):
     """A position in the order "newest start first, then smallest run id"."""
 
     start_time: int
@@ -35,7 +35,7 @@ class Start(NamedTuple):
 
 class _Window(NamedTuple):
     stages: Sequence[str]
-    after: Start | None
+    after: StartPosition | None
     items: int
 
 
@@ -43,7 +43,7 @@ def newest_first(
     experiment_ids: Sequence[str],
     workspace: str,
     stages: Sequence[str],
-    after: Start | None = None,
+    after: StartPosition | None = None,
     page_items: int = PAGE_ITEMS,
 ) -> Iterator[StoredRun]:
     """Yields runs whose stage is one of ``stages``, by start time descending, then run id. All
@@ -126,5 +126,5 @@ def _place(run: StoredRun) -> tuple[int, str]:
     return -item.start_time, item.run_id
 
 
-def _follows(run: StoredRun, after: Start | None) -> bool:
+def _follows(run: StoredRun, after: StartPosition | None) -> bool:
     return after is None or _place(run) > (-after.start_time, after.run_id)
