@@ -4,9 +4,13 @@ A caller may use an endpoint whose key it may not read. Debug pages, proxies and
 the headers of a request, so every answer passes through here before anything else reads it.
 
 Answers are searched in complete units: a whole body, a line of a stream, or a message of a binary
-stream. So a credential is found however the network cuts an answer. One that the events of a stream
-spell together is found by :mod:`mlcore.providers.split_credentials`. JSON is searched again after
-it was parsed if it may spell a credential with escapes.
+stream. So a credential is found however the network cuts an answer, and no byte waits for longer
+than its unit does. JSON is searched again after it was parsed if it may spell a credential with
+escapes.
+
+A credential that a model spells over several events of a stream reaches the caller, who may have
+told the model the letters. Text that begins like the credential must not be held back: a caller
+would see how far a guess is right, and find the credential letter by letter.
 """
 
 from __future__ import annotations
@@ -44,31 +48,12 @@ class CredentialRedactor:
         in_json = (json.dumps(value, ensure_ascii=False)[1:-1] for value in self._spelled)
         self._in_json = _unique((*json_values, *in_json))
         """As a string of a JSON text spells them, also one that holds a JSON text itself."""
-        self._beginnings = tuple(
-            _unique(value[:length] for value in self._spelled for length in range(1, len(value)))
-        )
         self._encoded = [value.encode("utf-8", "surrogatepass") for value in self._spelled]
         self._signs = (*self._encoded, *_ESCAPES) if self._values else ()
 
     def may_occur_in(self, data: bytes) -> bool:
         """Whether a credential occurs in the bytes of an answer, or may occur with escapes."""
         return any(sign in data for sign in self._signs)
-
-    @property
-    def has_credentials(self) -> bool:
-        """Whether there is anything to replace."""
-        return bool(self._values)
-
-    def spelled_text(self, text: str) -> str:
-        """Returns a text without credentials, also as a JSON text spells them."""
-        return _replaced(text, self._spelled)
-
-    def beginning_at_end(self, text: str) -> int:
-        """Returns the length of the longest end of a text with which a credential begins; 0 if
-        there is none."""
-        if not text.endswith(self._beginnings):
-            return 0
-        return max(len(start) for start in self._beginnings if text.endswith(start))
 
     def text(self, text: str) -> str:
         """Returns a text without credentials."""

@@ -10,12 +10,9 @@ from botocore.eventstream import EventStreamBuffer, ParserError
 from mlcore.errors import GatewayCallFailed
 from mlcore.providers import transport
 from mlcore.providers.credential_redactor import CredentialRedactor
-from mlcore.providers.split_credentials import SplitCredentials
 
 Json = dict[str, Any]
 
-_DELTA: Final = "contentBlockDelta"
-"""The type of an event that adds to a text."""
 _STATUSES: Final = {
     "modelTimeoutException": 408,
     "serviceUnavailableException": 503,
@@ -30,14 +27,9 @@ def events(parts: Iterator[bytes], redactor: CredentialRedactor) -> Iterator[tup
     credentials of the redactor. Raises GatewayCallFailed if the stream holds an exception, or
     cannot be decoded."""
     buffer = EventStreamBuffer()
-    split = SplitCredentials(redactor)
     for part in parts:
         buffer.add_data(part)
-        for kind, content in _complete_messages(buffer, redactor):
-            *before, event = split.events(content)
-            yield from ((_DELTA, delta) for delta in before)
-            yield kind, event
-    yield from ((_DELTA, delta) for delta in split.rest())
+        yield from _complete_messages(buffer, redactor)
 
 
 def _complete_messages(

@@ -27,7 +27,6 @@ from mlcore.providers.environment import private_allowed, timeout_seconds
 from mlcore.providers.kept_connections import Destination, KeptConnections
 from mlcore.providers.provider_failures import refused, unanswered
 from mlcore.providers.proxied import ProxiedRequest, RawAnswer
-from mlcore.providers.split_credentials import SplitCredentials
 from mlcore.wire.json_text import parse_json_bytes, storable
 
 MAX_ANSWER_BYTES: Final = 16 * 1024 * 1024
@@ -179,18 +178,15 @@ def events(stream: Iterator[bytes]) -> Iterator[Json]:
 
 def _lines_in(parts: Iterator[bytes], redactor: CredentialRedactor) -> Iterator[bytes]:
     rest = b""
-    split = SplitCredentials(redactor)
     for part in parts:
         *complete, rest = (rest + part).split(b"\n")
-        for line in complete:
-            yield from split.lines(redactor.line(line + b"\n"))
+        yield from (redactor.line(line + b"\n") for line in complete)
         if len(rest) > MAX_ANSWER_BYTES:
             raise GatewayCallFailed(
                 502, f"A line of the provider's stream exceeds {MAX_ANSWER_BYTES} bytes."
             )
     if rest:
-        yield from split.lines(redactor.line(rest))
-    yield from split.last_lines()
+        yield redactor.line(rest)
 
 
 def _answer_of(response: BaseHTTPResponse, redactor: CredentialRedactor) -> Json:
