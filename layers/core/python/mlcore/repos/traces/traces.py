@@ -234,11 +234,9 @@ def write(
     """Redacts and writes a change of a trace; decides again after a conflict with another writer.
 
     Args:
-        decide: returns the change of the current trace, None for no change; raises if it is not
-            allowed.
+        decide: returns the change of the current trace, or None; raises if none is allowed.
 
-    Returns:
-        The trace as it was before the write; None if it was deleted.
+    Returns the trace as it was before the write; None if it was deleted.
     """
     current = trace
 
