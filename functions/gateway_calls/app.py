@@ -51,10 +51,14 @@ PLAIN_ROUTES = (
             "/gateway/proxy/{endpoint_name}/{path+}",
             parse_proxy,
             passthrough.proxy,
-            _POLICY,
+            policy,
             since=since,
         )
-        for method, since in (("POST", "3.12"), ("GET", ""), ("DELETE", ""))
+        for method, policy, since in (
+            ("POST", _POLICY, "3.12"),
+            ("GET", "gateway_calls.read_stored", ""),
+            ("DELETE", "gateway_calls.delete_stored", ""),
+        )
     ),
     *(
         PlainRoute(

@@ -224,26 +224,43 @@ def test_credentials_in_bytes_are_replaced(provider: Provider) -> None:
         assert answer.body.count(b"[REDACTED]") == 2
 
 
+RIGHTS: dict[str, tuple[int, int]] = {"READ": (403, 403), "USE": (200, 403), "EDIT": (200, 200)}
+"""Statuses of a call of a model, and of a request for what the provider stores, by permission."""
+STORED = (
+    *("v1/files", "v1/files/f1", "v1/files/f1/content", "v1/batches", "v1/responses/r1"),
+    *("v1/models/ft:x", "v1/files/v1/models", "files/models", "v1/models/", "v1//models"),
+    *("V1/models", "v1/models;/files", "v1/models?/files", "v1/Models"),
+)
+
+
 def test_who_may_use_it(provider: Provider, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without USE nobody reads, writes, deletes, or learns whether the endpoint exists."""
+    """Without USE nobody reads, writes, deletes, or learns whether the endpoint exists; and who may
+    only use the endpoint cannot read or delete what others stored with its key."""
     monkeypatch.setenv(AUTHENTICATION, "basic")
     handler = lambda_handler((), gateway_calls.app.PLAIN_ROUTES, RESPONSE_STYLE)
     users.create("ann", "", is_admin=False)
+    form = {"content-type": FORM_TYPE}
     calls = (
-        ("GET", None, NO_HEADERS),
-        ("DELETE", None, NO_HEADERS),
-        ("POST", FORM, {"content-type": FORM_TYPE}),
+        ("POST", "v1/files", FORM, form, 0, ""),
+        ("GET", "v1/models", None, NO_HEADERS, 0, ""),
+        ("GET", "v1beta/models", None, NO_HEADERS, 0, "pageSize=5"),
+        ("HEAD", "v1/files", None, NO_HEADERS, 1, ""),
+        ("GET", "v1/files", None, NO_HEADERS, 1, "x=/v1/models"),
+        ("DELETE", "v1/models", None, NO_HEADERS, 1, ""),
+        *(("GET", path, None, NO_HEADERS, 1, "") for path in STORED),
+        *(("DELETE", path, None, NO_HEADERS, 1, "") for path in STORED),
     )
-    for permission, expected in (("READ", 403), ("USE", 200)):
+    for permission, statuses in RIGHTS.items():
         monkeypatch.setenv("DEFAULT_PERMISSION", permission)
-        for method, body, headers in calls:
-            for name, status in (("chat", expected), ("none", 403)):
-                path = f"{name}/v1/files/f1"
-                more: Json = {"headers": headers, "handler": handler}
-                answer = send(method, path, body, caller=named("ann"), **more)
-                assert answer.status == status
-                assert send(method, path, body, caller={"lambda": {}}, **more).status == 401
-    assert len(provider.asked) == 3
+        for method, path, body, headers, right, query in calls:
+            provider.asked.clear()
+            more: Json = {"headers": headers, "handler": handler, "query": query}
+            for name, expected in (("chat", statuses[right]), ("none", 403)):
+                answer = send(method, f"{name}/{path}", body, caller=named("ann"), **more)
+                assert answer.status == expected, (permission, method, path)
+            nobody = send(method, f"chat/{path}", body, caller={"lambda": {}}, **more)
+            assert nobody.status == 401
+            assert len(provider.asked) == (statuses[right] == 200), (permission, method, path)
 
 
 def test_what_is_read_later_counts(provider: Provider) -> None:
