@@ -19,7 +19,7 @@ FIRST_BACKOFF_SECONDS = 0.1
 LONGEST_BACKOFF_SECONDS = 10.0
 
 
-class Batch:
+class RecordBatch:
     """Stream records that are processed together. ``end`` is the sequence number up to which the
     shard counts as processed once the batch is done.
     """
@@ -47,7 +47,7 @@ class DeadLetters:
         self._path = path
 
     def write(
-        self, mapping: StreamMapping, stream: str, shard: str, batch: Batch, condition: str
+        self, mapping: StreamMapping, stream: str, shard: str, batch: RecordBatch, condition: str
     ) -> None:
         """Appends one batch as one JSON object."""
         times = [
@@ -90,7 +90,7 @@ class BatchQueue:
         mapping: StreamMapping,
         invoke: Callable[[dict[str, Any]], Any],
         done: Callable[[str], None],
-        give_up: Callable[[Batch, str], None],
+        give_up: Callable[[RecordBatch, str], None],
         can_write: Callable[[], bool] = lambda: True,
     ) -> None:
         """Args:
@@ -105,7 +105,7 @@ class BatchQueue:
         self._done = done
         self._give_up = give_up
         self._can_write = can_write
-        self._batches: deque[Batch] = deque()
+        self._batches: deque[RecordBatch] = deque()
         self._failures = 0
         self._not_before = 0.0
 
@@ -121,7 +121,7 @@ class BatchQueue:
         for start in range(0, len(records), size):
             part = records[start : start + size]
             last = start + size >= len(records)
-            self._batches.append(Batch(part, end if last else sequence_number(part[-1])))
+            self._batches.append(RecordBatch(part, end if last else sequence_number(part[-1])))
         if not records:
             self._done(end)
 
@@ -145,7 +145,7 @@ class BatchQueue:
         if failed > 0:
             # The records before the failed one are processed; the failed one has been tried once.
             self._done(sequence_number(batch.records[failed - 1]))
-            self._batches.appendleft(Batch(batch.records[failed:], batch.end, attempts=1))
+            self._batches.appendleft(RecordBatch(batch.records[failed:], batch.end, attempts=1))
             self._failures = 0
             self._back_off()
             return True
@@ -159,8 +159,8 @@ class BatchQueue:
             # does not count as a retry.
             middle = 1 if single else len(batch.records) // 2
             head, tail = batch.records[:middle], batch.records[middle:]
-            self._batches.appendleft(Batch(tail, batch.end))
-            self._batches.appendleft(Batch(head, sequence_number(head[-1]), int(single)))
+            self._batches.appendleft(RecordBatch(tail, batch.end))
+            self._batches.appendleft(RecordBatch(head, sequence_number(head[-1]), int(single)))
             self._back_off()
             return False
         limit = self._mapping.maximum_retry_attempts
@@ -171,7 +171,7 @@ class BatchQueue:
         self._back_off()
         return False
 
-    def _drop(self, batch: Batch, condition: str) -> None:
+    def _drop(self, batch: RecordBatch, condition: str) -> None:
         try:
             self._give_up(batch, condition)
         except BaseException:
@@ -187,7 +187,7 @@ class BatchQueue:
         self._not_before = time.monotonic() + min(delay, LONGEST_BACKOFF_SECONDS)
         self._failures = min(self._failures + 1, 16)
 
-    def _too_old(self, batch: Batch) -> bool:
+    def _too_old(self, batch: RecordBatch) -> bool:
         """Whether a batch is too old for a retry. The first attempt is made at any age, because
         this machine may have slept for days."""
         limit = self._mapping.maximum_record_age_seconds
@@ -196,7 +196,7 @@ class BatchQueue:
         created = float(batch.records[0]["dynamodb"].get("ApproximateCreationDateTime", 0))
         return time.time() - created > limit
 
-    def _failed_position(self, batch: Batch) -> tuple[int | None, bool]:
+    def _failed_position(self, batch: RecordBatch) -> tuple[int | None, bool]:
         """Invokes the function with a batch. Returns the index of the first failed record, or None
         if all succeeded; and whether the function itself named the failed record.
         """

@@ -15,7 +15,7 @@ from local.store.capacity import TRANSACTION_FACTOR, Capacity
 from local.store.errors import code_of, error, invalid, message_of
 from local.store.table_store import Statement, StoredItem, TableStore, flat
 from local.store.values import Raw, binary_text
-from local.store.writes import Outcome, Write, collection_metrics
+from local.store.writes import ItemChange, Write, collection_metrics
 
 BATCH_REQUESTS: Final = 25
 TRANSACTION_ITEMS: Final = 100
@@ -92,7 +92,7 @@ def transact_write_items(table: TableStore, request: Raw) -> Raw:
     digest = _digest(operations) if token else ""
     with table.database.transaction() as connection:
         if token and _is_known(connection, token, digest):
-            outcomes: Sequence[Outcome] | None = None
+            outcomes: Sequence[ItemChange] | None = None
         else:
             rows = _rows(table, connection, [write.key for write in writes])
             outcomes, statements = _decided(table, writes, rows)
@@ -134,7 +134,7 @@ def _rows(
 
 def _planned(
     table: TableStore, write: Write, row: StoredItem | None
-) -> tuple[Outcome, Statement | None]:
+) -> tuple[ItemChange, Statement | None]:
     outcome = write.outcome(row)
     if write.kind == "ConditionCheck":
         return outcome, None
@@ -143,14 +143,14 @@ def _planned(
 
 def _decided(
     table: TableStore, writes: Iterable[Write], rows: dict[_Key, StoredItem]
-) -> tuple[list[Outcome], list[Statement | None]]:
+) -> tuple[list[ItemChange], list[Statement | None]]:
     """Evaluates all operations of a transaction without writing. Returns their outcomes, and for
     each the SQL statement that executes it (None if nothing changes).
 
     Raises:
         ClientError: TransactionCanceledException, if the condition of an operation fails.
     """
-    outcomes: list[Outcome] = []
+    outcomes: list[ItemChange] = []
     statements: list[Statement | None] = []
     reasons: list[Raw] = []
     for write in writes:
@@ -201,7 +201,7 @@ def _execute(connection: sqlite3.Connection, statements: Iterable[Statement | No
 
 
 def _add_consumed(
-    answer: Raw, table: TableStore, request: Raw, outcomes: Iterable[Outcome], *, factor: int
+    answer: Raw, table: TableStore, request: Raw, outcomes: Iterable[ItemChange], *, factor: int
 ) -> None:
     capacity = Capacity(table.schema)
     for outcome in outcomes:

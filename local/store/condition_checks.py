@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from local.store.errors import invalid
-from local.store.parser import Condition, Operand, Path
+from local.store.parser import ConditionNode, Operand, Path
 from local.store.values import decimal, decoded
 
 Given = dict[Any, Any]
@@ -25,12 +25,12 @@ _RANGES: Final = ("<", "<=", ">", ">=", "BETWEEN")
 _TWO_OPERANDS: Final = (*_COMPARISONS, "begins_with", "contains", "attribute_type")
 
 
-def checks_of(condition: Condition) -> tuple[Check, ...]:
+def checks_of(condition: ConditionNode) -> tuple[Check, ...]:
     """Returns the checks of a condition and of all conditions nested in it."""
     return tuple(_checks(condition))
 
 
-def _checks(condition: Condition) -> Iterator[Check]:
+def _checks(condition: ConditionNode) -> Iterator[Check]:
     for inner in condition.conditions:
         yield from _checks(inner)
     kind, operands = condition.kind, condition.operands

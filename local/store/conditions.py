@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
 from local.store.condition_checks import ORDERED, Check, Given, checks_of
-from local.store.parser import Condition, Operand, Path, parse_condition
+from local.store.parser import ConditionNode, Operand, Path, parse_condition
 from local.store.values import Raw, decimal, decoded
 
 Evaluate = Callable[[Raw, Given, Given], Any]
@@ -61,7 +61,7 @@ def placeholders(paths: Iterator[Path]) -> frozenset[str]:
     )
 
 
-def operands_of(condition: Condition) -> Iterator[Operand]:
+def operands_of(condition: ConditionNode) -> Iterator[Operand]:
     """Yields all operands of a condition, including nested ones."""
     for inner in condition.conditions:
         yield from operands_of(inner)
@@ -96,7 +96,7 @@ def compiled_condition(parameter: str, text: str) -> CompiledCondition:
     )
 
 
-def _compile(condition: Condition) -> Holds:
+def _compile(condition: ConditionNode) -> Holds:
     kind = condition.kind
     if kind in ("AND", "OR"):
         return _joined(kind, tuple(map(_compile, condition.conditions)))

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from local.store.conditions import placeholders
 from local.store.errors import invalid
-from local.store.parser import Condition, Operand, parse_condition
+from local.store.parser import ConditionNode, Operand, parse_condition
 from local.store.placeholders import Placeholders
 from local.store.schema import Index
 from local.store.values import Raw
@@ -16,7 +16,7 @@ _PARAMETER = "KeyConditionExpression"
 _MIRRORED = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
-class Bound(NamedTuple):
+class KeyBound(NamedTuple):
     text: str
     inclusive: bool
 
@@ -27,8 +27,8 @@ class KeyRange(NamedTuple):
     """
 
     partition: str
-    low: Bound | None
-    high: Bound | None
+    low: KeyBound | None
+    high: KeyBound | None
 
     def holds(self, text: str) -> bool:
         """Whether a sort key is within the bounds."""
@@ -63,8 +63,8 @@ def key_range(request: Raw, index: Index, given: Placeholders) -> KeyRange:
         [str(operand.path[0]) for operand in operands if operand.kind == "value"],
     )
     partition: str | None = None
-    low: Bound | None = None
-    high: Bound | None = None
+    low: KeyBound | None = None
+    high: KeyBound | None = None
     has_range = False
     for name, kind, texts in _comparisons(parts, index, given):
         if name == index.partition:
@@ -95,7 +95,7 @@ def _too_many() -> Exception:
 
 
 def _comparisons(
-    parts: tuple[Condition, ...], index: Index, given: Placeholders
+    parts: tuple[ConditionNode, ...], index: Index, given: Placeholders
 ) -> Iterator[tuple[str, str, list[str]]]:
     """Yields (attribute name, comparison operator, compared texts) for each part of a key
     condition.
@@ -130,10 +130,10 @@ def _text(name: str, index: Index, operand: Operand, given: Placeholders) -> str
     return text
 
 
-def _bounds(kind: str, texts: list[str]) -> tuple[Bound | None, Bound | None]:
+def _bounds(kind: str, texts: list[str]) -> tuple[KeyBound | None, KeyBound | None]:
     first = texts[0]
     if kind == "=":
-        return Bound(first, True), Bound(first, True)
+        return KeyBound(first, True), KeyBound(first, True)
     if kind == "BETWEEN":
         if _order(texts[1]) < _order(first):
             raise invalid(
@@ -141,11 +141,11 @@ def _bounds(kind: str, texts: list[str]) -> tuple[Bound | None, Bound | None]:
                 "greater than or equal to lower bound; lower bound operand: AttributeValue: "
                 f"{{S:{first}}}, upper bound operand: AttributeValue: {{S:{texts[1]}}}"
             )
-        return Bound(first, True), Bound(texts[1], True)
+        return KeyBound(first, True), KeyBound(texts[1], True)
     if kind == "begins_with":
         end = _after_prefix(first)
-        return Bound(first, True), None if end is None else Bound(end, False)
-    bound = Bound(first, kind.endswith("="))
+        return KeyBound(first, True), None if end is None else KeyBound(end, False)
+    bound = KeyBound(first, kind.endswith("="))
     return (bound, None) if kind.startswith(">") else (None, bound)
 
 

@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from local.store.capacity import entry_size
 from local.store.database import Database
-from local.store.key_conditions import Bound, KeyRange
+from local.store.key_conditions import KeyBound, KeyRange
 from local.store.schema import Index, quoted
 from local.store.table_store import decode
 from local.store.values import name_size
@@ -29,7 +29,7 @@ class Page(NamedTuple):
     has_more: bool
 
 
-class Wanted(NamedTuple):
+class PageRequest(NamedTuple):
     """Which rows the pages are read from, and which parts of the rows are needed."""
 
     source: Index
@@ -50,7 +50,7 @@ class Wanted(NamedTuple):
 
 
 def read_page(
-    database: Database, wanted: Wanted, start: tuple[str, ...] | None, limit: int | None
+    database: Database, wanted: PageRequest, start: tuple[str, ...] | None, limit: int | None
 ) -> Page:
     """Reads one page.
 
@@ -109,7 +109,7 @@ def row_entry_size(index: Index, row: Any) -> int:
 
 
 def _statement(
-    wanted: Wanted, start: tuple[str, ...] | None, *, is_cut: bool
+    wanted: PageRequest, start: tuple[str, ...] | None, *, is_cut: bool
 ) -> tuple[str, list[Any]]:
     """Returns the SQL of a page and the values of its placeholders, except the last ones: the
     number of rows, and with ``is_cut`` the number of bytes after which no further row is read.
@@ -122,7 +122,7 @@ def _statement(
         low, high = entries.low, entries.high
         if start is not None:
             # SQLite seeks by one lower and one upper bound: the page's start replaces one of them.
-            bound = Bound(start[index.key.index(index.sort)], True)
+            bound = KeyBound(start[index.key.index(index.sort)], True)
             if descending:
                 high = bound if high is None else min(high, bound, key=_position)
             else:
@@ -146,7 +146,7 @@ def _statement(
     )
 
 
-def _position(bound: Bound) -> bytes:
+def _position(bound: KeyBound) -> bytes:
     return bound.text.encode()
 
 

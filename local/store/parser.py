@@ -38,13 +38,13 @@ class Operand(NamedTuple):
     arguments: tuple[Operand, ...] = ()
 
 
-class Condition(NamedTuple):
+class ConditionNode(NamedTuple):
     """A node of a condition's tree. ``kind`` is AND, OR, NOT, a comparison, BETWEEN, IN, or a
     function's name.
     """
 
     kind: str
-    conditions: tuple[Condition, ...] = ()
+    conditions: tuple[ConditionNode, ...] = ()
     operands: tuple[Operand, ...] = ()
 
 
@@ -198,25 +198,25 @@ class _Parser:
             raise self._error(f"Invalid function name; function: {token}")
         return Operand("path", self.path())
 
-    def condition(self) -> Condition:
+    def condition(self) -> ConditionNode:
         parts = [self._conjunction()]
         while self._accepts("OR"):
             self._operator()
             parts.append(self._conjunction())
-        return parts[0] if len(parts) == 1 else Condition("OR", tuple(parts))
+        return parts[0] if len(parts) == 1 else ConditionNode("OR", tuple(parts))
 
-    def _conjunction(self) -> Condition:
+    def _conjunction(self) -> ConditionNode:
         parts = [self._negation()]
         while self._accepts("AND"):
             self._operator()
             parts.append(self._negation())
-        return parts[0] if len(parts) == 1 else Condition("AND", tuple(parts))
+        return parts[0] if len(parts) == 1 else ConditionNode("AND", tuple(parts))
 
-    def _negation(self) -> Condition:
+    def _negation(self) -> ConditionNode:
         if self._accepts("NOT"):
             self._operator()
             with self._nested():
-                return Condition("NOT", (self._negation(),))
+                return ConditionNode("NOT", (self._negation(),))
         if self._accepts("("):
             if self._peek() == "(" and self._is_redundant():
                 raise self._error("The expression has redundant parentheses;")
@@ -228,7 +228,7 @@ class _Parser:
         if token in _FUNCTIONS and self._tokens[self._at + 1 : self._at + 2] == ["("]:
             self._take()
             self._operator()
-            return Condition(token, (), self._arguments(_FUNCTIONS[token], in_update=False))
+            return ConditionNode(token, (), self._arguments(_FUNCTIONS[token], in_update=False))
         return self._comparison()
 
     def _is_redundant(self) -> bool:
@@ -242,13 +242,13 @@ class _Parser:
                 return self._tokens[at + 1 : at + 2] == [")"]
         return False
 
-    def _comparison(self) -> Condition:
+    def _comparison(self) -> ConditionNode:
         left = self.operand()
         self._operator()
         if self._accepts("BETWEEN"):
             low = self.operand()
             self._expect("AND")
-            return Condition("BETWEEN", (), (left, low, self.operand()))
+            return ConditionNode("BETWEEN", (), (left, low, self.operand()))
         if self._accepts("IN"):
             self._expect("(")
             operands = [left, self.operand()]
@@ -259,10 +259,10 @@ class _Parser:
                 raise self._error(
                     f"IN takes at most {MAX_IN_OPERANDS} values; number: {len(operands) - 1}"
                 )
-            return Condition("IN", (), tuple(operands))
+            return ConditionNode("IN", (), tuple(operands))
         if self._peek() not in _COMPARISONS:
             raise self._unexpected()
-        return Condition(self._take(), (), (left, self.operand()))
+        return ConditionNode(self._take(), (), (left, self.operand()))
 
     def update(self) -> tuple[Action, ...]:
         actions: list[Action] = []
@@ -308,7 +308,7 @@ class _Parser:
 
 
 @functools.lru_cache(2048)
-def parse_condition(parameter: str, text: str) -> Condition:
+def parse_condition(parameter: str, text: str) -> ConditionNode:
     """Parses a condition, filter or key condition into a tree.
 
     Args:

@@ -7,7 +7,7 @@ from typing import Any, Final
 from local.store.capacity import Capacity
 from local.store.errors import invalid, invalid_parameter
 from local.store.key_conditions import KeyRange, key_range
-from local.store.pages import Page, Wanted, key_texts, read_page, row_entry_size
+from local.store.pages import Page, PageRequest, key_texts, read_page, row_entry_size
 from local.store.placeholders import Placeholders, bound_condition
 from local.store.projection import Projection, bound_projection
 from local.store.schema import Index
@@ -140,7 +140,7 @@ def scan(table: TableStore, request: Raw) -> Raw:
 
 def _page(checked: _Request, entries: KeyRange | None, start: tuple[str, ...] | None) -> Page:
     descending = entries is not None and not checked.request.get("ScanIndexForward", True)
-    wanted = Wanted(checked.index, entries, checked.only_keys, checked.fetches, descending)
+    wanted = PageRequest(checked.index, entries, checked.only_keys, checked.fetches, descending)
     return read_page(checked.table.database, wanted, start, checked.limit)
 
 

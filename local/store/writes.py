@@ -24,7 +24,7 @@ _RETURNED: Final = {
 }
 
 
-class Outcome(NamedTuple):
+class ItemChange(NamedTuple):
     """An item before and after a write, with its sizes in bytes. None stands for an item that does
     not exist.
     """
@@ -69,7 +69,7 @@ class Write:
             _check_needed(request)
         given.check_unused()
 
-    def outcome(self, row: StoredItem | None) -> Outcome:
+    def outcome(self, row: StoredItem | None) -> ItemChange:
         """Returns the item before and after this write, without writing. ``row`` is the stored
         item; None if there is none.
 
@@ -82,33 +82,33 @@ class Write:
             wanted = self._request.get("ReturnValuesOnConditionCheckFailure")
             raise condition_failed(old if wanted == "ALL_OLD" else None)
         if self.kind == "Put":
-            return Outcome(old, self._item, old_size, self._size)
+            return ItemChange(old, self._item, old_size, self._size)
         if self.kind == "Delete":
-            return Outcome(old, None, old_size, 0)
+            return ItemChange(old, None, old_size, 0)
         if self.kind == "ConditionCheck":
-            return Outcome(old, old, old_size, old_size)
+            return ItemChange(old, old, old_size, old_size)
         return self._updated(old, old_size)
 
     def statement(
-        self, table: TableStore, row: StoredItem | None, outcome: Outcome
+        self, table: TableStore, row: StoredItem | None, outcome: ItemChange
     ) -> Statement | None:
         """Returns the statement for an outcome, as :meth:`TableStore.change` does."""
         return table.change(
             self.key, row, outcome.old, outcome.new, outcome.new_size, self._indexed
         )
 
-    def _updated(self, old: Raw | None, old_size: int) -> Outcome:
+    def _updated(self, old: Raw | None, old_size: int) -> ItemChange:
         base, size = old, old_size
         if base is None:
             base = self._request["Key"]
             size = sum(name_size(name) + name_size(value["S"]) for name, value in base.items())
         if self.update is None:
-            return Outcome(old, dict(base), old_size, size)
+            return ItemChange(old, dict(base), old_size, size)
         new, growth = self.update.applied(base)
         size += growth
         if size > ITEM_BYTES:
             raise invalid("Item size to update has exceeded the maximum allowed size")
-        return Outcome(old, new, old_size, size)
+        return ItemChange(old, new, old_size, size)
 
 
 def put_item(table: TableStore, request: Raw) -> Raw:
@@ -145,7 +145,7 @@ def _written(table: TableStore, operation: str, write: Write, request: Raw) -> R
     return answer
 
 
-def _apply(table: TableStore, write: Write) -> Outcome:
+def _apply(table: TableStore, write: Write) -> ItemChange:
     while True:
         row = table.read(*write.key)
         outcome = write.outcome(row)
@@ -154,7 +154,7 @@ def _apply(table: TableStore, write: Write) -> Outcome:
             return outcome
 
 
-def _attributes(wanted: str, outcome: Outcome, update: BoundUpdate | None) -> Raw | None:
+def _attributes(wanted: str, outcome: ItemChange, update: BoundUpdate | None) -> Raw | None:
     if wanted == "NONE":
         return None
     item = outcome.old if wanted.endswith("OLD") else outcome.new

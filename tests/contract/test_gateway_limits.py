@@ -181,8 +181,8 @@ def test_requests_at_the_same_time(clock: Clock) -> None:
 
     def count(_: int) -> bool:
         try:
-            usage.count("user:crowd", limits, clock(), usage.Claim(requests=1))
-        except usage.Reached:
+            usage.count("user:crowd", limits, clock(), usage.UsageClaim(requests=1))
+        except usage.LimitReached:
             return False
         return True
 
@@ -208,7 +208,7 @@ def test_counts_are_those_of_a_list(
         now += pause
         minute, day = now // usage.MINUTE_MS, now // usage.DAY_MS
         if not is_request:
-            usage.count(target, CallLimits(), now, usage.Claim(tokens=amount))
+            usage.count(target, CallLimits(), now, usage.UsageClaim(tokens=amount))
             tokens.append((now, amount))
             continue
         allowed = (
@@ -218,8 +218,8 @@ def test_counts_are_those_of_a_list(
             and sum(n for at, n in tokens if at // usage.DAY_MS == day) < 11
         )
         try:
-            usage.count(target, limits, now, usage.Claim(requests=1))
-        except usage.Reached:
+            usage.count(target, limits, now, usage.UsageClaim(requests=1))
+        except usage.LimitReached:
             assert not allowed
         else:
             assert allowed

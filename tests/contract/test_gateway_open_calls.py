@@ -196,7 +196,7 @@ def test_at_the_same_time_exactly_as_many_pass(store: Store) -> None:
     def begin(_: int) -> bool:
         try:
             open_calls.begin("user:crowd", open_calls.new_call(NOW + 60), 20, NOW)
-        except open_calls.Reached:
+        except open_calls.OpenCallsReached:
             return False
         return True
 
@@ -208,10 +208,10 @@ def test_leases_end(store: Store) -> None:
     dead = [open_calls.new_call(NOW + second) for second in (10, 20)]
     for call in dead:
         open_calls.begin("user:ann", call, 2, NOW)
-    with pytest.raises(open_calls.Reached):
+    with pytest.raises(open_calls.OpenCallsReached):
         open_calls.begin("user:ann", open_calls.new_call(NOW + 70), 2, NOW + 9)
     open_calls.begin("user:ann", open_calls.new_call(NOW + 71), 2, NOW + 11)
-    with pytest.raises(open_calls.Reached):
+    with pytest.raises(open_calls.OpenCallsReached):
         open_calls.begin("user:ann", open_calls.new_call(NOW + 72), 2, NOW + 11)
     open_calls.end("user:ann", dead[0])  # it was removed already
 

@@ -21,7 +21,7 @@ from mlcore.gateway import rate_limits, reserves
 from mlcore.gateway.rate_limits import Limited
 from mlcore.gateway.reserves import Reserve
 from mlcore.repos.gateway import limit_readings, usage
-from mlcore.repos.gateway.usage import DAY_MS, MINUTE_MS, Reached
+from mlcore.repos.gateway.usage import DAY_MS, MINUTE_MS, LimitReached
 from tests.contract.conftest import Store, examples
 
 DAY = DAY_MS * 20_000
@@ -84,7 +84,7 @@ def test_no_limit_of_requests_is_exceeded(seed: int, per_minute: int, per_day: i
         minute = now // MINUTE_MS
         try:
             processes[process].take(limits, now)
-        except Reached as reached:
+        except LimitReached as reached:
             is_minute = reached.limit == "requests_per_minute"
             used = minutes[minute] if is_minute else minutes.total()
             assert used + PROCESSES * share >= (per_minute if is_minute else per_day)
@@ -108,7 +108,7 @@ def test_tokens_of_ended_calls_are_counted(seed: int, per_minute: int, per_day: 
         reserve = processes[process]
         try:
             ticket, _ = reserve.take(limits, now)
-        except Reached:
+        except LimitReached:
             continue
         reserve.settle(ticket, tokens, now)
         used += tokens
@@ -142,7 +142,7 @@ def _call_together(name: str, now: int, together: int, tokens: int, calls: int) 
         for _ in range(together):
             try:
                 tickets.append(reserve.take(limits, now)[0])
-            except Reached:
+            except LimitReached:
                 continue
         for ticket in tickets:
             reserve.settle(ticket, tokens, now)
@@ -157,7 +157,7 @@ def test_what_a_minute_left_unused_is_used_in_the_next() -> None:
     for minute in range(50):
         for _ in range(2):  # a block of one, and the first of a block of two
             reserve.take(limits, DAY + minute * MINUTE_MS)
-    with pytest.raises(Reached):
+    with pytest.raises(LimitReached):
         reserve.take(limits, DAY + 50 * MINUTE_MS)
 
 
@@ -168,7 +168,7 @@ def test_what_a_busy_process_writes(monkeypatch: pytest.MonkeyPatch) -> None:
     writes: list[Any] = []
     count = usage.count
 
-    def counted(*arguments: Any) -> usage.Counted:
+    def counted(*arguments: Any) -> usage.CountedUsage:
         writes.append(arguments)
         return count(*arguments)
 
@@ -181,7 +181,7 @@ def test_what_a_busy_process_writes(monkeypatch: pytest.MonkeyPatch) -> None:
     reserve, limits = Reserve(target()), CallLimits(requests_per_minute=1)
     reserve.take(limits, DAY)
     for moment in range(0, 1999, 100):
-        with pytest.raises(Reached):
+        with pytest.raises(LimitReached):
             reserve.take(limits, DAY + moment)
     assert len(writes) == 3
 
@@ -222,7 +222,7 @@ def test_a_refusal_because_of_open_calls_ends_soon() -> None:
 def test_a_limit_that_is_raised_counts_at_once() -> None:
     reserve = Reserve(target())
     reserve.take(CallLimits(requests_per_day=1), DAY)
-    with pytest.raises(Reached):
+    with pytest.raises(LimitReached):
         reserve.take(CallLimits(requests_per_day=1), DAY)
     reserve.take(CallLimits(requests_per_day=2), DAY)
 

@@ -26,7 +26,7 @@ from mlcore.entities.gateway_limits import CallLimits
 from mlcore.errors import TemporarilyUnavailable
 from mlcore.gateway.reserves import HOLD_SHARES, Reserve, Ticket
 from mlcore.repos.gateway import usage
-from mlcore.repos.gateway.usage import DAY_MS, MINUTE_MS, Reached, Usage
+from mlcore.repos.gateway.usage import DAY_MS, MINUTE_MS, LimitReached, Usage
 from tests.contract.conftest import examples
 
 DAY: Final = DAY_MS * 20_000
@@ -68,7 +68,7 @@ class Counters:
         return after
 
     def used(self, now: int, target: str = TARGET) -> Usage:
-        return usage.count(target, CallLimits(), now, usage.Claim()).used
+        return usage.count(target, CallLimits(), now, usage.UsageClaim()).used
 
 
 @pytest.fixture
@@ -93,7 +93,7 @@ class Simulation:
         self.tokens_by_minute: Counter[int] = Counter()
         self._ends: list[tuple[int, int, int, Ticket, int]] = []
         self._numbers = count()
-        self.refusal: Reached | None = None
+        self.refusal: LimitReached | None = None
         self.lost = 0
         """Tokens whose write failed: they are counted later, or twice."""
         self._uncounted = (limits.tokens_per_day or 0) // 20_000
@@ -106,7 +106,7 @@ class Simulation:
         process = self.random.randrange(len(self.reserves))
         try:
             ticket, _ = self.reserves[process].take(self.limits, self.now + self.skews[process])
-        except Reached as reached:
+        except LimitReached as reached:
             self.refusal = reached
             self.lost += self._uncounted if self.counters.losing else 0
             return False
@@ -281,9 +281,9 @@ def test_a_process_that_dies_withholds_its_tokens_for_a_minute(counters: Counter
     dead = []
     for reserve in reserves:
         reserve._expected = 2000.0
-        with suppress(Reached):
+        with suppress(LimitReached):
             dead.append(reserve.take(limits, DAY))
-    with pytest.raises(Reached):
+    with pytest.raises(LimitReached):
         Reserve(TARGET).take(limits, DAY + 1000)
     _, used = Reserve(TARGET).take(limits, DAY + MINUTE_MS)
     assert used.day_tokens == 5000
@@ -318,7 +318,7 @@ def test_threads_hold_their_own_tokens(counters: Counters) -> None:
         for moment in range(10):
             together.wait()
             ticket: Ticket | None = None
-            with suppress(Reached):
+            with suppress(LimitReached):
                 ticket = reserve.take(limits, DAY + moment * 2000)[0]
             together.wait()
             if ticket is not None:
@@ -350,7 +350,7 @@ def test_requests_that_are_put_back_are_made_later(seed: int, limit: int, proces
             reserve = random.choice(reserves)
             try:
                 ticket, _ = reserve.take(limits, now)
-            except Reached:
+            except LimitReached:
                 break
             if random.random() < 0.5:
                 waiting.append((reserve, ticket))
@@ -379,7 +379,7 @@ def test_a_limit_that_is_lowered_holds_at_once(counters: Counters) -> None:
     reserve = Reserve(TARGET)
     for moment in range(40):
         reserve.take(CallLimits(requests_per_minute=100_000), DAY + moment)
-    with pytest.raises(Reached):
+    with pytest.raises(LimitReached):
         reserve.take(CallLimits(requests_per_minute=40), DAY + 50)
     assert counters.used(DAY).minute_requests == 40
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import local.events.batch
-from local.events.batch import Batch, BatchQueue, DeadLetters
+from local.events.batch import BatchQueue, DeadLetters, RecordBatch
 
 from .stream_mapping import mapping
 
@@ -73,7 +73,7 @@ def test_what_cannot_be_recorded_as_given_up_is_tried_again() -> None:
     done: list[str] = []
     failures = iter([OSError("No space left on device")] * 3)
 
-    def give_up(batch: Batch, condition: str) -> None:
+    def give_up(batch: RecordBatch, condition: str) -> None:
         for failure in failures:
             raise failure
         done.append(f"{len(batch.records)} {condition}")
@@ -203,9 +203,9 @@ def test_dead_letters(tmp_path: Any) -> None:
     path = tmp_path / "d.jsonl"
     letters = DeadLetters(path)
     letters.write(
-        mapping(), "arn", "shard", Batch(records(3, 5.0), "3", 4), "RetryAttemptsExhausted"
+        mapping(), "arn", "shard", RecordBatch(records(3, 5.0), "3", 4), "RetryAttemptsExhausted"
     )
-    letters.write(mapping(), "arn", "shard", Batch(records(1), "1", 1), "RecordAgeExceeded")
+    letters.write(mapping(), "arn", "shard", RecordBatch(records(1), "1", 1), "RecordAgeExceeded")
     first, second = (json.loads(line) for line in path.read_text().splitlines())
     assert first["requestContext"]["condition"] == "RetryAttemptsExhausted"
     assert first["requestContext"]["approximateInvokeCount"] == 4

@@ -22,7 +22,7 @@ from mlcore.gateway.budget_windows import window_containing
 from mlcore.observability import logger
 from mlcore.providers.completions import MAX_COUNT
 from mlcore.repos.gateway import configuration, spending
-from mlcore.repos.gateway.spending import Counted
+from mlcore.repos.gateway.spending import WindowSpending
 from mlcore.repos.traces import pages
 from mlcore.repos.traces.pages import Window
 from mlcore.repos.traces.traces import StoredTrace
@@ -41,7 +41,7 @@ _FIRST_PAGE: Final = 100
 _ATTEMPTS: Final = 3
 
 
-def counted(policy: BudgetPolicy, now: int) -> Counted:
+def counted(policy: BudgetPolicy, now: int) -> WindowSpending:
     """Returns what the policy's current window has counted so far; one consistent read.
 
     Args:
@@ -50,7 +50,7 @@ def counted(policy: BudgetPolicy, now: int) -> Counted:
     return spending.counted((policy.budget_policy_id, _window(policy, now)[0]))
 
 
-def fill(policy: BudgetPolicy, begin: int, before: Counted = spending.NOTHING) -> None:
+def fill(policy: BudgetPolicy, begin: int, before: WindowSpending = spending.NOTHING) -> None:
     """Adds to the policy's window what calls before ``begin`` cost, as far as the window has not
     counted it. Sent twice, it adds once. The policy is written already, so any error is logged.
 

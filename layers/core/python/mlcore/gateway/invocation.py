@@ -14,7 +14,7 @@ from mlcore.errors import CallerLeft, GatewayCallFailed
 from mlcore.gateway import budgets, rate_limits, route
 from mlcore.gateway.budgets import Payer
 from mlcore.gateway.chat_shapes import Shape
-from mlcore.gateway.rate_limits import Admission, Limited, Origin
+from mlcore.gateway.rate_limits import Admission, CallOrigin, Limited
 from mlcore.gateway.recording import Caller, Recording, Span
 from mlcore.gateway.retries import USUAL, Handling, Repeats
 from mlcore.gateway.route import Route
@@ -253,7 +253,7 @@ def begin(
         raise
     # A call that is refused here leaves no trace: a flood of calls must not become one of writes.
     limited = rate_limits.applicable(
-        Origin(
+        CallOrigin(
             workspace,
             call_route.endpoint.endpoint_id,
             call_route.endpoint.name,

@@ -29,7 +29,7 @@ _LEASE_MARGIN: Final = 5.0
 """Seconds after the longest time of a call until it counts as ended, if nothing ended it."""
 
 
-class Origin(NamedTuple):
+class CallOrigin(NamedTuple):
     """The API key, user, endpoint and workspace of a call. The call counts against the limits of
     each."""
 
@@ -49,7 +49,7 @@ class Limited(NamedTuple):
     limits: CallLimits
 
 
-def applicable(origin: Origin) -> list[Limited]:
+def applicable(origin: CallOrigin) -> list[Limited]:
     """Returns the limits that a call counts to: those of its key, user, endpoint and workspace,
     narrowest first. Costs one GetItem per minute and process."""
     known = gateway_limits.current()
@@ -140,7 +140,7 @@ def admit(limited: Sequence[Limited]) -> Admission:
             ticket, used = reserve.take(limit.limits, now)
             admission.add(limit, ticket)
             readings += _readings(limit.limits, used, now)
-    except usage.Reached as reached:
+    except usage.LimitReached as reached:
         admission.put_back()
         readings += _readings(limit.limits, reached.used, now)
         raise _refusal(limit, reached, now, limit_headers.headers(readings, now)) from None
@@ -193,7 +193,7 @@ def open_call(limited: Sequence[Limited], admission: Admission) -> Iterator[None
                 begun.append(limit)  # before the write, which may be executed although it fails
                 try:
                     open_calls.begin(limit.target, call, limit.limits.concurrent_calls or 0, now)
-                except open_calls.Reached:
+                except open_calls.OpenCallsReached:
                     raise _too_many(begun.pop()) from None
         except MlflowError:
             admission.put_back()
@@ -226,7 +226,7 @@ def _too_many(limit: Limited) -> GatewayCallFailed:
 
 
 def _refusal(
-    limited: Limited, reached: usage.Reached, now: int, headers: Mapping[str, str]
+    limited: Limited, reached: usage.LimitReached, now: int, headers: Mapping[str, str]
 ) -> GatewayCallFailed:
     """Returns the 429 error for a reached limit."""
     noun, _, unit = reached.limit.partition("_per_")

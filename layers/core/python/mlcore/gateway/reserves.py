@@ -16,7 +16,15 @@ from mlcore.entities.gateway_limits import CallLimits
 from mlcore.errors import MlflowError
 from mlcore.process_cache import ProcessCache
 from mlcore.repos.gateway import usage
-from mlcore.repos.gateway.usage import DAY_MS, MINUTE_MS, Claim, Counted, Reached, Return, Usage
+from mlcore.repos.gateway.usage import (
+    DAY_MS,
+    MINUTE_MS,
+    CountedUsage,
+    LimitReached,
+    Return,
+    Usage,
+    UsageClaim,
+)
 
 MINUTE_SHARES: Final = 800
 """The share of a minute's limit that a process may reserve beyond its next call, and half of which
@@ -75,7 +83,7 @@ class Reserve:
         self._used = Usage(0, 0, 0, 0)
         self._block, self._block_began = 0, 0
         self._expected: float | None = None
-        self._refusal: Reached | None = None
+        self._refusal: LimitReached | None = None
         self._refused_at = 0
 
     def take(self, limits: CallLimits, now: int) -> tuple[Ticket, Usage]:
@@ -139,7 +147,7 @@ class Reserve:
     def _check(self, limits: CallLimits, now: int) -> None:
         self._advance(limits, now)
         if self._refusal is not None and 0 <= now - self._refused_at < REFUSED_MS:
-            raise Reached(self._refusal.limit, self._refusal.used)
+            raise LimitReached(self._refusal.limit, self._refusal.used)
 
     def _end(self, ticket: Ticket, now: int) -> bool:
         """Returns the tokens that a call holds. False: it has ended before."""
@@ -186,7 +194,7 @@ class Reserve:
         earlier = [ticket for ticket in list(self._open) if ticket.held_in < self._minute]
         again = sum(ticket.tokens for ticket in earlier)
         hold += again
-        least = Claim(max(0, 1 - self._requests), self._uncounted, hold, self._unused)
+        least = UsageClaim(max(0, 1 - self._requests), self._uncounted, hold, self._unused)
         block = least
         if least.requests:
             self._block = self._next_block(now)
@@ -195,14 +203,14 @@ class Reserve:
         self._unused = Return(self._minute)
         try:
             counted = usage.count(self._target, limits, max(now, self._minute), block, least)
-        except Reached as reached:
+        except LimitReached as reached:
             used = _with(reached.used, self._uncounted, least.unused.hold)
-            self._refusal, self._refused_at, self._block = Reached(reached.limit, used), now, 0
+            self._refusal, self._refused_at, self._block = LimitReached(reached.limit, used), now, 0
             self._unused = least.unused
             with suppress(MlflowError):
                 if self._uncounted or not self._unused.is_empty:
                     self._write(now)
-            raise Reached(reached.limit, used) from None
+            raise LimitReached(reached.limit, used) from None
         except MlflowError:
             self._block = 0
             raise
@@ -226,11 +234,11 @@ class Reserve:
 
     def _write(self, now: int) -> None:
         """Counts what was used, and subtracts what was not."""
-        claim = Claim(tokens=self._uncounted, unused=self._unused)
+        claim = UsageClaim(tokens=self._uncounted, unused=self._unused)
         self._unused = Return(self._minute)
         self._add(usage.count(self._target, _UNLIMITED, max(now, self._minute), claim))
 
-    def _add(self, counted: Counted) -> None:
+    def _add(self, counted: CountedUsage) -> None:
         if counted.minute > self._minute:  # of another process, whose clock is ahead
             self._begin_minute(counted.minute)
         self._requests += counted.claim.requests

@@ -24,7 +24,7 @@ _ATTEMPTS: Final = 4
 _SECOND_DIGITS: Final = 10
 
 
-class Reached(Exception):
+class OpenCallsReached(Exception):
     """As many calls are open as the limit of simultaneous calls allows; nothing was counted."""
 
 
@@ -66,7 +66,7 @@ def begin(target: str, call: str, limit: int, now: int) -> None:
                 return
             ended = [other for other in calls if _end_of_lease(other) <= now]
             if not ended:
-                raise Reached from None
+                raise OpenCallsReached from None
             _delete(target, ended)
             continue
         return

@@ -29,7 +29,7 @@ def read(windows: Sequence[Window]) -> list[float]:
     return [0.0 if raw is None else GatewaySpending.of(raw).spent / _UNITS for raw in items]
 
 
-class Counted(NamedTuple):
+class WindowSpending(NamedTuple):
     """What the item of a window holds, in stored units."""
 
     spent: int
@@ -37,19 +37,19 @@ class Counted(NamedTuple):
     """The part of it that calls before the policy cost."""
 
 
-NOTHING: Final = Counted(0, 0)
+NOTHING: Final = WindowSpending(0, 0)
 
 
-def counted(window: Window) -> Counted:
+def counted(window: Window) -> WindowSpending:
     """Returns what a window has counted; one strongly consistent GetItem."""
     raw = table.get(keys.gateway_spending(*window))
     if raw is None:
         return NOTHING
     item = GatewaySpending.of(raw)
-    return Counted(item.spent, item.earlier or 0)
+    return WindowSpending(item.spent, item.earlier or 0)
 
 
-def add_earlier(window: Window, end_ms: int, dollars: float, before: Counted) -> bool:
+def add_earlier(window: Window, end_ms: int, dollars: float, before: WindowSpending) -> bool:
     """Adds the cost of calls from before a policy to a window (period of a budget policy), less
     what the window had counted already.
 

@@ -33,7 +33,7 @@ class Usage(NamedTuple):
     """The tokens that open calls hold; the tokens of the minute and the day contain them."""
 
 
-class Reached(Exception):
+class LimitReached(Exception):
     """A limit of requests or tokens is reached; nothing was counted."""
 
     def __init__(self, limit: str, used: Usage) -> None:
@@ -68,7 +68,7 @@ class Return(NamedTuple):
         return not (self.requests or self.hold or self.day_requests)
 
 
-class Claim(NamedTuple):
+class UsageClaim(NamedTuple):
     """What a write adds to the counters of a target."""
 
     requests: int = 0
@@ -108,10 +108,10 @@ class Claim(NamedTuple):
         return ""
 
 
-class Counted(NamedTuple):
+class CountedUsage(NamedTuple):
     """What a write has counted."""
 
-    claim: Claim
+    claim: UsageClaim
     used: Usage
     """The sums afterwards."""
     minute: int
@@ -119,8 +119,8 @@ class Counted(NamedTuple):
 
 
 def count(
-    target: str, limits: CallLimits, now: int, claim: Claim, least: Claim | None = None
-) -> Counted:
+    target: str, limits: CallLimits, now: int, claim: UsageClaim, least: UsageClaim | None = None
+) -> CountedUsage:
     """Counts requests and tokens, in one write; two when a minute begins. The tokens that calls
     hold end with their minute, so a process that dies withholds them no longer.
 
@@ -157,19 +157,19 @@ def count(
             if least is not None and _in_minute(claim, minute).refused_by(limits, used):
                 claim = least
             if reached := _in_minute(claim, minute).refused_by(limits, used):
-                raise Reached(reached, used) from None
+                raise LimitReached(reached, used) from None
             begins_minute = item.minute < minute
             ended = max(0, item.held_tokens or 0)
         else:
-            return Counted(claim, usage_of(item, minute), minute)
+            return CountedUsage(claim, usage_of(item, minute), minute)
     raise TemporarilyUnavailable("The limits of the gateway could not be checked. Try again.")
 
 
-def _in_minute(claim: Claim, minute: int) -> Claim:
+def _in_minute(claim: UsageClaim, minute: int) -> UsageClaim:
     return claim._replace(unused=claim.unused.in_minute(minute))
 
 
-def _update(limits: CallLimits, claim: Claim, minute: int, ended: int | None) -> Update:
+def _update(limits: CallLimits, claim: UsageClaim, minute: int, ended: int | None) -> Update:
     """Returns the write that counts a claim.
 
     Args:
@@ -199,7 +199,7 @@ def _update(limits: CallLimits, claim: Claim, minute: int, ended: int | None) ->
     return update
 
 
-def _require_room(update: Update, limits: CallLimits, claim: Claim, ended: int | None) -> None:
+def _require_room(update: Update, limits: CallLimits, claim: UsageClaim, ended: int | None) -> None:
     """Adds the conditions that the limits do not refuse a claim."""
     before = claim.tokens - claim.unused.hold
     if ended is None:
