@@ -7,9 +7,11 @@ import contextlib
 import socket
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
+from mlcore import process_cache
 from mlcore.errors import GatewayCallFailed
 from mlcore.providers import kept_connections, transport
 from mlcore.providers.credential_redactor import CredentialRedactor
@@ -174,6 +176,30 @@ def test_one_that_was_idle_for_long_is_closed(
     ask(provider)
     assert provider.closed.acquire(timeout=10)
     assert provider.connections == [1, 2]
+
+
+def test_a_name_whose_address_is_dead_is_resolved_again_at_once(
+    provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The names of large providers rotate: one dead address must not take all calls for a while.
+    An address that answers is kept."""
+    process_cache.clear()
+    answers = ["127.0.0.2", "127.0.0.1"]
+    system_resolver = socket.getaddrinfo
+
+    def resolve(host: str, *args: Any, **named: Any) -> Any:
+        if host == "models.example":
+            return [(0, 0, 0, "", (answers.pop(0), 0))]
+        return system_resolver(host, *args, **named)
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+    url = provider.url.replace("127.0.0.1", "models.example")
+    with pytest.raises(GatewayCallFailed, match="could not be reached"):
+        transport.ask(url, {}, {"ask": {}}, configured=True, redactor=NO_CREDENTIALS)
+    for _ in range(2):
+        answer = transport.ask(url, {}, {"ask": {}}, configured=True, redactor=NO_CREDENTIALS)
+        assert answer == {"said": 1}
+    assert provider.connections == [1, 1]
 
 
 def test_one_belongs_to_address_port_and_name() -> None:

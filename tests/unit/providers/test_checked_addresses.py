@@ -45,6 +45,24 @@ def test_a_name_keeps_its_address_for_a_while(
         clock[0] += RESOLVED_SECONDS / 2
 
 
+def test_a_name_is_resolved_again_after_the_function_was_frozen(
+    clock: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The monotonic clock stood still, and the address may be somebody else's by now. The wall
+    clock may also have been set back."""
+    monkeypatch.setattr(socket, "getaddrinfo", Resolver("8.8.8.8", "8.8.4.4", "1.1.1.1"))
+    wall = time.time()
+    for moved, expected in (
+        (0.0, "8.8.8.8"),
+        (RESOLVED_SECONDS / 2, "8.8.8.8"),
+        (RESOLVED_SECONDS + 1, "8.8.4.4"),
+        (-3600.0, "1.1.1.1"),
+        (-3600.0 + RESOLVED_SECONDS / 2, "1.1.1.1"),
+    ):
+        monkeypatch.setattr(time, "time", lambda moved=moved: wall + moved)
+        assert checked_address("models.example", guarded=True) == expected
+
+
 def test_a_private_address_is_refused_at_each_use(
     clock: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:

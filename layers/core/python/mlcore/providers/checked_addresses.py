@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ipaddress
-from typing import Final
+import time
+from typing import Final, NamedTuple
 
 from mlcore.errors import GatewayCallFailed, InvalidParameterValue
 from mlcore.process_cache import ProcessCache
@@ -16,8 +17,21 @@ RESOLVED_SECONDS: Final = 10.0
 each time, which would leave the kept connections unused. Private addresses are refused at each use,
 so a name that resolves differently the next time (DNS rebinding) has no effect."""
 
-_resolved: ProcessCache[str, list[Address]] = ProcessCache(
-    "addresses of a provider", seconds=RESOLVED_SECONDS, weigh=lambda found: 100 * len(found)
+
+class _Resolved(NamedTuple):
+    addresses: list[Address]
+    wall: float
+
+    def is_fresh(self) -> bool:
+        """Whether the wall clock says so as well: the cache's own clock, the monotonic one, may
+        stop while the function is frozen, and somebody else may have the address afterwards."""
+        return 0 <= time.time() - self.wall <= RESOLVED_SECONDS
+
+
+_resolved: ProcessCache[str, _Resolved] = ProcessCache(
+    "addresses of a provider",
+    seconds=RESOLVED_SECONDS,
+    weigh=lambda resolved: 100 * len(resolved.addresses),
 )
 
 
@@ -30,13 +44,7 @@ def checked_address(host: str, *, guarded: bool) -> str:
     Raises:
         GatewayCallFailed: the host has no address, or one that is not allowed; status 502.
     """
-    host_addresses = _resolved.get(host)
-    if host_addresses is None:
-        try:
-            host_addresses = addresses.resolve_host(host, "gateway upstream")
-        except InvalidParameterValue as error:
-            raise GatewayCallFailed(502, error.message) from None
-        _resolved.put(host, host_addresses)
+    host_addresses = _addresses_of(host)
     for address in host_addresses if guarded else ():
         if not addresses.is_public(address):
             raise GatewayCallFailed(
@@ -49,6 +57,23 @@ def checked_address(host: str, *, guarded: bool) -> str:
             502, f"Gateway upstream host {host!r} is not a canonical IP address literal."
         )
     return str(host_addresses[0])
+
+
+def forget_addresses(host: str) -> None:
+    """Makes the next call resolve the host again, since this one got no answer from its address."""
+    _resolved.pop(host)
+
+
+def _addresses_of(host: str) -> list[Address]:
+    resolved = _resolved.get(host)
+    if resolved is None or not resolved.is_fresh():
+        began = time.time()
+        try:
+            resolved = _Resolved(addresses.resolve_host(host, "gateway upstream"), began)
+        except InvalidParameterValue as error:
+            raise GatewayCallFailed(502, error.message) from None
+        _resolved.put(host, resolved)
+    return resolved.addresses
 
 
 def _is_ambiguous_literal(host: str) -> bool:

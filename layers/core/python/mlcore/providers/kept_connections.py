@@ -1,8 +1,9 @@
 """Keeps connections to providers open between calls: a new one costs several round trips, because
 of TLS.
 
-A connection belongs to a checked address and a name of its certificate. A call resolves and checks
-the name as before, and takes a kept connection only to that address.
+A connection belongs to a checked address and a name of its certificate. Each call checks the name's
+addresses (:mod:`mlcore.providers.checked_addresses`), and takes a kept connection only to the
+checked one.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from urllib3.exceptions import HTTPError, ProtocolError
 from mlcore.db import deadline
 from mlcore.errors import GatewayCallFailed
 from mlcore.providers import abandonment, waiting_time
-from mlcore.providers.checked_addresses import checked_address
+from mlcore.providers.checked_addresses import checked_address, forget_addresses
 from mlcore.providers.connection_pools import new_pool
 from mlcore.providers.credential_redactor import CredentialRedactor
 from mlcore.providers.environment import private_allowed, timeout_seconds
@@ -282,6 +282,7 @@ def _exchange(
             yield response
     except (HTTPError, OSError) as error:
         abandonment.check()
+        forget_addresses(host)
         raise unanswered(host, error, seconds) from None
 
 
