@@ -34,7 +34,12 @@ WRITTEN: Final = 100
 """Metrics in each call of a writer."""
 MOST_SECONDS: Final = 25.0
 """Limit for one kind of call at one server; it makes fewer calls then."""
-REST_SECONDS: Final = 0.1
+REST_SECONDS: Final = 0.6
+"""Longer than the longest pause of the stream process while requests are served: before its end,
+runs may still have to be indexed although no process works."""
+REST_CPU_SECONDS: Final = 0.025
+"""CPU time of all processes of a server that rests for :data:`REST_SECONDS`: two ticks of Linux's
+clock. An idle runner uses up to two."""
 MOST_REST_SECONDS: Final = 3.0
 IDLE_SECONDS: Final = 3.0
 EXPECTED: Final = {"newest 100": 100, "top 100 by a metric": 100, "status, none match": 0}
@@ -86,7 +91,7 @@ class Side:
         while time.monotonic() < until:
             time.sleep(REST_SECONDS)
             now = _ticks(self.server)
-            if now - before <= REST_SECONDS / 5:
+            if now - before <= REST_CPU_SECONDS:
                 return
             before = now
 
