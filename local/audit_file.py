@@ -21,19 +21,13 @@ from pathlib import Path
 from typing import Any
 
 from local.log import report
-from local.store.database import DISK_FULL, READ_ONLY
+from local.store.database import FILE_ADVICE
 from mlcore.errors import InsufficientStorage, MlflowError, TemporarilyUnavailable
 
 _OPEN = "open.jsonl"
 _CLOSED = "closed-"
 
 _PROBE_BYTES = 4096
-
-_ADVICE = {
-    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), DISK_FULL),
-    **dict.fromkeys((errno.EROFS, errno.EACCES, errno.EPERM), READ_ONLY),
-}
-"""What callers are told by the system's error codes that do not pass by themselves."""
 
 
 class AuditFile:
@@ -142,7 +136,7 @@ class AuditFile:
 
 def _refusal(error: OSError) -> MlflowError:
     """Returns the answer to a request whose audit cannot be written."""
-    advice = _ADVICE.get(error.errno or 0)
+    advice = FILE_ADVICE.get(error.errno or 0)
     if advice is None:
         return TemporarilyUnavailable(
             "The audit of this request cannot be written. Repeat the request later."

@@ -5,15 +5,20 @@ Encrypts with AES-256-GCM; the encryption context is authenticated with it, as i
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import os
 import secrets
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
 from local.aws.endpoint import Operation, ServiceError
+from local.log import report
+from local.store.database import FILE_ADVICE
+from mlcore.db.failures import NOT_SAVED
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -60,19 +65,43 @@ class Kms:
         return AESGCM(self._key())
 
     def _key(self) -> bytes:
-        if not self._path.exists():
-            made = self._path.with_name(f"{self._path.name}.{secrets.token_hex(4)}")
+        """Returns the key, which is made if there is none.
+
+        Raises:
+            ServiceError: it can be neither saved nor read, or is incomplete.
+        """
+        try:
+            if not self._path.exists():
+                self._make()
+        except OSError as error:
+            report(f"the key of the secrets cannot be saved: {error}")
+            advice = FILE_ADVICE.get(error.errno or 0)
+            if advice is None:
+                raise _unavailable(error) from error
+            raise ServiceError(NOT_SAVED, advice) from error
+        try:
+            key = self._path.read_bytes()
+        except OSError as error:
+            report(f"the key of the secrets cannot be read: {error}")
+            raise _unavailable(error) from error
+        if len(key) != _KEY_BYTES:
+            message = f"{self._path} has {len(key)} bytes, and a key of secrets has {_KEY_BYTES}"
+            report(f"{message}: restore it from a backup")
+            raise ServiceError("NotFoundException", message)
+        return key
+
+    def _make(self) -> None:
+        """Saves a new key as a whole, unless another thread is first."""
+        made = self._path.with_name(f"{self._path.name}.{secrets.token_hex(4)}")
+        try:
             with os.fdopen(os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as new:
                 new.write(secrets.token_bytes(_KEY_BYTES))
                 new.flush()
                 os.fsync(new.fileno())
-            try:
+            with contextlib.suppress(FileExistsError):
                 os.link(made, self._path)
-            except FileExistsError:
-                pass  # another thread was first
-            finally:
-                made.unlink()
-        return self._path.read_bytes()
+        finally:
+            made.unlink(missing_ok=True)
 
 
 class KmsClient:
@@ -82,21 +111,33 @@ class KmsClient:
         self._kms = kms
 
     def encrypt(self, **parameters: Any) -> dict[str, Any]:
-        """Encrypts Plaintext; returns CiphertextBlob."""
+        """Encrypts Plaintext; returns CiphertextBlob. Raises ClientError if there is no key."""
         plain = base64.b64encode(parameters["Plaintext"]).decode()
-        answer = self._kms.encrypt({**parameters, "Plaintext": plain})
+        with _translated("Encrypt"):
+            answer = self._kms.encrypt({**parameters, "Plaintext": plain})
         return {"CiphertextBlob": base64.b64decode(answer["CiphertextBlob"])}
 
     def decrypt(self, **parameters: Any) -> dict[str, Any]:
         """Decrypts CiphertextBlob; returns Plaintext. Raises ClientError if it was encrypted with
-        another key or another context."""
+        another key or another context, or if there is no key."""
         sealed = base64.b64encode(parameters["CiphertextBlob"]).decode()
-        try:
+        with _translated("Decrypt"):
             answer = self._kms.decrypt({**parameters, "CiphertextBlob": sealed})
-        except ServiceError as error:
-            described: Any = {"Error": {"Code": error.code, "Message": str(error)}}
-            raise ClientError(described, "Decrypt") from None
         return {"Plaintext": base64.b64decode(answer["Plaintext"])}
+
+
+@contextlib.contextmanager
+def _translated(operation: str) -> Iterator[None]:
+    """Raises botocore's exception instead of a ServiceError inside the ``with`` block."""
+    try:
+        yield
+    except ServiceError as error:
+        described: Any = {"Error": {"Code": error.code, "Message": str(error)}}
+        raise ClientError(described, operation) from None
+
+
+def _unavailable(error: OSError) -> ServiceError:
+    return ServiceError("KMSInternalException", f"the key's file cannot be used: {error.strerror}")
 
 
 def _context(request: dict[str, Any]) -> bytes:

@@ -90,6 +90,14 @@ _REFUSALS: Final = frozenset((sqlite3.SQLITE_BUSY, sqlite3.SQLITE_CANTOPEN))
 """SQLite's other error codes after which the file contains nothing of the transaction."""
 
 
+FILE_ADVICE: Final = {
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), DISK_FULL),
+    **dict.fromkeys((errno.EROFS, errno.EACCES, errno.EPERM), READ_ONLY),
+}
+"""What callers are told by the system's error codes for other files, if the error does not pass by
+itself."""
+
+
 def advice_of(error: Exception) -> str | None:
     """Returns what to tell the caller if SQLite changed nothing and cannot until somebody acts,
     because the disk is full or the file read-only; None for any other error."""

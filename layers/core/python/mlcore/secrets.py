@@ -17,7 +17,9 @@ from botocore.exceptions import BotoCoreError, ClientError
 from mlcore.aws_clients import create_client
 from mlcore.db import transport as transports
 from mlcore.db.client import transport
+from mlcore.db.failures import NOT_SAVED
 from mlcore.errors import (
+    InsufficientStorage,
     InternalError,
     InvalidParameterValue,
     RequestLimitExceeded,
@@ -58,6 +60,7 @@ def seal(secret: str, context: Mapping[str, str]) -> str:
     Raises:
         InvalidParameterValue: the secret is longer than 4,096 bytes.
         InternalError: KMS denies access.
+        InsufficientStorage: the key of a laptop cannot be saved, because the disk is full.
         RequestLimitExceeded: KMS cannot be reached. Clients repeat a request that creates after
             this error, and not after TemporarilyUnavailable.
     """
@@ -107,6 +110,8 @@ def _call(operation: str, *, context: Mapping[str, str], **parameters: Any) -> d
         )
     except ClientError as error:
         code = error.response.get("Error", {}).get("Code", "")
+        if code == NOT_SAVED:
+            raise InsufficientStorage(error.response["Error"]["Message"]) from None
         if code in _PERMANENT:
             raise InternalError(f"The key of this server's secrets refuses ({code}).") from None
         raise TemporarilyUnavailable("Secrets cannot be read or stored now. Try again.") from None
