@@ -175,7 +175,7 @@ def _compare_requests(asked: list[Asked], target: str, provider: str) -> None:
         if target == NATIVE:
             # The gateway must know the tokens of each chat; and it calls one version of Gemini.
             if sent.body.get("stream") and "/chat/completions" in path:
-                options = {"include_usage": True, **(expected.get("stream_options") or {})}
+                options = {**(expected.get("stream_options") or {}), "include_usage": True}
                 expected = {**expected, "stream_options": options}
             path = path.replace("/v1/models/", "/v1beta/models/")
         assert received.path == path

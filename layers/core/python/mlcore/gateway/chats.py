@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import closing
 from typing import Any, Final
 
 from mlcore.gateway import answer_events, stream_assembly
@@ -53,8 +54,13 @@ def complete(call: Invocation, chat: Json) -> Json:
 
 def stream_completion(call: Invocation, chat: Json) -> Iterator[Json]:
     """Completes a chat and yields the chunks of the completion; the last chunks hold the token
-    usage. If a guardrail checks answers, the provider is asked for the complete answer, and the
-    chunks come after the check."""
+    usage, unless the caller said no to ``include_usage``. If a guardrail checks answers, the
+    provider is asked for the complete answer, and the chunks come after the check."""
+    chunks = _stream(call, chat)
+    return _without_usage(chunks) if _forbids_usage(chat) else chunks
+
+
+def _stream(call: Invocation, chat: Json) -> Generator[Json]:
     if call.needs_whole_answer:
         whole = {name: value for name, value in chat.items() if name not in _OF_STREAMS}
         yield from answer_events.completion_chunks(complete(call, whole))
@@ -74,6 +80,19 @@ def stream_completion(call: Invocation, chat: Json) -> Iterator[Json]:
                 yield chunk
         finally:
             span.set_outputs(stream_assembly.assemble_completion(sent_chunks))
+
+
+def _forbids_usage(chat: Json) -> bool:
+    options = chat.get("stream_options") or {}
+    return not options.get("include_usage", True)
+
+
+def _without_usage(chunks: Generator[Json]) -> Iterator[Json]:
+    """Yields the chunks of a chat without those that hold the usage alone."""
+    with closing(chunks):
+        for chunk in chunks:
+            if chunk["choices"] or not chunk.get("usage"):
+                yield chunk
 
 
 def _guarded(call: Invocation, chat: Json) -> Json:

@@ -212,11 +212,11 @@ def unexpected_answer(error: Exception) -> GatewayCallFailed:
 
 
 def _with_usage(payload: Json) -> Json:
-    """Returns the streaming request with ``include_usage`` set in ``stream_options``, unless the
-    caller has set it."""
+    """Returns the streaming request with ``include_usage`` set in ``stream_options``, even if the
+    caller wants no usage: thoughts that are not in the answer cost as well."""
     options = payload.get("stream_options")
     given_options = options if isinstance(options, dict) else {}
-    return {**payload, "stream_options": {"include_usage": True, **given_options}}
+    return {**payload, "stream_options": {**given_options, "include_usage": True}}
 
 
 def _completion(answer: Json) -> Json:
