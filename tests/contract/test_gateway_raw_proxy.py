@@ -3,7 +3,6 @@ bytes; and what attackers try with them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,51 +12,17 @@ import pytest
 import gateway_calls.app
 from gateway_calls.replies import RESPONSE_STYLE
 from mlcore.environment import AUTHENTICATION
-from mlcore.gateway.budgets import read_spending
 from mlcore.http import lambda_handler
-from mlcore.ids import now_ms
-from mlcore.repos.gateway import budgets
-from mlcore.repos.settings import config
 from mlcore.repos.users import users
 from tests.contract.conftest import Store
-from tests.contract.gateway_world import KEY, allow_local, budget, endpoint, model
+from tests.contract.gateway_world import KEY, allow_local, endpoint, model
 from tests.contract.logins import named
+from tests.contract.raw_provider import FORM, FORM_TYPE, SPEECH, always, answers
 from tests.contract.raw_requests import NO_HEADERS, send
 from tests.contract.sealing import seal_here
-from tests.doubles.providers import Asked, Provider, Told, serving
+from tests.doubles.providers import Provider, Told, serving
 
 Json = dict[str, Any]
-
-FORM = (
-    b'--b\r\nContent-Disposition: form-data; name="file"; filename="a.mp3"\r\n\r\n'
-    b"\x00\xff\r\n--b--\r\n"
-)
-FORM_TYPE = "multipart/form-data; boundary=b"
-SPEECH = bytes(range(256)) * 4
-
-
-def always(told: Told, _request: Asked) -> Told:
-    return told
-
-
-def answers(request: Asked) -> Told:
-    """Files, batches, sound and pictures of OpenAI's API, in short."""
-    path = request.path.partition("?")[0]
-    if path.endswith("/audio/speech"):
-        return Told(body=SPEECH, content_type="audio/mpeg")
-    if path.endswith("/content"):
-        return Told(body=b'{"a": "text"}\n' * 40, content_type="application/jsonl")
-    if path.endswith("/page"):
-        return Told(body=b"<script>alert(1)</script>", content_type="text/html")
-    if request.method == "DELETE":
-        return Told(body={"id": path.rpartition("/")[2], "object": "file", "deleted": True})
-    if path.endswith("/batches/b1"):
-        usage = {"input_tokens": 9, "output_tokens": 9, "total_tokens": 18}
-        return Told(body={"id": "b1", "object": "batch", "status": "completed", "usage": usage})
-    told = {"id": "r1", "object": "response", "text": "x" * 400, "path": request.path}
-    usage = {"input_tokens": 70, "output_tokens": 80, "total_tokens": 150}
-    is_background = path.endswith("/responses/background")
-    return Told(body={**told, "background": is_background, "usage": usage})
 
 
 @pytest.fixture
@@ -261,49 +226,3 @@ def test_who_may_use_it(provider: Provider, monkeypatch: pytest.MonkeyPatch) -> 
             nobody = send(method, f"chat/{path}", body, caller={"lambda": {}}, **more)
             assert nobody.status == 401
             assert len(provider.asked) == (statuses[right] == 200), (permission, method, path)
-
-
-def test_what_is_read_later_counts(provider: Provider) -> None:
-    """What can be a model's text costs as much as if it were written now, although no answer says
-    so; what describes a file or a batch costs nothing."""
-    budget("GLOBAL", 100.0)
-    written, read = 0.6e-6, 0.15e-6
-    speech = b'{"input": "%b"}' % (b"x" * 400)
-    lines = b'{"a": "text"}\n' * 400
-    form = {"content-type": FORM_TYPE}
-    background = 70 * read + 80 * written
-    costs: tuple[tuple[str, str, bytes | None, Mapping[str, str], float, float], ...] = (
-        ("GET", "batches/b1", None, NO_HEADERS, 0.0, 0.0),
-        ("DELETE", "files/f1", None, NO_HEADERS, 0.0, 0.0),
-        ("GET", "files/f1/content", None, NO_HEADERS, 140 * written, 140 * written),
-        ("GET", "responses/background", None, NO_HEADERS, background, background),
-        ("GET", "responses/r1", None, NO_HEADERS, 100 * written, 200 * written),
-        ("POST", "audio/speech", speech, NO_HEADERS, 100 * read, 110 * read),
-        ("POST", "files", lines, form, 1400 * read, 1400 * read),
-    )
-    for method, path, body, headers, least, most in costs:
-        if path == "files":
-            provider.answer = lambda _: Told(body={"id": "f1", "object": "file"})
-        before = _spent()
-        assert send(method, f"chat/v1/{path}", body, headers=headers).status == 200
-        cost = _spent() - before
-        assert least * 0.99 <= cost <= most * 1.01, path
-
-
-def test_a_spent_budget_and_a_limit(provider: Provider) -> None:
-    """They refuse every verb, before the provider is asked."""
-    config.put("gateway_limits", {"endpoints": {"chat": {"requests_per_day": 1}}})
-    assert send("GET", "chat/v1/files").status == 200
-    assert send("GET", "chat/v1/files").status == 429
-    config.delete("gateway_limits")
-    budget("GLOBAL", 0.00001)
-    assert send("GET", "chat/v1/files/f1/content").status == 200
-    for method, body in (("GET", None), ("DELETE", None), ("POST", FORM)):
-        refused = send(method, "chat/v1/files/f1", body, headers={"content-type": FORM_TYPE})
-        assert refused.status == 429
-        assert "Budget limit exceeded" in refused.json["detail"]
-    assert len(provider.asked) == 2
-
-
-def _spent() -> float:
-    return read_spending(budgets.find_all(), now_ms())[0]

@@ -11,12 +11,14 @@ from typing import Any, Final
 from urllib.parse import unquote
 
 from mlcore.errors import GatewayCallFailed
-from mlcore.gateway import passthrough, stream_assembly
+from mlcore.gateway import passthrough, proxied_forms, stream_assembly
 from mlcore.gateway.invocation import Invocation
+from mlcore.gateway.proxied_forms import Form
 from mlcore.gateway.retries import Handling, Repeats
 from mlcore.providers import provider as p
 from mlcore.providers.provider import Provider
 from mlcore.providers.proxied import ProxiedRequest, RawAnswer
+from mlcore.wire.json_text import parse_json_bytes
 
 Json = dict[str, Any]
 Part = Json | bytes | RawAnswer
@@ -29,6 +31,11 @@ _MODEL_IN_PATH: Final = re.compile(r"models/([^/:?]+):")
 _BYTES_OF_TOKEN: Final = 4
 _WITHOUT_TEXT: Final = frozenset(("batch", "file", "message_batch", "model"))
 """What an answer to a GET calls itself if it describes something and holds no text of a model."""
+_COUNTS_TOKENS: Final = ("/count_tokens", ":countTokens", "/input_tokens")
+"""The ends of paths at which a provider counts the tokens of a request, which costs nothing."""
+_MEDIA_PATH: Final = re.compile(r"[^/]+/(audio|images|videos)(/|$)")
+"""Paths whose files are sound, pictures or films. What is sent elsewhere may become the input of a
+model, whatever type it names."""
 
 
 def call(
@@ -40,8 +47,9 @@ def call(
     Raises:
         GatewayCallFailed: the provider cannot be proxied (501), or the provider or a guardrail
             refuses the request; or a guardrail would have to check what it cannot read: a body or
-            an answer that is not JSON, or a stream (400).
+            an answer that is not JSON, or a stream; or a form cannot be read (400).
     """
+    form = proxied_forms.read(request)
     action = passthrough.proxied_action(request.path)
     if invocation.guardrails is not None and request.content is not None:
         raise _unchecked(invocation, "request")
@@ -57,8 +65,8 @@ def call(
         try:
             for part in invocation.stream(
                 lambda provider: provider.proxy(sent, headers),
-                lambda provider, part: _usage(provider, request, part),
-                _named_models(request),
+                lambda provider, part: _usage(provider, request, form, part),
+                _named_models(request, form),
                 _HANDLING,
             ):
                 checked = _checked(invocation, sent, part)
@@ -94,57 +102,89 @@ def _checked(invocation: Invocation, request: ProxiedRequest, part: Part) -> Par
     return part
 
 
-def _usage(provider: Provider, request: ProxiedRequest, part: Part) -> dict[str, int]:
+def _usage(
+    provider: Provider, request: ProxiedRequest, form: Form | None, part: Part
+) -> dict[str, int]:
     """Returns the token counts of an answer, or of a line of a stream.
 
-    Models also work on what is uploaded first and read later: files of batches, and responses in
-    the background. So what is uploaded as a file, and what is read that may be a model's text,
-    counts a token for each four bytes if the provider reports no tokens. The tokens that an answer
-    to a GET reports are those of the request that began the work, except where that could not
-    report them.
+    Models also work on what is uploaded first and read later: files and lists of requests of
+    batches, and responses in the background. So what is sent, and what is read that may be a
+    model's text, counts a token for each four bytes if the provider reports no tokens. The tokens
+    that an answer to a GET reports are those of the request that began the work, except where that
+    could not report them.
     """
     if isinstance(part, bytes):
         return passthrough.usage_in(provider, part)
     if isinstance(part, RawAnswer):
         size = 0 if part.is_media else len(part.content)
-        return _estimated(request, size)
+        return _estimated(request, form, size)
     reported = provider.usage(part)
-    if request.method == "POST":
-        if request.content is None or reported:
-            return reported
-    elif part.get("background") is True and reported:
+    if reported and (request.method == "POST" or part.get("background") is True):
         return reported
-    if _holds_no_text(part):
-        return _estimated(request, 0)
-    return _estimated(request, len(json.dumps(part)))
+    if request.method == "POST" or _holds_no_text(part):
+        return _estimated(request, form, 0)
+    return _estimated(request, form, len(json.dumps(part)))
 
 
-def _estimated(request: ProxiedRequest, answer_bytes: int) -> dict[str, int]:
+def _estimated(request: ProxiedRequest, form: Form | None, answer_bytes: int) -> dict[str, int]:
     """Returns the counts of a call whose provider reports none; empty if it moved no text."""
-    body_bytes = 0
-    if request.body is not None:
-        body_bytes = len(json.dumps(request.body))
-    elif request.content is not None and request.path.partition("?")[0].endswith("/files"):
-        body_bytes = len(request.content)
-    counts = (body_bytes // _BYTES_OF_TOKEN, answer_bytes // _BYTES_OF_TOKEN)
+    counts = (_sent_bytes(request, form) // _BYTES_OF_TOKEN, answer_bytes // _BYTES_OF_TOKEN)
     if not any(counts):
         return {}
     return {"input_tokens": counts[0], "output_tokens": counts[1], "total_tokens": sum(counts)}
 
 
+def _sent_bytes(request: ProxiedRequest, form: Form | None) -> int:
+    """Returns the size of what a request sends to a model, now or later."""
+    path = request.path.partition("?")[0]
+    if path.endswith(_COUNTS_TOKENS):
+        return 0
+    if request.body is not None:
+        return len(json.dumps(request.body))
+    if request.content is not None and _MEDIA_PATH.match(path):
+        return 0 if form is None else form.field_bytes
+    return len(request.content or b"")
+
+
 def _holds_no_text(answer: Json) -> bool:
+    """Whether an answer only describes something, or lists such descriptions."""
     names = (answer.get("object"), answer.get("type"))
-    return answer.get("deleted") is True or any(
+    if answer.get("deleted") is True or any(
         isinstance(name, str) and name in _WITHOUT_TEXT for name in names
-    )
+    ):
+        return True
+    members = answer.get("data", answer.get("models"))
+    if not isinstance(members, list):
+        return str(answer.get("name", "")).startswith("models/")  # Gemini's models
+    return all(isinstance(member, dict) and _holds_no_text(member) for member in members)
 
 
-def _named_models(request: ProxiedRequest) -> tuple[str, ...]:
-    """Returns the models that a proxied request names in its body and, as Gemini's do, in its
-    path."""
+def _named_models(request: ProxiedRequest, form: Form | None) -> tuple[str, ...]:
+    """Returns the models that a proxied request names in its body, also in each request of a batch,
+    and, as Gemini's do, in its path."""
+    body = _body(request, form)
+    members = body.get("requests")
+    in_batch = [
+        member["params"].get("model")
+        for member in (members if isinstance(members, list) else ())
+        if isinstance(member, dict) and isinstance(member.get("params"), dict)
+    ]
+    in_form = () if form is None else form.models
     in_path = [unquote(name) for name in _MODEL_IN_PATH.findall(request.path)]
-    named = (request.named.get("model"), *in_path)
-    return tuple(name for name in named if isinstance(name, str))
+    named = (body.get("model"), *in_batch, *in_form, *in_path)
+    return tuple(dict.fromkeys(name for name in named if isinstance(name, str)))
+
+
+def _body(request: ProxiedRequest, form: Form | None) -> Json:
+    """Returns the JSON object that a request sends, also if it names another type; a server need
+    not read the type. Empty if it sends none."""
+    if request.content is None or form is not None:
+        return request.named
+    try:
+        body = parse_json_bytes(request.content, lone_surrogates=True)
+    except ValueError:
+        return {}
+    return body if isinstance(body, dict) else {}
 
 
 def _unchecked(invocation: Invocation, what: str) -> GatewayCallFailed:
