@@ -37,12 +37,25 @@ _GOOGLE_NAMES: Final[Mapping[int, str]] = {
 """https://cloud.google.com/apis/design/errors#handling_errors"""
 
 _ROOT: Final = "/gateway/"
-_GOOGLE_METHODS: Final = (":generateContent", ":countTokens", ":embedContent")
+_GOOGLE_METHODS: Final = (
+    *(":generateContent", ":countTokens", ":embedContent"),
+    *(":batchEmbedContents", ":batchGenerateContent"),
+)
+_ANTHROPIC_PATHS: Final = ("/v1/messages/count_tokens", "/v1/messages/batches")
+"""The ends of Anthropic's paths beside the messages themselves."""
 
 
-def anthropic_type(status: int) -> str:
-    """Returns the type of Anthropic's errors that have the status."""
-    return _TYPES.get(status, "api_error")
+def anthropic_fields(status: int, message: str) -> Json:
+    """Returns an error as Anthropic's API has it."""
+    kind = _type(status, "api_error")
+    return {"type": "error", "error": {"type": kind, "message": message}}
+
+
+def google_fields(status: int, message: str) -> Json:
+    """Returns an error as Google's APIs have it."""
+    unknown = "INVALID_ARGUMENT" if status < 500 else "UNKNOWN"
+    name = _GOOGLE_NAMES.get(status, unknown)
+    return {"error": {"code": status, "message": message, "status": name}}
 
 
 def sdk_fields(error: MlflowError, path: str) -> Json:
@@ -79,17 +92,15 @@ def _own_fields(error: MlflowError, route: str, refusal: Any) -> Json:
     if _is_form_of(route, "gemini", GEMINI_STREAM_GENERATE_CONTENT) or route.endswith(
         _GOOGLE_METHODS
     ):
-        name = _GOOGLE_NAMES.get(status, "UNKNOWN")
-        return {"error": {"code": status, "message": message, "status": name}}
-    if _is_form_of(route, "anthropic", ANTHROPIC_MESSAGES):
-        fields = {"type": anthropic_type(status), "message": message}
-        return {"type": "error", "error": fields}
+        return google_fields(status, message)
+    if _is_form_of(route, "anthropic", ANTHROPIC_MESSAGES) or route.endswith(_ANTHROPIC_PATHS):
+        return anthropic_fields(status, message)
     return _openai_fields(status, message, refusal)
 
 
 def _openai_fields(status: int, message: str, refusal: Any) -> Json:
     known = refusal if isinstance(refusal, dict) else {}
-    kind = _TYPES.get(status, "server_error")
+    kind = _type(status, "server_error")
     return {
         "error": {
             "message": message,
@@ -98,6 +109,12 @@ def _openai_fields(status: int, message: str, refusal: Any) -> Json:
             "code": known.get("code"),
         }
     }
+
+
+def _type(status: int, otherwise: str) -> str:
+    """Returns the type of an error. A mistake of the caller without a type of its own is an invalid
+    request."""
+    return _TYPES.get(status, "invalid_request_error" if status < 500 else otherwise)
 
 
 def _message(error: MlflowError) -> str:

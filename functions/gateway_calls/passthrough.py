@@ -70,6 +70,8 @@ def proxy(call: ProxyCall, request: Request) -> Response:
 def _error_event(action: str | None) -> replies.ErrorEvent:
     if action == ANTHROPIC_MESSAGES:
         return replies.anthropic_error_event
+    if action == GEMINI_STREAM_GENERATE_CONTENT:
+        return replies.google_error_event
     return replies.openai_error_event
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-from gateway_calls.error_forms import anthropic_type, sdk_fields
+from gateway_calls.error_forms import anthropic_fields, google_fields, sdk_fields
 from mlcore import errors
 from mlcore.http import Request
 from mlcore.http.handler import ErrorFormat
@@ -83,11 +83,16 @@ def openai_error_event(error: errors.MlflowError) -> bytes:
 def anthropic_error_event(error: errors.MlflowError) -> bytes:
     """Returns an error as an event in the form that clients of Anthropic's API read. The event has
     a name, because these clients skip events without one."""
-    kind = "api_error"
-    if isinstance(error, errors.GatewayCallFailed):
-        kind = anthropic_type(error.status)
-    data = {"type": "error", "error": {"type": kind, "message": error.message}}
+    status = error.status if isinstance(error, errors.GatewayCallFailed) else 500
+    data = anthropic_fields(status, error.message)
     return f"event: error\ndata: {json.dumps(data)}\n\n".encode()
+
+
+def google_error_event(error: errors.MlflowError) -> bytes:
+    """Returns an error as an event in the form that clients of Gemini's API read. They raise by its
+    code, which must be a number."""
+    data = google_fields(error.status, error.message)
+    return f"data: {json.dumps(data)}\n\n".encode()
 
 
 def raw_event_stream(

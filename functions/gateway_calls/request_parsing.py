@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 import zlib
 from typing import Any, Final, NamedTuple, Protocol
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from mlcore.errors import GatewayCallFailed
 from mlcore.http import Sent
@@ -28,6 +28,9 @@ _PATH_CHARACTERS: Final = "/:@!$&'()*+,;=-._~"
 
 
 _QUERY: Final = re.compile(r"[!-~]*")
+_PARAMETER: Final = re.compile(r"[^&;=]+")
+_OVERRIDES: Final = ("$httpheaders", "$httpmethod")
+"""Parameters by which servers of Google read another verb or other headers than those sent."""
 _NOT_JSON: Final = ("multipart/", "application/octet-stream", "audio/", "image/", "video/")
 """Beginnings of the types of bodies that are forwarded as bytes. Any other body must be JSON,
 whatever its type: clients of MLflow's gateway need not name it."""
@@ -72,13 +75,16 @@ class ProxyCall(NamedTuple):
 def parse_proxy(sent: Sent) -> ProxyCall:
     """Reads the endpoint's name, the provider's path and the body: a JSON object, a form with
     files, or none. Raises GatewayCallFailed (400) if the body is none of these, if a GET or DELETE
-    has one, or if the path would lead out of the provider's root."""
+    has one, if the path would lead out of the provider's root, or if the query names another
+    verb."""
     path = sent.parameters["path"]
-    if any(segment in (".", "..") for segment in path.split("/")):
+    if any(segment.partition(";")[0] in (".", "..") for segment in path.split("/")):
         raise GatewayCallFailed(400, "The path must not contain '.' or '..' as a segment")
     query = sent.query_text()
     if _QUERY.fullmatch(query) is None:
         raise GatewayCallFailed(400, "The query must be percent-encoded")
+    if any(unquote(name).strip().lower() in _OVERRIDES for name in _PARAMETER.findall(query)):
+        raise GatewayCallFailed(400, "The query must not set the method or headers")
     target = quote(path, safe=_PATH_CHARACTERS) + (f"?{query}" if query else "")
     method = "GET" if sent.method == "HEAD" else sent.method
     content_type = sent.headers.get("content-type", "")

@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 
 from gateway_calls import app
+from gateway_calls.error_forms import sdk_fields
 from gateway_calls.replies import RESPONSE_STYLE
 from mlcore.environment import AUTHENTICATION
+from mlcore.errors import GatewayCallFailed
 from mlcore.http import lambda_handler
 from mlcore.repos.users import users
 from tests.contract.conftest import Store
@@ -40,6 +42,9 @@ OWN_FORMS: list[tuple[str, Json, str]] = [
     ("gemini/v1beta/models/gemini:generateContent", CONTENT, "gemini"),
     ("gemini/v1beta/models/gemini:streamGenerateContent", CONTENT, "gemini"),
     ("proxy/gemini/v1beta/models/x:countTokens", CONTENT, "gemini"),
+    ("proxy/gemini/v1beta/models/x:batchEmbedContents", {"requests": []}, "gemini"),
+    ("proxy/anthropic/v1/messages/count_tokens", MESSAGE, "anthropic"),
+    ("proxy/anthropic/v1/messages/batches", {"requests": []}, "anthropic"),
 ]
 """Paths with a provider's own form, bodies, and the provider, which is the endpoint's name too."""
 COMMON_FORMS: list[tuple[str, Json]] = [
@@ -174,3 +179,30 @@ def test_fallbacks_hide_no_code(provider: Any) -> None:
         status, _, answer = post(path, {**CHAT, "model": "long"})
         error = json.loads(answer)["error"]
         assert (status, error["code"], error["type"]) == (400, "context_length_exceeded", "t")
+
+
+@pytest.mark.parametrize(("path", "body", "name"), OWN_FORMS)
+def test_a_refusal_in_plain_text(provider: Any, path: str, body: Json, name: str) -> None:
+    """SDKs read it as an error of the provider's form, of which a text has none."""
+    provider.answer = lambda _: Told(409, b"no", content_type="text/plain")
+    status, _, text = post(path, body)
+    told = json.loads(text)
+    assert (status, told["error"]["message"]) == (409, "no")
+    kind = told["error"]["status" if name == "gemini" else "type"]
+    assert kind.lower() in {"invalid_request_error", "invalid_argument"}
+
+
+@pytest.mark.parametrize(("path", "body", "name"), OWN_FORMS)
+def test_a_list_of_one_refusal(provider: Any, path: str, body: Json, name: str) -> None:
+    """As Gemini's OpenAI-compatible API answers."""
+    refusal = {"error": {"code": 400, "message": "no", "status": "INVALID_ARGUMENT"}}
+    provider.answer = refusing(400, [refusal])
+    assert json.loads(post(path, body)[2]) == {"detail": "no", **refusal}
+
+
+@pytest.mark.parametrize("path", ["chat/completions", "embeddings"])
+def test_a_mistake_without_a_type_of_its_own(path: str) -> None:
+    """Of MLflow's, for example a model that the endpoint does not need."""
+    for status in (402, 405, 409, 418, 422):
+        fields = sdk_fields(GatewayCallFailed(status, "no"), f"/gateway/openai/v1/{path}")
+        assert fields["error"]["type"] == "invalid_request_error"

@@ -3,6 +3,7 @@ bytes; and what attackers try with them."""
 
 from __future__ import annotations
 
+import json
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -93,7 +94,19 @@ def test_a_page_of_a_provider_does_not_run_here(provider: Provider) -> None:
 @pytest.mark.parametrize("method", ["GET", "DELETE", "POST"])
 @pytest.mark.parametrize(
     "path",
-    ["../admin", "v1/../../admin", "./v1", "v1/..", "v1/files/../../../x", "..", "v1/./x"],
+    [
+        "../admin",
+        "v1/../../admin",
+        "./v1",
+        "v1/..",
+        "v1/files/../../../x",
+        "..",
+        "v1/./x",
+        "..;/admin",
+        "v1/..;x=1/admin",
+        ".;/v1",
+        "v1/..;",
+    ],
 )
 def test_no_path_leads_out_of_the_root(provider: Provider, method: str, path: str) -> None:
     assert send(method, f"chat/{path}").status == 400
@@ -161,6 +174,40 @@ def test_headers_of_the_callers_connection_stay_here(provider: Provider) -> None
         assert name not in request.headers
 
 
+def test_connection_removes_nothing_of_the_endpoints(provider: Provider) -> None:
+    """The key and the organization are sent, whatever headers the caller lists."""
+    config_ = {"organization": "org-endpoint"}
+    url = f"{provider.url}/v1"
+    endpoint("org", [model("o", "openai", url, model_name="gpt-4o-mini", auth_config=config_)])
+    listed = "Authorization, openai-organization,content-type, host, x-hop"
+    for path in ("v1/chat/completions", "v1/files"):
+        headers = {"connection": listed, "x-hop": "1", "openai-organization": "org-callers"}
+        assert send("POST", f"org/{path}", b'{"a": 1}', headers=headers).status == 200
+        request = provider.asked[-1]
+        assert request.headers["authorization"] == f"Bearer {KEY}"
+        assert request.headers["openai-organization"] == "org-endpoint"
+        assert request.headers["content-type"] == "application/json"
+        assert "x-hop" not in request.headers
+
+
+def test_no_post_becomes_another_verb(provider: Provider) -> None:
+    """Who may not delete could do so by a header or a parameter that names the verb."""
+    names = ("x-http-method-override", "x-http-method", "x-method-override")
+    headers = dict.fromkeys(names, "DELETE")
+    assert send("POST", "chat/v1/files/f1", b"{}", headers=headers).status == 200
+    (request,) = provider.asked
+    assert not set(names) & set(request.headers)
+    for query in (
+        "$httpMethod=DELETE",
+        "a=b&%24HTTPMETHOD=DELETE",
+        "a;$httpMethod=DELETE",
+        "$httpHeaders=X-HTTP-Method-Override%3ADELETE",
+    ):
+        assert send("POST", "chat/v1/files/f1", b"{}", query=query).status == 400
+    assert len(provider.asked) == 1
+    assert send("POST", "chat/v1/files/f1", b"{}", query="$alt=json&x=%24y").status == 200
+
+
 def test_a_body_that_is_not_whole(provider: Provider) -> None:
     """Dropped on its way, or of a verb without one."""
     assert send("POST", "chat/v1/files", headers={"content-length": "10"}).status == 400
@@ -187,6 +234,19 @@ def test_credentials_in_bytes_are_replaced(provider: Provider) -> None:
         assert answer.status == 200
         assert KEY.encode() not in answer.body
         assert answer.body.count(b"[REDACTED]") == 2
+
+
+def test_a_credential_with_a_line_break(provider: Provider) -> None:
+    """As a private key has them."""
+    key = f"-----BEGIN {KEY[:9]}\nMIIEvQIBADANBg\n-----END"
+    url = f"{provider.url}/v1"
+    endpoint("lines", [model("l", "openai", url, secret={"api_key": KEY, "private_key": key})])
+    for content in (f"a {key} b", json.dumps({"key": key}), f"{{}}\n{key}\n"):
+        provider.answer = partial(always, Told(body=content.encode(), content_type="text/x"))
+        answer = send("GET", "lines/v1/files/f1/content")
+        assert answer.status == 200
+        assert b"MIIEvQ" not in answer.body
+        assert answer.body.count(b"[REDACTED]") == 1
 
 
 RIGHTS: dict[str, tuple[int, int]] = {"READ": (403, 403), "USE": (200, 403), "EDIT": (200, 200)}

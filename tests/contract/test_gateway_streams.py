@@ -161,10 +161,36 @@ def test_every_providers_chat_ends_with_done(store: Store, name: str, answer: An
 
 def test_the_type_of_an_error_follows_its_status() -> None:
     """In the form of Anthropic's API, whose clients raise by the type."""
-    kinds = {429: "rate_limit_error", 404: "not_found_error", 418: "api_error", 504: "api_error"}
+    kinds = {
+        429: "rate_limit_error",
+        404: "not_found_error",
+        422: "invalid_request_error",
+        504: "api_error",
+    }
     for status, kind in kinds.items():
         event = replies.anthropic_error_event(errors.GatewayCallFailed(status, "no")).decode()
         assert json.loads(event.partition("data: ")[2])["error"] == {"type": kind, "message": "no"}
+
+
+def test_a_broken_stream_of_gemini_ends_with_its_error(store: Store) -> None:
+    """Its client raises by the number of the code."""
+    with serving(gemini) as provider:
+        endpoint("gem", [model("m", "gemini", f"{provider.url}/v1beta")])
+        long = "data: " + "x" * (17 * 1024 * 1024)
+        provider.answer = lambda asked: Told(
+            parts=(*gemini(asked).parts, long), content_type="text/event-stream"
+        )
+        body = {"contents": [{"role": "user", "parts": [{"text": "hello"}]}]}
+        for path in (
+            "gemini/v1beta/models/gem:streamGenerateContent",
+            "proxy/gem/v1beta/models/gemini-x:streamGenerateContent",
+        ):
+            status, _, text = post(path, body)
+            *parts, last = events_of(text)
+            assert (status, len(parts)) == (200, 1)
+            error = last["error"]
+            assert (error["code"], error["status"]) == (502, "UNKNOWN")
+            assert "exceeds" in error["message"]
 
 
 ROUTES = [

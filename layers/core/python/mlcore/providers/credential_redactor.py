@@ -92,10 +92,11 @@ class CredentialRedactor:
         return field + space + json.dumps(redacted).encode() + line[len(content) :]
 
     def content(self, data: bytes) -> bytes:
-        """Returns content of any type without credentials, as they are and in lines of JSON."""
+        """Returns content of any type without credentials, as they are, also if they have line
+        breaks, and in lines of JSON."""
         if not self.may_occur_in(data):
             return data
-        return b"".join(map(self.line, data.splitlines(keepends=True)))
+        return b"".join(map(self.line, self._bytes(data).splitlines(keepends=True)))
 
     def _bytes(self, data: bytes) -> bytes:
         for value in self._encoded:

@@ -50,6 +50,15 @@ _OWN_PREFIXES: Final = ("x-amz", "x-amzn", "x-forwarded-", "cloudfront-", "via",
 """Beginnings of the names of headers that are for this server or made on the way to it. One holds
 the word by which CloudFront's requests are known, which a provider could use to pass for it."""
 
+_NOT_FORWARDED: Final = frozenset(
+    (
+        *("cookie", "forwarded", "x-real-ip"),
+        *("x-http-method", "x-http-method-override", "x-method-override"),
+    )
+)
+"""Headers about the caller's own way to this server; and those that name another verb, by which a
+POST would delete what its caller may not."""
+
 
 class Provider:
     """Calls one model at its provider. Chats, chunks and embeddings have the form of OpenAI's
@@ -157,14 +166,16 @@ class Provider:
 
 
 def forwarded_headers(headers: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
-    """Returns the headers to send to the provider: the caller's without credentials, overridden by
-    those in ``own``, which hold the server's credentials. If a program of
+    """Returns the headers to send to the provider: the caller's without credentials and without
+    those that ``Connection`` lists, overridden by those in ``own``, which hold the server's
+    credentials and which ``Connection`` does not remove. If a program of
     :data:`_SUBSCRIPTION_AGENTS` calls, the caller's credentials replace the server's."""
+    listed = {name.strip().lower() for name in headers.get("connection", "").split(",")}
+    headers = {name: value for name, value in headers.items() if name.lower() not in listed}
     credentials = _callers_credentials(headers)
     if credentials:
         own = {name: value for name, value in own.items() if name.lower() not in _CLIENT_AUTH}
-    excluded = {name.lower() for name in own} | {"cookie", "forwarded", "x-real-ip"}
-    excluded |= _CLIENT_AUTH - credentials
+    excluded = {name.lower() for name in own} | _NOT_FORWARDED | (_CLIENT_AUTH - credentials)
     forwarded = {
         name: value
         for name, value in headers.items()

@@ -61,3 +61,24 @@ def unanswered(host: str, error: Exception, seconds: float) -> GatewayCallFailed
             is_unavailable=is_unconnected,
         ),
     )
+
+
+def alone(answer: Any) -> Any:
+    """Returns the error in a list of one, as Gemini's OpenAI-compatible API answers; else the
+    answer as it is."""
+    return answer[0] if isinstance(answer, list) and len(answer) == 1 else answer
+
+
+def detail(answer: Any, response: BaseHTTPResponse) -> Any:
+    """Returns what MLflow's gateway shows of a provider's error: the error's message, or else the
+    whole answer."""
+    if isinstance(answer, dict) and "error" in answer:
+        error = answer["error"]
+        message = error.get("message") if isinstance(error, dict) else None
+        return message or reason(response)
+    return answer
+
+
+def reason(response: BaseHTTPResponse) -> str:
+    """Returns the reason of a status for people."""
+    return response.reason or f"Status {response.status}"

@@ -25,7 +25,7 @@ from mlcore.providers.connection_pools import new_pool
 from mlcore.providers.credential_redactor import CredentialRedactor
 from mlcore.providers.environment import private_allowed, timeout_seconds
 from mlcore.providers.kept_connections import Destination, KeptConnections
-from mlcore.providers.provider_failures import refused, unanswered
+from mlcore.providers.provider_failures import alone, detail, reason, refused, unanswered
 from mlcore.providers.proxied import ProxiedRequest, RawAnswer
 from mlcore.wire.json_text import parse_json_bytes, storable
 
@@ -144,7 +144,7 @@ def chunks(
     with _post(url, headers, payload, configured=configured) as response:
         if response.status >= 400:
             answer, message = _parsed_error(_read_all(response))
-            raise refused(response, message or _reason(response), answer)
+            raise refused(response, message or reason(response), answer)
         yield from _read_chunks(response)
 
 
@@ -194,8 +194,11 @@ def _answer_of(response: BaseHTTPResponse, redactor: CredentialRedactor) -> Json
     answer that is no JSON object."""
     content = _read_all(response)
     content_type = response.headers.get("Content-Type")
-    if content_type and "application/json" in content_type:
+    is_json = content_type is not None and "application/json" in content_type
+    if is_json:
         answer = _parse_answer(content)
+        if response.status >= 400:
+            answer = alone(answer)
         if redactor.may_occur_in(content):
             answer = redactor.value(answer)
     elif content_type and "text/plain" in content_type:
@@ -207,7 +210,7 @@ def _answer_of(response: BaseHTTPResponse, redactor: CredentialRedactor) -> Json
             f"type: {content_type}",
         )
     if response.status >= 400:
-        raise refused(response, _detail(answer, response), answer)
+        raise refused(response, detail(answer, response), answer if is_json else None)
     if not isinstance(answer, dict):
         raise GatewayCallFailed(502, "The provider's answer is not a JSON object.")
     return answer
@@ -254,11 +257,8 @@ def _exchange(
         raise GatewayCallFailed(502, "The provider's address is not a URL.") from None
     address = checked_address(host, guarded=configured and not private_allowed())
     seconds = _timeout()
-    listed = {name.strip().lower() for name in headers.get("connection", "").split(",")}
     request_headers = {
-        name: value
-        for name, value in headers.items()
-        if name.lower() not in _NOT_FORWARDED and name.lower() not in listed
+        name: value for name, value in headers.items() if name.lower() not in _NOT_FORWARDED
     }
     request_headers |= {
         "Host": url_parts.netloc.rpartition("@")[2],
@@ -366,16 +366,6 @@ def _parse_answer(content: bytes) -> Any:
         raise GatewayCallFailed(502, "The provider's answer is not JSON.") from None
 
 
-def _detail(answer: Any, response: BaseHTTPResponse) -> Any:
-    """Returns what MLflow's gateway shows of a provider's error: the error's message, or else the
-    whole answer."""
-    if isinstance(answer, dict) and "error" in answer:
-        error = answer["error"]
-        message = error.get("message") if isinstance(error, dict) else None
-        return message or _reason(response)
-    return answer
-
-
 def _parsed_error(content: bytes) -> tuple[Any, str]:
     """Returns the JSON value of a provider's error, None if it is not JSON, and its most specific
     text: its message, or else the whole body."""
@@ -383,6 +373,7 @@ def _parsed_error(content: bytes) -> tuple[Any, str]:
         answer = parse(content)
     except ValueError:
         return None, content.decode("utf-8", "replace")
+    answer = alone(answer)
     if isinstance(answer, dict):
         error = answer.get("error")
         if isinstance(error, dict) and isinstance(error.get("message"), str):
@@ -390,7 +381,3 @@ def _parsed_error(content: bytes) -> tuple[Any, str]:
         if isinstance(answer.get("message"), str):
             return answer, str(answer["message"])
     return answer, str(answer) if answer else ""
-
-
-def _reason(response: BaseHTTPResponse) -> str:
-    return response.reason or f"Status {response.status}"
