@@ -1,5 +1,5 @@
 """Two publishers at once, one of which reads before a change that the other publishes: the older
-state does not come back."""
+state does not come back. What is read again for that is as little as possible."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from mlcore.repos.workspaces import workspaces
 from mlcore.system_tables import source, trace_source
 from tests.contract.conftest import Store
 from tests.contract.lake import Tables, tables
+from tests.contract.publisher_kills import Killed
 from tests.contract.trace_calls import export, span, start, tell
 
 __all__ = ["tables"]
@@ -102,3 +103,68 @@ def test_a_trace_that_changed_meanwhile_has_its_last_state(
     tags = [{tag["key"]: tag["value"] for tag in row["tags"]}["t"] for row in tables.rows("traces")]
     assert tags == ([] if is_deleted else ["first"])
     assert list(pytest.importorskip("mltables.verification").verify()) == []
+
+
+def test_deleted_runs_are_read_again_only_if_their_experiment_was_deleted(
+    store: Store, tables: Tables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An experiment that is written often may have many deleted runs."""
+    experiment = store.api.new_experiment("e")
+    deleted = store.api.new_run(experiment)
+    store.api.post("runs/delete", run_id=deleted)
+    tables.follow()
+    find_runs, places_read = source.find_runs, []
+
+    def counting(places: Any, known: Any) -> Any:
+        places_read.extend(places)
+        return find_runs(places, known)
+
+    monkeypatch.setattr(source, "find_runs", counting)
+
+    def rename(name: str) -> None:
+        store.api.post("experiments/update", experiment_id=experiment, new_name=name)
+        assert tables.follow().experiments == 1
+
+    rename("other")
+    assert places_read == []
+    store.api.post("experiments/delete", experiment_id=experiment)
+    store.api.post("experiments/restore", experiment_id=experiment)
+    tables.follow()
+    assert places_read == [(experiment, deleted)]
+    (row,) = tables.rows("runs_latest")
+    is_deleted = store.api.run(deleted)["info"]["lifecycle_stage"] == "deleted"
+    assert (row["delete_time"] is not None) == is_deleted
+
+
+def test_runs_come_back_if_another_publisher_was_first_with_the_restoration(
+    store: Store, tables: Tables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A publisher reads a deleted experiment. Before it commits the runs, the experiment is
+    restored, and another publisher, which is then killed, publishes that."""
+    publisher = pytest.importorskip("mltables.publisher")
+    step = pytest.importorskip("mltables.publish_step").PublishStep
+    writable_table = pytest.importorskip("mltables.writable_table")
+    experiment = store.api.new_experiment("e")
+    run = store.api.new_run(experiment)
+    tables.follow()
+    store.api.post("experiments/delete", experiment_id=experiment)
+    touch, left = step._touch_runs_of_moved, [True]
+
+    def touching(self: Any, *given: Any) -> None:
+        touch(self, *given)
+        if left:
+            left.pop()
+            store.api.post("experiments/restore", experiment_id=experiment)
+            lander.handler({"Records": tables.stream.fresh()}, None)
+            with monkeypatch.context() as patch:
+                patch.setattr(writable_table.WritableTable, "finish_step", dying)
+                with pytest.raises(Killed):
+                    publisher.publish()
+
+    def dying(_table: Any) -> None:
+        raise Killed
+
+    monkeypatch.setattr(step, "_touch_runs_of_moved", touching)
+    tables.follow()
+    rows = {row["run_id"]: row["delete_time"] for row in tables.rows("runs_latest")}
+    assert rows == {run: None}

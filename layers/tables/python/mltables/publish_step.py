@@ -86,7 +86,9 @@ class PublishStep:
             "CREATE TEMP TABLE old_experiments AS "
             f"SELECT {EXPERIMENTS.names} FROM {self._experiments.source()}"
         )
-        self._touch_runs_of_moved()
+        self._touch_runs_of_moved(
+            [name for name, experiment in stored.items() if experiment.experiment.epoch]
+        )
         places = self._connection.execute(
             "SELECT experiment_id, run_id FROM touched ORDER BY ALL"
         ).fetchall()
@@ -117,7 +119,7 @@ class PublishStep:
             table.finish_step()
         return Published(0, appended, changed, experiments)
 
-    def _touch_runs_of_moved(self) -> None:
+    def _touch_runs_of_moved(self, ever_deleted: list[str]) -> None:
         """Adds to ``touched`` the runs of experiments that were deleted, restored, moved or
         removed, and creates ``placed``: the experiments whose published rows may have a wrong
         workspace, and ``gone_experiments``: those that were removed.
@@ -127,7 +129,12 @@ class PublishStep:
         experiment that a landing object reports as written, the workspaces of the rows themselves
         are compared. In the same way a killed step can leave runs that were deleted with an
         experiment, which was restored before ``experiments_latest`` said so: the deleted runs of a
-        written experiment that exists are read again.
+        written experiment that exists are read again, if it was ever deleted. The times of the rows
+        do not tell which: another publisher may have published the restored experiment before this
+        one publishes the runs that it has read as deleted.
+
+        Args:
+            ever_deleted: the experiments that were deleted at least once.
         """
         self._connection.execute(
             """
@@ -159,8 +166,10 @@ class PublishStep:
             """
             CREATE TEMP TABLE restored AS
             SELECT experiment_id FROM new_experiments SEMI JOIN changed_experiments
-            USING (experiment_id) WHERE delete_time IS NULL
-            """
+            USING (experiment_id)
+            WHERE delete_time IS NULL AND experiment_id IN (SELECT unnest(?::VARCHAR[]))
+            """,
+            [ever_deleted],
         )
         old = self._runs.source(self._runs.overlapping("moved", "experiment_id"))
         deleted = self._runs.source(self._runs.overlapping("restored", "experiment_id"))
