@@ -8,12 +8,15 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from mlcore import errors
 from mlcore.system_tables import location
 from mltables.span_attribute_columns import KEYS
 from mltables.trace_metadata_columns import KEYS as METADATA_KEYS
+from sql import execution
 from tests.contract import span_files
 
 WORKSPACES = ("default", "team-a", "team-b")
@@ -129,3 +132,20 @@ def lakes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Path]]
             }.get(name, (True, False))
         yield {name: base / name for name in ("all", "none", "some", "alone")}
     location.store.cache_clear()
+
+
+def use(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The system tables of the product are those in the folder."""
+    monkeypatch.setenv(location.FOLDER, str(folder))
+    location.store.cache_clear()
+
+
+def asked(sql: str, workspaces: list[str] | None = None) -> Any:
+    """The answer to a caller who may read these workspaces, or all."""
+    return execution.run_query({"sql": sql, "parameters": {}, "workspaces": workspaces})
+
+
+def error_of(sql: str, workspaces: list[str] | None = None) -> str:
+    with pytest.raises(errors.InvalidParameterValue) as refused:
+        asked(sql, workspaces)
+    return str(refused.value)

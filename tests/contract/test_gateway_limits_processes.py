@@ -7,8 +7,6 @@ import json
 import os
 import subprocess
 import sys
-import threading
-import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -27,7 +25,7 @@ from tests.contract.conftest import EXAMPLES
 from tests.contract.gateway_world import allow_local, endpoint, model
 from tests.contract.sealing import seal_here
 from tests.doubles.fixtures import Doubles
-from tests.doubles.providers import Asked, Provider, Told, openai, serving
+from tests.doubles.providers import Busy, Provider, serving
 from tests.engines import ROOT
 
 PROCESSES: Final = 16 if EXAMPLES > 1 else 3
@@ -38,26 +36,9 @@ ALLOWED: Final = 0.02
 NAMES: Final = {"keys": "k1", "users": "ann", "endpoints": "chat", "workspaces": "default"}
 
 
-class Busy:
-    """A provider that takes a moment, and counts the calls that it has at the same time."""
-
-    def __init__(self) -> None:
-        self._counting = threading.Lock()
-        self._open = self.most = 0
-
-    def __call__(self, request: Asked) -> Told:
-        with self._counting:
-            self._open += 1
-            self.most = max(self.most, self._open)
-        time.sleep(0.005)
-        with self._counting:
-            self._open -= 1
-        return openai(request)
-
-
 @pytest.fixture
 def busy() -> Busy:
-    return Busy()
+    return Busy(0.005)
 
 
 @pytest.fixture

@@ -9,7 +9,6 @@ import os
 import random
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import duckdb
 import polars
@@ -23,8 +22,7 @@ from mltables.permitted_rows import row_sources
 from mltables.span_attribute_columns import COLUMNS, KEYS, PREFIX
 from mltables.time_travel import Moment
 from mltables.views import VIEWS
-from sql import execution
-from tests.contract.span_lakes import NEARLY, READABLE, lakes
+from tests.contract.span_lakes import NEARLY, READABLE, asked, error_of, lakes, use
 from tests.contract.span_questions import Questions
 
 __all__ = ["lakes"]
@@ -37,24 +35,9 @@ QUESTIONS = int(os.environ.get("SPAN_COLUMNS_QUESTIONS", "16"))
 @pytest.fixture
 def lake(lakes: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The system tables of the product are those with both kinds of files."""
-    _use(lakes["some"], monkeypatch)
+    use(lakes["some"], monkeypatch)
     yield
     location.store.cache_clear()
-
-
-def _use(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(location.FOLDER, str(folder))
-    location.store.cache_clear()
-
-
-def _asked(sql: str, workspaces: list[str] | None = None) -> Any:
-    return execution.run_query({"sql": sql, "parameters": {}, "workspaces": workspaces})
-
-
-def _error(sql: str, workspaces: list[str] | None = None) -> str:
-    with pytest.raises(errors.InvalidParameterValue) as refused:
-        _asked(sql, workspaces)
-    return str(refused.value)
 
 
 def _answer(
@@ -101,7 +84,7 @@ def test_each_answer_is_that_of_the_map(
         workspaces = rng.choice((None, READABLE, ["team-a"], []))
         told = {}
         for name in ("none", "all", "some"):
-            _use(lakes[name], monkeypatch)
+            use(lakes[name], monkeypatch)
             folder = tmp_path / f"{number}-{name}"
             folder.mkdir()
             is_of_columns, told[name] = _answer(sql, workspaces, folder, from_maps=False)
@@ -154,7 +137,7 @@ HIDING = (
 def test_a_name_means_what_it_means_without_columns(
     lakes: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sql: str
 ) -> None:
-    _use(lakes["all"], monkeypatch)
+    use(lakes["all"], monkeypatch)
     told = []
     for from_maps in (False, True):
         (tmp_path / str(from_maps)).mkdir()
@@ -170,7 +153,7 @@ def test_an_engine_gets_the_same_bytes_from_any_files_and_beside_any_rows(
     assert "attributes" not in statement.reads["spans"]
     held = set()
     for name, folder in lakes.items():
-        _use(folder, monkeypatch)
+        use(folder, monkeypatch)
         (tmp_path / name).mkdir()
         (source,) = row_sources(statement.reads, READABLE, tmp_path / name)
         (file,) = source.paths
@@ -223,8 +206,8 @@ def test_a_caller_who_knows_a_columns_name_learns_nothing() -> None:
         of_all = number % 2 == 0
         column = COLUMNS[KEYS[number % 3]]
         for spelled in {column, column.upper()}:
-            told = _error(probe.format(spelled), None if of_all else READABLE)
-            unknown = _error(
+            told = error_of(probe.format(spelled), None if of_all else READABLE)
+            unknown = error_of(
                 probe.format(UNKNOWN if spelled == column else UNKNOWN.upper()),
                 None if of_all else READABLE,
             )
@@ -238,7 +221,9 @@ def test_a_caller_who_knows_a_columns_name_learns_nothing() -> None:
 def test_the_view_with_the_columns_has_no_name(view: str) -> None:
     beside = "SELECT attributes['mlflow.spanType'] FROM spans"
     for sql in (f"SELECT * FROM {view}", f"SELECT ({beside} LIMIT 1) FROM {view}"):
-        assert _error(sql) == _error(sql.replace("inner_", "other_")).replace("other_", "inner_")
+        assert error_of(sql) == error_of(sql.replace("inner_", "other_")).replace(
+            "other_", "inner_"
+        )
 
 
 SHOWN = (
@@ -271,7 +256,7 @@ SHOWN = (
 def test_no_answer_shows_a_column() -> None:
     for number, sql in enumerate(SHOWN):
         try:
-            told = json.dumps(_asked(sql, None if number % 2 else READABLE))
+            told = json.dumps(asked(sql, None if number % 2 else READABLE))
         except errors.InvalidParameterValue as refused:
             told = str(refused)
         assert not _columns_in(told), sql
@@ -311,14 +296,14 @@ def test_errors_are_those_of_the_map(
     for sql in FAILING:
         errors = []
         for name in ("all", "none"):
-            _use(lakes[name], monkeypatch)
-            errors.append(_error(sql, READABLE))
+            use(lakes[name], monkeypatch)
+            errors.append(error_of(sql, READABLE))
         # Which of several values fails is a matter of chance.
         with_columns, without_columns = (error.split("'")[0] for error in errors)
         assert with_columns == without_columns, sql
         assert not [error for error in errors if _columns_in(error)], sql
-        _use(lakes["all"], monkeypatch)
-        assert not _columns_in(_error(sql)), sql
+        use(lakes["all"], monkeypatch)
+        assert not _columns_in(error_of(sql)), sql
 
 
 def _columns_in(text: str) -> list[str]:

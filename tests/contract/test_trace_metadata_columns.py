@@ -7,7 +7,6 @@ import hashlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import polars
 import pytest
@@ -19,8 +18,7 @@ from mltables import statement_check
 from mltables.permitted_rows import row_sources
 from mltables.table_columns import DERIVED_MARK
 from mltables.trace_metadata_columns import COLUMNS, DERIVED, KEYS, PREFIX, VIEW
-from sql import execution
-from tests.contract.span_lakes import READABLE, lakes
+from tests.contract.span_lakes import READABLE, asked, error_of, lakes, use
 
 __all__ = ["lakes"]
 
@@ -31,25 +29,10 @@ SHOWN = ("endpoint_id", "request_type", "caller", "user_name")
 CALLERS: tuple[list[str] | None, ...] = (None, READABLE, ["team-a"], [])
 
 
-def _use(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(location.FOLDER, str(folder))
-    location.store.cache_clear()
-
-
 @pytest.fixture(autouse=True)
 def forget_store() -> Iterator[None]:
     yield
     location.store.cache_clear()
-
-
-def _asked(sql: str, workspaces: list[str] | None = None) -> Any:
-    return execution.run_query({"sql": sql, "parameters": {}, "workspaces": workspaces})
-
-
-def _error(sql: str, workspaces: list[str] | None = None) -> str:
-    with pytest.raises(errors.InvalidParameterValue) as refused:
-        _asked(sql, workspaces)
-    return str(refused.value)
 
 
 def _stored(workspaces: list[str] | None) -> list[list[str | None]]:
@@ -67,7 +50,7 @@ def _stored(workspaces: list[str] | None) -> list[list[str | None]]:
 def test_calls_are_those_of_the_map(
     lakes: dict[str, Path], monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    _use(lakes[name], monkeypatch)
+    use(lakes[name], monkeypatch)
     whole = f"SELECT trace_id, {', '.join(SHOWN)} FROM system.mlflow.gateway_usage"
     same = (
         "SELECT request_id, endpoint_id, api_type, user_agent, requester "
@@ -76,11 +59,11 @@ def test_calls_are_those_of_the_map(
     for workspaces in CALLERS:
         expected = _stored(workspaces)
         for sql in (whole, same):
-            assert sorted(_asked(sql, workspaces)["rows"], key=repr) == expected
+            assert sorted(asked(sql, workspaces)["rows"], key=repr) == expected
         for place, column in enumerate(SHOWN, 1):
             sql = f"SELECT count({column}), count(*) FROM gateway_usage WHERE {column} <> 'a'"
             wanted = [row for row in expected if row[place] not in (None, "a")]
-            assert _asked(sql, workspaces)["rows"] == [[len(wanted), len(wanted)]]
+            assert asked(sql, workspaces)["rows"] == [[len(wanted), len(wanted)]]
     assert len(_stored(None)) > len(_stored(READABLE)) > 0
 
 
@@ -89,7 +72,7 @@ def test_a_file_has_the_columns_that_its_name_says(
 ) -> None:
     marked: dict[str, set[bool]] = {}
     for name, folder in lakes.items():
-        _use(folder, monkeypatch)
+        use(folder, monkeypatch)
         delta = DeltaTable(location.table_uri("traces"))
         assert not {field.name for field in delta.schema().fields if PREFIX in field.name}
         for uri in delta.file_uris():
@@ -117,7 +100,7 @@ def test_an_engine_gets_the_same_bytes_from_any_files_and_beside_any_rows(
     assert "trace_metadata" not in statement.reads["traces"]
     held = set()
     for name, folder in lakes.items():
-        _use(folder, monkeypatch)
+        use(folder, monkeypatch)
         (tmp_path / name).mkdir()
         (source,) = row_sources(statement.reads, READABLE, tmp_path / name)
         (file,) = source.paths
@@ -144,18 +127,18 @@ PROBES = (
 def test_a_caller_who_knows_a_columns_name_learns_nothing(
     lakes: dict[str, Path], monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    _use(lakes[name], monkeypatch)
+    use(lakes[name], monkeypatch)
     for number, probe in enumerate(PROBES):
         workspaces = None if number % 2 == 0 or "VERSION" in probe else READABLE
         column = COLUMNS[KEYS[number % len(KEYS)]]
-        told = _error(probe.format(column), workspaces).lower()
-        unknown = _error(probe.format(UNKNOWN), workspaces).lower()
+        told = error_of(probe.format(column), workspaces).lower()
+        unknown = error_of(probe.format(UNKNOWN), workspaces).lower()
         short, nothing = (each.removeprefix("inner_") for each in (column, UNKNOWN))
         assert told.replace(short, nothing) == unknown, probe
     for view in (VIEW, f"mlflow.{VIEW}", f"system.mlflow.{VIEW}"):
         sql = f"SELECT (SELECT max(endpoint_id) FROM gateway_usage) FROM {view}"
-        other = _error(sql.replace("inner_", "other_"))
-        assert _error(sql) == other.replace("other_", "inner_")
+        other = error_of(sql.replace("inner_", "other_"))
+        assert error_of(sql) == other.replace("other_", "inner_")
 
 
 SHOWING = (
@@ -179,11 +162,11 @@ SHOWING = (
 def test_neither_answer_nor_error_shows_a_column(
     lakes: dict[str, Path], monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    _use(lakes[name], monkeypatch)
+    use(lakes[name], monkeypatch)
     for sql in SHOWING:
         for workspaces in (None, READABLE):
             try:
-                told = json.dumps(_asked(sql, workspaces))
+                told = json.dumps(asked(sql, workspaces))
             except errors.InvalidParameterValue as refused:
                 told = str(refused)
             assert "inner_" not in told.lower(), sql

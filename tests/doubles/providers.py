@@ -301,3 +301,21 @@ def _last(messages: list[Json]) -> str:
     if isinstance(content, list):
         return str(content[-1].get("text", content[-1].get("content", "")))
     return str(content)
+
+
+class Busy:
+    """A provider that takes a moment, and counts the calls that it has at the same time."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._counting = threading.Lock()
+        self._open = self.most = 0
+
+    def __call__(self, request: Asked) -> Told:
+        with self._counting:
+            self._open += 1
+            self.most = max(self.most, self._open)
+        time.sleep(self._seconds)
+        with self._counting:
+            self._open -= 1
+        return openai(request)

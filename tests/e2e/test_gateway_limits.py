@@ -7,7 +7,6 @@ import base64
 import json
 import subprocess
 import sys
-import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -18,7 +17,7 @@ from typing import Any, Final, NamedTuple
 import pytest
 import requests
 
-from tests.doubles.providers import Asked, Provider, Told, openai, serving
+from tests.doubles.providers import Busy, Provider, serving
 from tests.e2e.gateway_configuration import Configuration
 from tests.servers import ADMIN, Server, start_product, stopped
 
@@ -59,28 +58,11 @@ class Limited(NamedTuple):
         return Counter(status for text in printed for status in json.loads(text))
 
 
-class Busy:
-    """A provider that takes a moment, and counts the calls that it has at the same time."""
-
-    def __init__(self) -> None:
-        self._counting = threading.Lock()
-        self._open = self.most = 0
-
-    def __call__(self, request: Asked) -> Told:
-        with self._counting:
-            self._open += 1
-            self.most = max(self.most, self._open)
-        time.sleep(0.02)
-        with self._counting:
-            self._open -= 1
-        return openai(request)
-
-
 def _basic(name: str, password: str) -> str:
     return "Basic " + base64.b64encode(f"{name}:{password}".encode()).decode()
 
 
-BUSY = Busy()
+BUSY = Busy(0.02)
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import anthropic
-from pydantic import BaseModel
 
 from tests.e2e.sdks.observing import (
     CITY,
@@ -15,15 +14,11 @@ from tests.e2e.sdks.observing import (
     SHORT,
     STREAM_FAILURES,
     Call,
+    City,
     Target,
     failures,
     main,
 )
-
-
-class City(BaseModel):
-    city: str
-    population: int
 
 
 def said(content: Any) -> dict[str, Any]:

@@ -8,7 +8,6 @@ from typing import Any
 
 from google import genai
 from google.genai import types
-from pydantic import BaseModel
 
 from tests.e2e.sdks.observing import (
     CITY,
@@ -17,15 +16,11 @@ from tests.e2e.sdks.observing import (
     SHORT,
     STREAM_FAILURES,
     Call,
+    City,
     Target,
     failures,
     main,
 )
-
-
-class City(BaseModel):
-    city: str
-    population: int
 
 
 def without_transport(answer: Any) -> Any:

@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
+from pydantic import BaseModel
+
 GPT = "gpt-4o"
 CLAUDE = "claude-opus-4-8"
 GEMINI = "gemini-2.5-flash"
@@ -35,6 +37,13 @@ CITY = {
     "additionalProperties": False,
 }
 """A schema of answers and of arguments."""
+
+
+class City(BaseModel):
+    """An answer of this schema."""
+
+    city: str
+    population: int
 
 
 class Target(NamedTuple):

@@ -7,7 +7,6 @@ import base64
 from typing import Any
 
 import openai
-from pydantic import BaseModel
 
 from tests.e2e.sdks.observing import (
     CITY,
@@ -16,6 +15,7 @@ from tests.e2e.sdks.observing import (
     SHORT,
     STREAM_FAILURES,
     Call,
+    City,
     Target,
     failures,
     main,
@@ -33,11 +33,6 @@ TIME: Any = {
     "type": "function",
     "function": {"name": "now", "parameters": {"type": "object", "properties": {}}},
 }
-
-
-class City(BaseModel):
-    city: str
-    population: int
 
 
 def said(text: str) -> list[Any]:

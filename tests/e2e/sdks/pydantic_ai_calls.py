@@ -13,7 +13,6 @@ import anthropic
 import openai
 from google import genai
 from google.genai import types
-from pydantic import BaseModel
 from pydantic_ai import Agent, BinaryContent, NativeOutput
 from pydantic_ai.models.anthropic import AnthropicModel
 from pydantic_ai.models.google import GoogleModel
@@ -30,15 +29,11 @@ from tests.e2e.sdks.observing import (
     SHORT,
     STREAM_FAILURES,
     Call,
+    City,
     Target,
     failures,
     main,
 )
-
-
-class City(BaseModel):
-    city: str
-    population: int
 
 
 def lookup(city: str) -> str:
