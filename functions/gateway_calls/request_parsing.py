@@ -29,8 +29,13 @@ _PATH_CHARACTERS: Final = "/:@!$&'()*+,;=-._~"
 
 _QUERY: Final = re.compile(r"[!-~]*")
 _PARAMETER: Final = re.compile(r"[^&;=]+")
-_OVERRIDES: Final = ("$httpheaders", "$httpmethod")
-"""Parameters by which servers of Google read another verb or other headers than those sent."""
+_OVERRIDES: Final = ("$http", "$ct", "$req")
+"""Beginnings of parameters by which servers of Google read another verb, other headers, or another
+body or type of the body than those sent, such as ``$httpMethod``."""
+_REQUESTS_IN_BODIES: Final = "batch"
+"""The path at which servers of Google execute the HTTP requests in a body, with any verb."""
+_UNCOUNTED: Final = "realtime"
+"""The folder of sessions that a caller has with the provider itself, past limits and budgets."""
 _NOT_JSON: Final = ("multipart/", "application/octet-stream", "audio/", "image/", "video/")
 """Beginnings of the types of bodies that are forwarded as bytes. Any other body must be JSON,
 whatever its type: clients of MLflow's gateway need not name it."""
@@ -75,16 +80,22 @@ class ProxyCall(NamedTuple):
 def parse_proxy(sent: Sent) -> ProxyCall:
     """Reads the endpoint's name, the provider's path and the body: a JSON object, a form with
     files, or none. Raises GatewayCallFailed (400) if the body is none of these, if a GET or DELETE
-    has one, if the path would lead out of the provider's root, or if the query names another
-    verb."""
+    has one, if the path would lead out of the provider's root, to requests within a body or to
+    sessions that cannot be counted, or if the query names another verb."""
     path = sent.parameters["path"]
-    if any(segment.partition(";")[0] in (".", "..") for segment in path.split("/")):
+    segments = [segment.partition(";")[0].strip().lower() for segment in path.split("/")]
+    if any(segment in (".", "..") for segment in segments):
         raise GatewayCallFailed(400, "The path must not contain '.' or '..' as a segment")
+    if next(filter(None, segments), "") == _REQUESTS_IN_BODIES:
+        raise GatewayCallFailed(400, "Requests within a body are not forwarded")
+    if _UNCOUNTED in segments:
+        raise GatewayCallFailed(400, "Realtime sessions are not forwarded: they cannot be counted")
     query = sent.query_text()
     if _QUERY.fullmatch(query) is None:
         raise GatewayCallFailed(400, "The query must be percent-encoded")
-    if any(unquote(name).strip().lower() in _OVERRIDES for name in _PARAMETER.findall(query)):
-        raise GatewayCallFailed(400, "The query must not set the method or headers")
+    names = (unquote(name).strip().lower() for name in _PARAMETER.findall(query))
+    if any(name.startswith(_OVERRIDES) for name in names):
+        raise GatewayCallFailed(400, "The query must not set the method, the type or headers")
     target = quote(path, safe=_PATH_CHARACTERS) + (f"?{query}" if query else "")
     method = "GET" if sent.method == "HEAD" else sent.method
     content_type = sent.headers.get("content-type", "")

@@ -21,7 +21,7 @@ PAGE = "/dashboards/limits"
 CONFIG = "/api/3.0/mlflow-serverless/config/gateway_limits"
 TITLE = "Limits of the AI gateway"
 LIMITS = {
-    "users": {"*": {"requests_per_day": 1500, "tokens_per_minute": 100_000}},
+    "users": {"*": {"requests_per_day": 1500, "tokens_per_minute": 10_000}},
     "endpoints": {"chat": {"requests_per_minute": 4, "concurrent_calls": 2}},
 }
 
@@ -79,7 +79,7 @@ def test_what_a_user_has_used(browser: Any, url: str) -> None:
         page = visitor.page
         page.goto(f"{url}{PAGE}")
         user, endpoint = rows(visitor)
-        assert user == ["user", "vera", "", "2 of 1,500", "36 of 100,000", "", ""]
+        assert user == ["user", "vera", "", "2 of 1,500", "36 of 10,000", "", ""]
         # A minute may have ended between the calls.
         assert endpoint[:2] == ["endpoint", "chat"]
         assert endpoint[2] in ("0 of 4", "1 of 4", "2 of 4")

@@ -77,8 +77,8 @@ def test_each_answer_is_that_of_the_map(
             sql += f" LIMIT {10**6}"
         try:
             statement_check.translate(sql)
-        except statement_check.Refused:
-            with pytest.raises(statement_check.Refused):
+        except statement_check.StatementRefused:
+            with pytest.raises(statement_check.StatementRefused):
                 statement_check.translate(sql, from_maps=True)
             continue
         workspaces = rng.choice((None, READABLE, ["team-a"], []))

@@ -268,7 +268,7 @@ def _answered(sql: str, folder: Path) -> str:
             {view: prepared.reads[view] for view in VIEWS.values() if view in prepared.reads},
         ) as connection:
             return str(query_processes.execute(connection, prepared.sql, {}))
-    except statement_check.Refused as refused:
+    except statement_check.StatementRefused as refused:
         raise AssertionError(f"{sql}: {refused}") from refused
     except (duckdb.Error, RuntimeError) as error:
         # Which branch of a union fails first is a matter of chance, whatever the rows.

@@ -40,6 +40,19 @@ PERMITTED = (
         ),
     ),
     Difference(
+        "error for SDKs",
+        "the SDKs of providers read the error of a call, which stock tells as `detail` alone",
+        True,
+        lambda stock, ours: (
+            isinstance(stock.body, dict)
+            and stock.body.keys() == {"detail"}
+            and isinstance(ours.body, dict)
+            and isinstance(ours.body.get("error"), dict)
+            and ours.body.keys() <= {"detail", "error", "type"}
+            and (stock.status, stock.body["detail"]) == (ours.status, ours.body["detail"])
+        ),
+    ),
+    Difference(
         "sql text",
         "stock shows the SQL that failed; status and code stay, the words are ours",
         True,

@@ -62,7 +62,7 @@ def prepare_rows(request: dict[str, Any], folder: Path) -> dict[str, Any]:
         named = passed.parameters.union(*(as_of.parameters for as_of in passed.as_of))
         missing = sorted(named - given.keys())
         if missing:
-            raise statement_check.Refused(f"The parameter {missing[0]!r} has no value.")
+            raise statement_check.StatementRefused(f"The parameter {missing[0]!r} has no value.")
         reads = passed.reads
         if whole:
             reads = all_columns(reads)
@@ -77,7 +77,7 @@ def prepare_rows(request: dict[str, Any], folder: Path) -> dict[str, Any]:
         sources = permitted_rows.row_sources(
             reads, request.get("workspaces"), folder, wanted, permitted, moments
         )
-    except (statement_check.Refused, NoRoomForColumns) as refused:
+    except (statement_check.StatementRefused, NoRoomForColumns) as refused:
         return {"error": str(refused)}
     except duckdb.Error as error:
         if "space" in str(error) or isinstance(error, duckdb.OutOfMemoryException):

@@ -35,7 +35,7 @@ from mltables.table_definitions import TABLES
 from mltables.time_travel import AsOf
 from mltables.views import VIEWS
 
-Refused = refusal.StatementRefused
+StatementRefused = refusal.StatementRefused
 
 LONGEST: Final = 100_000
 """Most characters of a statement."""
@@ -67,15 +67,15 @@ class TranslatedStatement(NamedTuple):
 def translate(
     text: str, casts: Mapping[str, str] = MappingProxyType({}), *, from_maps: bool = False
 ) -> TranslatedStatement:
-    """Checks a statement and translates it for DuckDB. Raises Refused if the statement is not a
-    single query of the system tables.
+    """Checks a statement and translates it for DuckDB. Raises StatementRefused if the statement is
+    not a single query of the system tables.
 
     Args:
         casts: the SQL types to which the statement casts parameters, by name.
         from_maps: whether attributes of spans are read from their map even if they have columns.
     """
     if len(text) > LONGEST:
-        raise Refused(f"A statement has at most {LONGEST} characters.")
+        raise StatementRefused(f"A statement has at most {LONGEST} characters.")
     try:
         if (answer := metadata_queries.metadata_query(text)) is not None:
             return TranslatedStatement(answer, frozenset(), {}, {})
@@ -104,9 +104,9 @@ def translate(
         sql = sql_generator.generate_sql(query)
         return TranslatedStatement(sql, placeholders, reads, bounds, as_of)
     except (SqlglotError, IndexError, ValueError) as error:  # the parser raises all of them
-        raise Refused(f"Syntax error: {_first_line(error)}") from error
+        raise StatementRefused(f"Syntax error: {_first_line(error)}") from error
     except RecursionError as error:
-        raise Refused("The statement is nested too deeply.") from error
+        raise StatementRefused("The statement is nested too deeply.") from error
 
 
 def _parse_query(text: str) -> exp.Query:
@@ -114,10 +114,10 @@ def _parse_query(text: str) -> exp.Query:
         statement for statement in sqlglot.parse(text, read=Reader) if statement is not None
     ]
     if len(statements) != 1:
-        raise Refused(f"One SELECT is needed, not {len(statements)} statements.")
+        raise StatementRefused(f"One SELECT is needed, not {len(statements)} statements.")
     (query,) = statements
     if not isinstance(query, exp.Select | exp.SetOperation):
-        raise Refused("Only SELECT is allowed, and SHOW and DESCRIBE of the tables.")
+        raise StatementRefused("Only SELECT is allowed, and SHOW and DESCRIBE of the tables.")
     return query
 
 
@@ -129,7 +129,7 @@ def _point_to_views(query: exp.Query) -> None:
     sources = PublishedSources(query)
     for table in list(query.find_all(exp.Table)):
         if not isinstance(table.this, exp.Identifier):
-            raise Refused("Table functions are not allowed.")
+            raise StatementRefused("Table functions are not allowed.")
         name = table.name.lower()
         qualifier = table.catalog.lower(), table.db.lower()
         alias = table.alias or table.name
@@ -140,7 +140,7 @@ def _point_to_views(query: exp.Query) -> None:
             name, qualifier = sources.fastest(published), ("system", SCHEMA)
         is_table = not is_expression and name in _NAMES and qualifier in _QUALIFIERS
         if time_travel.is_past(table) and not is_table:
-            raise Refused("AS OF is for the system tables.")
+            raise StatementRefused("AS OF is for the system tables.")
         if is_expression:
             target = exp.to_identifier(_CTE + name, quoted=True)
             table.set("this", target)
@@ -182,7 +182,7 @@ def _drop_qualifiers(query: exp.Query, published: Collection[tuple[str, str, str
 
 def _placeholder(node: exp.Placeholder) -> str:
     if not node.name or not node.name.isidentifier():
-        raise Refused("Parameters are written :name.")
+        raise StatementRefused("Parameters are written :name.")
     return node.name
 
 

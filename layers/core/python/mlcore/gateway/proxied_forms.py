@@ -1,30 +1,37 @@
 """Forms with files that the proxy forwards: the models that they name, and the size of their
-fields."""
+fields.
+
+Only forms that every reader reads alike are forwarded, so that a provider finds no other model than
+the gateway: RFC 7578 without what it deprecates, lines that end in CR LF, and each name once. All
+patterns below take time in proportion to the length of what they read.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from email import message_from_bytes
-from email.message import Message
-from email.utils import collapse_rfc2231_value
 from typing import Final, NamedTuple
 
 from mlcore.errors import GatewayCallFailed
 from mlcore.providers.proxied import ProxiedRequest
 
-_BOUNDARY: Final = re.compile(
-    r"""multipart/[a-z-]+(?:\s*;\s*(?!boundary)[\w-]+=[^;"]*)*"""
-    r"""\s*;\s*boundary=(?:"(?P<quoted>[^"\\]{1,70})"|(?P<plain>[^\s";,]{1,70}))"""
-    r"""(?:\s*;\s*(?!boundary)[\w-]+=[^;"]*)*\s*;?\s*""",
-    re.IGNORECASE,
-)
-"""A type with exactly one boundary, which every reader understands alike."""
 _MAX_PARTS: Final = 1000
 """Servers of providers read as many."""
-_MAX_HEADER_BYTES: Final = 16 * 1024
+_MAX_HEADER_BYTES: Final = 4096
+"""Of one part."""
 _MAX_NAME_BYTES: Final = 1024
-_END_OF_HEADERS: Final = re.compile(rb"\r?\n\r?\n")
+
+_PARAMETER: Final = (
+    r"""\s*;\s*(?P<name>[A-Za-z0-9_*-]+)=(?:"(?P<quoted>(?:[^"\\]|\\.)*)"|(?P<plain>[^\s;"\\]+))"""
+)
+_PARAMETERS: Final = re.compile(_PARAMETER, re.ASCII)
+_TYPE: Final = re.compile(r"multipart/form-data", re.IGNORECASE)
+_BOUNDARY: Final = re.compile(r"[\w'()+,./:=?-]{1,70}", re.ASCII)
+_DISPOSITION: Final = re.compile(r"form-data", re.IGNORECASE)
+_HEADER: Final = re.compile(rb"([A-Za-z0-9-]+):[ \t]*([^\x00-\x08\x0a-\x1f\x7f]*)")
+_PLAIN_ENCODINGS: Final = ("7bit", "8bit", "binary")
+_ODD: Final = re.compile(r'[*\\"%]')
+"""In a field's name: readers decode them in several ways."""
 
 
 class Form(NamedTuple):
@@ -41,51 +48,76 @@ def read(request: ProxiedRequest) -> Form | None:
     for a form that the provider could read in another way."""
     if request.content is None or not request.content_type.lower().startswith("multipart/"):
         return None
-    matched = _BOUNDARY.fullmatch(request.content_type)
-    if matched is None:
-        raise GatewayCallFailed(400, "The type of a form must name its boundary, once")
-    boundary = (matched["quoted"] or matched["plain"]).encode()
+    parameters = _parameters(_TYPE, request.content_type.strip())
+    boundary = "" if parameters is None else parameters.get("boundary", "")
+    if not _BOUNDARY.fullmatch(boundary) or ";" in "".join((parameters or {}).values()):
+        raise _refused("its type must be multipart/form-data with one boundary")
     models: list[str] = []
     field_bytes = 0
-    for headers, value in _parts(request.content, b"--" + boundary):
-        if headers.get_filename() is None:
+    for headers, value in _parts(request.content, b"--" + boundary.encode()):
+        name, is_file = _field(headers)
+        if not is_file:
             field_bytes += len(value)
-        if "model" in _names(headers):
-            models += _readings(headers, value[:_MAX_NAME_BYTES])
+        if name.strip().lower().rstrip("[] ") == "model":
+            models.append(value[:_MAX_NAME_BYTES].decode("utf-8", "replace").strip())
     return Form(tuple(dict.fromkeys(filter(None, models))), field_bytes)
 
 
-def _parts(content: bytes, delimiter: bytes) -> Iterator[tuple[Message, bytes]]:
+def _refused(reason: str) -> GatewayCallFailed:
+    return GatewayCallFailed(400, f"A form cannot be forwarded: {reason}")
+
+
+def _parameters(kind: re.Pattern[str], text: str) -> dict[str, str] | None:
+    """Returns the parameters of a header's value, with names in lower case; None if the value is of
+    another kind or malformed, or names a parameter twice."""
+    begin = kind.match(text)
+    if begin is None:
+        return None
+    parameters: dict[str, str] = {}
+    position = begin.end()
+    while position < len(text):
+        matched = _PARAMETERS.match(text, position)
+        if matched is None:
+            return parameters if text[position:].strip(" ;") == "" else None
+        name = matched["name"].lower()
+        if name in parameters:
+            return None
+        parameters[name] = matched["plain"] if matched["quoted"] is None else matched["quoted"]
+        position = matched.end()
+    return parameters
+
+
+def _parts(content: bytes, delimiter: bytes) -> Iterator[tuple[bytes, bytes]]:
     """Yields the headers and the value of each part of a form."""
-    parts = content.split(delimiter, _MAX_PARTS + 1)
-    if len(parts) > _MAX_PARTS + 1:
-        raise GatewayCallFailed(400, f"A form must not have more than {_MAX_PARTS} parts")
-    for part in parts[1:]:
-        end = _END_OF_HEADERS.search(part)
-        if end is None:  # also the end of the form
-            continue
-        if end.start() > _MAX_HEADER_BYTES:
-            raise GatewayCallFailed(400, "The headers of a part of the form are too long")
-        headers = message_from_bytes(part[: end.start()].lstrip(b" \t\r\n-") + b"\n\n")
-        yield headers, part[end.end() :].removesuffix(b"\n").removesuffix(b"\r")
+    pieces = content.split(delimiter, _MAX_PARTS + 2)
+    if len(pieces) > _MAX_PARTS + 2:
+        raise _refused(f"it has more than {_MAX_PARTS} parts")
+    if len(pieces) < 3 or pieces[0] or pieces[-1] not in (b"--", b"--\r\n"):
+        raise _refused("it must begin and end with its boundary")
+    for part in pieces[1:-1]:
+        if not (part.startswith(b"\r\n") and part.endswith(b"\r\n")):
+            raise _refused("its boundary must stand on lines of its own")
+        headers, blank, value = part[2:-2].partition(b"\r\n\r\n")
+        if not blank and headers.endswith(b"\r\n"):  # of an empty value
+            headers, blank = headers[:-2], b"\r\n"
+        if not blank or len(headers) > _MAX_HEADER_BYTES:
+            raise _refused(f"a part needs headers of at most {_MAX_HEADER_BYTES} bytes")
+        yield headers, value
 
 
-def _names(headers: Message) -> set[str]:
-    """Returns what readers may take for a field's name, without the brackets of a list."""
-    names = set()
-    for disposition in headers.get_all("content-disposition", ()):
-        copy = Message()
-        copy["content-disposition"] = disposition
-        for name, value in copy.get_params((), "content-disposition"):
-            if name.strip().lower().startswith("name"):
-                text = collapse_rfc2231_value(value)
-                names.add(text.replace("\\", "").strip().lower().rstrip("[] "))
-    return names
-
-
-def _readings(headers: Message, value: bytes) -> list[str]:
-    """Returns a field's value as it is, and as a reader of its transfer encoding decodes it."""
-    headers.set_payload(value.decode("latin-1"))
-    decoded = headers.get_payload(decode=True)
-    values = (value, decoded if isinstance(decoded, bytes) else b"")
-    return [text.decode("utf-8", "replace").strip() for text in values]
+def _field(headers: bytes) -> tuple[str, bool]:
+    """Returns the name of a part's field, and whether it is a file."""
+    values: dict[bytes, str] = {}
+    for line in headers.split(b"\r\n"):
+        matched = _HEADER.fullmatch(line)
+        if matched is None or matched[1].lower() in values:
+            raise _refused("a part has malformed headers")
+        values[matched[1].lower()] = matched[2].decode("utf-8", "replace").strip()
+    parameters = _parameters(_DISPOSITION, values.get(b"content-disposition", ""))
+    if parameters is None or "name" not in parameters or _ODD.search(parameters["name"]):
+        raise _refused("a part must name its field once")
+    if not parameters.keys() <= {"name", "filename", "filename*"}:
+        raise _refused("the disposition of a part has only a name and the name of a file")
+    if values.get(b"content-transfer-encoding", "binary").lower() not in _PLAIN_ENCODINGS:
+        raise _refused("its parts must not be encoded")
+    return parameters["name"], len(parameters) > 1

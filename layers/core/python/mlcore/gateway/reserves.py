@@ -96,7 +96,7 @@ class Reserve:
             other processes have reserved, and with what the other open calls hold.
 
         Raises:
-            Reached: a limit is reached.
+            LimitReached: a limit is reached.
         """
         with self._lock:
             self._check(limits, now)
@@ -104,6 +104,8 @@ class Reserve:
             is_unknown = limits.counts_tokens and self._expected is None
             if self._requests < 1 or hold or is_unknown or self._is_spent():
                 self._count(limits, now, hold)
+            if self._requests < 1:  # they were of a minute that others have ended
+                self._count(limits, now, 0)
             self._requests -= 1
             self._held += hold
             ticket = Ticket(self, self._minute, hold)
@@ -111,7 +113,7 @@ class Reserve:
             return ticket, self._reading(hold)
 
     def check(self, limits: CallLimits, now: int) -> None:
-        """Raises Reached if this process was refused a moment ago. Costs no write."""
+        """Raises LimitReached if this process was refused a moment ago. Costs no write."""
         with self._lock:
             self._check(limits, now)
 
@@ -150,7 +152,7 @@ class Reserve:
             raise LimitReached(self._refusal.limit, self._refusal.used)
 
     def _end(self, ticket: Ticket, now: int) -> bool:
-        """Returns the tokens that a call holds. False: it has ended before."""
+        """Gives back the tokens that a call holds. Returns whether it had not ended before."""
         self._advance(self._limits, now)
         if ticket not in self._open:
             return False

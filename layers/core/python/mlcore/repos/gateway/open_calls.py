@@ -47,8 +47,8 @@ def begin(target: str, call: str, limit: int, now: int) -> None:
         now: the time, in seconds since 1970.
 
     Raises:
-        Reached: ``limit`` calls are open. Of calls at the same time exactly as many pass as the
-            limit allows.
+        OpenCallsReached: ``limit`` calls are open. Of calls at the same time exactly as many pass
+            as the limit allows.
     """
     key = keys.gateway_open_calls(target)
     for _ in range(_ATTEMPTS):

@@ -131,8 +131,8 @@ def count(
         least: what is counted, in another write, if the limits have no room for ``claim``.
 
     Raises:
-        Reached: a limit is reached. Of requests at the same time exactly as many pass as the limit
-            says.
+        LimitReached: a limit is reached. Of requests at the same time exactly as many pass as the
+            limit says.
     """
     day, minute = now // DAY_MS * DAY_MS, now // MINUTE_MS * MINUTE_MS
     key = keys.gateway_usage(target, day)
