@@ -25,8 +25,7 @@ def main(folder: Path) -> None:
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     core = importlib.import_module("mlcore")
     vars(importlib.import_module("mlcore.auth.passwords"))["_N"] = 2
-    sealing = importlib.import_module("tests.contract.sealing")
-    client = sealing.client_of(folder)
+    client = importlib.import_module("tests.contract.file_key").FileKey(folder / "key")
     vars(importlib.import_module("mlcore.secrets"))["_client"] = lambda: client
     importlib.import_module("mlcore.observability").logger.setLevel("ERROR")
     pickle.dump(core.__path__[0], answers)

@@ -10,12 +10,8 @@ from local.aws.kms import Kms, KmsClient
 from mlcore import secrets
 
 
-def client_of(folder: Path) -> KmsClient:
-    return KmsClient(Kms(folder / "key"))
-
-
 def seal_here(patch: pytest.MonkeyPatch, folder: Path) -> None:
     """Secrets are sealed with a key in the folder."""
     patch.setenv("SECRETS_KEY_ID", "key")
-    made = client_of(folder)
+    made = KmsClient(Kms(folder / "key"))
     patch.setattr(secrets, "_client", lambda: made)
