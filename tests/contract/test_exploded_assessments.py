@@ -118,7 +118,7 @@ def test_assessments_of_other_workspaces_are_not_there(assessed: Tables) -> None
 def test_the_lists_are_not_built_and_only_named_fields_are_read() -> None:
     passed = statement_check.translate(
         "SELECT a.feedback.value FROM trace_unified LATERAL VIEW explode(assessments) t AS a "
-        "WHERE request_time >= '2026-11-01' AND trace_id = 'tr-1'"
+        "WHERE request_time >= '2026-11-01' AND trace_id = 'tr-1' AND state = 'OK'"
     )
     assert "unnest" not in passed.sql
     assert "assessments" not in passed.reads["trace_unified"]

@@ -212,7 +212,7 @@ def test_spans_of_other_workspaces_are_not_there(traced: Tables) -> None:
 def test_the_lists_are_not_built_and_the_days_bound_the_spans() -> None:
     passed = statement_check.translate(
         "SELECT s.name FROM trace_unified LATERAL VIEW explode(spans) t AS s "
-        "WHERE request_time >= '2026-11-01' AND trace_id = 'tr-1'"
+        "WHERE request_time >= '2026-11-01' AND trace_id = 'tr-1' AND state = 'OK'"
     )
     assert "unnest" not in passed.sql
     assert "spans" not in passed.reads["trace_unified"]
