@@ -15,8 +15,8 @@ import pytest
 HOLDING = """
 import sys
 from pathlib import Path
-from mltables.scratch_folder import Part, locate
-part = Part(locate())
+from mltables.scratch_folder import LockedFolder, locate
+part = LockedFolder(locate())
 (part.temporary / "spill").write_text("much")
 part.files.mkdir(exist_ok=True)
 (part.files / "copy").touch()
@@ -45,11 +45,11 @@ def test_what_a_killed_process_left_is_removed_by_the_next(machine: Path) -> Non
     ) as process:
         assert process.stdout is not None
         left = Path(process.stdout.readline().strip())
-        beside = scratch.Part(scratch.locate())
+        beside = scratch.LockedFolder(scratch.locate())
         assert beside.temporary != left, "it is at work"
         assert (left / "spill").exists()
         process.send_signal(signal.SIGKILL)
-    after = scratch.Part(scratch.locate())
+    after = scratch.LockedFolder(scratch.locate())
     assert after.temporary == left
     assert list(left.iterdir()) == []
     assert (after.files / "copy").exists()
