@@ -179,7 +179,9 @@ def test_traces_hold_no_bytes() -> None:
     with serving(lambda _: Told(body=b"\x00answered", content_type="audio/mpeg")) as provider:
         made = [model("m", "openai", f"{provider.url}/v1")]
         endpoint_id = endpoint("chat", made, usage_tracking=True)
-        body, form = b"--b\r\n\r\nuploaded\r\n--b--\r\n", "multipart/form-data; boundary=b"
+        disposition = b"Content-Disposition: form-data; name=file; filename=a"
+        body = b"--b\r\n%b\r\n\r\nuploaded\r\n--b--\r\n" % disposition
+        form = "multipart/form-data; boundary=b"
         sent = send("POST", "chat/v1/audio/x", body, headers={"content-type": form}, query="a=b")
         assert sent.status == 200
         assert send("DELETE", "chat/v1/files/f1").status == 200

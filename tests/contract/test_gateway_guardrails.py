@@ -14,6 +14,7 @@ from mlcore.gateway import guarded_calls
 from tests.contract.conftest import Store
 from tests.contract.gateway_requests import events_of, post
 from tests.contract.gateway_world import allow_local, endpoint, guard, judge, model
+from tests.contract.raw_provider import FORM, FORM_TYPE
 from tests.contract.raw_requests import send
 from tests.contract.sealing import seal_here
 from tests.doubles.providers import (
@@ -248,8 +249,8 @@ def test_a_file_that_no_guardrail_can_check(world: World) -> None:
     """Nobody sends as a file what a guardrail would refuse."""
     world.provider.answer = _files
     world.guard("inputs", "BEFORE")
-    form = {"content-type": "multipart/form-data; boundary=b"}
-    refused = send("POST", "chat/v1/files", b"--b\r\n\r\n--b--\r\n", headers=form)
+    form = {"content-type": FORM_TYPE}
+    refused = send("POST", "chat/v1/files", FORM, headers=form)
     assert (refused.status, "cannot check this request" in refused.json["detail"]) == (400, True)
     assert world.provider.asked == []
     assert send("GET", "chat/v1/files/f1/content").body == b"\x00\xff"
