@@ -68,7 +68,7 @@ class Engine:
 
         try:
             self.ask(sql)
-        except self.gate.Refused as refused:
+        except self.gate.StatementRefused as refused:
             return str(refused)
         except duckdb.Error as error:
             return error_text(error)

@@ -125,7 +125,7 @@ def test_what_is_no_query_of_the_tables_is_refused(tables: Tables) -> None:
         try:
             passed[sql] = gate.translate(sql.replace("{folder}", str(tables.folder))).sql
             message = "has no value"
-        except gate.Refused as refused:
+        except gate.StatementRefused as refused:
             message = str(refused)
         assert words in message, sql[:100]
     for sql in passed:
