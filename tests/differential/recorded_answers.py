@@ -103,6 +103,30 @@ def path_of(file: Path) -> Path:
     return file.parent / "recorded" / f"{file.stem}.json.xz"
 
 
+def save(file: Path, recorded: dict[str, Any]) -> None:
+    """Writes the recording of a file of tests, with the version of the installed MLflow."""
+    recording = {"mlflow": metadata.version("mlflow"), **recorded}
+    path_of(file).parent.mkdir(exist_ok=True)
+    content = json.dumps(recording, ensure_ascii=False).encode()
+    path_of(file).write_bytes(lzma.compress(content, preset=9))
+
+
+def load(file: Path) -> dict[str, Any]:
+    """Reads the recording of a file of tests. Raises Refused where there is none, or one of another
+    MLflow."""
+    command = COMMAND.format(file=file.name)
+    if not path_of(file).exists():
+        raise Refused(f"stock MLflow's answers to {file.name} are not recorded: run {command}")
+    content: dict[str, Any] = json.loads(lzma.decompress(path_of(file).read_bytes()))
+    installed = metadata.version("mlflow")
+    if content["mlflow"] != installed:
+        raise Refused(
+            f"the answers to {file.name} are those of MLflow {content['mlflow']}, and {installed} "
+            f"is installed: run {command}"
+        )
+    return content
+
+
 def write(file: Path, sections: Sections) -> None:
     """Makes the recording of a file of tests, by the installed MLflow."""
     rows = {
@@ -112,30 +136,17 @@ def write(file: Path, sections: Sections) -> None:
         ]
         for name, exchanges in sections.items()
     }
-    recording = {"mlflow": metadata.version("mlflow"), "sections": rows}
-    path_of(file).parent.mkdir(exist_ok=True)
-    content = json.dumps(recording, ensure_ascii=False).encode()
-    path_of(file).write_bytes(lzma.compress(content, preset=9))
+    save(file, {"sections": rows})
 
 
 def read(file: Path) -> Sections:
     """Raises Refused where there is no recording, or one of another MLflow."""
-    command = COMMAND.format(file=file.name)
-    if not path_of(file).exists():
-        raise Refused(f"stock MLflow's answers to {file.name} are not recorded: run {command}")
-    content = json.loads(lzma.decompress(path_of(file).read_bytes()))
-    installed = metadata.version("mlflow")
-    if content["mlflow"] != installed:
-        raise Refused(
-            f"the answers to {file.name} are those of MLflow {content['mlflow']}, and {installed} "
-            f"is installed: run {command}"
-        )
     return {
         name: [
             Exchange(request, digest, Answer(status, reason, headers, body.encode("latin-1")))
             for request, digest, status, reason, headers, body in rows
         ]
-        for name, rows in content["sections"].items()
+        for name, rows in load(file)["sections"].items()
     }
 
 

@@ -5,14 +5,11 @@ sends the requests, with ids and times that nobody can choose. ``STOCK_ANSWERS``
 
 from __future__ import annotations
 
-import json
-import lzma
 from collections.abc import Callable
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from tests.differential.recorded_answers import COMMAND, Refused, mode, path_of
+from tests.differential.recorded_answers import COMMAND, Refused, load, mode, save
 
 
 def outcome(file: Path, make: Callable[[], Any]) -> Any:
@@ -29,26 +26,10 @@ def outcome(file: Path, make: Callable[[], Any]) -> Any:
         return make()
     if chosen == "write":
         value = make()
-        recording = {"mlflow": metadata.version("mlflow"), "outcome": value}
-        content = json.dumps(recording, ensure_ascii=False).encode()
-        path_of(file).write_bytes(lzma.compress(content, preset=9))
+        save(file, {"outcome": value})
         return value
-    recorded = _read(file)
+    recorded = load(file)["outcome"]
     if chosen == "compared" and (value := make()) != recorded:
         command = COMMAND.format(file=file.name)
         raise Refused(f"MLflow does other than recorded: run {command}\n{value!s:.2000}")
     return recorded
-
-
-def _read(file: Path) -> Any:
-    command = COMMAND.format(file=file.name)
-    if not path_of(file).exists():
-        raise Refused(f"what stock MLflow does in {file.name} is not recorded: run {command}")
-    content = json.loads(lzma.decompress(path_of(file).read_bytes()))
-    installed = metadata.version("mlflow")
-    if content["mlflow"] != installed:
-        raise Refused(
-            f"the recording of {file.name} is of MLflow {content['mlflow']}, and {installed} is "
-            f"installed: run {command}"
-        )
-    return content["outcome"]
