@@ -69,9 +69,11 @@ def sdk_fields(error: MlflowError, path: str) -> Json:
     if isinstance(error, GatewayCallFailed):
         refusal = error.provider_fields
     route = path.partition(_ROOT)[2]
-    if not refusal or _is_common(route):
-        return _own_fields(error, route, refusal.get("error"))
-    return {name: value for name, value in refusal.items() if name != "detail"}
+    if _is_common(route):  # also if the endpoint has the name of a provider
+        return _openai_fields(error.status, _message(error), refusal.get("error"))
+    if refusal:
+        return {name: value for name, value in refusal.items() if name != "detail"}
+    return _own_fields(error, route)
 
 
 def _is_common(route: str) -> bool:
@@ -80,25 +82,24 @@ def _is_common(route: str) -> bool:
     return first == "mlflow" or rest == "mlflow/invocations"
 
 
-def _own_fields(error: MlflowError, route: str, refusal: Any) -> Json:
-    """Returns an error in the form of an SDK.
-
-    Args:
-        refusal: the provider's error, if it refused the call.
-    """
+def _own_fields(error: MlflowError, route: str) -> Json:
+    """Returns an error of the gateway itself in the form of the SDK that calls the route."""
     status, message = error.status, _message(error)
-    if _is_common(route):  # also if the endpoint has the name of a provider
-        return _openai_fields(status, message, refusal)
     if _is_form_of(route, "gemini", GEMINI_STREAM_GENERATE_CONTENT) or route.endswith(
         _GOOGLE_METHODS
     ):
         return google_fields(status, message)
     if _is_form_of(route, "anthropic", ANTHROPIC_MESSAGES) or route.endswith(_ANTHROPIC_PATHS):
         return anthropic_fields(status, message)
-    return _openai_fields(status, message, refusal)
+    return _openai_fields(status, message, None)
 
 
 def _openai_fields(status: int, message: str, refusal: Any) -> Json:
+    """Returns an error as OpenAI's API has it.
+
+    Args:
+        refusal: the provider's error, if it refused the call.
+    """
     known = refusal if isinstance(refusal, dict) else {}
     kind = _type(status, "server_error")
     return {
