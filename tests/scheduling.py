@@ -6,6 +6,7 @@ pytest-xdist's own groups rely on an attribute of items that pytest 9.2 no longe
 
 from __future__ import annotations
 
+import contextlib
 import os
 from typing import Any, Final
 
@@ -87,6 +88,12 @@ class GroupScheduling(LoadScopeScheduling):  # type: ignore[misc]  # pytest-xdis
             super()._reschedule(node)
             if self._pending_of(self.assigned_work[node]) > 1:
                 return
+
+    def _assign_work_unit(self, node: Any) -> None:
+        """A worker may have died while the report of its last test was read: nothing can be sent to
+        it. What it was given is given to others as soon as its end is noticed."""
+        with contextlib.suppress(OSError):
+            super()._assign_work_unit(node)
 
     def _split_scope(self, nodeid: str) -> str:
         return group_of(nodeid)

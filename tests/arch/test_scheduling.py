@@ -47,9 +47,12 @@ class Worker:
     def __init__(self) -> None:
         self.gateway = SimpleNamespace(id="gw")
         self.shutting_down = False
+        self.is_dead = False
         self.sent: list[int] = []
 
     def send_runtest_some(self, indices: list[int]) -> None:
+        if self.is_dead:
+            raise OSError("cannot send (already closed?)")
         self.sent += indices
 
     def shutdown(self) -> None:
@@ -82,13 +85,16 @@ def _run(schedule: scheduling.GroupScheduling, worker: Worker, done: list[str]) 
 
 
 @pytest.mark.parametrize("at", range(6))
+@pytest.mark.parametrize("is_noticed_late", [False, True])
 def test_a_worker_that_dies_costs_the_test_that_it_ran(
-    schedule: scheduling.GroupScheduling, at: int
+    schedule: scheduling.GroupScheduling, at: int, is_noticed_late: bool
 ) -> None:
+    """It may be dead when the report of its last test is read."""
     first, second = _joined(schedule), _joined(schedule)
     schedule.schedule()
     done: list[str] = []
-    for _ in range(at):
+    for number in range(at):
+        first.is_dead = is_noticed_late and number == at - 1
         done.append(TESTS[first.sent[0]])
         schedule.mark_test_complete(first, first.sent.pop(0))
     running = TESTS[first.sent[0]]
