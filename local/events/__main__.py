@@ -39,6 +39,8 @@ from local.store.stream import StreamReader
 from local.store.table_file import TableFile
 
 REPORT_INTERVAL_SECONDS: Final = 0.05
+QUIET_REPORT_INTERVAL_SECONDS: Final = 1.0
+"""The longest interval while no checkpoint changes. A change is reported after the shorter one."""
 
 BATCH_SIZE_FACTOR: Final = 5
 """With the store, a batch has this many times the template's size, because larger batches need
@@ -84,14 +86,15 @@ def main() -> int:
         channel = Channel(runner)
         logging.getLogger("mlcore").addHandler(channel)
         with contextlib.ExitStack() as stack:
-            pollers = follow(stack, job)
+            checkpoints = Checkpoints(Path(job.checkpoints))
+            pollers = follow(stack, job, checkpoints)
             gc.freeze()
             gc.enable()
             stopping = threading.Event()
             stack.callback(stopping.set)
             telling = threading.Thread(
                 target=_report_progress,
-                args=(channel, pollers, stopping),
+                args=(channel, pollers, checkpoints.changed, stopping),
                 name="telling",
                 daemon=True,
             )
@@ -102,7 +105,9 @@ def main() -> int:
     return 0
 
 
-def follow(stack: contextlib.ExitStack, job: StreamJob) -> list[StreamPoller]:
+def follow(
+    stack: contextlib.ExitStack, job: StreamJob, checkpoints: Checkpoints
+) -> list[StreamPoller]:
     """Starts the pollers and schedules of a job; closing ``stack`` stops them. Returns the
     pollers."""
     functions = {definition.name: Function(definition) for definition in job.functions}
@@ -111,7 +116,6 @@ def follow(stack: contextlib.ExitStack, job: StreamJob) -> list[StreamPoller]:
             function.load()
         except ImportFailed as error:
             report(str(error))
-    checkpoints = Checkpoints(Path(job.checkpoints))
     dead_letters = DeadLetters(Path(job.dead_letters))
     file = TableFile(Path(job.database)) if job.database else None
     activity = SharedActivity(job.shared_activity)
@@ -161,15 +165,23 @@ def _client(job: StreamJob, requirements: tuple[RecordRequirement, ...] | None) 
 
 
 def _report_progress(
-    channel: Channel, pollers: list[StreamPoller], stopping: threading.Event
+    channel: Channel,
+    pollers: list[StreamPoller],
+    changed: threading.Event,
+    stopping: threading.Event,
 ) -> None:
     """Sends the processed sequence numbers to the runner whenever they change."""
     known: dict[str, int | None] | None = None
+    pause = 0.0
     while not stopping.wait(REPORT_INTERVAL_SECONDS):
+        changed.clear()
         processed = {poller.mapping.name: poller.processed() for poller in pollers}
+        # A shard that is listed for the first time changes no checkpoint.
+        pause = min(2 * pause + REPORT_INTERVAL_SECONDS, QUIET_REPORT_INTERVAL_SECONDS)
         if processed != known:
             channel.send(processed=processed)
-            known = processed
+            known, pause = processed, 0.0
+        changed.wait(pause)
 
 
 if __name__ == "__main__":

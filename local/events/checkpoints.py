@@ -21,6 +21,8 @@ class Checkpoints:
     """
 
     def __init__(self, path: Path) -> None:
+        self.changed = threading.Event()
+        """Set whenever a checkpoint changes; whoever waits for it clears it."""
         self._path = path
         self._lock = threading.Lock()
         self._dirty = False
@@ -59,6 +61,7 @@ class Checkpoints:
         with self._lock:
             self._values[f"{stream} {mapping} {shard}"] = sequence_number
             self._dirty = True
+        self.changed.set()
         self.flush(force=False)
 
     def flush(self, *, force: bool = True) -> None:

@@ -48,6 +48,10 @@ wanted."""
 HINTED_SECONDS = 0.02
 """Pause when the file's modification time shows that nothing was written."""
 
+REST_RATIO = 0.02
+"""The longer nothing was written, the longer is that pause, up to :data:`IDLE_SECONDS`: this part
+of the time since the last write."""
+
 UNHINTED_SECONDS = 2.0
 """A quiet shard is read at least this often, whatever the modification time says."""
 
@@ -280,7 +284,7 @@ class StreamPoller:
         if shard.finished:
             return IDLE_SECONDS
         if self._is_quiet(shard):
-            return HINTED_SECONDS
+            return self._quiet_pause()
         count = shard.read()
         if shard.queue or count == PAGE_RECORDS:
             return 0.0
@@ -294,6 +298,13 @@ class StreamPoller:
         if self._written_at is None or not 0 <= time.time() - shard.read_at <= UNHINTED_SECONDS:
             return False
         return shard.read_at - self._written_at() > CLOCK_GRAIN_SECONDS
+
+    def _quiet_pause(self) -> float:
+        """Returns how many seconds to sleep while nothing seems to be written."""
+        if self._written_at is None:
+            return IDLE_SECONDS
+        since = time.time() - self._written_at()
+        return min(max(HINTED_SECONDS, REST_RATIO * since), IDLE_SECONDS)
 
     def _list_shards(self) -> None:
         start: dict[str, str] = {}

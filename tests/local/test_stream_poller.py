@@ -14,6 +14,8 @@ from local.events.batch import DeadLetters
 from local.events.checkpoints import Checkpoints
 from local.events.stream_poller import (
     BACKPRESSURE_RECORDS,
+    HINTED_SECONDS,
+    IDLE_SECONDS,
     LAG_RECORDS,
     SHORTEST_YIELD_SECONDS,
     UNHINTED_SECONDS,
@@ -220,6 +222,22 @@ def test_a_quiet_stream_is_hardly_read(opened: OpenTable, poll: Any) -> None:
     began = time.monotonic()
     time.sleep(1)
     assert len(reads) <= 1 + (time.monotonic() - began) / UNHINTED_SECONDS
+
+
+def test_the_longer_nothing_is_written_the_longer_are_the_pauses(
+    opened: OpenTable, poll: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    passed = [0.0]
+    clocks = SimpleNamespace(time=lambda: time.time() + passed[0], monotonic=time.monotonic)
+    monkeypatch.setattr(local.events.stream_poller, "time", clocks)
+    poller = poll(lambda event: None)
+    opened.put("0")
+    eventually(lambda: poller.processed() == 1)
+    pauses = []
+    for passed[0] in (0.0, 2.0, 3600.0, -3600.0):
+        pauses.append(poller._quiet_pause())
+    assert HINTED_SECONDS <= pauses[0] < pauses[1] < pauses[2] == IDLE_SECONDS
+    assert pauses[3] == HINTED_SECONDS, "the clock was set back"
 
 
 def test_a_clock_that_is_set_back_holds_nothing_up(

@@ -15,6 +15,7 @@ import pytest
 from local import shared_activity
 from local.definitions import FunctionDefinition, ScheduleDefinition, StreamMapping
 from local.events.__main__ import BATCH_SIZE_FACTOR, follow
+from local.events.checkpoints import Checkpoints
 from local.events.stream_job import StreamJob
 from local.shared_activity import SharedActivity
 
@@ -164,7 +165,7 @@ def test_more_of_the_own_stores_records_are_handed_over_at_once(
         end=0,
     )
     with contextlib.closing(shared), contextlib.ExitStack() as stack:
-        (poller,) = follow(stack, job)
+        (poller,) = follow(stack, job, Checkpoints(opened.folder.checkpoints))
         eventually(lambda: poller.processed() == opened.file.last_record())
     counts = importlib.import_module("counting_batches").counts
     assert counts == [2 * BATCH_SIZE_FACTOR, 2 * BATCH_SIZE_FACTOR, 3]
