@@ -1,5 +1,5 @@
 """Which tests run on the same worker, and in which order: the files of a group share a server, a
-browser or a deployment that takes long to start, and a file's own fixtures are made once.
+browser, a deployment or clients that take long to start, and a file's own fixtures are made once.
 
 pytest-xdist's own groups rely on an attribute of items that pytest 9.2 no longer has.
 """
@@ -25,6 +25,11 @@ SHARING: Final = {
             *("rest_", "trace_", "artifacts", "client_operations", "graphql", "http"),
             *("search_mcp_servers", "search_registry", "issue_detection"),
         )
+    },
+    # Each worker would import the same old clients.
+    **{
+        f"tests/e2e/test_{name}.py": "clients"
+        for name in ("clients", "key_clients", "kubeflow", "login", "registry", "tokens")
     },
 }
 """Groups by how the paths of their files begin; the first that fits counts."""

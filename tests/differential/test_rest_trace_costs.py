@@ -4,7 +4,6 @@ spans and traces, the same sums in metrics, the same answers to searches."""
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.differential.trace_pair import ID, START, Two, attribute, new_id, span, text
+from tests.e2e import warm_clients
 from tests.servers import environment
 
 SCRIPT = Path(__file__).parent / "cost_script.py"
@@ -299,16 +299,13 @@ def test_spans_in_a_file(two: Two) -> None:
 def test_what_the_client_reads(two: Two, logging: str, tmp_path: Path) -> None:
     """In the background the client tells of a trace before its last spans are there; stock leaves
     their cost out of the sum then, so that its answer is asked for without."""
-    runs = [
-        subprocess.Popen(
-            [sys.executable, str(SCRIPT), url, f"costs {new_id()}", how],
-            stdout=subprocess.PIPE,
-            cwd=tmp_path,
-            env=environment(),
-        )
-        for url, how in ((two.stock.url, "sync"), (two.product.url, logging))
-    ]
-    stock, ours = [json.loads(run.communicate(timeout=220)[0]) for run in runs]
+    read = []
+    for url, how in ((two.stock.url, "sync"), (two.product.url, logging)):
+        command = [str(SCRIPT), url, f"costs {new_id()}", how]
+        run = warm_clients.run(sys.executable, "mlflow", command, tmp_path, environment())
+        assert run.returncode == 0, run.stdout + run.stderr
+        read.append(json.loads(run.stdout))
+    stock, ours = read
     assert rounded(ours) == rounded(stock)
     assert [(row["name"], bool(row["cost"])) for row in stock] == [
         *(("agent of 1", True), ("agent of 2", True), ("agent of 4", True)),

@@ -50,7 +50,7 @@ def own_product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 # The older one sends small files one after the other.
-@pytest.mark.parametrize(("version", "small"), [(CURRENT, 500), ("2.22.1", 100)])
+@pytest.mark.parametrize(("version", "small"), [(CURRENT, 150), ("2.22.1", 100)])
 def test_a_folder(own_product: Server, version: str, small: int, tmp_path: Path) -> None:
     run(own_product, version, tmp_path, 1, 1)
     before = highest_memory(own_product)
