@@ -11,50 +11,42 @@ from typing import Any
 
 import pytest
 
-from mlcore import aws_clients
-from mlcore.db.signature import Credentials
 from mlcore.errors import GatewayCallFailed
 from mlcore.gateway import chats, guarded_calls
 from mlcore.gateway.chat_shapes import validated_chat
 from mlcore.gateway.invocation import begin
 from mlcore.gateway.recording import Caller
+from tests.contract.bedrock_world import (
+    ACCESS_KEY,
+    BY_KEYS,
+    KEYS,
+    MODEL,
+    OWN,
+    SECRET_KEY,
+    TOKEN,
+    bedrock_here,
+    ready,
+)
 from tests.contract.conftest import Store
 from tests.contract.gateway_requests import SAID, TOOL, events_of, post
-from tests.contract.gateway_world import KEY, endpoint, model
-from tests.contract.sealing import seal_here
-from tests.doubles.bedrock import converse, frame, signer_of, stream
+from tests.contract.gateway_world import KEY
+from tests.doubles.bedrock import frame, signer_of, stream
 from tests.doubles.providers import Provider, Told, openai, serving
 
 Json = dict[str, Any]
 
-MODEL = "arn:aws:bedrock:eu-central-1:123456789012:inference-profile/eu.vendor.model-v1:0"
 PATH = MODEL.replace(":", "%3A").replace("/", "%2F")
-ACCESS_KEY, SECRET_KEY, TOKEN = "AKIDCALLEROFMODELS", "8sEcReT/key+of=models", "t0ken//of+a+role=="
-OWN = {"auth_mode": "default_chain"}
 
 
 @pytest.fixture
 def bedrock(store: Store, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Provider]:
-    """Where AWS's clients are told that Bedrock is; a function with the credentials of a role.
-    Nothing allows private addresses, for no secret names this one."""
-    seal_here(monkeypatch, tmp_path)
-    monkeypatch.setattr(
-        aws_clients, "process_credentials", lambda: Credentials("ASIAROLE", SECRET_KEY, TOKEN)
-    )
-    monkeypatch.setenv("AWS_REGION", "eu-west-3")
-    with serving(converse) as provider:
-        monkeypatch.setenv("AWS_ENDPOINT_URL_BEDROCK_RUNTIME", provider.url)
+    with bedrock_here(monkeypatch, tmp_path) as provider:
         yield provider
-
-
-def ready(name: str, secret: Json, auth_config: Json, provider: str = "bedrock") -> None:
-    made = model(name, provider, model_name=MODEL, secret=secret, auth_config=auth_config)
-    endpoint(name, [made])
 
 
 def test_a_chat_by_the_role_of_the_function(bedrock: Provider) -> None:
     """No key is anywhere; tools, their results and pictures are told as Converse has them."""
-    ready("chat", {}, OWN)
+    ready("chat")
     call = {"type": "function", "function": {"name": "weather", "arguments": '{"city": "Rome"}'}}
     picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}}
     turns = [
@@ -127,7 +119,7 @@ def test_a_chat_by_the_role_of_the_function(bedrock: Provider) -> None:
 
 
 def test_a_stream_is_that_of_converse(bedrock: Provider) -> None:
-    ready("chat", {}, OWN)
+    ready("chat")
     body: Json = {"model": "chat", "messages": SAID, "stream": True}
     status, media_type, text = post("mlflow/v1/chat/completions", body)
     assert (status, media_type) == (200, "text/event-stream; charset=utf-8")
@@ -150,9 +142,8 @@ def test_a_stream_is_that_of_converse(bedrock: Provider) -> None:
 def test_keys_of_a_secret(bedrock: Provider, caplog: pytest.LogCaptureFixture) -> None:
     """Each way to log in sends its own, and no key is in a log or an answer; the server's own are
     not sent for a secret that has some."""
-    keys = {"aws_access_key_id": ACCESS_KEY, "aws_secret_access_key": SECRET_KEY}
-    ready("keys", keys, {"auth_mode": "access_keys", "aws_region_name": "us-east-2"})
-    ready("bearer", {"api_key": KEY}, {"aws_region_name": "us-east-2"}, "amazon-bedrock")
+    ready("keys", MODEL, KEYS, BY_KEYS)
+    ready("bearer", MODEL, {"api_key": KEY}, {"aws_region_name": "us-east-2"}, "amazon-bedrock")
     with caplog.at_level(logging.DEBUG):
         answers = [
             post(f"{name}/mlflow/invocations", {"messages": SAID}) for name in ("keys", "bearer")
@@ -186,7 +177,7 @@ def test_a_secret_that_does_not_do(
     bedrock: Provider, secret: Json, auth_config: Json, status: int, detail: str
 ) -> None:
     """Nothing is sent, and the server's own credentials stand in for none that lack."""
-    ready("chat", secret, auth_config)
+    ready("chat", MODEL, secret, auth_config)
     with pytest.raises(GatewayCallFailed, match=detail) as failed:
         guarded_calls.complete_chat("default", "chat", {"messages": SAID})
     assert (failed.value.status, bedrock.asked) == (status, [])
@@ -200,13 +191,13 @@ def test_an_address_in_a_secret_is_not_looked_at(
     monkeypatch.setenv("MLFLOW_GATEWAY_API_BASE_ALLOWED_SCHEMES", "http,https")
     monkeypatch.setenv("MLFLOW_GATEWAY_API_BASE_ALLOW_PRIVATE_IPS", "true")
     with serving(openai) as theirs:
-        ready("chat", {}, {**OWN, "api_base": theirs.url})
+        ready("chat", MODEL, {}, {**OWN, "api_base": theirs.url})
         guarded_calls.complete_chat("default", "chat", {"messages": SAID})
         assert (len(bedrock.asked), theirs.asked) == (1, [])
 
 
 def test_what_bedrock_refuses_is_quoted(bedrock: Provider) -> None:
-    ready("chat", {}, OWN)
+    ready("chat")
     refusal = {"message": "You don't have access to the model with the specified model ID."}
     bedrock.answer = lambda request: Told(403, refusal)
     status, _, text = post("chat/mlflow/invocations", {"messages": SAID})
@@ -227,7 +218,7 @@ def test_what_bedrock_refuses_is_quoted(bedrock: Provider) -> None:
 )
 def test_a_stream_that_fails(bedrock: Provider, last: bytes, status: int, detail: str) -> None:
     """After what came before."""
-    ready("chat", {}, OWN)
+    ready("chat")
     text = frame("contentBlockDelta", {"delta": {"text": "so"}, "contentBlockIndex": 0})
     bedrock.answer = lambda request: stream(text, last)
     chunks = chats.stream_completion(
@@ -272,7 +263,7 @@ def test_a_stream_that_fails(bedrock: Provider, last: bytes, status: int, detail
     ],
 )
 def test_a_chat_that_cannot_be_told(bedrock: Provider, more: Json, detail: str) -> None:
-    ready("chat", {}, OWN)
+    ready("chat")
     with pytest.raises(GatewayCallFailed, match=detail) as failed:
         guarded_calls.complete_chat("default", "chat", {"messages": SAID, **more})
     assert (failed.value.status, bedrock.asked) == (422, [])
@@ -280,7 +271,7 @@ def test_a_chat_that_cannot_be_told(bedrock: Provider, more: Json, detail: str) 
 
 def test_the_form_of_an_answer_is_told_in_words(bedrock: Provider) -> None:
     """Tools that shall not be used are not told, unless the chat speaks of one."""
-    ready("chat", {}, OWN)
+    ready("chat")
     schema = {"type": "object", "properties": {"rating": {"type": "integer"}}}
     form = {"type": "json_schema", "json_schema": {"name": "s", "schema": schema}}
     chat = {"messages": SAID, "response_format": form, "tools": [TOOL], "tool_choice": "none"}
@@ -293,13 +284,16 @@ def test_the_form_of_an_answer_is_told_in_words(bedrock: Provider) -> None:
 
 
 def test_what_bedrock_is_not_asked(bedrock: Provider) -> None:
-    ready("chat", {}, OWN)
-    for path, body in (
-        ("chat/mlflow/invocations", {"input": "a text"}),
-        ("openai/v1/chat/completions", {"model": "chat", "messages": SAID}),
-        ("anthropic/v1/messages", {"model": "chat", "messages": SAID}),
+    """A model that embeds no texts, one that is not Anthropic's, and OpenAI's own form."""
+    ready("chat")
+    said = {"model": "chat", "messages": SAID}
+    for path, body, status, detail in (
+        ("chat/mlflow/invocations", {"input": "a text"}, 501, "embeddings route is implemented"),
+        ("anthropic/v1/messages", said, 501, "for Anthropic's models at Amazon Bedrock only"),
+        ("anthropic/v1/messages/count_tokens", said, 501, "for Anthropic's models"),
+        ("openai/v1/chat/completions", said, 400, "Unsupported passthrough endpoint"),
+        ("openai/v1/embeddings", {"model": "chat", "input": "a"}, 400, "Unsupported passthrough"),
     ):
-        status, _, text = post(path, body)
-        assert status == 501
-        assert json.loads(text)["detail"].endswith("not implemented for Amazon Bedrock models.")
+        told, _, text = post(path, body)
+        assert (told, detail in json.loads(text)["detail"]) == (status, True), text
     assert bedrock.asked == []

@@ -114,6 +114,9 @@ class Invocation:
                 except CallerLeft:
                     span.add_usage(self._least_usage(span, 0))
                     raise
+                except GatewayCallFailed:
+                    span.add_usage(provider.spent)
+                    raise
                 span.add_usage(usage(provider, answer))
                 return answer
 

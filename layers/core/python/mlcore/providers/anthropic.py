@@ -87,24 +87,7 @@ class Anthropic(Provider):
         )
 
     def usage(self, answer: Json) -> dict[str, int]:
-        if answer.get("type") == "message_start":
-            message = answer.get("message")
-            usage_ = message.get("usage") if isinstance(message, dict) else None
-            first_counts = _token_counts(usage_)
-            # The counts at the end of the stream replace those at the beginning.
-            first_counts.pop("output_tokens", None)
-            first_counts.pop("total_tokens", None)
-            return first_counts
-        if answer.get("type") == "message_delta":
-            usage_ = answer.get("usage")
-            if not isinstance(usage_, dict):
-                return {}
-            counts = _token_counts(usage_) if _input_counts(usage_) else {}
-            output_tokens = usage_.get("output_tokens")
-            if completions.is_count(output_tokens):
-                counts["output_tokens"] = output_tokens
-            return counts
-        return _token_counts(answer.get("usage"))
+        return usage_of(answer)
 
     def _forwarded_headers(self, headers: Mapping[str, str]) -> dict[str, str]:
         """Returns the headers of a request in Anthropic's own form. Its version is the caller's,
@@ -122,6 +105,28 @@ class Anthropic(Provider):
             "x-api-key": self.model.secret.get("api_key", ""),
             "anthropic-version": self.model.auth_config.get("version") or _VERSION,
         }
+
+
+def usage_of(answer: Json) -> dict[str, int]:
+    """Returns the token counts in a message, or in one event of its stream, by MLflow's names."""
+    if answer.get("type") == "message_start":
+        message = answer.get("message")
+        usage_ = message.get("usage") if isinstance(message, dict) else None
+        first_counts = _token_counts(usage_)
+        # The counts at the end of the stream replace those at the beginning.
+        first_counts.pop("output_tokens", None)
+        first_counts.pop("total_tokens", None)
+        return first_counts
+    if answer.get("type") == "message_delta":
+        usage_ = answer.get("usage")
+        if not isinstance(usage_, dict):
+            return {}
+        counts = _token_counts(usage_) if _input_counts(usage_) else {}
+        output_tokens = usage_.get("output_tokens")
+        if completions.is_count(output_tokens):
+            counts["output_tokens"] = output_tokens
+        return counts
+    return _token_counts(answer.get("usage"))
 
 
 def completion_of(answer: Json) -> Json:

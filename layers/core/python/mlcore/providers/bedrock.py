@@ -1,29 +1,36 @@
-"""Models at Amazon Bedrock, called by its Converse API with a Bedrock API key, an account's access
-keys, or the server's own credentials."""
+"""Models at Amazon Bedrock: chats by its Converse API; embeddings and Anthropic's Messages API by
+InvokeModel; and Bedrock's own operations for AWS's SDKs."""
 
 from __future__ import annotations
 
-import re
-import time
-from collections.abc import Iterable, Iterator
-from typing import Final
-from urllib.parse import quote, urlsplit
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import closing
+from functools import cached_property
+from typing import ClassVar, Final, TypeVar
 
-from mlcore import aws_clients
-from mlcore.db.signature import Credentials, Signer
 from mlcore.errors import GatewayCallFailed
-from mlcore.providers import converse, event_stream, transport
-from mlcore.providers.environment import bedrock_url, own_region
-from mlcore.providers.provider import Json, Provider, check_no_model
-
-_API_KEY, _ACCESS_KEYS, _DEFAULT_CHAIN, _ROLE = (
-    "api_key",
-    "access_keys",
-    "default_chain",
-    "iam_role",
+from mlcore.providers import (
+    bedrock_embeddings,
+    bedrock_messages,
+    bedrock_usage,
+    converse,
+    event_stream,
+    transport,
 )
-_REGION: Final = re.compile(r"[a-z]{2,4}(-[a-z]+)+-\d{1,2}")
-"""The region becomes part of a host name, so it must not be able to select another host."""
+from mlcore.providers.bedrock_login import BedrockLogin
+from mlcore.providers.provider import (
+    ANTHROPIC_COUNT_TOKENS,
+    ANTHROPIC_MESSAGES,
+    Json,
+    Provider,
+    check_no_model,
+)
+from mlcore.providers.proxied import ProxiedRequest
+
+T = TypeVar("T")
+
+_INVOKE: Final = "invoke"
+_INVOKE_STREAM: Final = "invoke-with-response-stream"
 
 
 class Bedrock(Provider):
@@ -31,90 +38,104 @@ class Bedrock(Provider):
     MLflow's server."""
 
     display_name = "Amazon Bedrock"
+    passthrough_paths: ClassVar[Mapping[str, str]] = {
+        ANTHROPIC_MESSAGES: "model/{model}/invoke",
+        ANTHROPIC_COUNT_TOKENS: "model/{model}/count-tokens",
+    }
 
     @property
     def configured(self) -> bool:
         return False
 
     def chat(self, payload: Json) -> Json:
-        url, headers, request = self._prepared_request("converse", payload)
-        answer = transport.ask(
-            url, headers, request, configured=self.configured, redactor=self.redactor
-        )
+        check_no_model(payload)
+        answer, _ = self._ask("converse", converse.request_of(payload))
         return converse.completion_of(answer, self.model.name)
 
     def chat_stream(self, payload: Json) -> Iterator[Json]:
-        url, headers, request = self._prepared_request("converse-stream", payload)
-        parts = transport.chunks(url, headers, request, configured=self.configured)
-        return converse.chunks_of(event_stream.events(parts, self.redactor), self.model.name)
+        check_no_model(payload)
+        events = self._events("converse-stream", converse.request_of(payload))
+        return converse.chunks_of(events, self.model.name)
+
+    def embeddings(self, payload: Json) -> Json:
+        check_no_model(payload)
+
+        def spend(tokens: int) -> None:
+            self.spent = {"input_tokens": tokens, "output_tokens": 0, "total_tokens": tokens}
+
+        return bedrock_embeddings.embed(
+            self.model.name, payload, lambda request: self._ask(_INVOKE, request), spend
+        )
+
+    def passthrough(self, action: str, payload: Json, headers: Mapping[str, str]) -> Json:
+        self._check_action(action)
+
+        def ask(request: Json) -> Json:
+            if action == ANTHROPIC_MESSAGES:
+                return self._ask(_INVOKE, request)[0]
+            answer, _ = self._ask(
+                "count-tokens",
+                bedrock_messages.count_request(request),
+                bedrock_messages.foundation_model(self.model.name),
+            )
+            return bedrock_messages.count_answer(answer)
+
+        with bedrock_messages.errors():
+            return _accepted(payload, headers, ask)
+
+    def passthrough_stream(
+        self, action: str, payload: Json, headers: Mapping[str, str]
+    ) -> Iterator[bytes]:
+        self._check_action(action)
+
+        def begin(request: Json) -> tuple[bytes, Generator[bytes]]:
+            lines = bedrock_messages.lines_of(self._events(_INVOKE_STREAM, request))
+            return next(lines, b""), lines
+
+        with bedrock_messages.errors():
+            first, rest = _accepted(payload, headers, begin)
+            with closing(rest):
+                yield first
+                yield from rest
+
+    def usage(self, answer: Json) -> dict[str, int]:
+        return bedrock_usage.counts_of(answer)
 
     def _credentials(self) -> Iterable[str]:
-        keys = aws_clients.process_credentials() if self._mode == _DEFAULT_CHAIN else None
-        own = () if keys is None else tuple(filter(None, keys))
-        return (*self.model.secret.values(), *own)
+        return self._login.credentials()
 
-    def _prepared_request(self, operation: str, payload: Json) -> tuple[str, dict[str, str], Json]:
-        """Returns the URL, the signed headers and the body of a request for a chat."""
-        check_no_model(payload)
-        request = converse.request_of(payload)
-        region = self._region()
-        # The model may be the ARN of an inference profile, which contains slashes.
-        path = f"/model/{quote(self.model.name, safe='')}/{operation}"
-        url = bedrock_url(region).rstrip("/") + path
-        if self._mode == _API_KEY:
-            return url, {"Authorization": f"Bearer {self._secret_value('api_key')}"}, request
-        parts = urlsplit(url)
-        headers = {"Host": parts.netloc, "Content-Type": transport.CONTENT_TYPE}
-        body = transport.encode_body(request)
-        # A signature covers the path quoted a second time.
-        signed = quote(parts.path, safe="/~")
-        Signer("bedrock", region).sign(self._keys(), headers, body, time.time(), signed)
-        return url, headers, request
+    @cached_property
+    def _login(self) -> BedrockLogin:
+        return BedrockLogin(self.model)
 
-    @property
-    def _mode(self) -> str:
-        return self.model.auth_config.get("auth_mode") or _API_KEY
+    def _check_action(self, action: str) -> None:
+        self.path(action)
+        bedrock_messages.check_model(self.model.name, action)
 
-    def _region(self) -> str:
-        region = self.model.auth_config.get("aws_region_name")
-        if not region and self._mode == _API_KEY:
-            raise GatewayCallFailed(
-                400,
-                "aws_region_name is required for Bedrock API key authentication. The API key can "
-                "only be used in the AWS Region it was generated in.",
-            )
-        region = region or own_region()
-        if not _REGION.fullmatch(region):
-            raise GatewayCallFailed(400, "The secret's aws_region_name is not an AWS Region.")
-        return region
+    def _ask(
+        self, operation: str, request: Json, model: str | None = None
+    ) -> tuple[Json, dict[str, int]]:
+        """Returns the answer of an operation, and the token counts in its headers."""
+        url, headers = self._login.signed(model or self.model.name, operation, request)
+        sent = ProxiedRequest("", body=request)
+        with transport.exchange(url, headers, sent, configured=self.configured) as response:
+            counts = bedrock_usage.headers_with_counts(response.headers)
+            answer = transport.answer_of(response, self.redactor)
+            return answer, bedrock_usage.counts_in_headers(counts)
 
-    def _keys(self) -> Credentials:
-        mode = self._mode
-        if mode == _ACCESS_KEYS:
-            return Credentials(
-                self._secret_value("aws_access_key_id"),
-                self._secret_value("aws_secret_access_key"),
-                self.model.secret.get("aws_session_token") or None,
-            )
-        if mode == _ROLE or self.model.auth_config.get("aws_role_name"):
-            raise GatewayCallFailed(
-                501,
-                "This server does not assume another role to call Amazon Bedrock. Use access keys, "
-                "an API key, or the default credential chain without aws_role_name.",
-            )
-        if mode != _DEFAULT_CHAIN:
-            raise GatewayCallFailed(
-                400, "The secret's auth_mode does not exist for Amazon Bedrock."
-            )
-        keys = aws_clients.process_credentials()
-        if keys is None:
-            raise GatewayCallFailed(502, "This server has no AWS credentials of its own.")
-        return keys
+    def _events(self, operation: str, request: Json) -> Iterator[tuple[str, Json]]:
+        url, headers = self._login.signed(self.model.name, operation, request)
+        parts = transport.chunks(url, headers, request, configured=self.configured)
+        return event_stream.events(parts, self.redactor)
 
-    def _secret_value(self, name: str) -> str:
-        value = self.model.secret.get(name, "").strip()
-        if not value:
-            raise GatewayCallFailed(
-                400, f"The secret has no {name}, which Amazon Bedrock needs with this auth_mode."
-            )
-        return value
+
+def _accepted(payload: Json, headers: Mapping[str, str], ask: Callable[[Json], T]) -> T:
+    """Returns the result of the first form of a request whose betas Bedrock accepts."""
+    *others, last = bedrock_messages.requests_of(payload, headers)
+    for request in others:
+        try:
+            return ask(request)
+        except GatewayCallFailed as error:
+            if not bedrock_messages.refuses_betas(error):
+                raise
+    return ask(last)

@@ -70,6 +70,9 @@ class Provider:
 
     def __init__(self, model: Model) -> None:
         self.model = model
+        self.spent: dict[str, int] = {}
+        """Token counts of what the provider has done for the call so far, if the call sends several
+        requests, of which a later one may fail."""
 
     @cached_property
     def redactor(self) -> CredentialRedactor:

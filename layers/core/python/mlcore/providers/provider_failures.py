@@ -20,11 +20,15 @@ _UNAVAILABLE: Final = (*_NOT_EXECUTED, 502)
 def refused(response: BaseHTTPResponse, detail: Any, answer: Any) -> GatewayCallFailed:
     """Returns the error to raise when a provider refuses a request. If the provider says when to
     retry, the error holds that (the value of ``Retry-After``). OpenAI and Anthropic say in
-    ``x-should-retry`` that a request must not be sent again.
+    ``x-should-retry`` that a request must not be sent again. AWS names the error in a header, which
+    its SDKs also read in the field ``__type``.
 
     Args:
         answer: the JSON value of the provider's body; None if it is not JSON.
     """
+    fields = answer if isinstance(answer, dict) else {}
+    if kind := response.headers.get("x-amzn-errortype", "").partition(":")[0]:
+        fields = {"__type": kind, **fields}
     may_repeat = response.headers.get("x-should-retry", "").strip().lower() != "false"
     return GatewayCallFailed(
         response.status,
@@ -35,7 +39,7 @@ def refused(response: BaseHTTPResponse, detail: Any, answer: Any) -> GatewayCall
             is_repeatable=may_repeat and response.status in _NOT_EXECUTED,
             is_unavailable=response.status in _UNAVAILABLE,
         ),
-        provider_fields=answer if isinstance(answer, dict) else {},
+        provider_fields=fields,
     )
 
 

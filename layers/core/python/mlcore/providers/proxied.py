@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 Json = dict[str, Any]
@@ -24,6 +25,8 @@ class ProxiedRequest(NamedTuple):
     content_type: str = ""
     """The type that the caller names, with the boundary of a form. Some SDKs name one without a
     body."""
+    endpoint: str = ""
+    """The name of the endpoint that is called, which stands for its model in paths of Bedrock."""
 
     @property
     def named(self) -> Json:
@@ -64,3 +67,21 @@ class RawAnswer(NamedTuple):
     def described(self) -> Json:
         """Returns what the trace tells of the answer."""
         return {"content_type": self.content_type, "bytes": len(self.content)}
+
+
+class CountedAnswer(NamedTuple):
+    """A JSON answer whose token counts are in headers."""
+
+    body: Json
+    counts: Mapping[str, str]
+    """The headers with the counts, names in lower case."""
+
+
+class BinaryEvent(NamedTuple):
+    """A message of an AWS event stream."""
+
+    content: bytes
+    """The message as it is sent on."""
+    kind: str
+    data: Json
+    """The event; for a chunk of a model's own stream, what the chunk holds."""

@@ -93,7 +93,7 @@ def ask(
         GatewayCallFailed: the provider returned an error, or an answer that cannot be used.
     """
     with _post(url, headers, payload, configured=configured) as response:
-        return _answer_of(response, redactor)
+        return answer_of(response, redactor)
 
 
 def proxied(
@@ -106,13 +106,13 @@ def proxied(
 ) -> Iterator[Json | bytes | RawAnswer]:
     """Yields the provider's JSON answer, the lines of its answer if the content type is that of a
     stream, or an answer of another type whole. Raises GatewayCallFailed: as :func:`lines`."""
-    with _exchange(url, headers, request, configured=configured) as response:
+    with exchange(url, headers, request, configured=configured) as response:
         content_type = response.headers.get("Content-Type", "")
         media_type = content_type.partition(";")[0].strip().lower()
         if response.status >= 400 or media_type == CONTENT_TYPE:
-            yield _answer_of(response, redactor)
+            yield answer_of(response, redactor)
         elif media_type in _STREAM_TYPES:
-            yield from _lines_in(_read_chunks(response), redactor)
+            yield from _lines_in(read_chunks(response), redactor)
         else:
             content = redactor.content(_read_all(response))
             kind = redactor.text(content_type) or "application/octet-stream"
@@ -145,7 +145,7 @@ def chunks(
         if response.status >= 400:
             answer, message = _parsed_error(_read_all(response))
             raise refused(response, message or reason(response), answer)
-        yield from _read_chunks(response)
+        yield from read_chunks(response)
 
 
 def encode_body(payload: Json) -> bytes:
@@ -189,9 +189,9 @@ def _lines_in(parts: Iterator[bytes], redactor: CredentialRedactor) -> Iterator[
         yield redactor.line(rest)
 
 
-def _answer_of(response: BaseHTTPResponse, redactor: CredentialRedactor) -> Json:
-    """Reads and returns the provider's JSON answer. Raises GatewayCallFailed for an error or an
-    answer that is no JSON object."""
+def answer_of(response: BaseHTTPResponse, redactor: CredentialRedactor) -> Json:
+    """Reads and returns the provider's JSON answer, without the credentials of the redactor. Raises
+    GatewayCallFailed for an error or an answer that is no JSON object."""
     content = _read_all(response)
     content_type = response.headers.get("Content-Type")
     is_json = content_type is not None and "application/json" in content_type
@@ -219,7 +219,7 @@ def _answer_of(response: BaseHTTPResponse, redactor: CredentialRedactor) -> Json
 def _read_all(response: BaseHTTPResponse) -> bytes:
     content = b""
     with waiting_time.counted():
-        for part in _read_chunks(response):
+        for part in read_chunks(response):
             content += part
             if len(content) > MAX_ANSWER_BYTES:
                 raise GatewayCallFailed(
@@ -228,7 +228,7 @@ def _read_all(response: BaseHTTPResponse) -> bytes:
     return content
 
 
-def _read_chunks(response: BaseHTTPResponse) -> Iterator[bytes]:
+def read_chunks(response: BaseHTTPResponse) -> Iterator[bytes]:
     """Yields chunks of the answer until the request's deadline; then raises GatewayCallFailed
     (504), so that a slow provider cannot block the function."""
     while part := response.read1(decode_content=True):
@@ -241,11 +241,11 @@ def _read_chunks(response: BaseHTTPResponse) -> Iterator[bytes]:
 def _post(
     url: str, headers: Mapping[str, str], payload: Json, *, configured: bool
 ) -> AbstractContextManager[BaseHTTPResponse]:
-    return _exchange(url, headers, ProxiedRequest("", body=payload), configured=configured)
+    return exchange(url, headers, ProxiedRequest("", body=payload), configured=configured)
 
 
 @contextmanager
-def _exchange(
+def exchange(
     url: str, headers: Mapping[str, str], request: ProxiedRequest, *, configured: bool
 ) -> Iterator[BaseHTTPResponse]:
     """Sends a request to a URL; the request's own path is not used."""

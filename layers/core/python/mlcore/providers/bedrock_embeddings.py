@@ -1,0 +1,224 @@
+"""Translates embeddings of OpenAI's form to and from the models at Amazon Bedrock that embed texts:
+Amazon's Titan and Cohere's Embed.
+
+https://docs.aws.amazon.com/bedrock/latest/userguide/model-parameters-titan-embed-text.html and
+https://docs.aws.amazon.com/bedrock/latest/userguide/model-parameters-embed.html describe them.
+"""
+
+from __future__ import annotations
+
+import base64
+import random
+import re
+import struct
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from mlcore.db import deadline
+from mlcore.errors import GatewayCallFailed
+from mlcore.providers import completions, waiting_time
+from mlcore.providers.completions import is_count
+from mlcore.providers.openai import unexpected_answer
+
+Json = dict[str, Any]
+
+Invoke = Callable[[Json], tuple[Json, Mapping[str, int]]]
+"""Sends a request to the model; returns its answer and the token counts in headers."""
+
+MAX_TEXTS: Final = 2048
+"""As many texts as OpenAI takes in a call."""
+_COHERE_BATCH: Final = 96
+_FORMATS: Final = ("float", "base64")
+_COHERE_TYPES: Final = ("search_document", "search_query", "classification", "clustering")
+_BYTES_OF_TOKEN: Final = 4
+_PAUSES: Final = (0.5, 1.0)
+"""The longest pause in seconds before each further attempt of a request."""
+_MAX_PAUSE: Final = 3.0
+_ANSWER_SECONDS: Final = 1.0
+"""Time that must remain after a pause."""
+
+
+class _Family(NamedTuple):
+    """Models that are asked in the same way."""
+
+    batch: int
+    """How many texts a request may hold."""
+    request: Callable[[Sequence[str], Json], Json]
+    """Returns the model's request for texts, by the fields of the embeddings request."""
+    vectors: Callable[[Json], list[Any]]
+    """Returns the vectors in the model's answer."""
+
+
+def embed(model: str, payload: Json, invoke: Invoke, spend: Callable[[int], None]) -> Json:
+    """Returns the embeddings of texts in OpenAI's form. A model that takes one text, or 96, is
+    asked for the texts in turn: the thread that waits is the one whose caller may leave, and the
+    call stays one of those that a limit of concurrent calls counts.
+
+    Args:
+        spend: is told the tokens of all requests so far, after each.
+
+    Raises:
+        GatewayCallFailed: the model embeds no texts (501), the request is malformed (400) or needs
+            what the model does not have (422), or Bedrock refuses it.
+    """
+    family = _family_of(model)
+    texts = _texts_of(payload)
+    encoded = _encoder_of(payload)
+    vectors: list[Any] = []
+    tokens = 0
+    for start in range(0, len(texts), family.batch):
+        part = texts[start : start + family.batch]
+        request = family.request(part, payload)
+        answer, counted = _repeated(invoke, request) if start else invoke(request)
+        tokens += _tokens_in(answer, counted, part)
+        spend(tokens)
+        try:
+            found = [encoded(vector) for vector in family.vectors(answer)]
+        except (KeyError, TypeError, struct.error, OverflowError) as error:
+            raise unexpected_answer(error) from None
+        if len(found) != len(part):
+            raise GatewayCallFailed(502, "The provider did not return a vector for each text.")
+        vectors += found
+    return completions.embeddings(vectors, model, tokens, tokens)
+
+
+def _repeated(invoke: Invoke, request: Json) -> tuple[Json, Mapping[str, int]]:
+    """Sends a request after the first one, and again if Bedrock is too busy for it: the whole call
+    would begin anew, and fail again where it has many texts."""
+    for longest in _PAUSES:
+        try:
+            return invoke(request)
+        except GatewayCallFailed as error:
+            seconds = random.uniform(0.0, longest)  # noqa: S311 -- no secret
+            seconds += error.retry_seconds or 0.0
+            is_last = time.monotonic() + seconds + _ANSWER_SECONDS > deadline.current()
+            if not error.traits.is_repeatable or seconds > _MAX_PAUSE or is_last:
+                raise _final(error) from None
+        with waiting_time.counted():
+            time.sleep(seconds)
+    try:
+        return invoke(request)
+    except GatewayCallFailed as error:
+        raise _final(error) from None
+
+
+def _final(error: GatewayCallFailed) -> GatewayCallFailed:
+    """Returns the error as one after which the call is not repeated."""
+    error.traits = error.traits._replace(is_repeatable=False, is_unsent=False)
+    return error
+
+
+def _family_of(model: str) -> _Family:
+    """Returns how a model is asked, by the ID in its name. Raises GatewayCallFailed (501) if it is
+    none of these models, or an ARN that does not tell."""
+    for pattern, family in _FAMILIES.items():
+        if re.search(rf"(^|[./])({pattern})", model):
+            return family
+    raise GatewayCallFailed(
+        501,
+        "The embeddings route is implemented for these Amazon Bedrock models: Titan Text "
+        "Embeddings, and Cohere Embed 3 and 4. The model's name must contain the ID of such a "
+        "model.",
+    )
+
+
+def _texts_of(payload: Json) -> list[str]:
+    """Returns the texts to embed. Raises GatewayCallFailed (400) if there are none or too many, or
+    the input is none of texts, or (422) tokens."""
+    given = payload.get("input")
+    texts = [given] if isinstance(given, str) else given
+    if not isinstance(texts, list) or not 0 < len(texts) <= MAX_TEXTS:
+        raise GatewayCallFailed(400, f"'input' must be 1 to {MAX_TEXTS} texts.")
+    if not all(isinstance(text, str) for text in texts):
+        raise GatewayCallFailed(422, "Amazon Bedrock embeds texts, not tokens.")
+    if not all(text.strip() for text in texts):
+        raise GatewayCallFailed(400, "'input' must not contain an empty text.")
+    return texts
+
+
+def _encoder_of(payload: Json) -> Callable[[list[Any]], Any]:
+    """Returns the function that encodes a vector as the request asks: as numbers, or as Base64 of
+    their 32 bits each, little end first. Raises GatewayCallFailed (400) for another format."""
+    name = payload.get("encoding_format") or "float"
+    if name not in _FORMATS:
+        raise GatewayCallFailed(400, "'encoding_format' must be 'float' or 'base64'.")
+    return _base64 if name == "base64" else _numbers
+
+
+def _tokens_in(answer: Json, counted: Mapping[str, int], texts: Sequence[str]) -> int:
+    """Returns the tokens of a request: as counted in headers, or by the answer, or a fourth of
+    the bytes of the texts."""
+    for count in (counted.get("input_tokens"), answer.get("inputTextTokenCount")):
+        if is_count(count):
+            return count
+    return sum(len(text.encode("utf-8", "replace")) for text in texts) // _BYTES_OF_TOKEN
+
+
+def _numbers(vector: list[Any]) -> list[Any]:
+    if not isinstance(vector, list) or not all(type(value) in (int, float) for value in vector):
+        raise TypeError("a vector of numbers is expected")
+    return vector
+
+
+def _base64(vector: list[Any]) -> str:
+    return base64.b64encode(struct.pack(f"<{len(vector)}f", *vector)).decode()
+
+
+def _titan_1(texts: Sequence[str], payload: Json) -> Json:
+    _refuse(payload, "dimensions", "normalize")
+    return {"inputText": texts[0]}
+
+
+def _titan_2(texts: Sequence[str], payload: Json) -> Json:
+    more = {name: payload[name] for name in ("normalize",) if name in payload}
+    return {"inputText": texts[0], **_dimensions(payload, "dimensions"), **more}
+
+
+def _titan_vectors(answer: Json) -> list[Any]:
+    return [answer["embedding"]]
+
+
+def _cohere_3(texts: Sequence[str], payload: Json) -> Json:
+    _refuse(payload, "dimensions")
+    return _cohere(texts, payload)
+
+
+def _cohere_4(texts: Sequence[str], payload: Json) -> Json:
+    return {**_cohere(texts, payload), **_dimensions(payload, "output_dimension")}
+
+
+def _cohere(texts: Sequence[str], payload: Json) -> Json:
+    kind = payload.get("input_type", _COHERE_TYPES[0])
+    if kind not in _COHERE_TYPES:
+        raise GatewayCallFailed(400, f"'input_type' must be one of {', '.join(_COHERE_TYPES)}.")
+    more = {"truncate": payload["truncate"]} if "truncate" in payload else {}
+    return {"texts": list(texts), "input_type": kind, **more}
+
+
+def _cohere_vectors(answer: Json) -> list[Any]:
+    vectors = answer["embeddings"]
+    return list(vectors["float"] if isinstance(vectors, dict) else vectors)
+
+
+def _dimensions(payload: Json, name: str) -> Json:
+    wanted = payload.get("dimensions")
+    if wanted is None:
+        return {}
+    if not is_count(wanted) or wanted < 1:
+        raise GatewayCallFailed(400, "'dimensions' must be a positive whole number.")
+    return {name: wanted}
+
+
+def _refuse(payload: Json, *names: str) -> None:
+    for name in names:
+        if payload.get(name) is not None:
+            raise GatewayCallFailed(422, f"The model does not have the parameter '{name}'.")
+
+
+_FAMILIES: Final[Mapping[str, _Family]] = {
+    r"amazon\.titan-embed-(text-v1|g1-text-02)": _Family(1, _titan_1, _titan_vectors),
+    r"amazon\.titan-embed-text-v2": _Family(1, _titan_2, _titan_vectors),
+    r"cohere\.embed-(english|multilingual)-v3": _Family(_COHERE_BATCH, _cohere_3, _cohere_vectors),
+    r"cohere\.embed-v4": _Family(_COHERE_BATCH, _cohere_4, _cohere_vectors),
+}

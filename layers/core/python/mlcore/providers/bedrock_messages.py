@@ -1,0 +1,139 @@
+"""Anthropic's Messages API for Anthropic's models at Amazon Bedrock, which take the same requests
+in InvokeModel, and answer with the same messages and events.
+
+https://docs.aws.amazon.com/bedrock/latest/userguide/model-parameters-anthropic-claude-messages.html
+describes the requests.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Final
+
+from mlcore.errors import CallerLeft, GatewayCallFailed
+from mlcore.providers.openai import unexpected_answer
+from mlcore.providers.provider import ROUTES
+
+Json = dict[str, Any]
+
+_VERSION: Final = "bedrock-2023-05-31"
+_OWN_ID: Final = re.compile(r"(?:^|[./])(anthropic\.[^/]+)$")
+_OPAQUE: Final = re.compile(
+    r"arn:[^:]+:bedrock:[^/]+:"
+    r"(application-inference-profile|provisioned-model|custom-model-deployment|prompt-router)/.+"
+)
+"""ARNs that do not tell whose model they name."""
+_BETA_HEADER: Final = "anthropic-beta"
+_BETA_FIELD: Final = "anthropic_beta"
+_KNOWN_BETAS: Final = frozenset(
+    (
+        *("computer-use-2024-10-22", "computer-use-2025-01-24", "computer-use-2025-11-24"),
+        *("token-efficient-tools-2025-02-19", "interleaved-thinking-2025-05-14"),
+        *("output-128k-2025-02-19", "dev-full-thinking-2025-05-14", "context-1m-2025-08-07"),
+        *("context-management-2025-06-27", "effort-2025-11-24"),
+        *("tool-search-tool-2025-10-19", "tool-examples-2025-10-29"),
+    )
+)
+"""The betas that AWS's documentation of the requests names."""
+_BETA_REFUSED: Final = "invalid beta flag"
+_NOT_IN_BODY: Final = ("model", "stream", _BETA_FIELD)
+_METRICS: Final = "amazon-bedrock-invocationMetrics"
+_STATUSES: Final[Mapping[int, int]] = {408: 504, 424: 500}
+"""Statuses of Bedrock for a model that was too slow or failed, as Anthropic has them."""
+_COUNTED_MAX_TOKENS: Final = 1024
+"""CountTokens requires a limit of the answer, which is never made."""
+
+
+def check_model(model: str, action: str) -> None:
+    """Checks that a model may be one of Anthropic's. Raises GatewayCallFailed (501)."""
+    if _OWN_ID.search(model) is None and _OPAQUE.fullmatch(model) is None:
+        raise GatewayCallFailed(
+            501,
+            f"The passthrough route '{ROUTES[action]}' is implemented for Anthropic's models at "
+            "Amazon Bedrock only.",
+        )
+
+
+def foundation_model(model: str) -> str:
+    """Returns the ID of Anthropic's model that a name, such as that of an inference profile for
+    several regions, contains; another name as it is. CountTokens takes only such an ID."""
+    found = _OWN_ID.search(model)
+    return model if found is None else found[1]
+
+
+def requests_of(payload: Json, headers: Mapping[str, str]) -> list[Json]:
+    """Returns the request of InvokeModel for one of the Messages API, in the forms in which it is
+    tried until Bedrock accepts its betas: with all of them, with those that AWS documents, and with
+    none. Claude Code sends betas that Bedrock refuses, with the whole request."""
+    body = {name: value for name, value in payload.items() if name not in _NOT_IN_BODY}
+    given = payload.get(_BETA_FIELD)
+    named = [flag.strip() for flag in headers.get(_BETA_HEADER, "").split(",")]
+    named += [flag for flag in (given if isinstance(given, list) else ()) if isinstance(flag, str)]
+    betas = list(dict.fromkeys(filter(None, named)))
+    documented = [beta for beta in betas if beta in _KNOWN_BETAS]
+    requests: list[Json] = []
+    for flags in (betas, documented, list[str]()):
+        more = {_BETA_FIELD: flags} if flags else {}
+        request = {**body, "anthropic_version": _VERSION, **more}
+        if request not in requests:
+            requests.append(request)
+    return requests
+
+
+def refuses_betas(error: GatewayCallFailed) -> bool:
+    """Whether Bedrock refused a request because of a beta, before the model worked on it."""
+    text = str(error.provider_fields.get("message", ""))
+    return error.status == 400 and _BETA_REFUSED in text.lower()
+
+
+def count_request(request: Json) -> Json:
+    """Returns the request of CountTokens for one of InvokeModel."""
+    thinking = request.get("thinking")
+    budget = thinking.get("budget_tokens") if isinstance(thinking, dict) else None
+    least = _COUNTED_MAX_TOKENS + (budget if isinstance(budget, int) else 0)
+    text = json.dumps({"max_tokens": least, **request})
+    return {"input": {"invokeModel": {"body": base64.b64encode(text.encode()).decode()}}}
+
+
+def count_answer(answer: Json) -> Json:
+    """Returns the answer of CountTokens as Anthropic's API has it. Raises GatewayCallFailed
+    (502)."""
+    try:
+        return {"input_tokens": answer["inputTokens"]}
+    except KeyError as error:
+        raise unexpected_answer(error) from None
+
+
+def lines_of(events: Iterator[tuple[str, Json]]) -> Generator[bytes]:
+    """Returns the lines of the event stream of Anthropic's API for (type, event) pairs of a stream
+    of InvokeModel."""
+    for _, event in events:
+        kind = event.get("type")
+        if isinstance(kind, str) and kind.isidentifier():
+            shown = {name: value for name, value in event.items() if name != _METRICS}
+            yield f"event: {kind}\n".encode()
+            yield f"data: {json.dumps(shown)}\n".encode()
+            yield b"\n"
+
+
+@contextmanager
+def errors() -> Iterator[None]:
+    """Raises refusals of Bedrock without Bedrock's fields and with a status that Anthropic's API
+    has, so that Anthropic's SDKs read them."""
+    try:
+        yield
+    except CallerLeft:
+        raise
+    except GatewayCallFailed as error:
+        message = error.provider_fields.get("message")
+        raise GatewayCallFailed(
+            _STATUSES.get(error.status, error.status),
+            message if isinstance(message, str) else error.detail,
+            error.retry_after,
+            error.headers,
+            traits=error.traits,
+        ) from None

@@ -1,0 +1,97 @@
+"""Reads the token counts of Amazon Bedrock, which each of its operations and makers of models
+reports in a form of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from mlcore.providers import anthropic
+from mlcore.providers.completions import is_count, token_counts_of
+from mlcore.providers.provider import with_total
+
+Json = dict[str, Any]
+_Names = tuple[str, str, str, str]
+
+_CONVERSE: Final[_Names] = (
+    *("inputTokens", "outputTokens"),
+    *("cacheReadInputTokens", "cacheWriteInputTokens"),
+)
+"""The names of the input, the output, what was read from a cache, and what was written to one."""
+_NOVA: Final[_Names] = (
+    *("inputTokens", "outputTokens"),
+    *("cacheReadInputTokenCount", "cacheWriteInputTokenCount"),
+)
+"""The same in answers of Amazon's own models to InvokeModel."""
+_METRICS: Final[_Names] = (
+    *("inputTokenCount", "outputTokenCount"),
+    *("cacheReadInputTokenCount", "cacheWriteInputTokenCount"),
+)
+_HEADERS: Final[_Names] = (
+    *("x-amzn-bedrock-input-token-count", "x-amzn-bedrock-output-token-count"),
+    "x-amzn-bedrock-cache-read-input-token-count",
+    "x-amzn-bedrock-cache-write-input-token-count",
+)
+_LAST_CHUNK: Final = "amazon-bedrock-invocationMetrics"
+"""The field of the last chunk of InvokeModelWithResponseStream, whatever model it is."""
+_MAX_DIGITS: Final = 9
+
+
+def counts_of(answer: Json) -> dict[str, int]:
+    """Returns the token counts in an answer of Converse or of a model, or in one event of their
+    streams, by MLflow's names; empty if there are none."""
+    metrics = answer.get(_LAST_CHUNK)
+    if isinstance(metrics, dict):
+        return _counts(metrics, _METRICS)
+    usage = answer.get("usage")
+    if isinstance(usage, dict) and ("inputTokens" in usage or "outputTokens" in usage):
+        is_nova = any(name in usage for name in _NOVA[2:])
+        counts = _counts(usage, _NOVA if is_nova else _CONVERSE)
+        return counts | _for_an_hour(usage.get("cacheDetails"))
+    if isinstance(usage, dict) and "prompt_tokens" in usage:
+        return with_total(token_counts_of(answer))
+    return anthropic.usage_of(answer)
+
+
+def headers_with_counts(headers: Mapping[str, str]) -> dict[str, str]:
+    """Returns the headers of an answer in which Bedrock counts tokens, names in lower case."""
+    return {name: value for name in _HEADERS if (value := headers.get(name, ""))}
+
+
+def counts_in_headers(headers: Mapping[str, str]) -> dict[str, int]:
+    """Returns the token counts in :func:`headers_with_counts`, by MLflow's names."""
+    numbers = {
+        name: int(value)
+        for name, value in headers.items()
+        if value.isascii() and value.isdigit() and len(value) <= _MAX_DIGITS
+    }
+    return _counts(numbers, _HEADERS)
+
+
+def _counts(reported: Mapping[str, Any], names: _Names) -> dict[str, int]:
+    """Returns counts by MLflow's names, whose input includes what was read from a cache or written
+    to one; Bedrock counts these apart."""
+    plain, output, read, written = (
+        value if is_count(value := reported.get(name)) else None for name in names
+    )
+    counts: dict[str, int] = {}
+    if plain is not None:
+        counts["input_tokens"] = plain + (read or 0) + (written or 0)
+    if output is not None:
+        counts["output_tokens"] = output
+    if read is not None:
+        counts["cache_read_input_tokens"] = read
+    if written is not None:
+        counts["cache_creation_input_tokens"] = written
+    return with_total(counts)
+
+
+def _for_an_hour(details: Any) -> dict[str, int]:
+    """Returns the tokens that were written to a cache for an hour, which cost more."""
+    tokens = [
+        detail.get("inputTokens")
+        for detail in (details if isinstance(details, list) else ())
+        if isinstance(detail, dict) and detail.get("ttl") == "1h"
+    ]
+    counted = sum(filter(is_count, tokens))
+    return {"cache_creation_input_tokens_above_1hr": counted} if counted else {}
