@@ -186,7 +186,7 @@ def test_who_calls_models_calls_those_of_bedrock_that_are_listed() -> None:
         given = grants.of(role, "HasBedrockModels") - grants.of(role)
         assert given == {
             (f"bedrock:{action}", "${BedrockModelArns}")
-            for action in ("InvokeModel", "InvokeModelWithResponseStream")
+            for action in ("InvokeModel", "InvokeModelWithResponseStream", "CountTokens")
             if role in signing
         }
 
