@@ -21,6 +21,7 @@ LONG: Final = {
     "tests/e2e/test_gateway_limits.py::test_many_processes": "sixteen, each limit in one minute",
     "tests/e2e/test_offline_folder.py::test_a_folder_of_runs": "kills at every stage of a push",
     "tests/e2e/test_sdks.py": "six SDKs at the gateway, in an environment of 360 MB",
+    "tests/e2e/test_sdks_bedrock.py": "three more SDKs in that environment",
     "tests/e2e/test_round_trip.py": "from stock and back; test_export.py compares the way out",
     "tests/e2e/test_export.py::test_a_killed_export": "kills; the other tests compare one export",
     "tests/e2e/test_export.py::test_what_was_exported_can_be_imported": "three commands in turn",

@@ -3,6 +3,7 @@ MLflow's gateway."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -36,7 +37,20 @@ _GOOGLE_NAMES: Final[Mapping[int, str]] = {
 }
 """https://cloud.google.com/apis/design/errors#handling_errors"""
 
+_AWS_NAMES: Final[Mapping[int, str]] = {
+    400: "ValidationException",
+    401: "AccessDeniedException",
+    403: "AccessDeniedException",
+    404: "ResourceNotFoundException",
+    408: "ModelTimeoutException",
+    424: "ModelErrorException",
+    429: "ThrottlingException",
+    503: "ServiceUnavailableException",
+}
+"""https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html"""
+
 _ROOT: Final = "/gateway/"
+_BEDROCK: Final = re.compile(r"proxy/[^/]+/+(model|async-invoke|guardrail|guardrail-checks)(/|$)")
 _GOOGLE_METHODS: Final = (
     *(":generateContent", ":countTokens", ":embedContent"),
     *(":batchEmbedContents", ":batchGenerateContent"),
@@ -56,6 +70,12 @@ def google_fields(status: int, message: str) -> Json:
     unknown = "INVALID_ARGUMENT" if status < 500 else "UNKNOWN"
     name = _GOOGLE_NAMES.get(status, unknown)
     return {"error": {"code": status, "message": message, "status": name}}
+
+
+def aws_name(status: int) -> str:
+    """Returns the name of an error of Amazon Bedrock."""
+    unknown = "ValidationException" if status < 500 else "InternalServerException"
+    return _AWS_NAMES.get(status, unknown)
 
 
 def sdk_fields(error: MlflowError, path: str) -> Json:
@@ -85,6 +105,8 @@ def _is_common(route: str) -> bool:
 def _own_fields(error: MlflowError, route: str) -> Json:
     """Returns an error of the gateway itself in the form of the SDK that calls the route."""
     status, message = error.status, _message(error)
+    if _BEDROCK.match(route):
+        return {"__type": aws_name(status), "message": message}
     if _is_form_of(route, "gemini", GEMINI_STREAM_GENERATE_CONTENT) or route.endswith(
         _GOOGLE_METHODS
     ):

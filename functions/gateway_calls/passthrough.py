@@ -20,7 +20,7 @@ from mlcore.providers.provider import (
     GEMINI_STREAM_GENERATE_CONTENT,
     OPENAI_EMBEDDINGS,
 )
-from mlcore.providers.proxied import RawAnswer
+from mlcore.providers.proxied import BinaryEvent, CountedAnswer, RawAnswer
 
 _NEVER_STREAMED = (OPENAI_EMBEDDINGS, ANTHROPIC_COUNT_TOKENS)
 
@@ -58,6 +58,12 @@ def proxy(call: ProxyCall, request: Request) -> Response:
     if isinstance(first, RawAnswer):
         next(parts, None)
         return replies.raw_response(first, invocation.limit_headers)
+    if isinstance(first, CountedAnswer):
+        next(parts, None)
+        return replies.json_response(first.body, {**invocation.limit_headers, **first.headers})
+    if isinstance(first, BinaryEvent):
+        events = (part for part in chain((first,), parts) if isinstance(part, BinaryEvent))
+        return replies.binary_event_stream(events, invocation.limit_headers)
     if isinstance(first, dict):
         next(parts, None)  # ends the call, which writes its cost and trace
         return replies.json_response(first, invocation.limit_headers)

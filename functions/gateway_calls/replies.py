@@ -8,14 +8,15 @@ from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-from gateway_calls.error_forms import anthropic_fields, google_fields, sdk_fields
+from gateway_calls.error_forms import anthropic_fields, aws_name, google_fields, sdk_fields
 from mlcore import errors
 from mlcore.http import Request
 from mlcore.http.handler import ErrorFormat
 from mlcore.http.response import Response, retry_headers
 from mlcore.http.routes import Route, allowed_methods
 from mlcore.observability import logger
-from mlcore.providers.proxied import RawAnswer
+from mlcore.providers import event_stream as binary
+from mlcore.providers.proxied import BinaryEvent, RawAnswer
 
 Json = dict[str, Any]
 
@@ -93,6 +94,30 @@ def google_error_event(error: errors.MlflowError) -> bytes:
     code, which must be a number."""
     data = google_fields(error.status, error.message)
     return f"data: {json.dumps(data)}\n\n".encode()
+
+
+def aws_error_event(error: errors.MlflowError) -> bytes:
+    """Returns an error as an exception of a binary stream, which AWS's SDKs raise."""
+    known = error
+    if not isinstance(known, errors.GatewayCallFailed):
+        known = errors.GatewayCallFailed(error.status, error.message)
+    return binary.exception(known, aws_name(known.status))
+
+
+_CONTENT_OF_CHUNKS: Final = {"x-amzn-bedrock-content-type": "application/json"}
+"""What AWS's SDKs are told of a model's own stream."""
+
+
+def binary_event_stream(
+    events: Iterator[BinaryEvent], headers: Mapping[str, str] = _NO_HEADERS
+) -> Response:
+    """Returns a response that sends the events of a stream of Bedrock. If the stream fails, the
+    error is its last event."""
+    first = next(events)
+    more = _CONTENT_OF_CHUNKS if first.kind == binary.CHUNK else {}
+    contents = (event.content for event in events)
+    parts = _with_error_event(first.content, contents, aws_error_event)
+    return Response(200, parts, binary.CONTENT_TYPE, {**headers, **more})
 
 
 def raw_event_stream(

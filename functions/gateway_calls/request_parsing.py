@@ -99,8 +99,8 @@ def parse_proxy(sent: Sent) -> ProxyCall:
     target = quote(path, safe=_PATH_CHARACTERS) + (f"?{query}" if query else "")
     method = "GET" if sent.method == "HEAD" else sent.method
     content_type = sent.headers.get("content-type", "")
-    request = ProxiedRequest(target, method, content_type=content_type)
     name = sent.parameters["endpoint_name"]
+    request = ProxiedRequest(target, method, content_type=content_type, endpoint=name)
     is_encoded = "content-encoding" in sent.headers
     if not (sent.has_body() or sent.body_is_incomplete() or is_encoded):
         return ProxyCall(name, request)

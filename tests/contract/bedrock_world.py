@@ -14,6 +14,7 @@ import pytest
 from mlcore import aws_clients
 from mlcore.db.signature import Credentials
 from mlcore.repos.gateway import configuration
+from mlcore.repos.traces import span_packs
 from tests.contract.gateway_world import endpoint, model
 from tests.contract.sealing import seal_here
 from tests.contract.trace_calls import infos
@@ -61,6 +62,21 @@ def ready(
         auth_config=OWN if auth_config is None else auth_config,
     )
     return endpoint(name, [made], **more)
+
+
+def outputs_of(endpoint_id: str) -> list[Any]:
+    """What the traces of an endpoint's calls tell of the answers, the newest first."""
+    experiment = str(configuration.read("default").endpoints[endpoint_id].experiment_id)
+    owners = [span_packs.Owner("default", experiment, i["trace_id"]) for i in infos(experiment)]
+    roots = [
+        next(span for _, line in span_packs.read(owner) if is_root(span := json.loads(line)))
+        for owner in owners
+    ]
+    return [json.loads(root["attributes"]["mlflow.spanOutputs"]) for root in roots]
+
+
+def is_root(span: Json) -> bool:
+    return not span.get("parent_span_id")
 
 
 def traced(endpoint_id: str) -> list[tuple[float, Json]]:

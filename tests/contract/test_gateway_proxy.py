@@ -82,13 +82,6 @@ def test_no_path_leads_out_of_the_root(provider: Any, path: str) -> None:
     assert provider.asked == []
 
 
-def test_a_provider_without_a_proxy(store: Store) -> None:
-    endpoint("aws", [model("m", "bedrock", auth_config={"aws_region_name": "eu-west-1"})])
-    status, _, text = post("proxy/aws/model/x/converse", {})
-    detail = "The proxy endpoint is not implemented for Amazon Bedrock models."
-    assert (status, json.loads(text)["detail"]) == (501, detail)
-
-
 def echoes_headers(request: Asked) -> Told:
     return Told(body={"headers": request.headers})
 

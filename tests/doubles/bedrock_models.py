@@ -15,13 +15,16 @@ from tests.doubles.providers import Asked, Json, Told
 
 BETAS = frozenset(("interleaved-thinking-2025-05-14", "context-1m-2025-08-07", "new-2026-11-01"))
 """The only ones that the double accepts."""
+VERSIONS = ("bedrock-2023-05-31", "2026-10-21")
+"""Those that models accept, the second one only newer models."""
 _PATH = re.compile(r"/model/([^/]+)/(.+)")
 _TITAN_DIMENSIONS = (256, 512, 1024)
 _COHERE_DIMENSIONS = (256, 512, 1024, 1536)
 
 
 def answer(request: Asked) -> Told:
-    """Any of these operations, by the model in the path."""
+    """Any of these operations, by the model in the path. boto3 names no type of a model's body."""
+    request = request._replace(body=json.loads(request.raw or b"{}"))
     path = _PATH.fullmatch(request.path)
     if path is None:
         return refusal(404, "UnknownOperationException", "Unknown operation")
@@ -55,7 +58,8 @@ def claude(body: Json, *, streams: bool) -> Told:
     if told.status != 200:
         kinds = {429: "ThrottlingException", 403: "AccessDeniedException"}
         kind = kinds.get(told.status, "ValidationException")
-        return refusal(told.status, kind, told.body["error"]["message"])
+        refused = refusal(told.status, kind, told.body["error"]["message"])
+        return refused._replace(headers={**refused.headers, **told.headers})
     if not streams:
         used = {**told.body["usage"], "service_tier": "standard"}
         return counted({**told.body, "usage": used}, used["input_tokens"], used["output_tokens"])
@@ -66,7 +70,8 @@ def claude(body: Json, *, streams: bool) -> Told:
         **{"cacheReadInputTokenCount": 30, "cacheWriteInputTokenCount": 20},
     }
     inner[-1]["amazon-bedrock-invocationMetrics"] = metrics
-    return stream(*map(chunk, inner))
+    told = stream(*map(chunk, inner))
+    return told._replace(headers={"X-Amzn-Bedrock-Content-Type": "application/json"})
 
 
 def chunk(event: Any) -> bytes:
@@ -88,7 +93,7 @@ def counted(body: Any, tokens: int, answered: int = 0) -> Told:
 
 
 def _wrong_message(body: Json) -> str:
-    if body.get("anthropic_version") != "bedrock-2023-05-31":
+    if body.get("anthropic_version") not in VERSIONS:
         return "anthropic_version: Field required"
     if "max_tokens" not in body:
         return "max_tokens: Field required"

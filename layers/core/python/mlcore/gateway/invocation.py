@@ -21,6 +21,7 @@ from mlcore.gateway.route import Route
 from mlcore.observability import logger
 from mlcore.prices.cost import cost
 from mlcore.providers.provider import Provider
+from mlcore.providers.proxied import BinaryEvent
 from mlcore.repos.settings import llm_prices
 from mlcore.reserved_tags import SPAN_INPUTS
 from mlcore.spans.attributes import json_text
@@ -147,8 +148,7 @@ class Invocation:
                 try:
                     for part in ask(provider):
                         span.add_usage(usage(provider, part))
-                        is_bytes = isinstance(part, bytes)
-                        events += part.startswith(b"data:") if is_bytes else named_models is None
+                        events += _is_event(part, is_proxied=named_models is not None)
                         yield part
                 except (GeneratorExit, CallerLeft):
                     span.add_usage(self._least_usage(span, events))
@@ -224,6 +224,13 @@ class Invocation:
                 span.attributes[SPAN_COST] = span_cost
                 dollars += span_cost["total_cost"]
         return dollars
+
+
+def _is_event(part: Any, *, is_proxied: bool) -> bool:
+    """Whether a part of an answer is an event of a stream. A proxied answer may be whole."""
+    if isinstance(part, bytes):
+        return part.startswith(b"data:")
+    return isinstance(part, BinaryEvent) or not is_proxied
 
 
 def begin(

@@ -11,17 +11,17 @@ from typing import Any, Final
 from urllib.parse import unquote
 
 from mlcore.errors import GatewayCallFailed
-from mlcore.gateway import passthrough, proxied_forms, stream_assembly
+from mlcore.gateway import binary_streams, passthrough, proxied_forms, stream_assembly
 from mlcore.gateway.invocation import Invocation
 from mlcore.gateway.proxied_forms import Form
 from mlcore.gateway.retries import Handling, Repeats
 from mlcore.providers import provider as p
 from mlcore.providers.provider import Provider
-from mlcore.providers.proxied import ProxiedRequest, RawAnswer
+from mlcore.providers.proxied import BinaryEvent, CountedAnswer, ProxiedRequest, RawAnswer
 from mlcore.wire.json_text import parse_json_bytes
 
 Json = dict[str, Any]
-Part = Json | bytes | RawAnswer
+Part = Json | bytes | RawAnswer | CountedAnswer | BinaryEvent
 
 _PROXY: Final = "proxy/raw"
 _HANDLING: Final = Handling(Repeats.UNSENT, uses_circuit=False)
@@ -31,8 +31,10 @@ _MODEL_IN_PATH: Final = re.compile(r"models/([^/:?]+):")
 _BYTES_OF_TOKEN: Final = 4
 _WITHOUT_TEXT: Final = frozenset(("batch", "file", "message_batch", "model"))
 """What an answer to a GET calls itself if it describes something and holds no text of a model."""
-_COUNTS_TOKENS: Final = ("/count_tokens", ":countTokens", "/input_tokens")
+_COUNTS_TOKENS: Final = ("/count_tokens", ":countTokens", "/input_tokens", "/count-tokens")
 """The ends of paths at which a provider counts the tokens of a request, which costs nothing."""
+_BINARY_STREAMS: Final = ("/converse-stream", "/invoke-with-response-stream")
+"""The ends of Bedrock's paths whose answers are streams."""
 _MEDIA_PATH: Final = re.compile(r"[^/]+/(audio|images|videos)(/|$)")
 """Paths whose files are sound, pictures or films. What is sent elsewhere may become the input of a
 model, whatever type it names."""
@@ -42,7 +44,7 @@ def call(
     invocation: Invocation, request: ProxiedRequest, headers: Mapping[str, str]
 ) -> Iterator[Part]:
     """Sends a request to the endpoint's provider, its ``model`` included. Yields the JSON answer as
-    the guardrails rewrote it, the lines of a stream, or an answer of another type.
+    the guardrails rewrote it, the lines or events of a stream, or an answer of another type.
 
     Raises:
         GatewayCallFailed: the provider cannot be proxied (501), or the provider or a guardrail
@@ -54,10 +56,13 @@ def call(
     if invocation.guardrails is not None and request.content is not None:
         raise _unchecked(invocation, "request")
     if invocation.needs_whole_answer and (
-        request.named.get("stream") or action == p.GEMINI_STREAM_GENERATE_CONTENT
+        request.named.get("stream")
+        or action == p.GEMINI_STREAM_GENERATE_CONTENT
+        or request.path.partition("?")[0].endswith(_BINARY_STREAMS)
     ):
         raise passthrough.unchecked_stream(invocation)
     lines: list[bytes] = []
+    events: list[BinaryEvent] = []
     with invocation.recorded(request.described(), _PROXY) as span:
         sent = request
         if request.body is not None:
@@ -74,6 +79,10 @@ def call(
                     span.set_outputs(checked)
                 elif isinstance(checked, RawAnswer):
                     span.set_outputs(checked.described())
+                elif isinstance(checked, CountedAnswer):
+                    span.set_outputs(checked.body)
+                elif isinstance(checked, BinaryEvent):
+                    events.append(checked)
                 elif action is not None:
                     lines.append(checked)
                 yield checked
@@ -86,18 +95,21 @@ def call(
         finally:
             if action is not None and lines:
                 span.set_outputs(stream_assembly.assemble_passthrough(action, lines))
+            span.set_outputs(binary_streams.assemble(events))
 
 
 def _checked(invocation: Invocation, request: ProxiedRequest, part: Part) -> Part:
     """Returns an answer or a part of a stream, as the guardrails rewrote it. Raises
     GatewayCallFailed: a guardrail refuses it, or cannot check it."""
-    if isinstance(part, dict):
-        guardrails = invocation.guardrails
-        return part if guardrails is None else guardrails.after(request.named, part)
+    guardrails = invocation.guardrails
+    if guardrails is not None and isinstance(part, dict):
+        return guardrails.after(request.named, part)
+    if guardrails is not None and isinstance(part, CountedAnswer):
+        return part._replace(body=guardrails.after(request.named, part.body))
     if invocation.needs_whole_answer:
-        if isinstance(part, bytes):  # a provider may stream without being asked to
+        if isinstance(part, bytes | BinaryEvent):  # a provider may stream without being asked to
             raise passthrough.unchecked_stream(invocation)
-        if part.content:
+        if isinstance(part, RawAnswer) and part.content:
             raise _unchecked(invocation, "answer")
     return part
 
@@ -118,6 +130,10 @@ def _usage(
     if isinstance(part, RawAnswer):
         size = 0 if part.is_media else len(part.content)
         return _estimated(request, form, size)
+    if isinstance(part, BinaryEvent):
+        return provider.usage(part.data)
+    if isinstance(part, CountedAnswer):
+        return part.usage or _estimated(request, form, 0)
     reported = provider.usage(part)
     if reported and (request.method == "POST" or part.get("background") is True):
         return reported

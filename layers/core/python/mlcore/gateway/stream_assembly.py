@@ -33,6 +33,12 @@ def assemble_completion(chunks: Sequence[Json]) -> Json | None:
     return _assembled(_assemble_openai, chunks)
 
 
+def assemble_message(events: Sequence[Json]) -> Json | None:
+    """Joins the events of Anthropic's API to the message that they describe; None if they describe
+    none."""
+    return _assembled(_assemble_anthropic, events)
+
+
 def _assembled(
     assemble: Callable[[Sequence[Json]], Json | None], events: Sequence[Json]
 ) -> Json | None:

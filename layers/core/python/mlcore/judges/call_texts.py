@@ -1,5 +1,6 @@
 """Collects the texts of a model call for guardrails that ask no model, in the forms of the known
-APIs: OpenAI's chats, completions and Responses, Anthropic's messages, Gemini's contents."""
+APIs: OpenAI's chats, completions and Responses, Anthropic's messages, Gemini's contents, and those
+of Amazon Bedrock."""
 
 from __future__ import annotations
 
@@ -11,16 +12,24 @@ _READ_BY_MODEL: Final = frozenset(
     (
         *("messages", "contents", "content", "input", "prompt", "query", "documents", "requests"),
         *("system", "systemInstruction", "system_instruction", "instructions"),
+        # Of models at Amazon Bedrock.
+        *("inputText", "message", "chat_history", "preamble", "texts", "inputs"),
+        *("text_prompts", "textToImageParams"),
     )
 )
 """Fields of a request that hold its messages. Others hold settings, tools and schemas."""
-_ANSWERED: Final = ("choices", "output", "content", "candidates")
+_ANSWERED: Final = (
+    *("choices", "output", "content", "candidates"),
+    # Of models at Amazon Bedrock.
+    *("completion", "completions", "generation", "generations", "outputs", "results", "text"),
+)
 """Fields of an answer that hold its messages."""
 _SETTINGS: Final = frozenset(("model", "previous_response_id", "prompt_cache_key"))
 """Fields of a request that hold no texts."""
 _ARGUMENTS: Final = frozenset(("arguments", "args", "input"))
 """Fields of a tool's call, below which all strings are texts."""
 _FILE_TYPES: Final = ("mediaType", "media_type", "mimeType", "mime_type")
+_FILE_CONTENTS: Final = ("data", "bytes")
 _LABELS: Final = frozenset(
     (
         *("role", "type", "id", "call_id", "tool_call_id", "tool_use_id", "status", "object"),
@@ -66,7 +75,7 @@ def _texts(value: Any) -> Iterator[str]:
         for name, part in value.items():
             if name in _ARGUMENTS:
                 yield from _strings(part)
-            elif name in _NOT_SHOWN or (encodes_file and name == "data"):
+            elif name in _NOT_SHOWN or (encodes_file and name in _FILE_CONTENTS):
                 continue
             elif not (name in _LABELS and isinstance(part, str) and _LABEL.fullmatch(part)):
                 yield from _texts(part)
@@ -87,5 +96,7 @@ def _strings(value: Any) -> Iterator[str]:
 
 def _encodes_file(part: Mapping[str, Any]) -> bool:
     """Whether a part of a message is a file in Base64. A document of plain text is none."""
+    if part.keys() == {"bytes"}:  # as Converse has them
+        return True
     kinds = [str(part[name]) for name in _FILE_TYPES if name in part]
     return any(not kind.startswith("text/") for kind in kinds) or part.get("type") == "base64"

@@ -12,6 +12,7 @@ from mlcore.errors import GatewayCallFailed
 from mlcore.providers import (
     bedrock_embeddings,
     bedrock_messages,
+    bedrock_operations,
     bedrock_usage,
     converse,
     event_stream,
@@ -25,12 +26,12 @@ from mlcore.providers.provider import (
     Provider,
     check_no_model,
 )
-from mlcore.providers.proxied import ProxiedRequest
+from mlcore.providers.proxied import BinaryEvent, CountedAnswer, ProxiedRequest, RawAnswer
 
 T = TypeVar("T")
 
 _INVOKE: Final = "invoke"
-_INVOKE_STREAM: Final = "invoke-with-response-stream"
+_END_OF_MESSAGE: Final = "messageStop"
 
 
 class Bedrock(Provider):
@@ -54,7 +55,7 @@ class Bedrock(Provider):
 
     def chat_stream(self, payload: Json) -> Iterator[Json]:
         check_no_model(payload)
-        events = self._events("converse-stream", converse.request_of(payload))
+        events = self._events(bedrock_operations.CONVERSE_STREAM, converse.request_of(payload))
         return converse.chunks_of(events, self.model.name)
 
     def embeddings(self, payload: Json) -> Json:
@@ -74,7 +75,7 @@ class Bedrock(Provider):
             if action == ANTHROPIC_MESSAGES:
                 return self._ask(_INVOKE, request)[0]
             answer, _ = self._ask(
-                "count-tokens",
+                bedrock_operations.COUNT_TOKENS,
                 bedrock_messages.count_request(request),
                 bedrock_messages.foundation_model(self.model.name),
             )
@@ -89,7 +90,9 @@ class Bedrock(Provider):
         self._check_action(action)
 
         def begin(request: Json) -> tuple[bytes, Generator[bytes]]:
-            lines = bedrock_messages.lines_of(self._events(_INVOKE_STREAM, request))
+            lines = bedrock_messages.lines_of(
+                self._events(bedrock_operations.INVOKE_STREAM, request)
+            )
             return next(lines, b""), lines
 
         with bedrock_messages.errors():
@@ -97,6 +100,30 @@ class Bedrock(Provider):
             with closing(rest):
                 yield first
                 yield from rest
+
+    def proxy(
+        self, request: ProxiedRequest, headers: Mapping[str, str]
+    ) -> Iterator[Json | bytes | RawAnswer | CountedAnswer | BinaryEvent]:
+        """Calls an operation of Bedrock. Yields its JSON answer, its events, or an answer of
+        another type. Raises the errors of
+        :func:`mlcore.providers.bedrock_operations.operation_of`."""
+        operation = bedrock_operations.operation_of(request, headers, self.model.name)
+        url, signed = self._login.signed(
+            operation.model, operation.name, operation.body, operation.headers
+        )
+        sent = ProxiedRequest("", body=operation.body)
+        with transport.exchange(url, signed, sent, configured=self.configured) as response:
+            kind = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+            if response.status >= 400 or kind == transport.CONTENT_TYPE:
+                counts = bedrock_usage.headers_with_counts(response.headers)
+                answer = transport.answer_of(response, self.redactor)
+                usage = bedrock_usage.counts_of(answer) or bedrock_usage.counts_in_headers(counts)
+                yield CountedAnswer(answer, counts, usage) if counts else answer
+            elif kind == event_stream.CONTENT_TYPE:
+                events = event_stream.messages(transport.read_chunks(response), self.redactor)
+                yield from _whole(events, operation.name)
+            else:
+                yield transport.raw_answer_of(response, self.redactor)
 
     def usage(self, answer: Json) -> dict[str, int]:
         return bedrock_usage.counts_of(answer)
@@ -127,6 +154,16 @@ class Bedrock(Provider):
         url, headers = self._login.signed(self.model.name, operation, request)
         parts = transport.chunks(url, headers, request, configured=self.configured)
         return event_stream.events(parts, self.redactor)
+
+
+def _whole(events: Iterator[BinaryEvent], operation: str) -> Iterator[BinaryEvent]:
+    """Yields the events of a stream. Raises GatewayCallFailed (502) if it ends before it should."""
+    last, has_message = None, operation != bedrock_operations.CONVERSE_STREAM
+    for last in events:
+        has_message = has_message or last.kind == _END_OF_MESSAGE
+        yield last
+    if last is None or not has_message:
+        raise GatewayCallFailed(502, "The provider's stream ended before its message did.")
 
 
 def _accepted(payload: Json, headers: Mapping[str, str], ask: Callable[[Json], T]) -> T:

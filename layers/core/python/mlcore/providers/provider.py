@@ -12,7 +12,7 @@ from mlcore.errors import GatewayCallFailed
 from mlcore.providers.completions import is_count, token_counts_of
 from mlcore.providers.credential_redactor import CredentialRedactor
 from mlcore.providers.model import Model
-from mlcore.providers.proxied import ProxiedRequest, RawAnswer
+from mlcore.providers.proxied import BinaryEvent, CountedAnswer, ProxiedRequest, RawAnswer
 
 Json = dict[str, Any]
 
@@ -120,9 +120,9 @@ class Provider:
 
     def proxy(
         self, request: ProxiedRequest, headers: Mapping[str, str]
-    ) -> Iterator[Json | bytes | RawAnswer]:
+    ) -> Iterator[Json | bytes | RawAnswer | CountedAnswer | BinaryEvent]:
         """Sends a request to any path of the provider, with the body as it is. Yields the JSON
-        answer, the lines of a stream, or an answer of another type. The path is below the
+        answer, the lines or events of a stream, or an answer of another type. The path is below the
         provider's root, which is its address without the version; for example ``v1/messages``.
         """
         raise self._unsupported("The proxy endpoint is")

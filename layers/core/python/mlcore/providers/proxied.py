@@ -70,11 +70,13 @@ class RawAnswer(NamedTuple):
 
 
 class CountedAnswer(NamedTuple):
-    """A JSON answer whose token counts are in headers."""
+    """A JSON answer whose tokens are counted in headers."""
 
     body: Json
-    counts: Mapping[str, str]
-    """The headers with the counts, names in lower case."""
+    headers: Mapping[str, str]
+    """Those with the counts, names in lower case."""
+    usage: dict[str, int]
+    """The counts by MLflow's names."""
 
 
 class BinaryEvent(NamedTuple):

@@ -114,9 +114,14 @@ def proxied(
         elif media_type in _STREAM_TYPES:
             yield from _lines_in(read_chunks(response), redactor)
         else:
-            content = redactor.content(_read_all(response))
-            kind = redactor.text(content_type) or "application/octet-stream"
-            yield RawAnswer(response.status, content, kind)
+            yield raw_answer_of(response, redactor)
+
+
+def raw_answer_of(response: BaseHTTPResponse, redactor: CredentialRedactor) -> RawAnswer:
+    """Reads and returns an answer that is not JSON, without the credentials of the redactor."""
+    content = redactor.content(_read_all(response))
+    kind = redactor.text(response.headers.get("Content-Type", "")) or "application/octet-stream"
+    return RawAnswer(response.status, content, kind)
 
 
 def lines(

@@ -1,0 +1,150 @@
+"""Bedrock's own operations, which AWS's SDKs call through the proxy: which a caller may use, with
+which model and which fields.
+
+With the server's own credentials a path could reach every model, guardrail and job that the server
+may, and a body every object in S3. So nothing of the path is sent on: it chooses one of few
+operations, and must name the endpoint or its model. What makes Bedrock read or apply something else
+is refused.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+from urllib.parse import unquote
+
+from mlcore.errors import GatewayCallFailed
+from mlcore.providers.bedrock_messages import foundation_model
+from mlcore.providers.proxied import ProxiedRequest
+from mlcore.wire.json_text import parse_json_bytes
+
+Json = dict[str, Any]
+
+CONVERSE_STREAM: Final = "converse-stream"
+INVOKE_STREAM: Final = "invoke-with-response-stream"
+COUNT_TOKENS: Final = "count-tokens"
+_OPERATIONS: Final = ("converse", CONVERSE_STREAM, "invoke", INVOKE_STREAM, COUNT_TOKENS)
+_PATH: Final = re.compile(r"/*model/(?P<model>.+)/(?P<operation>[^/]+)", re.DOTALL)
+_GUARDRAIL_HEADERS: Final = (
+    "x-amzn-bedrock-guardrailidentifier",
+    "x-amzn-bedrock-guardrailversion",
+)
+_TIER_HEADER: Final = "x-amzn-bedrock-service-tier"
+_LATENCY_HEADER: Final = "x-amzn-bedrock-performanceconfig-latency"
+_TIERS: Final = ("", "default", "flex")
+"""Tiers that cost no more than the price of the model; ``priority`` does."""
+_LATENCIES: Final = ("", "standard")
+_IN_S3: Final = frozenset(("s3location", "s3uri"))
+_MAX_DEPTH: Final = 200
+
+
+class Operation(NamedTuple):
+    """What is sent to Bedrock for a request."""
+
+    name: str
+    model: str
+    headers: tuple[tuple[str, str], ...]
+    body: Json
+
+
+def operation_of(request: ProxiedRequest, headers: Mapping[str, str], model: str) -> Operation:
+    """Returns the operation that a proxied request calls.
+
+    Args:
+        headers: the caller's.
+        model: the endpoint's model, the only one that a request may name.
+
+    Raises:
+        GatewayCallFailed: the request calls another operation, names another model, or has a field
+            or header that is not permitted (403); or its body is no JSON object (400).
+    """
+    path = _PATH.fullmatch(unquote(request.path.partition("?")[0]))
+    if request.method != "POST" or path is None or path["operation"] not in _OPERATIONS:
+        raise _refused(
+            "Of the operations of Amazon Bedrock, only Converse, ConverseStream, InvokeModel, "
+            "InvokeModelWithResponseStream and CountTokens are forwarded."
+        )
+    name = path["operation"]
+    sent_model = foundation_model(model) if name == COUNT_TOKENS else model
+    if path["model"] not in (model, sent_model, request.endpoint or model):
+        raise _refused("The model must be that of the endpoint. The endpoint's name stands for it.")
+    if request.body is None:
+        raise GatewayCallFailed(400, "The body must be a JSON object.")
+    _check_headers(headers)
+    _check_body(name, request.body)
+    tier = headers.get(_TIER_HEADER, "").strip()
+    more = ((_TIER_HEADER, tier),) if tier and "invoke" in name else ()
+    return Operation(name, sent_model, more, request.body)
+
+
+def _check_headers(headers: Mapping[str, str]) -> None:
+    if any(headers.get(name, "").strip() for name in _GUARDRAIL_HEADERS):
+        raise _no_guardrail()
+    _check_price(headers.get(_TIER_HEADER, ""), headers.get(_LATENCY_HEADER, ""))
+
+
+def _check_body(operation: str, body: Json) -> None:
+    """Checks the body of an operation, and what CountTokens would count."""
+    if operation == COUNT_TOKENS:
+        counted = body.get("input")
+        invoked = counted.get("invokeModel") if isinstance(counted, dict) else None
+        if isinstance(invoked, dict) and "body" in invoked:
+            _check_files(_decoded(invoked["body"]))
+    fields = {name.lower(): value for name, value in body.items()}
+    if "guardrailconfig" in fields:
+        raise _no_guardrail()
+    tier, latency = fields.get("servicetier"), fields.get("performanceconfig")
+    _check_price(
+        tier.get("type") if isinstance(tier, dict) else tier,
+        latency.get("latency") if isinstance(latency, dict) else latency,
+    )
+    _check_files(body)
+
+
+def _check_price(tier: Any, latency: Any) -> None:
+    if (tier or "") not in _TIERS or (latency or "") not in _LATENCIES:
+        raise _refused("Tiers and latencies that cost more than the model are not forwarded.")
+
+
+def _check_files(value: Any) -> None:
+    """Checks that no object in S3 is named, which Bedrock would read with the credentials that
+    sign the request."""
+    pending = [(value, 0)]
+    while pending:
+        part, depth = pending.pop()
+        if depth > _MAX_DEPTH:
+            raise GatewayCallFailed(400, "The body is nested too deeply.")
+        if isinstance(part, dict):
+            if any(_names_file(name, member) for name, member in part.items()):
+                raise _refused("Files in S3 are not forwarded: send the bytes of a file.")
+            pending += [(member, depth + 1) for member in part.values()]
+        elif isinstance(part, list):
+            pending += [(member, depth + 1) for member in part]
+
+
+def _names_file(name: str, value: Any) -> bool:
+    """Whether a field names an object in S3. A schema of a tool's arguments may describe one."""
+    if name.lower().replace("_", "") not in _IN_S3:
+        return False
+    uris = value.values() if isinstance(value, dict) else (value,)
+    return any(isinstance(uri, str) and uri.strip().lower().startswith("s3:") for uri in uris)
+
+
+def _decoded(body: Any) -> Any:
+    try:
+        return parse_json_bytes(base64.b64decode(body, validate=True), lone_surrogates=True)
+    except (TypeError, ValueError):
+        raise GatewayCallFailed(400, "The body to count must be JSON in Base64.") from None
+
+
+def _no_guardrail() -> GatewayCallFailed:
+    return _refused(
+        "Guardrails of Amazon Bedrock cannot be named by callers. Guardrails of this server check "
+        "the calls of an endpoint."
+    )
+
+
+def _refused(reason: str) -> GatewayCallFailed:
+    return GatewayCallFailed(403, reason)
