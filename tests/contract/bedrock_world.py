@@ -26,8 +26,14 @@ Json = dict[str, Any]
 MODEL = "arn:aws:bedrock:eu-central-1:123456789012:inference-profile/eu.vendor.model-v1:0"
 ACCESS_KEY, SECRET_KEY, TOKEN = "AKIDCALLEROFMODELS", "8sEcReT/key+of=models", "t0ken//of+a+role=="
 OWN = {"auth_mode": "default_chain"}
+TURNS: list[Json] = [{"role": "user", "content": [{"text": "hello there"}]}]
 KEYS = {"aws_access_key_id": ACCESS_KEY, "aws_secret_access_key": SECRET_KEY}
 BY_KEYS = {"auth_mode": "access_keys", "aws_region_name": "us-east-2"}
+
+
+def path_of(name: str) -> str:
+    """The name of a model as a path has it."""
+    return name.replace(":", "%3A").replace("/", "%2F")
 
 
 @contextmanager

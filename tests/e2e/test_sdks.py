@@ -16,29 +16,18 @@ from tests.doubles import detailed_anthropic, detailed_gemini, detailed_openai_f
 from tests.doubles.providers import Asked, Provider, serving
 from tests.e2e import clients
 from tests.e2e.gateway_configuration import KEYS, Configuration
+from tests.e2e.sdk_outcomes import SCRIPTS, difference, lasting
 from tests.engines import ROOT
 from tests.servers import ADMIN, start_product, stopped
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(400)]
 
-SCRIPTS = Path(__file__).with_name("sdks")
 GPT, CLAUDE, GEMINI = "gpt-4o", "claude-opus-4-8", "gemini-2.5-flash"
 DIRECT, NATIVE, PROXY = "direct", "native", "proxy"
 TARGET: Final = "x-target"
 """The header by which a request to a provider is known."""
 SDKS: Final = ("openai", "anthropic", "google_genai", "litellm", "langchain", "pydantic_ai")
 """Each has a script in the folder ``sdks``."""
-MADE_BY_SDK: Final = re.compile(
-    r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|(?<=call_)[0-9a-f]{28}"
-    r"|(?<=pyd_ai_)[0-9a-f]{32}|(?<=time taken=)[0-9.]+"
-)
-"""Ids that SDKs invent, and measured times."""
-MADE_FIELDS: Final = ("created", "timestamp", "provider_url")
-"""Fields in which LiteLLM and Pydantic AI write the current time and the address that they call."""
-CREATED: Final = 1741569952
-"""What the doubles write in such a field."""
-DETAIL: Final = re.compile(r"""(["'])detail\1: ?("[^"]*"|'[^']*'), ?""")
-"""MLflow's own field of an error, which some SDKs show with the rest of the body."""
 BOUNDARY: Final = re.compile(r"boundary=\S+")
 OF_CONNECTION: Final = frozenset(
     ("host", "connection", "content-length", "accept-encoding", TARGET, "x-mlflow-authorization")
@@ -124,42 +113,13 @@ def test_an_sdk_sees_no_difference(gateway: Gateway, sdk: str, tmp_path: Path) -
     assert told[PROXY].keys() == direct.keys() >= told[NATIVE].keys()
     for target in (NATIVE, PROXY):
         different = [
-            (name, *difference)
+            (name, *found)
             for name, outcome in told[target].items()
-            if (difference := _difference(_lasting(direct[name]), _lasting(outcome)))
+            if (found := difference(lasting(direct[name]), lasting(outcome)))
         ]
         assert different == [], target
         for name, provider in gateway.providers.items():
             _compare_requests(provider.asked, target, name)
-
-
-def _lasting(value: Any) -> Any:
-    """A value without what an SDK itself makes anew for each call."""
-    if isinstance(value, dict):
-        return {
-            MADE_BY_SDK.sub("", name): _lasting(member)
-            for name, member in value.items()
-            if name not in MADE_FIELDS or member == CREATED
-        }
-    if isinstance(value, list):
-        return [_lasting(member) for member in value]
-    if isinstance(value, str):
-        return re.sub(r"\s", "", DETAIL.sub("", MADE_BY_SDK.sub("", value)))
-    return value
-
-
-def _difference(one: Any, other: Any, path: str = "") -> tuple[str, Any, Any] | None:
-    """The first place where two values differ."""
-    if one == other:
-        return None
-    if isinstance(one, dict) and isinstance(other, dict) and one.keys() == other.keys():
-        pairs: Any = ((name, one[name], other[name]) for name in one)
-    elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
-        pairs = zip(range(len(one)), one, other, strict=True)
-    else:
-        return path, one, other
-    found = (_difference(first, second, f"{path}/{name}") for name, first, second in pairs)
-    return next(filter(None, found), None)
 
 
 def _compare_requests(asked: list[Asked], target: str, provider: str) -> None:
@@ -179,7 +139,7 @@ def _compare_requests(asked: list[Asked], target: str, provider: str) -> None:
                 expected = {**expected, "stream_options": options}
             path = path.replace("/v1/models/", "/v1beta/models/")
         assert received.path == path
-        assert _lasting(received.body) == _lasting(expected)
+        assert lasting(received.body) == lasting(expected)
         assert received.method == sent.method
         assert _own_form(received) == _own_form(sent)
         assert _own_headers(received) == _own_headers(sent)

@@ -16,12 +16,13 @@ from tests.doubles import bedrock_models, detailed_anthropic
 from tests.doubles.providers import Provider, serving
 from tests.e2e import clients
 from tests.e2e.gateway_configuration import Configuration
-from tests.e2e.test_sdks import CLAUDE, DIRECT, NATIVE, PROXY, SCRIPTS, _difference, _lasting
+from tests.e2e.sdk_outcomes import SCRIPTS, difference, lasting
 from tests.engines import ROOT
 from tests.servers import ADMIN, start_product, stopped
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(400)]
 
+CLAUDE, DIRECT, NATIVE, PROXY = "claude-opus-4-8", "direct", "native", "proxy"
 KEY = "bedrock-api-key-0123456789abcdefghij"
 MODEL = "anthropic.claude-opus-4-5-20251101-v1:0"
 
@@ -109,7 +110,7 @@ def test_clients_of_bedrock_see_no_difference(gateway: Gateway, tmp_path: Path) 
         if name.startswith("claude fails"):
             # This client shows the whole body, in which the gateway has MLflow's fields, too.
             direct[name]["text"] = outcome["text"]
-        assert _difference(_lasting(direct[name]), _lasting(outcome)) is None, name
+        assert difference(lasting(direct[name]), lasting(outcome)) is None, name
     asked = gateway.bedrock.asked
     half = len(asked) // 2
     for sent, received in zip(asked[:half], asked[half:], strict=True):
@@ -142,4 +143,4 @@ def test_anthropics_sdk_sees_no_difference(gateway: Gateway, tmp_path: Path) -> 
                 expected["status"],
             ), (name, outcome)
         else:
-            assert _difference(_lasting(expected), _lasting(outcome)) is None, name
+            assert difference(lasting(expected), lasting(outcome)) is None, name
