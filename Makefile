@@ -244,7 +244,7 @@ bench: setup ## Measure the runner beside FastTrackML, mlflow-go and MLflow, and
 bench-gateway: .venv/local.stamp .venv/all.stamp ## Measure the AI gateway beside LiteLLM's proxy; ARGS="--turns 10 --calls 20"
 	@$(BIN)/python -m bench.gateway $(ARGS)
 
-bench-publication: .venv/local.stamp .venv/all.stamp ## Measure lander and publisher of the system tables; ARGS="--runs 20000 --publications 10"
+bench-publication: .venv/local.stamp .venv/all.stamp ## Measure lander and publisher of the system tables; ARGS="--runs 20000 --publications 10", or --requests for S3
 	@PYTHONPATH=functions $(BIN)/python -m bench.publication $(ARGS)
 
 profile: setup ## Tell where the time of a call goes: make profile CALL=log-metric; ARGS=--lines names functions, --server adds the runner

@@ -1,4 +1,5 @@
-"""``make bench-publication``: what lander and publisher of the system tables take for runs.
+"""``make bench-publication``: what lander and publisher of the system tables take for runs, or with
+``--requests`` what one publication asks of S3 and DynamoDB.
 
 Runs are created, logged to and ended by the product's handlers. In between the lander lands the
 records of the stream, and a new process publishes them as in the local runner. Both are processes
@@ -160,8 +161,20 @@ def main() -> int:
     parser.add_argument(
         "--publications", type=int, default=10, help="parts of the load (%(default)s)"
     )
+    parser.add_argument(
+        "--requests",
+        action="store_true",
+        help="count the requests of one publication instead (bench.publication_requests)",
+    )
     options = parser.parse_args()
     stand_alone()
+    if options.requests:
+        from bench import publication_requests  # noqa: PLC0415 -- loads all functions
+
+        with in_silence():
+            stories = publication_requests.told()
+        print(publication_requests.table(stories))
+        return 0
     with in_silence():
         records, lander, publisher = measure(options.runs, options.publications)
     print(f"{options.runs} runs, {records} records of the stream")

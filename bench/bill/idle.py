@@ -69,6 +69,11 @@ SCHEDULED_CALL: Final = (
     + SCHEDULED_GB_SECONDS * prices.GB_SECOND
     + SCHEDULED_READ_UNITS * prices.READ_UNIT
 )
+LOOK_GB_SECONDS: Final = 0.07
+"""Upper bound of a scheduled call that lists files and finds nothing new: 40 ms at 1,769 MiB, of
+which it waits 30."""
+
+LOOK: Final = prices.FILES_PUT + prices.INVOCATION + LOOK_GB_SECONDS * prices.GB_SECOND
 _RATE: Final = re.compile(r"rate\((\d+) (minute|hour)s?\)")
 
 
@@ -155,7 +160,7 @@ def _of(name: str, kind: str, properties: Mapping[str, Any], kept: int) -> list[
             return [Item(SNAPSHOTS, (1 + kept) * snapshot, each)]
         case "AWS::Scheduler::Schedule":  # each call lists the landed objects, and ends
             calls = _calls(name, properties["ScheduleExpression"])
-            return [Item(LOOKS, int(calls), prices.FILES_PUT)]
+            return [Item(LOOKS, int(calls), LOOK)]
         case "AWS::Events::Rule" if "EventPattern" in properties:
             return []  # events of AWS itself cost nothing
         case "AWS::Events::Rule":

@@ -41,15 +41,24 @@ day is full: those of traces."""
 DELIVERY_MINUTES: Final = 5
 """Minutes of audit that Firehose writes to one object."""
 LANDINGS: Final = 3
-"""Batches of the lander in a minute with changes: its batching window has 20 seconds."""
+"""Batches of the lander in a minute with changes: its batching window has 20 seconds. These are the
+changes of one shard of the stream; those of an experiment are in one shard."""
+
+TRACES_A_MINUTE: Final = 23
+"""Traces that come in a minute if a million come in a month."""
 
 LANDING_MS: Final = 100.0
 """An upper bound with one PUT to S3; an assumption."""
 
-PUBLICATION: Final = {"writes": 17, "reads": 210, "seconds": 2.0}
-"""S3's requests of one publication of a run's points (PUT and LIST, and GET), counted before an S3
-server in the tests, and its seconds, which mostly wait for S3. A publication of traces,
-assessments and spans, three tables as well, sends as many."""
+FILE_REQUEST_MS: Final = 30.0
+"""A request to S3 from a function in the same region; an assumption. A publication makes most of
+them one after the other."""
+
+CHECKPOINT_WRITES: Final = 6
+"""Requests for the checkpoints of the three tables of a publication: two for each."""
+
+CHECKPOINT_VERSIONS: Final = 50
+"""A table has a checkpoint after so many commits."""
 
 DOWNLOADED: Final = 0.1
 """Share of the stored files that leaves the region in a month; an assumption."""
@@ -195,7 +204,11 @@ def bill(team: Team, parameters: Mapping[str, str] | None = None) -> list[Line]:
         Line("Lambda: authorizer", login.functions(memory)),
         Line("Lambda: indexer", index.functions(memory)),
         Line("System tables: lander", minutes * _landing(chosen)),
-        Line("System tables: publisher", minutes / _minutes(chosen) * _publication(chosen)),
+        Line(
+            "System tables: publisher",
+            minutes / _minutes(chosen) * _publication("publication of a minute of a run", chosen)
+            + minutes / 60 * _publication("upkeep of traces", chosen),
+        ),
         Line("System tables: audit", _audited(chosen, api.calls - page_calls, minutes)),
         Line("AI gateway: calls of models", team.model_calls * days * _model_call(chosen)),
         Line("API Gateway", api.calls * prices.API_REQUEST),
@@ -254,11 +267,19 @@ def _model_call(parameters: Mapping[str, str]) -> float:
     return prices.STREAM_REQUEST + functions + units + _logged(parameters)
 
 
-def _publication(parameters: Mapping[str, str]) -> float:
-    """Returns dollars for one publication of the system tables."""
-    seconds = PUBLICATION["seconds"] * _function_memory("PublisherFunction", parameters)
-    requests = PUBLICATION["writes"] * prices.FILES_PUT + PUBLICATION["reads"] * prices.FILES_GET
-    return prices.INVOCATION + seconds * prices.GB_SECOND + requests
+def _publication(story: str, parameters: Mapping[str, str]) -> float:
+    return publication(capacity()[story]["publisher"], parameters)
+
+
+def publication(measured: Mapping[str, float], parameters: Mapping[str, str]) -> float:
+    """Returns dollars for a publication with these figures, without the units of DynamoDB."""
+    memory = _function_memory("PublisherFunction", parameters)
+    waiting = measured["round_trips"] * ROUND_TRIP_MS
+    waiting += (measured["file_writes"] + measured["file_reads"]) * FILE_REQUEST_MS
+    seconds = call_ms(measured["cpu_ms"], waiting, memory * 1024) / 1000
+    writes = measured["file_writes"] + CHECKPOINT_WRITES / CHECKPOINT_VERSIONS
+    requests = writes * prices.FILES_PUT + measured["file_reads"] * prices.FILES_GET
+    return prices.INVOCATION + seconds * memory * prices.GB_SECOND + requests
 
 
 def flood(requests: float, parameters: Mapping[str, str], *, guesses: bool = False) -> float:
@@ -293,8 +314,13 @@ def traces_text(parameters: Mapping[str, str]) -> str:
     reads = 2 * publication["read_units"] * prices.MILLION * prices.READ_UNIT
     landed = DAY * prices.DAYS * _landing(parameters) + reads
     each, seldom = (
-        landed + DAY * prices.DAYS / _minutes(chosen) * _publication(parameters)
-        for chosen in (parameters, {**parameters, "SystemTablesMinutes": "5"})
+        landed
+        + DAY * prices.DAYS / minutes * _publication(story, parameters)
+        + 24 * prices.DAYS * _publication("upkeep of traces", parameters)
+        for minutes, story in (
+            (1, "publication of a minute of traces"),
+            (5, "publication of five minutes of traces"),
+        )
     )
     written = sum(part["write_units"] for part in trace.values())
     return (

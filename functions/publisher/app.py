@@ -23,16 +23,17 @@ def handler(event: Mapping[str, Any], context: Any) -> dict[str, Any]:
             ``{"seconds": n}`` sets the time after which no new step begins.
     """
     upkeep = bool(event.get("upkeep"))
-    if not upkeep and next(landing.waiting(1), None) is None:
+    waiting = landing.waiting()
+    if not upkeep and not waiting:
         return {}
-    age = landing.age(time.time())
+    age = landing.age(waiting, time.time())
     if age is not None:
         from mlcore.observability import seconds  # noqa: PLC0415 -- not needed if nothing waits
 
         seconds({AGE: age}, {})
     from mltables import publisher  # noqa: PLC0415 -- 500 ms and 100 MB that most calls do not need
 
-    counts = publisher.publish(_seconds(event, context))._asdict()
+    counts = publisher.publish(_seconds(event, context), waiting)._asdict()
     if upkeep:
         from mltables.table_maintenance import maintain_tables  # noqa: PLC0415
 

@@ -78,10 +78,16 @@ def test_any_sequence_of_writes_and_deletions(store: Store, data: st.DataObject)
     files: dict[str, bytes] = {}
     for _ in range(data.draw(st.integers(0, 8))):
         key = data.draw(KEYS)
-        step = data.draw(st.sampled_from(["put", "put", "delete", "tree"]))
+        step = data.draw(st.sampled_from(["put", "put", "create", "delete", "tree"]))
         if step == "put":
             files[key] = data.draw(st.binary(max_size=5))
             store.put(key, files[key])
+        elif step == "create":
+            content = data.draw(st.binary(max_size=5))
+            etag = store.create(key, content)
+            assert (etag is None) == (key in files)
+            files.setdefault(key, content)
+            assert etag in {None, opened.etag if (opened := store.open(key, 0)) else ""}
         elif step == "delete":
             store.delete(key)
             files.pop(key, None)
@@ -96,7 +102,17 @@ def test_any_sequence_of_writes_and_deletions(store: Store, data: st.DataObject)
     for name in ("", "b", "b/d", "g h", "a", "nothing"):
         assert store.list(name) == listed(files, name)
         assert store.is_directory(name or "b") == bool(listed(files, name or "b"))
+        below = [key for key in sorted(files) if not name or key.startswith(f"{name}/")]
+        seen = [(file.key, file.size) for file in store.below(name)]
+        assert seen == [(key, len(files[key])) for key in below]
+        assert [file.key for file in store.below(name, "b/d/e")] == [
+            key for key in below if key > "b/d/e"
+        ]
     assert {key: store.get(key) for key in files} == files
+    for file in store.below(""):
+        opened = store.open(file.key, 0)
+        assert opened is not None
+        assert (opened.etag, opened.modified) == (file.etag, file.modified)
     assert store.get("nothing") is None
 
 

@@ -26,22 +26,23 @@ from mlcore.auth.passwords import hash_password
 from mlcore.db import capacity
 from mlcore.repos.users import users
 from mlcore.system_tables import source, span_source, trace_source
+from tests.contract import agent_traces
 from tests.contract.api import pairs
+from tests.contract.capacity_figures import Figures, holds
 from tests.contract.conftest import Store, forget
 from tests.contract.gateway_requests import post
 from tests.contract.gateway_world import allow_local, endpoint, model
 from tests.contract.logins import proves
 from tests.contract.sealing import seal_here
 from tests.contract.streams import Stream, following
-from tests.contract.trace_calls import export, span, start, tell
-from tests.contract.trace_story import TOLD, story
+from tests.contract.trace_calls import export
+from tests.contract.trace_story import story
 from tests.doubles.providers import openai, serving
 
 METRICS = (1, 10, 50)
 STEPS = 4
 ALL_STEPS = 200
 RUNS = 100
-Figures = dict[str, float]
 
 
 class Meter:
@@ -113,24 +114,6 @@ def stream(store: Store) -> Iterator[Stream]:
     with following(store) as made:
         store.api.get("experiments/get", experiment_id="0")
         yield made
-
-
-def holds(name: str, measured: dict[str, Figures]) -> None:
-    """Writes the figures, or compares them."""
-    if os.environ.get("MEASURE"):
-        written = json.loads(Path(CAPACITY).read_text()) if Path(CAPACITY).exists() else {}
-        written[name] = measured
-        Path(CAPACITY).write_text(json.dumps(written, indent=2, sort_keys=True) + "\n")
-        return
-    expected = json.loads(Path(CAPACITY).read_text())[name]
-    assert measured.keys() == expected.keys()
-    for part, figures in measured.items():
-        for figure in figures.keys() - {"cpu_ms"}:
-            assert figures[figure] == pytest.approx(expected[part][figure], rel=0.02), (
-                name,
-                part,
-                figure,
-            )
 
 
 def new_run(meter: Meter, store: Store, experiment_id: str) -> str:
@@ -234,27 +217,10 @@ def test_a_trace_of_an_agent(store: Store, stream: Stream) -> None:
     """Of twenty spans with a question and an answer each, in one export, and its info."""
     meter = Meter(stream)
     for number in range(1, 6):
-        trace = md5(b"agent %d" % number).hexdigest()
-        spans = [
-            span(
-                trace,
-                index,
-                None if index == 1 else 1,
-                start=index,
-                end=900 if index == 1 else index + 5,
-                **{
-                    "mlflow.spanInputs": {"question": _text(trace, index)},
-                    "mlflow.spanOutputs": _text(trace, -index),
-                    "mlflow.chat.tokenUsage": {"input_tokens": index, "output_tokens": 1},
-                },
-            )
-            for index in range(1, 21)
-        ]
-        assert meter.call(export, "0", spans).status == 200
-        assert meter.call(tell, "POST", "3.0/traces", start("0", f"tr-{trace}", **TOLD))
+        agent_traces.send(number, meter.call)
         meter.follow()
     holds("trace of 20 spans", meter.figures(5))
-    ids = ["tr-" + md5(b"agent %d" % number).hexdigest() for number in range(1, 6)]
+    ids = [f"tr-{agent_traces.trace_of(number)}" for number in range(1, 6)]
     published = Meter(stream)
     published.publish(lambda: _publish(ids))
     holds("publication of a trace of 20 spans", published.figures(5))
@@ -269,11 +235,6 @@ def _publish(trace_ids: list[str]) -> None:
     assert counts == [20] * len(trace_ids)
 
 
-def _text(trace: str, number: int) -> str:
-    """Some 400 characters that compress about as words do."""
-    return " ".join(md5(f"{trace} {number} {word}".encode()).hexdigest()[:5] for word in range(66))
-
-
 def test_a_call_of_a_model(
     store: Store, stream: Stream, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -283,7 +244,10 @@ def test_a_call_of_a_model(
     with serving(openai) as provider:
         definition = model("m", "openai", provider.url, model_name="gpt-4o")
         endpoint("chat", [definition], usage_tracking=True)
-        body = {"model": "chat", "messages": [{"role": "user", "content": _text("question", 1)}]}
+        body = {
+            "model": "chat",
+            "messages": [{"role": "user", "content": agent_traces.text_of("question", 1)}],
+        }
         assert post("mlflow/v1/chat/completions", body)[0] == 200
         meter = Meter(stream)
         for _ in range(5):

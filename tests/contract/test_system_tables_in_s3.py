@@ -12,15 +12,19 @@ from typing import Any
 import boto3
 import pytest
 
+from bench.bill import usage
 from lander import app as lander
 from mlcore import errors
 from mlcore.system_tables import location
 from tests import ministack
-from tests.contract import delta_readers, span_files
+from tests.contract import counted_publications, delta_readers, span_files
+from tests.contract.capacity_figures import holds
 from tests.contract.conftest import EXAMPLES, STEP, Store
+from tests.contract.counted_publications import Publications
 from tests.contract.lake import Tables, tables
 from tests.contract.trace_calls import export, span
 from tests.doubles import s3_front
+from tests.doubles.s3_requests import Requests
 from tests.doubles.signatures import Sent, Wrong
 from tests.engines import REGION
 
@@ -39,11 +43,13 @@ class Mortal:
     def __init__(self) -> None:
         self.left: int | None = None
         self.died = False
+        self.requests = Requests()
 
     def live_for(self, writes: int | None) -> None:
         self.left, self.died = writes, False
 
     def check(self, sent: Sent) -> None:
+        self.requests.check(sent)
         if self.left is not None and sent.method not in {"GET", "HEAD"}:
             self.died = self.died or self.left == 0
             self.left -= 1
@@ -187,7 +193,7 @@ def test_copies_on_this_machine_are_those_of_files_that_tables_have(
         copies = {path.name: path.stat().st_size for path in scratch.rglob("*.parquet")}
         assert copies.items() <= delta_readers.live_files().items()
     (part,) = scratch.iterdir()
-    assert {path.name for path in part.iterdir()} == {"lock", "files", "temporary"}
+    assert {path.name for path in part.iterdir()} == {"lock", "files", "logs", "temporary"}
     assert list((part / "temporary").iterdir()) == []
     # Whoever works at the same time has a part of its own.
     lake = pytest.importorskip("mltables.lake").Lake
@@ -267,3 +273,36 @@ def _points() -> list[tuple[str, int]]:
 
 def _rows(table: str) -> list[dict[str, Any]]:
     return delta_readers.scanned(table).collect().to_dicts()
+
+
+@pytest.mark.parametrize("story", counted_publications.STORIES)
+def test_a_publication_makes_as_many_requests_as_the_bill_says(
+    store: Store, bucket: Tables, s3: tuple[str, Mortal], story: str
+) -> None:
+    """`MEASURE=1` writes the figures anew."""
+    _, mortal = s3
+    told = Publications(store.api, bucket.stream.fresh, mortal.requests)
+    figures, counts = told.tell(story)
+    assert {asked.place for asked in counts} >= {"landing objects"}
+    holds(story, {"publisher": figures})
+    if story == next(iter(counted_publications.STORIES)):
+        holds(counted_publications.UPKEEP, {"publisher": told.keep_up()[0]})
+
+
+def test_the_upkeep_of_tables_at_rest_lists_their_files_and_ends(
+    store: Store, bucket: Tables, s3: tuple[str, Mortal], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It opens no table; another change wakes it."""
+    rest = pytest.importorskip("mltables.tables_at_rest")
+    definitions = pytest.importorskip("mltables.table_definitions")
+    store.api.new_run(store.api.new_experiment("s3"))
+    bucket.follow()
+    assert usage.CHECKPOINT_VERSIONS == definitions.CHECKPOINT_VERSIONS
+    _, mortal = s3
+    told = Publications(store.api, bucket.stream.fresh, mortal.requests)
+    monkeypatch.setattr(rest, "SETTLED_SECONDS", -60)
+    _, counts = told.keep_up()
+    assert [(asked.kind, count) for asked, count in counts.items()] == [("LIST", 1)] * 2
+    monkeypatch.setattr(rest, "SETTLED_SECONDS", 60)
+    _, counts = told.keep_up()
+    assert {asked.place for asked in counts} >= {"log of runs_latest", "files of runs_latest"}

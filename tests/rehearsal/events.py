@@ -206,7 +206,7 @@ def delivered(receiver: Receiver) -> bool:
 
 def landed(_receiver: Receiver) -> bool:
     """Whether the changes of the stream's event wait for the publisher."""
-    return next(landing.waiting(1), None) is not None
+    return bool(landing.waiting())
 
 
 EFFECTS: dict[str, Callable[[Receiver], bool]] = {

@@ -37,7 +37,11 @@ def open_table(lake: Lake) -> DeltaTable:
     properties = {audit_chain.PROPERTY: audit_chain.new_key()}
     delta = open_or_create(lake, AUDIT, properties)
     if audit_chain.PROPERTY not in delta.metadata().configuration:
-        delta.alter.set_table_properties(properties, raise_if_not_exists=False)
+        DeltaTable(lake.uri(AUDIT.name), storage_options=lake.options).alter.set_table_properties(
+            properties, raise_if_not_exists=False
+        )
+        lake.expect_commits(AUDIT.name)
+        delta = open_or_create(lake, AUDIT, properties)
     return delta
 
 

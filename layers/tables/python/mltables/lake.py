@@ -13,10 +13,12 @@ from types import TracebackType
 from typing import Final, Self
 
 from deltalake import DeltaTable
+from deltalake.exceptions import TableNotFoundError
 
 from mlcore.system_tables import location
 from mltables import scratch_folder
 from mltables.column_cache import ColumnCache, File
+from mltables.log_copy import LogCopy, entry_key, log_key
 from mltables.scratch_folder import SCRATCH, LockedFolder
 
 FETCHING: Final = 8
@@ -37,6 +39,7 @@ class Lake:
     def __init__(self) -> None:
         self.scratch = scratch_folder.locate()
         self.options = _options()
+        self._is_remote = not os.environ.get(location.FOLDER)
 
     def __enter__(self) -> Self:
         return self
@@ -68,22 +71,54 @@ class Lake:
     def uri(self, table: str) -> str:
         return location.table_uri(table)
 
-    def paths(self, table: DeltaTable, files: Sequence[str]) -> list[str]:
+    def open(self, table: str) -> DeltaTable | None:
+        """Opens a table for a writer, which reads the log's copy in the scratch folder; None if the
+        table does not exist. Others may have committed since then: a commit fails in this case."""
+        if self._is_remote:
+            return self._log(table).open()
+        try:
+            return DeltaTable(self.uri(table))
+        except TableNotFoundError:
+            return None
+
+    def commit(self, table: str, version: int, entry: bytes) -> bool:
+        """Writes the entry of a version to a table's log. Returns False if the log has one
+        already."""
+        if self._is_remote:
+            return self._log(table).commit(version, entry)
+        return location.store().create(entry_key(log_key(table), version), entry) is not None
+
+    def checkpoint(self, table: str, delta: DeltaTable) -> None:
+        """Writes a checkpoint of a table that :meth:`open` has opened."""
+        if self._is_remote:
+            self._log(table).checkpoint(delta)
+        else:
+            delta.create_checkpoint()
+
+    def expect_commits(self, table: str) -> None:
+        """Notes that a table may have commits that were not made by this object."""
+        if self._is_remote:
+            self._log(table).expect_more()
+
+    def _log(self, table: str) -> LogCopy:
+        folder = self._part.logs / self.uri(table).removeprefix("s3://")
+        return LogCopy(folder, table)
+
+    def paths(self, name: str, table: DeltaTable, files: Sequence[str]) -> list[str]:
         """Returns local paths of a table's files and fetches missing ones. Deletes copies of files
         that this version of the table does not have.
 
         Args:
+            name: the name of the table.
             files: names in the table's log.
 
         Raises:
             NoRoom: the disk has no space for the copies.
         """
-        if not _is_remote(table):
-            return [
-                f"{table.table_uri.removeprefix('file://').rstrip('/')}/{file}" for file in files
-            ]
-        sizes = self.forget(table)
-        kept = self._copies_of(table)
+        if not self._is_remote:
+            return [f"{self.uri(name)}/{file}" for file in files]
+        sizes = self.forget(name, table)
+        kept = self._copies_of(name)
         missing = [file for file in files if not (kept / file).is_file()]
         self._check_room(sum(sizes[file] for file in missing))
         key = kept.relative_to(self._part.files)
@@ -93,6 +128,7 @@ class Lake:
 
     def columns(
         self,
+        name: str,
         table: DeltaTable,
         files: Sequence[tuple[str, int]],
         columns: Collection[str],
@@ -102,31 +138,32 @@ class Lake:
         or links in ``folder`` to the column cache, which all processes of this user share.
 
         Args:
+            name: the name of the table.
             files: names and sizes in the table's log.
 
         Raises:
             NoRoomForColumns: the disk has no space for the columns.
         """
-        if not _is_remote(table):
-            return self.paths(table, [name for name, _ in files])
-        key = table.table_uri.removeprefix("s3://").rstrip("/").partition("/")[2]
+        if not self._is_remote:
+            return self.paths(name, table, [file for file, _ in files])
+        key = location.table_key(name)
         copies = ColumnCache(self.scratch / f"columns-{os.getuid()}", _read)
-        return copies.linked([File(f"{key}/{name}", size) for name, size in files], columns, folder)
+        return copies.linked([File(f"{key}/{file}", size) for file, size in files], columns, folder)
 
     @staticmethod
     def names(table: DeltaTable) -> list[str]:
         """Returns the names of a table's files in its log."""
         return list(table.get_add_actions(flatten=True).column("path").to_pylist())
 
-    def forget(self, table: DeltaTable) -> dict[str, int]:
+    def forget(self, name: str, table: DeltaTable) -> dict[str, int]:
         """Deletes copies of files that this version of a table does not have. Returns the sizes of
         the files that it has, by their names in the log."""
-        if not _is_remote(table):
+        if not self._is_remote:
             return {}
         actions = table.get_add_actions(flatten=True)
         names, sizes = (actions.column(name).to_pylist() for name in ("path", "size_bytes"))
-        kept = self._copies_of(table)
-        live = {str(kept / name) for name in names}
+        kept = self._copies_of(name)
+        live = {str(kept / file) for file in names}
         for path in kept.rglob("*.parquet"):
             if str(path) not in live:
                 path.unlink(missing_ok=True)
@@ -141,18 +178,17 @@ class Lake:
         """
         key = f"{location.table_key(table)}/{name}"
         location.store().put(key, made.read_bytes())
-        if location.table_uri(table).startswith("s3://"):
+        if self._is_remote:
             copy = self._part.files / key
             copy.parent.mkdir(parents=True, exist_ok=True)
             made.replace(copy)
         else:
             made.unlink()
 
-    def _copies_of(self, table: DeltaTable) -> Path:
+    def _copies_of(self, table: str) -> Path:
         """Returns the folder with the copies of a table's files. Its path is that of the table in
         its bucket."""
-        key = table.table_uri.removeprefix("s3://").rstrip("/").partition("/")[2]
-        return self._part.files / key
+        return self._part.files / location.table_key(table)
 
     def _check_room(self, wanted: int) -> None:
         free = shutil.disk_usage(self.temporary).free
@@ -177,10 +213,6 @@ class Lake:
         except BaseException:
             Path(name).unlink(missing_ok=True)
             raise
-
-
-def _is_remote(table: DeltaTable) -> bool:
-    return table.table_uri.startswith("s3://")
 
 
 def _read(key: str, first: int, size: int) -> bytes:

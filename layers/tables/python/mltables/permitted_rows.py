@@ -185,13 +185,13 @@ def _files_with_columns(
     if computed := span_attribute_columns.computed(columns).keys():
         columns = sorted({*columns, span_attribute_columns.MAP} - computed)
     if not derived:
-        return tuple(lake.columns(delta, some, columns, folder)), ()
+        return tuple(lake.columns(table.name, delta, some, columns, folder)), ()
     newer = [file for file in some if _has_derived(file[0])]
     older = [file for file in some if not _has_derived(file[0])]
     named = sorted({*columns, table.derived_from} - derived)
     return (
-        tuple(lake.columns(delta, newer, columns, folder)),
-        tuple(lake.columns(delta, older, named, folder / "underived")),
+        tuple(lake.columns(table.name, delta, newer, columns, folder)),
+        tuple(lake.columns(table.name, delta, older, named, folder / "underived")),
     )
 
 

@@ -3,7 +3,7 @@
 Objects about runs, about traces, about other entities and about the audit have steps of their own.
 A step about the audit (``audit_publishing``) appends what has landed. A step of another kind reads
 landing objects, opens the tables and *then* reads from DynamoDB the experiments, runs, traces and
-other entities that the objects name.Each step commits a table
+other entities that the objects name. Each step commits a table
 on condition that no other publisher has committed since the table was opened: Delta refuses a
 second transaction with the same number. So rows never return to an older state, even with several
 publishers. A step that is killed at any point is repeated from its landing objects:
@@ -19,14 +19,16 @@ from __future__ import annotations
 import itertools
 import tempfile
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
 from deltalake.exceptions import CommitFailedError
 
+from mlcore import errors
 from mlcore.system_tables import entity_landing, landing
 from mlcore.system_tables.entity_sources import ROOTS
+from mlcore.system_tables.landing import Landed
 from mltables import audit_publishing, staging, trace_staging
 from mltables.duckdb_connection import connect
 from mltables.entity_publishing import EntityStep, tables_of
@@ -34,7 +36,14 @@ from mltables.lake import Lake
 from mltables.publish_step import Published, PublishStep
 from mltables.snapshot import Snapshot
 from mltables.table_columns import Table
-from mltables.table_definitions import EXPERIMENTS, HISTORY, OF_TRACES, RUNS, open_or_create
+from mltables.table_definitions import (
+    EXPERIMENTS,
+    HISTORY,
+    OF_TRACES,
+    RUNS,
+    TABLES,
+    open_or_create,
+)
 from mltables.trace_publishing import TraceStep
 
 STEP_BYTES: Final = 4 << 20
@@ -43,7 +52,7 @@ STEP_BYTES: Final = 4 << 20
 ATTEMPTS: Final = 20
 
 
-def publish(seconds: float = float("inf")) -> Published:
+def publish(seconds: float = float("inf"), waiting: Sequence[Landed] | None = None) -> Published:
     """Publishes the landing objects that exist at the time of the call.
 
     Objects that land later wait for the next publication. Otherwise a client that logs without
@@ -51,6 +60,7 @@ def publish(seconds: float = float("inf")) -> Published:
 
     Args:
         seconds: after this time no new step begins.
+        waiting: these objects, if the caller has listed them.
 
     Raises:
         CommitFailedError: other publishers committed first in each of :data:`ATTEMPTS` attempts.
@@ -58,11 +68,12 @@ def publish(seconds: float = float("inf")) -> Published:
     end = time.monotonic() + seconds
     total = Published()
     with Lake() as lake:
-        waiting = list(landing.waiting())
+        if waiting is None:
+            waiting = landing.waiting()
         steps = [
             [
                 (keys, step)
-                for keys in _batches(landed for landed in waiting if landed[0].endswith(kind))
+                for keys in _batches(landed for landed in waiting if landed.key.endswith(kind))
             ]
             for kind, step in _STEPS.items()
         ]
@@ -76,16 +87,16 @@ def publish(seconds: float = float("inf")) -> Published:
     return total
 
 
-def _batches(waiting: Iterable[tuple[str, int]]) -> list[list[str]]:
-    """Splits landing objects, given as (key, bytes), into one list of keys per step, in order."""
+def _batches(waiting: Iterable[Landed]) -> list[list[str]]:
+    """Splits landing objects into one list of keys per step, in order."""
     portions: list[list[str]] = []
     size = STEP_BYTES
-    for key, bytes_ in waiting:
+    for landed in waiting:
         if size >= STEP_BYTES:
             portions.append([])
             size = 0
-        portions[-1].append(key)
-        size += bytes_
+        portions[-1].append(landed.key)
+        size += landed.size
     return portions
 
 
@@ -95,7 +106,10 @@ def _publish_with_retries(
     for attempt in range(ATTEMPTS):
         try:
             return step(lake, keys)
-        except CommitFailedError:
+        except (CommitFailedError, errors.ResourceDoesNotExist):
+            # A file of a table is missing if the copy of its log is old.
+            for table in TABLES:
+                lake.expect_commits(table.name)
             if attempt == ATTEMPTS - 1:
                 raise
             time.sleep(0.05 * (attempt + 1))

@@ -29,11 +29,13 @@ def locate() -> Path:
 
 class LockedFolder:
     """A part of the scratch folder that this process has locked until :meth:`close` or its end.
-    ``files`` stays for the next process that locks the part; ``temporary`` starts empty."""
+    ``files`` and ``logs`` stay for the next process that locks the part; ``temporary`` starts
+    empty."""
 
     def __init__(self, folder: Path) -> None:
         self._lock, path = _locked(folder)
-        self.files, self.temporary = path / "files", path / "temporary"
+        self.files, self.logs = path / "files", path / "logs"
+        self.temporary = path / "temporary"
         shutil.rmtree(self.temporary, ignore_errors=True)
         self.temporary.mkdir()
 

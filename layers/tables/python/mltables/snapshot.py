@@ -32,7 +32,9 @@ class Snapshot:
         files = self.files(connection, where)
         if not files:
             return self.table.nothing
-        listed = ", ".join(quoted(path) for path in self._lake.paths(self.delta, files))
+        listed = ", ".join(
+            quoted(path) for path in self._lake.paths(self.table.name, self.delta, files)
+        )
         partition = self.table.partition
         hive = f", hive_partitioning=true, hive_types={{{partition}: VARCHAR}}" if partition else ""
         return f"read_parquet([{listed}]{hive})"

@@ -1,7 +1,8 @@
 """One commit to a table: Parquet files that DuckDB writes, and the files that they replace.
 
-The commit fails if another publisher has committed since the snapshot was opened, or if a file that
-it removes no longer exists. Readers see no new file before the commit. ``table_maintenance``
+The commit is the entry of the next version in Delta's log, which this file writes itself: Delta's
+library would list the log three times. It fails if another writer has committed since the snapshot
+was opened. Readers see no new file before the commit. ``table_maintenance``
 deletes the files that a killed process leaves.
 """
 
@@ -16,14 +17,15 @@ from typing import Any, Final
 from uuid import uuid4
 
 import duckdb
-from deltalake import CommitProperties, Transaction
 from deltalake.exceptions import CommitFailedError
-from deltalake.transaction import AddAction, RemoveAction
 
 from mltables.lake import Lake
 from mltables.snapshot import Snapshot, quoted
 from mltables.table_columns import DERIVED_MARK, Table
-from mltables.table_definitions import ROW_GROUP, WRITER
+from mltables.table_definitions import CHECKPOINT_VERSIONS, ROW_GROUP, WRITER
+
+Action = dict[str, Any]
+"""An action of Delta's log, as JSON."""
 
 
 class TableCommit:
@@ -38,7 +40,7 @@ class TableCommit:
     ) -> None:
         self._connection, self._lake, self._snapshot = connection, lake, snapshot
         self._folder = folder
-        self._actions: list[AddAction | RemoveAction] = []
+        self._actions: list[Action] = []
 
     def add(self, rows: str, partition: str | None = None) -> int:
         """Writes rows to a new file and adds it to the commit. Returns the number of rows; without
@@ -66,22 +68,27 @@ class TableCommit:
         key = f"{table.partition}={partition}/{name}" if table.partition else name
         self._lake.store(table.name, key, local)
         self._actions.append(
-            AddAction(
-                path=key,
-                size=size,
-                partition_values={table.partition: partition} if table.partition else {},
-                modification_time=int(time.time() * 1000),
-                data_change=True,
-                stats=json.dumps(_statistics(table, count, columns)),
-            )
+            {
+                "add": {
+                    "path": key,
+                    "partitionValues": {table.partition: partition} if table.partition else {},
+                    "size": size,
+                    "modificationTime": _now(),
+                    "dataChange": True,
+                    "stats": json.dumps(_statistics(table, count, columns)),
+                }
+            }
         )
         return int(count)
 
     def remove(self, files: Iterable[str]) -> None:
         """Adds the removal of files to the commit. The files are given by their names in the
         log."""
-        now = int(time.time() * 1000)
-        self._actions += [RemoveAction(name, True, now) for name in files]
+        now = _now()
+        self._actions += [
+            {"remove": {"path": name, "deletionTimestamp": now, "dataChange": True}}
+            for name in files
+        ]
 
     def commit(self) -> None:
         """Commits the added and removed files, if any. The snapshot then has the new version.
@@ -91,20 +98,45 @@ class TableCommit:
 
     def commit_always(self) -> None:
         """Like :meth:`commit`, but commits the next transaction number also without files."""
-        delta, partition = self._snapshot.delta, self._snapshot.table.partition
-        number = (delta.transaction_version(WRITER) or 0) + 1
-        delta.create_write_transaction(
-            self._actions,
-            "append",
-            delta.schema(),
-            partition_by=[partition] if partition else None,
-            commit_properties=CommitProperties(app_transactions=[Transaction(WRITER, number)]),
-        )
-        delta.update_incremental()
-        if delta.transaction_version(WRITER) != number:
-            # The step read older rows than those that later commits of it would replace.
-            raise CommitFailedError(f"another publisher committed to {self._snapshot.table.name}")
-        self._lake.forget(delta)
+        delta, table = self._snapshot.delta, self._snapshot.table.name
+        version = delta.version() + 1
+        entry = _entry(self._actions, (delta.transaction_version(WRITER) or 0) + 1)
+        is_first = self._lake.commit(table, version, entry)
+        if is_first:
+            delta.update_incremental()
+        if not is_first or delta.version() != version:
+            # The step read older rows than those that this or a later commit of it would replace.
+            raise CommitFailedError(f"another writer committed to {table}")
+        if version % CHECKPOINT_VERSIONS == 0:
+            self._lake.checkpoint(table, delta)
+        self._lake.forget(table, delta)
+
+
+def _entry(actions: list[Action], number: int) -> bytes:
+    """Returns the entry of Delta's log for a commit: a line of JSON for each action.
+
+    Args:
+        number: the number of the publisher's transaction.
+    """
+    now = _now()
+    lines: list[Action] = [
+        {
+            "commitInfo": {
+                "timestamp": now,
+                "operation": "WRITE",
+                "operationParameters": {"mode": "Append"},
+                "engineInfo": "mlflow-serverless",
+            }
+        },
+        {"txn": {"appId": WRITER, "version": number, "lastUpdated": now}},
+        *actions,
+    ]
+    return "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines).encode()
+
+
+def _now() -> int:
+    """Returns the time in milliseconds since 1970."""
+    return int(time.time() * 1000)
 
 
 _ENDS: Final = (("minValues", "min"), ("maxValues", "max"))

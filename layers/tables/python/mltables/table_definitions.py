@@ -43,6 +43,9 @@ WRITER: Final = "publisher"
 ROW_GROUP: Final = 65_536
 FILE_BYTES: Final = 64 << 20
 """Target size of files that compaction writes."""
+CHECKPOINT_VERSIONS: Final = 50
+"""Each version of a table whose number this divides has a checkpoint: a reader reads at most so
+many entries of the log."""
 KEPT_HOURS: Final = 24
 """Files of a table stay this long after they were replaced. So a reader that opened a table at most
 this long ago still finds its files."""
@@ -331,14 +334,13 @@ def open_if_exists(lake: Lake, table: Table) -> DeltaTable | None:
 def open_or_create(
     lake: Lake, table: Table, properties: Mapping[str, str] = MappingProxyType({})
 ) -> DeltaTable:
-    """Opens the current version of the table and creates the table if it does not exist.
+    """Opens the table for a writer (``Lake.open``) and creates the table if it does not exist.
 
     Args:
         properties: properties of ours for a new table, besides those of Delta.
     """
-    delta = open_if_exists(lake, table)
-    if delta is None:
-        delta = DeltaTable.create(
+    while (delta := lake.open(table.name)) is None:
+        DeltaTable.create(
             lake.uri(table.name),
             schema=delta_schema(table),
             mode="ignore",
@@ -346,7 +348,7 @@ def open_or_create(
             name=table.name,
             configuration={
                 "delta.dataSkippingStatsColumns": table.skipping,
-                "delta.checkpointInterval": "50",
+                "delta.checkpointInterval": str(CHECKPOINT_VERSIONS),
                 "delta.logRetentionDuration": "interval 1 days",
                 "delta.deletedFileRetentionDuration": "interval 1 days",
                 **properties,

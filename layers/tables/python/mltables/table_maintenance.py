@@ -32,9 +32,10 @@ from mltables.table_definitions import (
     KEPT_HOURS,
     OF_TRACES,
     TABLES,
-    open_if_exists,
+    open_or_create,
     writer_properties,
 )
+from mltables.tables_at_rest import stored_tables, unsettled
 from mltables.writable_table import WritableTable
 
 _logger = logging.getLogger("mlcore.system_tables")
@@ -60,29 +61,26 @@ AUDIT_DAYS: Final = "AUDIT_DAYS"
 
 
 def maintain_tables(*, today: str = "9999") -> int:
-    """Compacts, sorts and vacuums the tables. Returns the number of deleted files. On a conflict
-    with another writer the table waits for the next call.
+    """Compacts, sorts and vacuums the tables that changed in the last days. Returns the number of
+    deleted files. On a conflict with another writer the table waits for the next call.
 
     Args:
         today: the first day that may still get points, as ``YYYY-MM-DD``. Earlier days are sorted.
     """
     removed = 0
+    stored = stored_tables()
+    tables = unsettled(TABLES, stored)
+    if AUDIT not in tables and AUDIT.name in stored:
+        first = _first_audited_day()
+        tables += [AUDIT] * (stored[AUDIT.name].first_partition < first)
     with Lake() as lake:
-        for table in TABLES:
-            # A table that does not exist is left to the publisher, which gives it its properties.
-            delta = open_if_exists(lake, table)
-            if delta is None:
-                continue
+        for table in tables:
             try:
-                if table is HISTORY:
-                    _merge_small(lake, delta, today)
-                if table in OF_TRACES:
-                    _merge_small_of_traces(lake, table, delta)
-                if table is AUDIT:
-                    _merge_small_of_audit(lake, delta)
-                    _remove_old_audit(lake, delta)
+                delta = _merged(lake, table, today)
             except CommitFailedError:
                 continue
+            finally:
+                lake.expect_commits(table.name)
             removed += len(
                 delta.vacuum(
                     retention_hours=KEPT_HOURS,
@@ -92,7 +90,28 @@ def maintain_tables(*, today: str = "9999") -> int:
                 )
             )
             delta.cleanup_metadata()
+            lake.expect_commits(table.name)
     return removed
+
+
+def _merged(lake: Lake, table: Table, today: str) -> DeltaTable:
+    """Merges the small files of a table, and removes rows after their time of retention. Returns
+    the table as it is then.
+
+    Raises:
+        CommitFailedError: another writer committed first.
+    """
+    if table in OF_TRACES:
+        _merge_small_of_traces(lake, table)
+    delta = DeltaTable(lake.uri(table.name), storage_options=lake.options)
+    if table is HISTORY:
+        _merge_small(lake, delta, today)
+    if table is AUDIT:
+        _merge_small_of_audit(lake, delta)
+        lake.expect_commits(table.name)
+        _remove_old_audit(lake)
+        delta.update_incremental()
+    return delta
 
 
 def _merge_small(lake: Lake, delta: DeltaTable, today: str) -> None:
@@ -113,14 +132,14 @@ def _merge_small(lake: Lake, delta: DeltaTable, today: str) -> None:
                 )
 
 
-def _merge_small_of_traces(lake: Lake, table: Table, delta: DeltaTable) -> None:
+def _merge_small_of_traces(lake: Lake, table: Table) -> None:
     """Merges the small files of days. A publisher merges those of a day only when it writes to it,
     so that the files of the days of a load that has ended would stay."""
     with (
         tempfile.TemporaryDirectory(dir=lake.temporary) as folder,
         connect(Path(folder)) as connection,
     ):
-        snapshot = Snapshot(lake, table, delta)
+        snapshot = Snapshot(lake, table, open_or_create(lake, table))
         writable = WritableTable(connection, lake, snapshot, Path(folder))
         merge_small_files(connection, writable, MERGED_ROWS)
 
@@ -139,12 +158,12 @@ def _merge_small_of_audit(lake: Lake, delta: DeltaTable) -> None:
             )
 
 
-def _remove_old_audit(lake: Lake, delta: DeltaTable) -> None:
+def _remove_old_audit(lake: Lake) -> None:
     """Removes the days of ``audit_log`` that are older than its time of retention."""
-    kept = int(os.environ.get(AUDIT_DAYS) or 0)
-    if not kept:
+    first = _first_audited_day()
+    if not first:
         return
-    first = (datetime.now(UTC) - timedelta(days=kept)).strftime("%Y-%m-%d")
+    delta = open_or_create(lake, AUDIT)
     old = [name for name in lake.names(delta) if _day_of(name) < first]
     if not old:
         return
@@ -155,6 +174,12 @@ def _remove_old_audit(lake: Lake, delta: DeltaTable) -> None:
         change = TableCommit(connection, lake, Snapshot(lake, AUDIT, delta), Path(folder))
         change.remove(old)
         change.commit()
+
+
+def _first_audited_day() -> str:
+    """Returns the first day that ``audit_log`` keeps; "" if it keeps all."""
+    kept = int(os.environ.get(AUDIT_DAYS) or 0)
+    return (datetime.now(UTC) - timedelta(days=kept)).strftime("%Y-%m-%d") if kept else ""
 
 
 def _day_of(name: str) -> str:

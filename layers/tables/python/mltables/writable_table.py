@@ -57,7 +57,8 @@ class WritableTable:
 
     def local(self, names: list[str]) -> dict[str, str]:
         """Maps the local path of each file to its name in Delta's log."""
-        return dict(zip(self._lake.paths(self.snapshot.delta, names), names, strict=True))
+        paths = self._lake.paths(self.table.name, self.snapshot.delta, names)
+        return dict(zip(paths, names, strict=True))
 
     def read(self, paths: Iterable[str]) -> str:
         """Returns a FROM source with the rows of files, and a column ``filename``."""

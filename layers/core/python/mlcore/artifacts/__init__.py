@@ -12,13 +12,14 @@ import os
 
 from mlcore.artifacts.locations import history_folder, internal_key, locate
 from mlcore.artifacts.paths import exact_path, join, safe_path
-from mlcore.artifacts.port import DirectoryEntry, OpenedFile, Store, UploadedPart
+from mlcore.artifacts.port import DirectoryEntry, OpenedFile, Store, StoredFile, UploadedPart
 from mlcore.artifacts.s3 import Bucket
 
 __all__ = [
     "DirectoryEntry",
     "OpenedFile",
     "Store",
+    "StoredFile",
     "UploadedPart",
     "exact_path",
     "has_store",

@@ -13,6 +13,7 @@ import logging
 import os
 import secrets
 import shutil
+import stat
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -21,7 +22,7 @@ from typing import Final
 from mlcore import errors
 from mlcore.artifacts.folder_urls import Signer
 from mlcore.artifacts.paths import is_kept, join
-from mlcore.artifacts.port import DirectoryEntry, OpenedFile, UploadedPart
+from mlcore.artifacts.port import DirectoryEntry, OpenedFile, StoredFile, UploadedPart
 
 UPLOAD_DAYS: Final = 7
 """Days after which unfinished uploads are deleted."""
@@ -73,6 +74,18 @@ class Incoming:
             self._folder.publish(self._path, self._target, self._key)
         return f'"{self._sum.hexdigest()}"'
 
+    def commit_new(self) -> str | None:
+        """Publishes the file if there is none of this name, and returns its ETag; None if there
+        is one. :meth:`discard` is called afterwards."""
+        with _disk_errors_translated():
+            self._file.close()
+            status = self._path.stat()
+            try:
+                self._folder.publish(self._path, self._target, self._key, is_new=True)
+            except FileExistsError:
+                return None
+        return _etag(status)
+
     def discard(self) -> None:
         with contextlib.suppress(OSError):  # flushing its buffer may fail when the disk is full
             self._file.close()
@@ -100,6 +113,14 @@ class Folder:
             incoming.discard()
             raise
 
+    def create(self, key: str, data: bytes) -> str | None:
+        incoming = self.receive(key)
+        try:
+            incoming.write(data)
+            return incoming.commit_new()
+        finally:
+            incoming.discard()
+
     def get(self, key: str) -> bytes | None:
         opened = self.open(key, 1 << 62)
         return opened.data if opened else None
@@ -123,8 +144,7 @@ class Folder:
                 data = file.read() if status.st_size <= most != 0 else None
         except FileNotFoundError:
             return None
-        etag = f'"{status.st_mtime_ns:x}-{status.st_size:x}"'
-        return OpenedFile(status.st_size, etag, int(status.st_mtime), data)
+        return OpenedFile(status.st_size, _etag(status), int(status.st_mtime), data)
 
     def list(self, key: str) -> list[DirectoryEntry]:
         entries = []
@@ -140,6 +160,17 @@ class Folder:
                         DirectoryEntry(entry_.name, entry_.stat(follow_symlinks=False).st_size)
                     )
         return sorted(entries, key=lambda entry: entry.name)
+
+    def below(self, key: str, after: str = "") -> Iterator[StoredFile]:
+        found = []
+        for parent, _, names in os.walk(self._path(key)):
+            folder_key = "/".join(Path(parent).relative_to(self.files).parts)
+            found += [(join(folder_key, name), Path(parent) / name) for name in names]
+        for file_key, path in sorted(found):
+            with contextlib.suppress(FileNotFoundError):
+                status = path.lstat()
+                if file_key > after and stat.S_ISREG(status.st_mode):
+                    yield StoredFile(file_key, status.st_size, int(status.st_mtime), _etag(status))
 
     def is_directory(self, key: str) -> bool:
         return self._path(key).is_dir()
@@ -187,16 +218,26 @@ class Folder:
         """Begins writing a file in pieces. Returns the object that takes them."""
         return Incoming(self, key, self._path(key))
 
-    def publish(self, source: Path, target: Path, key: str) -> None:
+    def publish(self, source: Path, target: Path, key: str, *, is_new: bool = False) -> None:
+        """Makes a complete file visible under its key.
+
+        Args:
+            is_new: keep the file that is there, and raise FileExistsError.
+        """
         for attempt in range(_ATTEMPTS):
             try:
                 target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-                source.replace(target)
+                if is_new:
+                    target.hardlink_to(source)
+                else:
+                    source.replace(target)
             except FileNotFoundError:
                 # A concurrent deletion of its last file has removed the directory.
                 if attempt + 1 == _ATTEMPTS:
                     raise
             except (IsADirectoryError, NotADirectoryError, FileExistsError):
+                if is_new and target.is_file():
+                    raise
                 raise errors.InvalidParameterValue(
                     f"'{key}' cannot be written: it is a directory, or lies below a file."
                 ) from None
@@ -321,6 +362,10 @@ def _chunks(path: Path) -> Iterator[bytes]:
     with contextlib.suppress(FileNotFoundError), path.open("rb") as file:
         while data := file.read(_COPY_BYTES):
             yield data
+
+
+def _etag(status: os.stat_result) -> str:
+    return f'"{status.st_mtime_ns:x}-{status.st_size:x}"'
 
 
 def _modified_time(path: Path) -> float:

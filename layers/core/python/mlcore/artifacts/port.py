@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 
@@ -12,6 +12,16 @@ class DirectoryEntry(NamedTuple):
 
     name: str
     size: int | None
+
+
+class StoredFile(NamedTuple):
+    """A file below a directory: its key, its size in bytes, the time of its last change (seconds
+    since 1970) and its ETag, with quotation marks."""
+
+    key: str
+    size: int
+    modified: int
+    etag: str
 
 
 class OpenedFile(NamedTuple):
@@ -44,6 +54,10 @@ class Store(Protocol):
     def put(self, key: str, data: bytes) -> None:
         """Writes or replaces a file atomically."""
 
+    def create(self, key: str, data: bytes) -> str | None:
+        """Writes a file atomically if it does not exist. Returns its ETag; None if the file exists,
+        or if another caller is writing it."""
+
     def get(self, key: str) -> bytes | None:
         """Returns the content of a file; None if it does not exist."""
 
@@ -58,6 +72,13 @@ class Store(Protocol):
     def list(self, key: str) -> list[DirectoryEntry]:
         """Returns the entries directly below a directory ("" is the root), ordered by name; empty
         for a file or a missing directory."""
+
+    def below(self, key: str, after: str = "") -> Iterator[StoredFile]:
+        """Yields all files below a directory, also those in directories below it, ordered by key.
+
+        Args:
+            after: only files whose keys are greater.
+        """
 
     def is_directory(self, key: str) -> bool:
         """Whether any file lies below the key."""

@@ -12,7 +12,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from mlcore import errors
 from mlcore.artifacts.paths import is_kept
-from mlcore.artifacts.port import DirectoryEntry, OpenedFile, UploadedPart
+from mlcore.artifacts.port import DirectoryEntry, OpenedFile, StoredFile, UploadedPart
 from mlcore.aws_clients import close_stale_connections
 
 CONNECT_TIMEOUT_SECONDS: Final = 1
@@ -22,6 +22,7 @@ ATTEMPTS: Final = 3
 29 s."""
 POOL_CONNECTIONS: Final = 16
 _MISSING: Final = frozenset(("404", "NoSuchKey", "NotFound"))
+_TAKEN: Final = frozenset(("PreconditionFailed", "ConditionalRequestConflict"))
 _THROTTLED: Final = frozenset(
     ("SlowDown", "Throttling", "ThrottlingException", "RequestLimitExceeded")
 )
@@ -65,6 +66,19 @@ class Bucket:
     def put(self, key: str, data: bytes) -> None:
         with _errors_translated():
             self._client.put_object(Bucket=self._name, Key=key, Body=data)
+
+    def create(self, key: str, data: bytes) -> str | None:
+        with _errors_translated():
+            try:
+                answer = self._client.put_object(
+                    Bucket=self._name, Key=key, Body=data, IfNoneMatch="*"
+                )
+            except ClientError as error:
+                if _code(error) in _TAKEN:
+                    return None
+                raise
+        etag: str = answer["ETag"]
+        return etag
 
     def get(self, key: str) -> bytes | None:
         with _errors_translated():
@@ -121,6 +135,15 @@ class Bucket:
                     if item["Key"] != prefix
                 )
         return sorted(entries, key=lambda entry: entry.name)
+
+    def below(self, key: str, after: str = "") -> Iterator[StoredFile]:
+        prefix = f"{key}/" if key else ""
+        with _errors_translated():
+            for page in self._pages(prefix, "", after):
+                for item in page.get("Contents", ()):
+                    if item["Key"] != prefix:
+                        modified = int(item["LastModified"].timestamp())
+                        yield StoredFile(item["Key"], item["Size"], modified, item["ETag"])
 
     def is_directory(self, key: str) -> bool:
         with _errors_translated():
@@ -215,8 +238,9 @@ class Bucket:
         file = self.open(key, 0)
         return file.etag.strip('"') if file else None
 
-    def _pages(self, prefix: str, delimiter: str) -> Iterator[Any]:
-        parameters: dict[str, str] = {"Delimiter": delimiter} if delimiter else {}
+    def _pages(self, prefix: str, delimiter: str, after: str = "") -> Iterator[Any]:
+        named = {"Delimiter": delimiter, "StartAfter": after}
+        parameters = {name: value for name, value in named.items() if value}
         while True:
             page = self._client.list_objects_v2(Bucket=self._name, Prefix=prefix, **parameters)
             yield page

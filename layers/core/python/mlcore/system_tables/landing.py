@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import math
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
@@ -37,10 +36,22 @@ AUDIT: Final = ".audit.gz"
 AUDIT_LOGS: Final = ".logs.gz"
 KINDS: Final = (RUNS, TRACES, ENTITIES, AUDIT, AUDIT_LOGS)
 """The kinds of landing objects, by the end of their names. No kind ends like another."""
+_DEPTH: Final = 2
+"""Slashes in the key of a landing object: it is directly below its shard."""
+_BACKFILLS: Final = f"{FOLDER}/{BACKFILL}"
 _LEVEL: Final = 6
 
 NAMES: Final = ("x", "r", "k", "s", "t", "v", "i", "d")
 """Names of a line's fields, in the order of ``PointRow``."""
+
+
+class Landed(NamedTuple):
+    """A landing object: its key, its size in bytes and the time at which it was written (seconds
+    since 1970)."""
+
+    key: str
+    size: int
+    modified: int
 
 
 class Changed(NamedTuple):
@@ -77,54 +88,29 @@ def put(name: str, content: bytes, kind: str = RUNS) -> None:
     store().put(f"{FOLDER}/{name}{kind}", content)
 
 
-def waiting(
-    most_bytes: float = math.inf, kinds: tuple[str, ...] = KINDS
-) -> Iterator[tuple[str, int]]:
-    """Yields (key, size in bytes) of the objects of these kinds that are not yet published: by
-    shard, oldest first, shards of a backfill last. Stops once the objects have ``most_bytes``
-    together, but yields at least one."""
-    total = 0
-    for shard in _shards():
-        for key, size in _landed(shard, kinds):
-            total += size
-            yield key, size
-            if total >= most_bytes:
-                return
+def waiting(kinds: tuple[str, ...] = KINDS) -> list[Landed]:
+    """Returns the objects of these kinds that are not yet published: by shard, oldest first, shards
+    of a backfill last, so that new data does not wait for a backfill.
+
+    Costs one list request for each thousand objects.
+    """
+    landed = [
+        Landed(file.key, file.size, file.modified)
+        for file in store().below(FOLDER)
+        if file.key.endswith(kinds) and file.key.count("/") == _DEPTH
+    ]
+    return sorted(landed, key=lambda each: each.key.startswith(_BACKFILLS))
 
 
-def age(now: float) -> float | None:
-    """Returns for how many seconds the oldest unpublished object of a stream has waited; None if
-    none waits. Objects of a backfill do not count.
-
-    Costs one list request, and one more and a HEAD for each shard with objects: the oldest object
-    of a shard has the first name.
+def age(landed: Iterable[Landed], now: float) -> float | None:
+    """Returns for how many seconds the oldest of these objects has waited; None if none waits.
+    Objects of a backfill do not count.
 
     Args:
         now: seconds since 1970.
     """
-    landed = []
-    for shard in _shards():
-        if shard.startswith(BACKFILL):
-            break
-        oldest = next(_landed(shard), None)
-        # Objects that another publisher has removed meanwhile no longer wait.
-        if oldest is not None and (file := store().open(oldest[0], 0)) is not None:
-            landed.append(file.modified)
-    return max(0.0, now - min(landed)) if landed else None
-
-
-def _shards() -> list[str]:
-    """Returns the names of all shards. Those of streams come first, so that new data does not wait
-    for a backfill."""
-    names = [entry.name for entry in store().list(FOLDER) if entry.size is None]
-    return sorted(names, key=lambda name: (name.startswith(BACKFILL), name))
-
-
-def _landed(shard: str, kinds: tuple[str, ...] = KINDS) -> Iterator[tuple[str, int]]:
-    """Yields (key, size in bytes) of a shard's landing objects, oldest first."""
-    for entry in store().list(f"{FOLDER}/{shard}"):
-        if entry.size is not None and entry.name.endswith(kinds):
-            yield f"{FOLDER}/{shard}/{entry.name}", entry.size
+    times = [each.modified for each in landed if not each.key.startswith(_BACKFILLS)]
+    return max(0.0, now - min(times)) if times else None
 
 
 def read(keys: Sequence[str]) -> Iterator[bytes]:
