@@ -3,41 +3,16 @@ same."""
 
 from __future__ import annotations
 
-import base64
-import json
-import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final, NamedTuple
 
 import pytest
 
-from tests.doubles import detailed_anthropic, detailed_gemini, detailed_openai_files
-from tests.doubles.providers import Asked, Provider, serving
-from tests.e2e import clients
-from tests.e2e.gateway_configuration import KEYS, Configuration
-from tests.e2e.sdk_outcomes import SCRIPTS, difference, lasting
-from tests.engines import ROOT
+from tests.e2e import sdk_comparison
+from tests.e2e.sdk_comparison import SDKS, Gateway
 from tests.servers import ADMIN, start_product, stopped
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(400)]
-
-GPT, CLAUDE, GEMINI = "gpt-4o", "claude-opus-4-8", "gemini-2.5-flash"
-DIRECT, NATIVE, PROXY = "direct", "native", "proxy"
-TARGET: Final = "x-target"
-"""The header by which a request to a provider is known."""
-SDKS: Final = ("openai", "anthropic", "google_genai", "litellm", "langchain", "pydantic_ai")
-"""Each has a script in the folder ``sdks``."""
-BOUNDARY: Final = re.compile(r"boundary=\S+")
-OF_CONNECTION: Final = frozenset(
-    ("host", "connection", "content-length", "accept-encoding", TARGET, "x-mlflow-authorization")
-)
-CREDENTIALS: Final = frozenset(("authorization", "x-api-key", "x-goog-api-key"))
-
-
-class Gateway(NamedTuple):
-    providers: dict[str, Provider]
-    targets: list[dict[str, Any]]
 
 
 @pytest.fixture(scope="module")
@@ -51,119 +26,10 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
         MLFLOW_AUTH_ADMIN_USERNAME=ADMIN[0],
         MLFLOW_AUTH_ADMIN_PASSWORD=ADMIN[1],
     )
-    with (
-        stopped(server),
-        serving(detailed_openai_files.answer) as openai,
-        serving(detailed_anthropic.answer) as anthropic,
-        serving(detailed_gemini.answer) as gemini,
-    ):
-        made = Configuration(server.url)
-        made.endpoint(GPT, made.model("openai", "openai", f"{openai.url}/v1", GPT))
-        made.endpoint(CLAUDE, made.model("anthropic", "anthropic", f"{anthropic.url}/v1", CLAUDE))
-        made.endpoint(GEMINI, made.model("gemini", "gemini", f"{gemini.url}/v1beta", GEMINI))
-        root = f"{server.url}/gateway"
-        login = "Basic " + base64.b64encode(":".join(ADMIN).encode()).decode()
-        own = {"X-MLflow-Authorization": login}
-        yield Gateway(
-            {"openai": openai, "anthropic": anthropic, "gemini": gemini},
-            [
-                _target(DIRECT, f"{openai.url}/v1", anthropic.url, gemini.url),
-                _target(NATIVE, f"{root}/openai/v1", f"{root}/anthropic", f"{root}/gemini", own),
-                _target(
-                    PROXY,
-                    *(f"{root}/proxy/{GPT}/v1", f"{root}/proxy/{CLAUDE}", f"{root}/proxy/{GEMINI}"),
-                    own,
-                ),
-            ],
-        )
-
-
-def _target(
-    name: str, openai: str, anthropic: str, gemini: str, headers: dict[str, str] | None = None
-) -> dict[str, Any]:
-    return {
-        **{"name": name, "openai": openai, "anthropic": anthropic, "gemini": gemini},
-        "headers": {**(headers or {}), TARGET: name},
-        "is_everything": name != NATIVE,
-    }
+    with stopped(server), sdk_comparison.configured(server.url, server.url) as made:
+        yield made
 
 
 @pytest.mark.parametrize("sdk", SDKS)
 def test_an_sdk_sees_no_difference(gateway: Gateway, sdk: str, tmp_path: Path) -> None:
-    for provider in gateway.providers.values():
-        provider.asked.clear()
-    script = SCRIPTS / f"{sdk}_calls.py"
-    done = clients.ran(
-        script,
-        clients.SDKS,
-        tmp_path,
-        json.dumps(gateway.targets),
-        LITELLM_LOCAL_MODEL_COST_MAP="True",
-        PYTHONPATH=str(ROOT),
-    )
-    assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    direct = told[DIRECT]
-    assert len(direct) > 25
-    for name, outcome in direct.items():
-        failure = re.search(r"fails with (\d+)", name)
-        assert ("error" in outcome) == (failure is not None or "timeout" in name), (name, outcome)
-        if failure is not None:
-            assert outcome["status"] == int(failure[1]), (name, outcome)
-    assert told[PROXY].keys() == direct.keys() >= told[NATIVE].keys()
-    for target in (NATIVE, PROXY):
-        different = [
-            (name, *found)
-            for name, outcome in told[target].items()
-            if (found := difference(lasting(direct[name]), lasting(outcome)))
-        ]
-        assert different == [], target
-        for name, provider in gateway.providers.items():
-            _compare_requests(provider.asked, target, name)
-
-
-def _compare_requests(asked: list[Asked], target: str, provider: str) -> None:
-    """The provider is asked the same by the gateway as by the SDK itself."""
-    direct = [request for request in asked if request.headers[TARGET] == DIRECT]
-    through = [request for request in asked if request.headers[TARGET] == target]
-    if target == NATIVE:
-        direct = [request for request in direct if _is_native(request)]
-    assert len(direct) == len(through), provider
-    for sent, received in zip(direct, through, strict=True):
-        expected = sent.body
-        path = sent.path
-        if target == NATIVE:
-            # The gateway must know the tokens of each chat; and it calls one version of Gemini.
-            if sent.body.get("stream") and "/chat/completions" in path:
-                options = {**(expected.get("stream_options") or {}), "include_usage": True}
-                expected = {**expected, "stream_options": options}
-            path = path.replace("/v1/models/", "/v1beta/models/")
-        assert received.path == path
-        assert lasting(received.body) == lasting(expected)
-        assert received.method == sent.method
-        assert _own_form(received) == _own_form(sent)
-        assert _own_headers(received) == _own_headers(sent)
-        keys = {received.headers.get(name, "") for name in CREDENTIALS} - {""}
-        assert {key.removeprefix("Bearer ") for key in keys} == {KEYS[provider]}
-
-
-def _is_native(request: Asked) -> bool:
-    """Whether one of MLflow's routes is for this request of a provider."""
-    return not re.search(
-        r":(countTokens|embedContent|batchEmbedContents)$|/v1/(files|batches|images|audio)\b"
-        r"|/v1/models(/[\w-]+)?$",
-        request.path,
-    )
-
-
-def _own_headers(request: Asked) -> dict[str, str]:
-    kept = request.headers.keys() - OF_CONNECTION - CREDENTIALS
-    return {name: BOUNDARY.sub("boundary", request.headers[name]) for name in kept}
-
-
-def _own_form(request: Asked) -> bytes:
-    """The bytes of a body that is not JSON, with a boundary that is always the same."""
-    boundary = BOUNDARY.search(request.headers.get("content-type", ""))
-    if request.body or boundary is None:
-        return b"" if request.body else request.raw
-    return request.raw.replace(boundary[0].partition("=")[2].encode(), b"")
+    sdk_comparison.compare(gateway, sdk, tmp_path)

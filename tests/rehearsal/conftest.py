@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import platform
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 from tests.browser import provider
 from tests.browser.provider import Provider
 from tests.rehearsal import site as sites
+from tests.rehearsal.emulator import MACHINE
 from tests.rehearsal.layer_builds import build as built_layer
 from tests.rehearsal.site import Site, Visitor
 from tests.rehearsal.stack import NoInterpreter, Stack, build, deployed, interpreter
@@ -26,6 +26,7 @@ collect_ignore = (
         "test_kubeflow.py",
         "test_package.py",
         "test_releases.py",
+        "test_sdks_in_aws.py",
         "test_signed_in.py",
         "test_versions.py",
         "test_wheel_deployment.py",
@@ -64,8 +65,7 @@ def site(
 ) -> Iterator[Site]:
     """The stack with sign-in of people; afterwards it is as it was."""
     folder = tmp_path_factory.mktemp("signing-in")
-    machine = "arm64" if platform.machine() in ("aarch64", "arm64") else "x86_64"
-    layer = built_layer("TokensLayer", "layers/tokens", interpreter(), folder, machine)
+    layer = built_layer("TokensLayer", "layers/tokens", interpreter(), folder, MACHINE)
     tokens = Path(shutil.make_archive(str(folder / "tokens"), "zip", layer))
     with sites.signing_in(stack, issuer, tokens, folder) as served:
         served.provider.put_into(ada=[sites.ADMINISTRATORS])

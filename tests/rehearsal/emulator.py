@@ -13,7 +13,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from tests.arch import project
 from tests.engines import ROOT
@@ -23,6 +23,8 @@ from tests.servers import environment
 
 RUNTIME = ROOT / ".tools" / "lambda-runtime"
 PIN = "awslambdaric==4.2.2"
+MACHINE: Final = "arm64" if platform.machine() in ("aarch64", "arm64") else "x86_64"
+"""The architecture of this machine, by Lambda's name."""
 _INIT = re.compile(rb"INIT REPORT\(durationMs: ([\d.]+)")
 
 
@@ -38,8 +40,7 @@ class Invocation(NamedTuple):
 
 
 def emulator() -> Path:
-    machine = "arm64" if platform.machine() in ("aarch64", "arm64") else "x86_64"
-    [path] = SAM.parents[1].glob(f"lib/python3*/site-packages/samcli/local/rapid/*-{machine}")
+    [path] = SAM.parents[1].glob(f"lib/python3*/site-packages/samcli/local/rapid/*-{MACHINE}")
     return path
 
 

@@ -3,7 +3,6 @@ same name in another region of the account."""
 
 from __future__ import annotations
 
-import platform
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 from tests import issuer
 from tests.rehearsal import aliases, traffic
 from tests.rehearsal.changed_builds import changed
+from tests.rehearsal.emulator import MACHINE
 from tests.rehearsal.layer_builds import build as built_layer
 from tests.rehearsal.stack import Stack, interpreter
 from tests.servers import ADMIN
@@ -83,8 +83,7 @@ def elsewhere(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     template = build / "template.yaml"
     assert "(https://[^ ]+)?" in template.read_text()
     template.write_text(template.read_text().replace("(https://[^ ]+)?", "(https?://[^ ]+)?"))
-    machine = "arm64" if platform.machine() in ("aarch64", "arm64") else "x86_64"
-    tokens = built_layer("TokensLayer", "layers/tokens", interpreter(), folder, machine)
+    tokens = built_layer("TokensLayer", "layers/tokens", interpreter(), folder, MACHINE)
     shutil.rmtree(build / "TokensLayer")
     shutil.copytree(tokens, build / "TokensLayer")
     other = Stack(stack.endpoint, folder / "sam.log", stack.name, ELSEWHERE)
