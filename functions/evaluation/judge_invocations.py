@@ -14,9 +14,10 @@ from mlcore.entities.evaluation.jobs import (
     INVOKE_SCORER,
     batches,
 )
+from mlcore.entities.evaluation.scorers import ScorerVersion, SealedSource
 from mlcore.entities.experiments import Experiment
 from mlcore.http import Request
-from mlcore.limits.evaluation.code_scorers import parse_scorer
+from mlcore.limits.evaluation.code_scorers import parse_scorer, sealed_source
 from mlcore.limits.evaluation.scorers import check_payload
 from mlcore.repos.evaluation import job_runs, jobs, scorers
 from mlcore.repos.traces import traces
@@ -40,8 +41,10 @@ def invoke_scorer(message: m.InvokeScorer, request: Request) -> dict[str, Any]:
     text, version = message.serialized_scorer, message.scorer_version
     data = check_payload(_check_text(text))
     experiment = experiment_lookup.get_active(str(message.experiment_id), request)
+    source = None
     if message.scorer_name is not None:
-        text = _load_registered(experiment, message.scorer_name, version, request)
+        registered = _load_registered(experiment, message.scorer_name, version, request)
+        text, source = registered.serialized_scorer, sealed_source(registered)
         model_checks.check_endpoints_of([text], request)
         data = check_payload(text)
     of_sessions = parse_scorer(data).of_sessions
@@ -56,6 +59,7 @@ def invoke_scorer(message: m.InvokeScorer, request: Request) -> dict[str, Any]:
                 "serialized_scorer": text,
                 "scorer_version": version,
                 **({} if message.scorer_name is None else {"scorer_name": message.scorer_name}),
+                **({} if source is None else {"sealed_sources": [source]}),
                 "trace_ids": batch,
                 "log_assessments": bool(message.log_assessments),
                 "username": creator.username,
@@ -97,6 +101,7 @@ def invoke_evaluation(message: m.InvokeEvaluation, request: Request) -> dict[str
     experiment = experiment_lookup.get_active(message.experiment_id, request)
     load_traces(trace_ids, experiment, request)
     names: list[str | None] = [None] * len(texts)
+    sources: list[SealedSource | None] = [None] * len(texts)
     for index, version in enumerate(versions):
         if version is None:
             continue
@@ -106,7 +111,8 @@ def invoke_evaluation(message: m.InvokeEvaluation, request: Request) -> dict[str
         if not isinstance(name, str):
             raise errors.InvalidParameterValue("A registered scorer must contain a valid name")
         names[index] = name
-        texts[index] = _load_registered(experiment, name, version, request)
+        scorer = _load_registered(experiment, name, version, request)
+        texts[index], sources[index] = scorer.serialized_scorer, sealed_source(scorer)
     registered = [
         text for text, version in zip(texts, versions, strict=True) if version is not None
     ]
@@ -122,6 +128,7 @@ def invoke_evaluation(message: m.InvokeEvaluation, request: Request) -> dict[str
         "experiment_id": experiment.experiment_id,
         "run_id": run_id,
         "username": request.username(),
+        **({"sealed_sources": sources} if any(sources) else {}),
     }
     job = jobs.new(
         request.workspace,
@@ -186,7 +193,10 @@ def _check_text(value: Any) -> str:
     return value
 
 
-def _load_registered(experiment: Experiment, name: str, version: int, request: Request) -> str:
+def _load_registered(
+    experiment: Experiment, name: str, version: int, request: Request
+) -> ScorerVersion:
+    """Returns a registered version, with the name of its endpoint. Raises ResourceDoesNotExist."""
     is_possible = 0 < version <= MAX_VERSION
     scorer = scorers.find(experiment, name, version) if is_possible else None
     if scorer is None:
@@ -196,7 +206,7 @@ def _load_registered(experiment: Experiment, name: str, version: int, request: R
             f"{experiment.experiment_id}."
         )
     (shown,) = gateway_scorers.with_endpoint_names([scorer], request.workspace)
-    return shown.serialized_scorer
+    return shown
 
 
 def load_traces(

@@ -21,13 +21,14 @@ from mlcore.entities.evaluation.jobs import (
 )
 from mlcore.entities.evaluation.judges import CONVERSATION, TRACE
 from mlcore.entities.evaluation.prompt_optimization import GEPA, OptimizerSettings
+from mlcore.entities.evaluation.scorers import SealedSource
 from mlcore.entities.experiments import Experiment
 from mlcore.entities.registry import ModelVersion
 from mlcore.entities.runs import Dataset, DatasetInput, Param, Run
 from mlcore.entities.tags import Tag
 from mlcore.http import Request
 from mlcore.limits.evaluation import prompt_optimization as limits
-from mlcore.limits.evaluation.code_scorers import parse_scorer
+from mlcore.limits.evaluation.code_scorers import parse_scorer, sealed_source
 from mlcore.limits.run_datasets import MAX_NAME_LENGTH
 from mlcore.limits.runs import check_log_batch
 from mlcore.prompt_templates import PromptTemplate
@@ -62,9 +63,11 @@ def create_job(message: m.CreatePromptOptimizationJob, request: Request) -> dict
     experiment = experiment_lookup.get_active(experiment_id, request)
     version = _prompt_version(message.source_prompt_uri, request)
     dataset = _dataset(asked.dataset_id, request) if asked.dataset_id else None
-    texts = [
-        _scorer_text(name, experiment, settings, request) for name in dict.fromkeys(asked.scorers)
+    scorers_of_job = [
+        _scorer(name, experiment, settings, request) for name in dict.fromkeys(asked.scorers)
     ]
+    texts = [text for text, _ in scorers_of_job]
+    sources = [source for _, source in scorers_of_job]
     endpoint = limits.endpoint_of_prompt(message.source_prompt_uri, _model_config(version))
     asked_endpoints = {endpoint, settings.reflection_endpoint, *_endpoints_of(texts)}
     model_checks.check_usable(list(map(JobModel, asked_endpoints)), request)
@@ -80,6 +83,7 @@ def create_job(message: m.CreatePromptOptimizationJob, request: Request) -> dict
         "prompt_version": version.version,
         "prompt_endpoint": endpoint,
         "serialized_scorers": texts,
+        **({"sealed_sources": sources} if any(sources) else {}),
         "tags": [{"key": tag.key, "value": tag.value} for tag in message.tags],
         "username": request.username(),
     }
@@ -176,13 +180,14 @@ def _record_count(dataset: EvaluationDataset) -> int:
     return int(profile["num_records"]) if profile else 0
 
 
-def _scorer_text(
+def _scorer(
     name: str, experiment: Experiment, settings: OptimizerSettings, request: Request
-) -> str:
+) -> tuple[str, SealedSource | None]:
     """Returns the definition of a scorer: that of a built-in judge, which asks the model that
-    proposes prompts, or the latest version of a registered scorer. Raises InvalidParameterValue."""
+    proposes prompts, or the latest version of a registered scorer; and of a scorer that is code
+    which source that is. Raises InvalidParameterValue."""
     if limits.check_builtin(name):
-        return json.dumps(limits.builtin_scorer(name, settings.reflection_endpoint))
+        return json.dumps(limits.builtin_scorer(name, settings.reflection_endpoint)), None
     version = scorers.latest(experiment, name) if name else None
     if version is None:
         raise errors.InvalidParameterValue(
@@ -201,7 +206,7 @@ def _scorer_text(
             limits.check_builtin(scorer.builtin)
         if {TRACE, CONVERSATION}.intersection(scorer.variables):
             raise _unfit(name, "needs a trace")
-    return shown.serialized_scorer
+    return shown.serialized_scorer, sealed_source(shown)
 
 
 def _unfit(name: str, reason: str) -> errors.InvalidParameterValue:

@@ -16,7 +16,7 @@ from mlcore.entities.evaluation.code_scorers import CodeScorer
 from mlcore.entities.evaluation.jobs import NOBODY
 from mlcore.entities.evaluation.judges import EXPECTATIONS
 from mlcore.entities.evaluation.online_scorers import OnlineScorer
-from mlcore.entities.evaluation.scorers import ScorerVersion
+from mlcore.entities.evaluation.scorers import ScorerVersion, seal_of
 from mlcore.entities.experiments import Experiment
 from mlcore.entities.stages import ACTIVE
 from mlcore.http import Request
@@ -42,14 +42,15 @@ def register_scorer(message: m.RegisterScorer, request: Request) -> dict[str, An
     id.
 
     A scorer that judges automatically does so in its owner's name, so a version with another
-    endpoint makes the caller the owner. Raises PermissionDenied if the caller may not use that
-    endpoint.
+    endpoint, or with code, makes the caller the owner. Raises PermissionDenied if the caller may
+    not let it judge automatically.
     """
     data = check_payload(message.serialized_scorer)
     check_name(message.name)
     experiment = experiment_lookup.get_active(message.experiment_id, request)
     judge = gateway_scorers.to_stored(message.serialized_scorer, data, request.workspace)
-    online = _online_elsewhere(message, experiment, judge, request)
+    runs_code = code_limits.is_code(data)
+    online = _to_confirm(message, experiment, judge, request, runs_code=runs_code)
 
     def attempt() -> ScorerVersion:
         before = scorers.latest(experiment, message.name)
@@ -72,6 +73,7 @@ def register_scorer(message: m.RegisterScorer, request: Request) -> dict[str, An
             owner=online_owner.username,
             owner_id=online_owner.user_id,
             endpoint_id=judge.endpoint_id,
+            seal=seal_of(version) if runs_code else None,
         )
         online_scorers.replace(confirmed, online)
     if judge.endpoint_id is not None:
@@ -198,6 +200,7 @@ def set_online_config(message: m.SetOnlineScoringConfig, request: Request) -> di
     before = online_scorers.find(request.workspace, experiment.experiment_id, message.name)
     was_on = before is not None and before.sample_rate > 0
     owner = request.creator() if rate > 0 else NOBODY
+    data = json.loads(latest.serialized_scorer)
     config = OnlineScorer(
         config_id=uuid4().hex,
         workspace=request.workspace,
@@ -209,7 +212,8 @@ def set_online_config(message: m.SetOnlineScoringConfig, request: Request) -> di
         since=before.since if before is not None and was_on else ids.now_ms(),
         owner=owner.username,
         owner_id=owner.user_id,
-        endpoint_id=judge_endpoint(json.loads(latest.serialized_scorer)) if rate > 0 else None,
+        endpoint_id=judge_endpoint(data) if rate > 0 else None,
+        seal=seal_of(latest) if rate > 0 and code_limits.is_code(data) else None,
     )
     if before is not None and before == config._replace(
         config_id=before.config_id, since=before.since
@@ -219,16 +223,24 @@ def set_online_config(message: m.SetOnlineScoringConfig, request: Request) -> di
     return {"config": responses.online_config(config)}
 
 
-def _online_elsewhere(
-    message: m.RegisterScorer, experiment: Experiment, judge: StoredScorer, request: Request
+def _to_confirm(
+    message: m.RegisterScorer,
+    experiment: Experiment,
+    judge: StoredScorer,
+    request: Request,
+    *,
+    runs_code: bool,
 ) -> OnlineScorer | None:
     """Returns the online settings of a scorer that judges automatically if the new version asks
-    another endpoint; None where no login is required. Raises PermissionDenied if the caller may not
-    let the new version judge automatically."""
-    if request.access is None or judge.endpoint_id is None:
+    another endpoint or is code: whoever registers it confirms it. None for other versions, and for
+    those that ask an endpoint where no login is required. Raises PermissionDenied if the caller may
+    not let the new version judge automatically."""
+    if not runs_code and (request.access is None or judge.endpoint_id is None):
         return None
     online = online_scorers.find(request.workspace, experiment.experiment_id, message.name)
-    if online is None or online.sample_rate <= 0 or online.endpoint_id == judge.endpoint_id:
+    if online is None or online.sample_rate <= 0:
+        return None
+    if not runs_code and online.endpoint_id == judge.endpoint_id:
         return None
     model_checks.check_judges_automatically(
         experiment.experiment_id, message.name, message.serialized_scorer, request

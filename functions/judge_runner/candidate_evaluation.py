@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from judge_runner import scoring, trace_scoring
+from judge_runner import scoring, sealed_sources, trace_scoring
 from judge_runner.assessing import Task
 from judge_runner.call_journal import CallJournal
 from judge_runner.job_execution import JobExecution, JobStopped, OutOfTime
@@ -74,14 +74,16 @@ class CandidateEvaluation:
         self._examples = examples
         self._is_chat = is_chat
         self._interruption: Exception | None = None
-        parsed = [parse_scorer(json.loads(text)) for text in work.job.params["serialized_scorers"]]
+        texts = work.job.params["serialized_scorers"]
+        parsed = [parse_scorer(json.loads(text)) for text in texts]
+        sources = sealed_sources.of_job(work.job, parsed, texts)
         tasks = [Task(work.job.job_id, scorer, None) for scorer in parsed]
         self._scorers: list[tuple[str, Scoring]] = [
             (
                 task.judge.name,
-                scoring.new_scoring(task, work.job, self._complete, expectations=True),
+                scoring.new_scoring(task, work, self._complete, source=source, expectations=True),
             )
-            for task in tasks
+            for task, source in zip(tasks, sources, strict=True)
         ]
 
     def evaluate(self, text: str, positions: Sequence[int]) -> list[Evaluated]:

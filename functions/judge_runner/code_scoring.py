@@ -5,11 +5,15 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Final
 
 from judge_runner import assessing
 from judge_runner.assessing import Task
+from judge_runner.job_execution import JobExecution, OutOfTime
+from judge_runner.sealed_sources import SourceCheck
 from mlcore import errors
 from mlcore.entities.evaluation.code_scorers import CodeScorer
 from mlcore.entities.traces import Assessment
@@ -22,72 +26,124 @@ from mlcore.scorer_cage import cage, remote_cage
 from mlcore.scorer_cage.answers import ScorerFeedback
 from mlcore.scorer_cage.cage import CageLimits, Judgement
 
-PACKAGES: Final = "MLFLOW_SCORER_PACKAGES"
-"""Environment: installed packages that scorers may import, separated by commas."""
 WALL_MS: Final = "scorer_wall_ms"
 CPU_MS: Final = "scorer_cpu_ms"
 """Metadata of the assessments: what the judgement took, in milliseconds."""
+COST_USD: Final = "scorer_cost_usd"
+"""Metadata of the assessments: what the judgement cost in AWS, in US dollars."""
+RESERVED_SECONDS: Final = 20.0
+"""What a call of the runner needs to store results and to pause its job."""
+_LEAST_SECONDS: Final = 2.0
+"""No judgement begins that would have less time."""
 _processors = threading.BoundedSemaphore(max(2, os.cpu_count() or 1))
 """Each cage computes; more of them than processors would only time out earlier."""
 
 
-def assess_trace(
-    task: Task, scorer: CodeScorer, subject: Subject, *, expectations: bool
-) -> list[Assessment]:
-    """Returns the scorer's assessments of a trace; a single assessment with the error if the scorer
-    fails.
+class CodeScoring:
+    """Assesses with one scorer for one task of a job. Its methods may be called from several
+    threads."""
 
-    Args:
-        expectations: whether the scorer gets what was expected of the trace. As on MLflow's server
-            it gets that in an evaluation, and otherwise None.
+    def __init__(
+        self, task: Task, scorer: CodeScorer, work: JobExecution, source: SourceCheck | None
+    ) -> None:
+        """
+        Args:
+            source: checks the source of a registered scorer; None for one that the request had.
+        """
+        self._task = task
+        self._scorer = scorer
+        self._work = work
+        self._source = source
 
-    Raises:
-        FeatureDisabled: this system offers no cage, so the scorer cannot run here.
-    """
-    call = {
-        "inputs": content.inputs(subject),
-        "outputs": content.outputs(subject),
-        "expectations": content.all_expectations(subject) if expectations else None,
-        "trace": _trace(subject),
-    }
-    return _assess(task, scorer, subject, call)
+    def assess_trace(self, subject: Subject, *, expectations: bool) -> list[Assessment]:
+        """Returns the scorer's assessments of a trace; a single assessment with the error if the
+        scorer fails.
+
+        Args:
+            expectations: whether the scorer gets what was expected of the trace. As on MLflow's
+                server it gets that in an evaluation, and otherwise None.
+
+        Raises:
+            FeatureDisabled: this system offers no cage, so the scorer cannot run here.
+            InvalidParameterValue: the source is no longer what was registered.
+            TemporarilyUnavailable: the function of code scorers cannot be called.
+            OutOfTime, JobStopped, PermissionDenied: see :meth:`JobExecution.check`. The trace is
+                judged by another call of the runner.
+        """
+        call = {
+            "inputs": content.inputs(subject),
+            "outputs": content.outputs(subject),
+            "expectations": content.all_expectations(subject) if expectations else None,
+            "trace": _trace(subject),
+        }
+        return self._assess(self._task, subject, call)
+
+    def assess_session(self, session: Sequence[Subject]) -> list[Assessment]:
+        """Returns the scorer's assessments of a session. They belong to its first trace. Raises the
+        errors of :meth:`assess_trace`."""
+        ordered = content.chronological(session)
+        call = {"session": list(map(_trace, ordered))}
+        return self._assess(assessing.of_session(self._task, ordered[0]), ordered[0], call)
+
+    def _assess(self, task: Task, subject: Subject, call: Mapping[str, Any]) -> list[Assessment]:
+        judgement = self._judge(call)
+        took = {
+            WALL_MS: str(judgement.wall_ms),
+            CPU_MS: str(judgement.cpu_ms),
+            COST_USD: f"{judgement.dollars:.9f}" if judgement.dollars else "0",
+        }
+        logger.info(
+            "a scorer's code has run",
+            extra={"scorer": self._scorer.name, "trace_id": subject.trace_id, **took},
+        )
+        if judgement.failure is not None:
+            failed = assessing.failure(
+                task, subject, errors.InvalidParameterValue(judgement.failure)
+            )
+            return [failed._replace(metadata={**(failed.metadata or {}), **took})]
+        measured = task._replace(extra={**task.extra, **took})
+        return [
+            _assessment(measured, subject, number, feedback)
+            for number, feedback in enumerate(judgement.feedback)
+        ]
+
+    def _judge(self, call: Mapping[str, Any]) -> Judgement:
+        """Runs the scorer with as much time as it may take. A scorer that got less, because the
+        runner's own time was nearly over, and did not finish raises OutOfTime."""
+        may_take = min(self._scorer.timeout or cage.MAX_SECONDS, cage.MAX_SECONDS)
+        with _a_processor():
+            self._work.check()
+            if self._source is not None:
+                self._source.check()
+            seconds = min(may_take, self._work.remaining_seconds() - RESERVED_SECONDS)
+            if seconds < min(may_take, _LEAST_SECONDS):
+                raise OutOfTime
+            self._work.hold(seconds)
+            started = time.monotonic()
+            judgement = _run(self._scorer, call, seconds)
+            took = time.monotonic() - started
+        self._work.add_cost(judgement.dollars)
+        if judgement.failure is not None and seconds < may_take and took >= seconds:
+            raise OutOfTime
+        return judgement
 
 
-def assess_session(task: Task, scorer: CodeScorer, session: Sequence[Subject]) -> list[Assessment]:
-    """Returns the scorer's assessments of a session. They belong to its first trace. Raises
-    FeatureDisabled."""
-    ordered = content.chronological(session)
-    call = {"session": list(map(_trace, ordered))}
-    return _assess(assessing.of_session(task, ordered[0]), scorer, ordered[0], call)
+@contextmanager
+def _a_processor() -> Iterator[None]:
+    """Waits until a processor is free for a cage. In AWS each cage has its own."""
+    if in_lambda():
+        yield
+        return
+    with _processors:
+        yield
 
 
-def _assess(
-    task: Task, scorer: CodeScorer, subject: Subject, call: Mapping[str, Any]
-) -> list[Assessment]:
-    judgement = _judge(scorer, call)
-    took = {WALL_MS: str(judgement.wall_ms), CPU_MS: str(judgement.cpu_ms)}
-    logger.info(
-        "a scorer's code has run",
-        extra={"scorer": scorer.name, "trace_id": subject.trace_id, **took},
-    )
-    if judgement.failure is not None:
-        failed = assessing.failure(task, subject, errors.InvalidParameterValue(judgement.failure))
-        return [failed._replace(metadata={**(failed.metadata or {}), **took})]
-    measured = task._replace(extra={**task.extra, **took})
-    return [
-        _assessment(measured, subject, number, feedback)
-        for number, feedback in enumerate(judgement.feedback)
-    ]
-
-
-def _judge(scorer: CodeScorer, call: Mapping[str, Any]) -> Judgement:
-    seconds = min(scorer.timeout or cage.MAX_SECONDS, cage.MAX_SECONDS)
+def _run(scorer: CodeScorer, call: Mapping[str, Any], seconds: float) -> Judgement:
     try:
         if in_lambda():  # this function has rights, so it never runs a scorer's code itself
-            return remote_cage.judge(scorer._asdict(), call, seconds)
-        packages = tuple(filter(None, map(str.strip, os.environ.get(PACKAGES, "").split(","))))
-        with _processors:
-            return cage.judge(scorer._asdict(), call, CageLimits(seconds, packages=packages))
+            return remote_cage.judge(scorer.in_the_cage(), call, seconds)
+        limits = CageLimits(seconds, packages=cage.allowed_packages())
+        return cage.judge(scorer.in_the_cage(), call, limits)
     except cage.CageUnavailable as missing:
         raise errors.FeatureDisabled(str(missing)) from missing
 

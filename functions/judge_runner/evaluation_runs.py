@@ -9,7 +9,7 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from judge_runner import assessing, creator_rights, scoring, trace_scoring
+from judge_runner import assessing, creator_rights, scoring, sealed_sources, trace_scoring
 from judge_runner.assessing import Task
 from judge_runner.job_execution import JobExecution
 from judge_runner.scoring import Scoring
@@ -49,15 +49,14 @@ def run(work: JobExecution, complete: Complete) -> dict[str, Any]:
             params["serialized_scorers"], params["scorer_versions"], strict=True
         )
     ]
-    # A scorer may be registered under another name than its text has.
-    names = params.get("scorer_names") or [None] * len(tasks)
-    for task, name in zip(tasks, names, strict=True):
-        scoring.check_source(task, work.job, name or task.judge.name)
+    judges = [task.judge for task in tasks]
+    sources = sealed_sources.of_job(work.job, judges, params["serialized_scorers"])
     stored = trace_scoring.load_traces(work.job)
     if work.job.completed is None:  # otherwise an earlier call has done it
         links.put(creator_rights.writable_run(work.job).run_id, params["trace_ids"])
     scorers = [
-        (task, scoring.new_scoring(task, work.job, complete, expectations=True)) for task in tasks
+        (task, scoring.new_scoring(task, work, complete, source=source, expectations=True))
+        for task, source in zip(tasks, sources, strict=True)
     ]
     judgement = _Judgement(work)
     judgement.judge_traces([pair for pair in scorers if not pair[0].judge.of_sessions], stored)

@@ -69,6 +69,7 @@ class JobExecution:
         self._last_heartbeat = ids.now_ms()
         is_large = (job.total or 0) > LARGE_TRACES
         self._heartbeat_ms = LARGE_HEARTBEAT_MS if is_large else HEARTBEAT_MS
+        self._lease_ms = LEASE_MS
         self._done = 0
         self._is_stopped = False
         self._dollars = job.dollars
@@ -81,13 +82,13 @@ class JobExecution:
 
     @property
     def dollars(self) -> float | None:
-        """What the job's calls of models have cost so far; None if no price of them is known."""
+        """What the job's calls of models and code have cost so far; None if no price is known."""
         return self._dollars
 
     def enter_stage(self, stage: str) -> None:
         """Stores what the job is doing now, a phrase that users see. Raises JobStopped."""
         if self._job.stage != stage:
-            self._write(lease_until=ids.now_ms() + LEASE_MS, stage=stage, **self._progress())
+            self._write(lease_until=ids.now_ms() + self._lease_ms, stage=stage, **self._progress())
             self._job = self._job._replace(stage=stage)
 
     def check(self) -> None:
@@ -101,6 +102,20 @@ class JobExecution:
             self._heartbeat()
         self.rights.check()
 
+    def remaining_seconds(self) -> float:
+        """Returns how long this call of the function may still take."""
+        return self._remaining() / 1000
+
+    def hold(self, seconds: float) -> None:
+        """Makes the lease last for work of so many seconds, during which no other trace may begin.
+        Must be called after :meth:`check`. Raises JobStopped."""
+        needed_ms = int(seconds * 1000) + 2 * LARGE_HEARTBEAT_MS
+        with self._lock:
+            is_longer = needed_ms > self._lease_ms
+            self._lease_ms = max(needed_ms, self._lease_ms)
+        if is_longer:
+            self._write(lease_until=ids.now_ms() + self._lease_ms, **self._progress())
+
     def record_result(self, trace_id: str, result: dict[str, Any]) -> None:
         """Records the result of a trace; for a session, of its first trace."""
         with self._lock:
@@ -112,7 +127,7 @@ class JobExecution:
             self._done += traces
 
     def add_cost(self, dollars: float) -> None:
-        """Adds what a call of a judge's model has cost."""
+        """Adds what a call of a judge's model, or a judgement by code, has cost."""
         with self._lock:
             self._dollars = (self._dollars or 0.0) + dollars
 
@@ -128,7 +143,7 @@ class JobExecution:
         JobStopped."""
         if self._job.summary is None:
             summary = {"metrics": dict(metrics), "time": ids.now_ms()}
-            self._write(lease_until=ids.now_ms() + LEASE_MS, summary=summary)
+            self._write(lease_until=ids.now_ms() + self._lease_ms, summary=summary)
             self._job = self._job._replace(summary=summary)
         return dict(self._job.summary or {})
 
@@ -156,7 +171,7 @@ class JobExecution:
 
             def storing(summary: dict[str, Any]) -> Operation:
                 stored.append(summary)
-                leased = current._replace(lease_until=ids.now_ms() + LEASE_MS)
+                leased = current._replace(lease_until=ids.now_ms() + self._lease_ms)
                 return jobs.replacement(leased._replace(summary=summary, dollars=self._dollars))
 
             commit(storing)
@@ -185,7 +200,7 @@ class JobExecution:
             if ids.now_ms() - self._last_heartbeat <= self._heartbeat_ms:
                 return  # another thread has just done it
             self._last_heartbeat = ids.now_ms()
-        self._write(lease_until=ids.now_ms() + LEASE_MS, **self._progress())
+        self._write(lease_until=ids.now_ms() + self._lease_ms, **self._progress())
 
     def _progress(self) -> dict[str, Any]:
         """Returns the results so far and the number of traces that are done. A call that continues

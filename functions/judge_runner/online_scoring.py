@@ -23,6 +23,7 @@ from mlcore.entities.evaluation.code_scorers import CodeScorer
 from mlcore.entities.evaluation.jobs import ONLINE_SCORING, Creator, Job, batches
 from mlcore.entities.evaluation.judges import Judge
 from mlcore.entities.evaluation.online_scorers import OnlineScorer, ScoringProgress
+from mlcore.entities.evaluation.scorers import SealedSource
 from mlcore.entities.experiments import Experiment
 from mlcore.entities.gateway import Endpoint
 from mlcore.entities.stages import ACTIVE
@@ -59,6 +60,8 @@ class _Scorer(NamedTuple):
     judge: Judge | CodeScorer
     serialized: str
     version: int
+    source: SealedSource | None
+    """None for a judge."""
 
 
 class _Window(NamedTuple):
@@ -238,12 +241,18 @@ def _scorer(
 ) -> _Scorer | None:
     """Returns the latest version of a scorer, a judge with the name of its gateway endpoint. None
     if the scorer or the endpoint has been deleted; if the scorer can no longer run here; or if its
-    owner did not confirm the endpoint, or may no longer judge with it."""
+    owner did not confirm the endpoint or the code, or may no longer judge with it."""
     latest = scorers.latest(experiment, config.name)
     if latest is None:
         return None
     data = json.loads(latest.serialized_scorer)
-    if not is_code(data):
+    text, source = latest.serialized_scorer, None
+    if is_code(data):
+        source = latest.source()
+        if not latest.is_intact() or config.seal != source.seal:
+            logger.warning("a scorer has other code", extra={"scorer": config.name})
+            return None
+    else:
         endpoint = endpoints.get(judge_endpoint(data) or "")
         if endpoint is None:
             return None
@@ -251,9 +260,10 @@ def _scorer(
         if config.owner is not None and endpoint.endpoint_id != config.endpoint_id:
             logger.warning("a scorer has another endpoint", extra={"scorer": config.name})
             return None
-    text = json.dumps(data)
+        text = json.dumps(data)
     try:
-        scorer = _Scorer(config, parse_scorer(check_payload(text)), text, latest.version)
+        judge = parse_scorer(check_payload(text))
+        scorer = _Scorer(config, judge, text, latest.version, source)
         creator_rights.check(_job(experiment, scorer, [], ""))
         return scorer
     except (errors.InvalidParameterValue, errors.PermissionDenied) as error:
@@ -271,6 +281,7 @@ def _job(experiment: Experiment, scorer: _Scorer, trace_ids: list[str], task: st
         "log_assessments": True,
         "username": None,
         "task": f"online:{task}",
+        **({} if scorer.source is None else {"sealed_sources": [scorer.source]}),
     }
     owner = Creator(scorer.config.owner, scorer.config.owner_id)
     return jobs.new(experiment.workspace, ONLINE_SCORING, params, len(trace_ids), owner)

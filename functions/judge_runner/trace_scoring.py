@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import Any, Final, TypeVar
 
-from judge_runner import assessing, scoring
+from judge_runner import assessing, scoring, sealed_sources
 from judge_runner.assessing import Task
 from judge_runner.job_execution import JobExecution
 from mlcore import errors
@@ -31,21 +31,23 @@ def run(work: JobExecution, complete: Complete) -> dict[str, Any]:
     """Assesses the traces. Returns the job's result: for each trace its assessments and failures.
 
     Raises:
-        InvalidParameterValue: the scorer is invalid, or the traces are not one session.
+        InvalidParameterValue: the scorer is invalid, its code is not what was registered, or the
+            traces are not one session.
         FeatureDisabled: the scorer is code, and this system offers no cage for it.
         ResourceDoesNotExist: a trace is missing.
         JobStopped, OutOfTime: see :mod:`judge_runner.job_execution`.
     """
     params = work.job.params
+    text = params["serialized_scorer"]
     task = Task(
         params.get("task") or work.job.job_id,
-        parse_scorer(json.loads(params["serialized_scorer"])),
+        parse_scorer(json.loads(text)),
         params["scorer_version"],
     )
     stored = load_traces(work.job)
     write = bool(params["log_assessments"])
-    scoring.check_source(task, work.job, params.get("scorer_name") or task.judge.name)
-    ways = scoring.new_scoring(task, work.job, complete, expectations=False)
+    (source,) = sealed_sources.of_job(work.job, [task.judge], [text])
+    ways = scoring.new_scoring(task, work, complete, source=source, expectations=False)
     if task.judge.of_sessions:
         work.check()
         session = [content.read(each) for each in stored]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from mlcore.entities.evaluation.code_scorers import CodeScorer
 from mlcore.scorer_cage.cage import CageLimits, Judgement, judge
 from tests.cage.escapes import PACKAGES
 
@@ -12,13 +13,13 @@ LIMITS = CageLimits(seconds=20, packages=PACKAGES)
 
 def run(body: str, limits: CageLimits = LIMITS, signature: str = "()", **call: Any) -> Judgement:
     """Runs a scorer named ``quality`` with this body."""
-    scorer = {
-        "name": "quality",
-        "call_source": body.strip("\n"),
-        "call_signature": signature,
-        "original_func_name": "quality",
-    }
-    return judge(scorer, call, limits)
+    return judge(as_code("quality", body.strip("\n"), signature), call, limits)
+
+
+def as_code(name: str, source: str, signature: str) -> dict[str, Any]:
+    """Returns what the cage gets of a scorer with this source."""
+    scorer = CodeScorer(name, source, signature, name, 0, (), False, "")
+    return scorer.in_the_cage()
 
 
 def error(made: Judgement) -> str:

@@ -20,6 +20,7 @@ import pytest
 
 from mlcore.scorer_cage.cage import CageLimits, judge
 from tests.cage.escapes import ESCAPES, NOT_OUTSIDE, PACKAGES, Targets
+from tests.cage.scorers import as_code
 
 SECRET = "the-secret-word-of-the-server"
 CAGES = {"namespaces": True, "filter alone": False}
@@ -113,14 +114,8 @@ def test_works_without_a_cage(targets: Targets, name: str) -> None:
 @pytest.mark.parametrize("name", sorted(ESCAPES))
 def test_fails_in_the_cage(targets: Targets, name: str, cage: str) -> None:
     before = _state(targets)
-    scorer = {
-        "name": "escape",
-        "call_source": ESCAPES[name].lstrip("\n"),
-        "call_signature": "(inputs)",
-        "original_func_name": "escape",
-    }
     made = judge(
-        scorer,
+        as_code("escape", ESCAPES[name].lstrip("\n"), "(inputs)"),
         {"inputs": targets._asdict()},
         CageLimits(seconds=20, namespaces=CAGES[cage], packages=PACKAGES),
     )

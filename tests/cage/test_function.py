@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +16,7 @@ import code_scorers.app
 from judge_runner import code_scoring
 from mlcore import errors
 from mlcore.entities.evaluation.code_scorers import CodeScorer
+from mlcore.prices import aws
 from mlcore.scorer_cage import cage, remote_cage
 from mlcore.scorer_cage.cage import CageUnavailable, Judgement
 
@@ -64,13 +66,63 @@ def _invoked(event: Json) -> Json:
 
 
 def test_the_function_gives_what_a_cage_of_this_machine_gives(in_aws: Any) -> None:
-    here = cage.judge(SCORER._asdict(), CALL, cage.CageLimits())
+    here = cage.judge(SCORER.in_the_cage(), CALL, cage.CageLimits())
     client = in_aws(_invoked)
-    there = code_scoring._judge(SCORER, CALL)
+    there = code_scoring._run(SCORER, CALL, 30)
     assert there.feedback == here.feedback != ()
     assert (there.failure, here.failure) == (None, None)
     assert there.cpu_ms > 0
     assert json.loads(client.payloads[0])["seconds"] == 30
+
+
+@pytest.mark.parametrize("machine", ["aarch64", "x86_64"])
+def test_a_judgement_costs_what_lambda_charges(
+    in_aws: Any, monkeypatch: pytest.MonkeyPatch, machine: str
+) -> None:
+    monkeypatch.setenv(remote_cage.MEMORY, "2048")
+    monkeypatch.setattr(remote_cage.platform, "machine", lambda: machine)
+    of_gb_second = aws.GB_SECOND if machine == "aarch64" else aws.GB_SECOND_X86
+    client = in_aws(_invoked)
+    started = time.monotonic()
+    judgement = code_scoring._run(SCORER, CALL, 30)
+    passed = time.monotonic() - started
+    least = judgement.wall_ms / 1000 * 2 * of_gb_second
+    most = (passed + 0.001) * 2 * of_gb_second
+    assert aws.INVOCATION + least <= judgement.dollars <= aws.INVOCATION + most
+    client.failed = True
+    assert code_scoring._run(SCORER, CALL, 30).dollars > aws.INVOCATION, "it is paid as well"
+
+
+def test_the_function_refuses_another_source_than_the_runner_decided_on(
+    in_aws: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def tampered(event: Json) -> Json:
+        return _invoked({**event, "scorer": {**event["scorer"], "call_source": "return 1"}})
+
+    in_aws(tampered)
+    monkeypatch.setattr(cage, "_Process", None)
+    with pytest.raises(errors.FeatureDisabled, match="changed on its way"):
+        code_scoring._run(SCORER, CALL, 30)
+
+
+def test_the_function_is_called_once(in_aws: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only a call that Lambda refused before it began is made again."""
+    asked: list[str] = []
+    monkeypatch.setattr(remote_cage, "_PAUSES", (0.001, 0.002))
+
+    def busy(event: Json) -> Json:
+        asked.append("TooManyRequestsException" if len(asked) < 2 else "")
+        if asked[-1]:
+            raise ClientError({"Error": {"Code": asked[-1]}}, "Invoke")
+        return _invoked(event)
+
+    in_aws(busy)
+    assert code_scoring._run(SCORER, CALL, 30).failure is None
+    assert len(asked) == 3
+    monkeypatch.undo()
+    client = remote_cage._client()
+    assert client.meta.config.retries["total_max_attempts"] == 1
+    assert client.meta.config.read_timeout > cage.MAX_SECONDS
 
 
 def test_the_function_forgets_its_credentials(in_aws: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -80,7 +132,7 @@ def test_the_function_forgets_its_credentials(in_aws: Any, monkeypatch: pytest.M
         monkeypatch.setenv(name, "secret")
     in_aws(_invoked)
     monkeypatch.setattr(code_scorers.app, "set_dumpable", hidden.append)
-    assert code_scoring._judge(SCORER, CALL).failure is None
+    assert code_scoring._run(SCORER, CALL, 30).failure is None
     assert not [name for name in os.environ if name.startswith(("AWS_ACCESS", "AWS_SECRET"))]
     assert "AWS_SESSION_TOKEN" not in os.environ
     assert hidden == [False]
@@ -95,10 +147,10 @@ def test_the_judge_runner_runs_no_code_itself_in_lambda(
     in_aws(lambda _event: {"unavailable": "This system cannot lock up a process (prctl)."})
     monkeypatch.setattr(cage, "judge", forbidden)
     with pytest.raises(errors.FeatureDisabled, match="cannot lock up a process"):
-        code_scoring._judge(SCORER, CALL)
+        code_scoring._run(SCORER, CALL, 30)
     monkeypatch.delenv(remote_cage.FUNCTION)
     with pytest.raises(errors.FeatureDisabled, match="no function for scorers"):
-        code_scoring._judge(SCORER, CALL)
+        code_scoring._run(SCORER, CALL, 30)
 
 
 def test_the_function_says_that_lambda_offers_no_cage(
@@ -111,7 +163,7 @@ def test_the_function_says_that_lambda_offers_no_cage(
     monkeypatch.setattr(cage, "_PROGRAM", program)
     in_aws(_invoked)
     with pytest.raises(errors.FeatureDisabled, match="prctl"):
-        code_scoring._judge(SCORER, CALL)
+        code_scoring._run(SCORER, CALL, 30)
 
 
 @pytest.mark.parametrize(
@@ -132,7 +184,7 @@ def test_the_function_says_that_lambda_offers_no_cage(
 )
 def test_answers_of_the_function_are_untrusted(in_aws: Any, answer: Any) -> None:
     in_aws(lambda _event: answer)
-    judgement = code_scoring._judge(SCORER, CALL)
+    judgement = code_scoring._run(SCORER, CALL, 30)
     assert judgement.feedback == ()
     assert judgement.failure == "The answer of the scorer's function cannot be used."
 
@@ -140,13 +192,13 @@ def test_answers_of_the_function_are_untrusted(in_aws: Any, answer: Any) -> None
 def test_a_function_that_dies_fails_one_judgement(in_aws: Any) -> None:
     client = in_aws(lambda _event: {"errorType": "Runtime.ExitError"})
     client.failed = True
-    assert "function ended with an error" in str(code_scoring._judge(SCORER, CALL).failure)
+    assert "function ended with an error" in str(code_scoring._run(SCORER, CALL, 30).failure)
 
 
 def test_a_trace_that_is_too_large_is_not_sent(in_aws: Any) -> None:
     client = in_aws(_invoked)
     call = {**CALL, "outputs": "x" * remote_cage.MAX_REQUEST_BYTES}
-    assert "larger than 6000000 bytes" in str(code_scoring._judge(SCORER, call).failure)
+    assert "larger than 6000000 bytes" in str(code_scoring._run(SCORER, call, 30).failure)
     assert client.payloads == []
 
 
@@ -163,10 +215,10 @@ def test_a_function_that_cannot_be_called_is_called_later(in_aws: Any, error: Ex
 
     in_aws(broken)
     with pytest.raises(errors.TemporarilyUnavailable):
-        code_scoring._judge(SCORER, CALL)
+        code_scoring._run(SCORER, CALL, 30)
 
 
 def test_a_missing_function_is_no_cage(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(remote_cage.FUNCTION, raising=False)
     with pytest.raises(CageUnavailable):
-        remote_cage.judge(SCORER._asdict(), CALL, 30)
+        remote_cage.judge(SCORER.in_the_cage(), CALL, 30)

@@ -11,9 +11,13 @@ from typing import Any
 
 import pytest
 
-from judge_runner import online_scoring
+from judge_runner import code_scoring, online_scoring
 from mlcore import ids
+from mlcore.entities.evaluation.code_scorers import CodeScorer
+from mlcore.repos.evaluation import jobs
+from mlcore.responses.evaluation import jobs as responses
 from mlcore.scorer_cage import cage
+from mlcore.scorer_cage.answers import ScorerFeedback
 from mlcore.scorer_cage.cage import CageLimits, CageUnavailable, Judgement
 from tests.contract import trace_calls
 from tests.contract.conftest import Store
@@ -82,6 +86,8 @@ def test_writes_what_the_code_returns_and_what_it_took(world: World) -> None:
     assert metadata.pop("mlflow.assessment.scorerDigest").startswith("sha256:")
     assert int(metadata.pop("scorer_wall_ms")) >= 0
     assert int(metadata.pop("scorer_cpu_ms")) > 0
+    assert metadata.pop("scorer_cost_usd") == "0"
+    assert job["status_details"] == {"cost_usd": 0.0}, "AWS is not asked"
     assert metadata == {
         "mlflow.assessment.scorerName": "quality",
         "mlflow.assessment.scorerVersion": "1",
@@ -132,6 +138,65 @@ def test_a_scorers_own_timeout_holds(world: World) -> None:
     [failure] = job["result"][trace]["failures"]
     assert failure["error_message"] == "The scorer timed out after 1.5 seconds."
     assert int(assessments(trace)[0]["metadata"]["scorer_wall_ms"]) >= 1500
+
+
+def test_a_judgement_that_was_cut_short_is_begun_again(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The runner's call had less time left than the scorer may take."""
+    monkeypatch.setattr(code_scoring, "RESERVED_SECONDS", 44.5)
+    trace = world.trace("q", "a")
+    (job_id,) = world.invoke(code("while True: pass", timeout=2.5), [trace])
+    world.work(milliseconds=45_700)
+    assert world.job(job_id)["status"] == "PENDING"
+    assert assessments(trace) == []
+    assert len(world.queue.waiting) == 1
+    world.work()
+    [failure] = world.job(job_id)["result"][trace]["failures"]
+    assert failure["error_message"] == "The scorer timed out after 2.5 seconds."
+
+
+@pytest.mark.parametrize(
+    ("timeout", "seconds"), [(None, 300), (0, 480), (90, 90), (480, 480), (3600, 480)]
+)
+def test_the_lease_lasts_as_long_as_a_judgement_may(
+    world: World, monkeypatch: pytest.MonkeyPatch, timeout: float | None, seconds: float
+) -> None:
+    """MLflow's default is 300 seconds. Meanwhile no other worker takes the job over."""
+    seen: list[tuple[float, int]] = []
+
+    def judged(scorer: Mapping[str, Any], call: Mapping[str, Any], limits: CageLimits) -> Judgement:
+        job = jobs.find("default", job_id)
+        assert job is not None
+        assert job.lease_until is not None
+        seen.append((limits.seconds, job.lease_until - ids.now_ms()))
+        return Judgement((), None, 1, 1)
+
+    monkeypatch.setattr(cage, "judge", judged)
+    (job_id,) = world.invoke(code("return True", timeout=timeout), [world.trace("q", "a")])
+    assert world.work() == []
+    [(given, lease_ms)] = seen
+    assert given == seconds
+    assert lease_ms >= max(seconds + 30, 150) * 1000
+
+
+def test_what_judgements_cost_in_aws_is_told_and_expected(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def judged(_scorer: CodeScorer, _call: Mapping[str, Any], _seconds: float) -> Judgement:
+        return Judgement((ScorerFeedback("q", 1, None, {}, "q", None),), None, 7, 5, 0.0000125)
+
+    monkeypatch.setattr(code_scoring, "_run", judged)
+    traces = [world.trace("q", "a") for _ in range(4)]
+    (job_id,) = world.invoke(code("return True"), traces)
+    assert world.work() == []
+    assert world.job(job_id)["status_details"] == {"cost_usd": pytest.approx(0.00005)}
+    metadata = assessments(traces[0])[0]["metadata"]
+    assert metadata["scorer_cost_usd"] == "0.000012500"
+    stored = jobs.find("default", job_id)
+    assert stored is not None
+    half = stored._replace(status="RUNNING", completed=2, dollars=0.000025)
+    assert responses.job(half)["status_details"]["expected_cost_usd"] == pytest.approx(0.00005)
 
 
 def test_a_session_is_judged_as_a_whole(world: World) -> None:

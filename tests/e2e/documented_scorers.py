@@ -12,7 +12,7 @@ from typing import Any
 
 from mlflow.entities import Feedback, Trace
 from mlflow.genai import scorer
-from mlflow.genai.scorers import Scorer
+from mlflow.genai.scorers import Scorer, make_scorer_ensemble
 
 
 @scorer
@@ -259,6 +259,151 @@ def turns(session: list[Trace]) -> Feedback:
     )
 
 
+@scorer
+def graded(outputs: str) -> str:
+    from dataclasses import dataclass, field  # noqa: TID251 -- as people write it
+    from enum import Enum
+    from typing import NamedTuple
+
+    class Grade(str, Enum):  # noqa: UP042 -- as people write it
+        GOOD = "good"
+        BAD = "bad"
+
+    class Limits(NamedTuple):
+        least: int = 2
+
+    @dataclass(frozen=True)
+    class Reading:
+        text: str
+        words: list[str] = field(default_factory=list)
+
+        @property
+        def grade(self) -> Grade:
+            return Grade.GOOD if len(self.words) >= Limits().least else Grade.BAD
+
+    return Reading(outputs, outputs.split()).grade.value
+
+
+@scorer
+def with_closures(outputs: str, weights: tuple[int, ...] = (1, 2), sep: str = " ") -> float:
+    import functools
+
+    total = 0
+
+    def add(word: str, *, weight: int = weights[0]) -> None:
+        nonlocal total
+        total += weight * len(word)
+
+    for word, weight in zip(outputs.split(sep), weights, strict=False):
+        add(word, weight=weight)
+    longest = functools.reduce(lambda a, b: a if len(a) >= len(b) else b, outputs.split(sep))
+    return (total if (n := len(longest)) > 1 else 0) / n
+
+
+@scorer
+def formatted(inputs: dict[str, Any], outputs: str) -> str:
+    import datetime
+    import textwrap
+    from decimal import Decimal
+
+    text = f"{outputs!r:>30} {len(outputs):04d} {Decimal(len(outputs)) / 3:.3f} {inputs=}"
+    text += f" {datetime.datetime(2024, 5, 17):%Y-%m-%d} {'nested ' + f'{1 + 1}'}"
+    return textwrap.shorten(text, 200)
+
+
+@scorer
+def by_what_was_expected(expectations: dict[str, Any] | None = None) -> Feedback:
+    facts = (expectations or {}).get("expected_facts", [])
+    return Feedback(value=bool(facts), rationale=f"{len(facts)} facts")
+
+
+@scorer
+def with_match(trace: Trace) -> list[Feedback]:
+    from mlflow.entities import AssessmentSource, AssessmentSourceType, SpanType
+
+    found = []
+    for span in trace.search_spans():
+        match span.span_type:
+            case SpanType.TOOL | SpanType.RETRIEVER:
+                found.append(span)
+            case _:
+                continue
+    source = AssessmentSource(source_type=AssessmentSourceType.CODE, source_id="matcher")
+    return [
+        Feedback(
+            name=f"{span.name}_ms", value=span.end_time_ns >= span.start_time_ns, source=source
+        )
+        for span in found
+    ]
+
+
+@scorer(aggregations=["min", "max", "mean", "median", "variance", "p90"], timeout=20)
+def aggregated(outputs: str) -> int:
+    return len(outputs)
+
+
+@scorer
+def generator_and_context(outputs: str) -> int:
+    from contextlib import contextmanager, suppress
+
+    @contextmanager
+    def counted():
+        seen = []
+        yield seen
+        seen.append("left")
+
+    with counted() as seen, suppress(KeyError):
+        seen.extend(word for word in outputs.split() if word)
+        {}["missing"]
+    return len(seen)
+
+
+@scorer
+def errors_are_told(outputs: str) -> Feedback:
+    from mlflow.exceptions import MlflowException
+
+    try:
+        raise MlflowException.invalid_parameter_value("No.")
+    except MlflowException as error:
+        return Feedback(value=error.error_code, rationale=str(error), metadata={"n": 3})
+
+
+@scorer
+def last_turn(session: list[Trace]) -> str:
+    return str(session[-1].data.spans[0].outputs)
+
+
+@scorer
+def turns_as_a_number(session: list[Trace]) -> int:
+    return len(session)
+
+
+ENSEMBLES = [
+    make_scorer_ensemble(name=name, scorers=scorers, ensemble_fn=function)
+    for name, function, scorers in (
+        ("votes", "majority_vote", [first_word, rating, first_word]),
+        ("tied", "majority_vote", [first_word, graded]),
+        ("average", "mean", [word_count, average_word_length, aggregated]),
+        ("least", "minimum", [word_count, is_short]),
+        ("most", "maximum", [word_count, similarity]),
+        ("every", "agg_all", [is_short, rating, by_another_name]),
+        ("any", "agg_any", [valid_json, is_short]),
+        ("no_numbers", "mean", [first_word]),
+        ("no_answers", "agg_all", [first_word]),
+        ("with_a_failure", "mean", [word_count, fails]),
+        ("with_an_error", "mean", [feedback_with_an_error, word_count]),
+        ("with_a_wrong_type", "mean", [wrong_type, word_count]),
+        ("with_lists", "majority_vote", [tools_used, word_count]),
+        ("with_values", "majority_vote", [nested_values]),
+        ("with_nothing", "minimum", [nothing, word_count]),
+        ("of_sessions", "maximum", [turns_as_a_number, turns]),
+        ("of_turns", "majority_vote", [turns, turns_as_a_number]),
+    )
+]
+ENSEMBLES.append(
+    make_scorer_ensemble(name="nested", scorers=[ENSEMBLES[2], word_count], ensemble_fn="maximum")
+)
+
 SCORERS: dict[str, Scorer] = {
-    made.name: made for made in list(globals().values()) if isinstance(made, Scorer)
+    made.name: made for made in [*globals().values(), *ENSEMBLES] if isinstance(made, Scorer)
 }

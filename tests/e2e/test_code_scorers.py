@@ -29,7 +29,12 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="only Linux has cages"),
 ]
 SECONDS = 240
-HOST_METADATA = ("scorer_wall_ms", "scorer_cpu_ms", "mlflow.assessment.scorerDigest")
+HOST_METADATA = (
+    "scorer_wall_ms",
+    "scorer_cpu_ms",
+    "scorer_cost_usd",
+    "mlflow.assessment.scorerDigest",
+)
 
 
 class World(NamedTuple):

@@ -13,12 +13,13 @@ from mlcore.db.signature import Credentials
 from mlcore.db.transport import IDLE_SECONDS
 
 
-def create_client(service: str, read_seconds: float = 4) -> Any:
+def create_client(service: str, read_seconds: float = 4, attempts: int = 3) -> Any:
     """Returns a botocore client with short timeouts. Creating one takes 15 to 50 ms and several MB,
     so callers keep it.
 
     Args:
         read_seconds: how long each part of an answer may take.
+        attempts: how often a call is made that fails and may succeed later.
     """
     import botocore.session  # noqa: PLC0415 -- 60 ms at cold start, needed by few calls
     from botocore.config import Config  # noqa: PLC0415
@@ -28,7 +29,7 @@ def create_client(service: str, read_seconds: float = 4) -> Any:
         config=Config(
             connect_timeout=1,
             read_timeout=read_seconds,
-            retries={"mode": "standard", "total_max_attempts": 3},
+            retries={"mode": "standard", "total_max_attempts": attempts},
             tcp_keepalive=True,
             user_agent="mlflow-serverless",
         ),

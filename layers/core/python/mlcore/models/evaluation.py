@@ -60,12 +60,13 @@ class ScorerVersion(Item):
     experiment_id = TextAttribute()
     serialized_scorer = TextAttribute()
     creation_time = IntAttribute()
+    seal = TextAttribute(null=True)
 
 
 class OnlineScorer(Item):
     """The online settings of a scorer: it judges the share ``sample_rate`` (0 to 1) of the traces
     since ``since`` that match ``filter_string``, in the name of ``owner`` and only through the
-    gateway endpoint ``endpoint_id``."""
+    gateway endpoint ``endpoint_id``, or only by the code with the seal ``seal``."""
 
     pattern = keys.ONLINE_SCORER
 
@@ -81,6 +82,7 @@ class OnlineScorer(Item):
     owner = TextAttribute(null=True)
     owner_id = IntAttribute(null=True)
     endpoint_id = TextAttribute(null=True)
+    seal = TextAttribute(null=True)
 
 
 class OnlineProgress(Item):

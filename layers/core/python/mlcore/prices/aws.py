@@ -26,6 +26,7 @@ BACKUP_GB: Final = 0.20
 
 # Lambda, on arm64
 GB_SECOND: Final = 0.0000133334
+GB_SECOND_X86: Final = 0.0000166667
 INVOCATION: Final = 0.20 / MILLION
 SNAPSHOT_GB_SECOND: Final = 0.0000015046
 """SnapStart's cache, per version with a snapshot and GB of the function's memory."""

@@ -18,12 +18,15 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from mlcore.entities.evaluation.code_scorers import source_digest
 from mlcore.scorer_cage import answers
 from mlcore.scorer_cage.answers import ScorerFeedback
 
-MAX_SECONDS: Final = 30.0
-"""Longest time of one judgement; a scorer's own ``timeout`` may be shorter. A worker that has 45
-seconds left still begins one."""
+MAX_SECONDS: Final = 480.0
+"""Longest time of one judgement; a scorer's own ``timeout`` may be shorter. The judge runner waits
+for the end, and a call of it lasts ten minutes."""
+PACKAGES: Final = "MLFLOW_SCORER_PACKAGES"
+"""Environment: installed packages that scorers may import, separated by commas."""
 MEMORY_BYTES: Final = 768 * 1024 * 1024
 """Address space of the process, of which the interpreter takes about 40 MB."""
 MAX_ANSWER_BYTES: Final = 256 * 1024
@@ -64,19 +67,29 @@ class Judgement(NamedTuple):
     """From the start of the process to its end."""
     cpu_ms: int
     """Processor time, the interpreter's start included."""
+    dollars: float = 0.0
+    """Its price in AWS, in US dollars; 0 on a laptop."""
+
+
+def allowed_packages() -> tuple[str, ...]:
+    """Returns the names of the packages that the operator lets scorers import."""
+    return tuple(filter(None, map(str.strip, os.environ.get(PACKAGES, "").split(","))))
 
 
 def judge(scorer: Mapping[str, Any], call: Mapping[str, Any], limits: CageLimits) -> Judgement:
     """Runs a scorer in a cage and returns its feedback, with what it cost.
 
     Args:
-        scorer: its JSON: ``name``, ``call_source``, ``call_signature``, ``original_func_name``.
+        scorer: :meth:`mlcore.entities.evaluation.code_scorers.CodeScorer.in_the_cage`.
         call: JSON of ``inputs``, ``outputs``, ``expectations``, and of ``trace`` or ``session``: a
             trace is ``{"info": …, "spans": […]}``.
 
     Raises:
-        CageUnavailable: the system offers no cage. The scorer has not run.
+        CageUnavailable: the system offers no cage, or the source is not the one that the caller
+            decided on. The scorer has not run.
     """
+    if scorer.get("source_digest") != source_digest(scorer):
+        raise CageUnavailable("The scorer's source was changed on its way, so it was not run.")
     if sys.platform != "linux":
         raise CageUnavailable(
             "Scorers that are code run only on Linux, which can lock a process up. "

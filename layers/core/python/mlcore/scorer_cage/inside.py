@@ -19,8 +19,8 @@ from collections.abc import Callable, Mapping
 from types import CodeType
 from typing import Any, Final
 
-from mlcore.scorer_cage import modules, namespaces, outcomes, syscalls, traces
-from mlcore.scorer_cage.assessments import MlflowException
+from mlcore.scorer_cage import ensembles, modules, namespaces, outcomes, syscalls, traces
+from mlcore.scorer_cage.assessments import Feedback, MlflowException
 
 SEALED: Final = b"sealed\n"
 REFUSED: Final = 3
@@ -43,7 +43,7 @@ def main() -> None:
     scorer = request["scorer"]
     try:
         sys.path += request["package_paths"]
-        names = modules.prepare(scorer["call_source"], request["packages"])
+        names = modules.prepare(_sources(scorer), request["packages"])
         arguments = _arguments(request["call"])
         _give_up_rights(request)
     except syscalls.NoCage as missing:
@@ -79,12 +79,35 @@ def _score(scorer: Mapping[str, Any], names: dict[str, Any], arguments: Mapping[
     """Runs the scorer and returns the JSON of its feedback."""
     name = scorer["name"]
     try:
-        function = _function(scorer, names)
-        expected = inspect.signature(function).parameters
-        given = {key: value for key, value in arguments.items() if key in expected}
-        return outcomes.dump(outcomes.feedback(name, function(**given)))
+        return outcomes.dump(outcomes.feedback(name, _result(scorer, names, arguments)))
     except BaseException as error:  # also SystemExit, KeyboardInterrupt and MemoryError
         return outcomes.dump(outcomes.failure(name, error))
+
+
+def _result(scorer: Mapping[str, Any], names: dict[str, Any], arguments: Mapping[str, Any]) -> Any:
+    """Returns the result of a scorer, or of an ensemble. Raises whatever the scorer raises."""
+    if scorer.get("ensemble_function"):
+        results = [(each["name"], _part(each, names, arguments)) for each in scorer["scorers"]]
+        return ensembles.combine(scorer["name"], scorer["ensemble_function"], results)
+    function = _function(scorer, names)
+    expected = inspect.signature(function).parameters
+    given = {key: value for key, value in arguments.items() if key in expected}
+    return function(**given)
+
+
+def _part(scorer: Mapping[str, Any], names: dict[str, Any], arguments: Mapping[str, Any]) -> Any:
+    """Returns the result of one scorer of an ensemble. As in MLflow, the failure of one is left to
+    the function that combines them."""
+    name = scorer["name"]
+    try:
+        return outcomes.checked(name, _result(scorer, names, arguments))
+    except Exception as error:
+        return Feedback(name=name, error=error)
+
+
+def _sources(scorer: Mapping[str, Any]) -> str:
+    """Returns the source of a scorer, or those of an ensemble one after the other."""
+    return "\n".join((scorer["call_source"], *map(_sources, scorer.get("scorers", ()))))
 
 
 def _function(scorer: Mapping[str, Any], names: dict[str, Any]) -> Callable[..., Any]:

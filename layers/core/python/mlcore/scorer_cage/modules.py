@@ -147,6 +147,7 @@ def prepare(source: str, packages: Sequence[str]) -> dict[str, Any]:
             continue  # it is an attribute, or it is missing; the scorer's own import reports it
     _install_mlflow()
     _restrict_imports(packages)
+    sys.modules[SCORER_MODULE] = ModuleType(SCORER_MODULE)  # dataclasses look their module up
     common = ("Feedback", "Assessment", "AssessmentSource", "AssessmentError", "Trace")
     return {
         "mlflow": sys.modules["mlflow"],

@@ -22,9 +22,9 @@ SCORER_ERROR: Final = "SCORER_ERROR"
 _USER_DEFINED_NAME: Final = "mlflow.assessment.userDefinedAssessmentName"
 
 
-def feedback(scorer_name: str, result: Any) -> list[dict[str, Any]]:
-    """Returns the feedback that a scorer's result means; none for None. Raises MlflowException if
-    the result has a wrong type."""
+def checked(scorer_name: str, result: Any) -> Any:
+    """Returns what a scorer returned with NumPy's scalars as Python's; feedback without a name of
+    its own gets the scorer's. Raises MlflowException if the result has a wrong type."""
     result = _python_scalar(result)
     for item in result if isinstance(result, list) else [result]:
         if isinstance(item, Feedback):
@@ -44,6 +44,15 @@ def feedback(scorer_name: str, result: Any) -> list[dict[str, Any]]:
             f"{scorer_name} must return one of int, float, bool, str, "
             f"Feedback, or list[Feedback]. Got {kind}"
         )
+    if isinstance(result, Feedback) and result.name == DEFAULT_FEEDBACK_NAME:
+        result.name = scorer_name
+    return result
+
+
+def feedback(scorer_name: str, result: Any) -> list[dict[str, Any]]:
+    """Returns the feedback that a scorer's result means; none for None. Raises MlflowException if
+    the result has a wrong type."""
+    result = checked(scorer_name, result)
     if result is None:
         return []
     if isinstance(result, Assessment) and not isinstance(result, Feedback):

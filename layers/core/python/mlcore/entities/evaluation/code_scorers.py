@@ -1,14 +1,17 @@
-"""A code scorer: a scorer that is the source of a Python function."""
+"""Scorers that are the source of a Python function, and ensembles of such scorers."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 
 class CodeScorer(NamedTuple):
     name: str
     call_source: str
-    """The body of the function, without its docstring."""
+    """The body of the function, without its docstring; empty for an ensemble."""
     call_signature: str
     """Its parameters in parentheses, e.g. ``(inputs, outputs)``."""
     original_func_name: str
@@ -20,3 +23,28 @@ class CodeScorer(NamedTuple):
     """Whether it judges whole conversations, not single traces."""
     digest: str
     """Digest of its definition, the same for registered and unregistered scorers."""
+    ensemble_function: str = ""
+    """How an ensemble combines the values of its scorers, e.g. ``majority_vote``."""
+    scorers: tuple[CodeScorer, ...] = ()
+    """The scorers of an ensemble."""
+
+    def in_the_cage(self) -> dict[str, Any]:
+        """Returns the scorer's JSON for :func:`mlcore.scorer_cage.cage.judge`."""
+        parts = self._parts()
+        return {**parts, "source_digest": source_digest(parts)}
+
+    def _parts(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "call_source": self.call_source,
+            "call_signature": self.call_signature,
+            "original_func_name": self.original_func_name,
+            "ensemble_function": self.ensemble_function,
+            "scorers": [scorer._parts() for scorer in self.scorers],
+        }
+
+
+def source_digest(parts: Mapping[str, Any]) -> str:
+    """Returns the digest of what runs, so that the process's side can compare it."""
+    kept = {name: value for name, value in parts.items() if name != "source_digest"}
+    return hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()

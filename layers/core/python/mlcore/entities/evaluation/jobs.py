@@ -76,7 +76,7 @@ class Job(NamedTuple):
     They are stored before they are logged, so that a retried job logs the same points. That of an
     optimization also has the prompt version that it registered: ``"prompt_version": number``."""
     dollars: float | None = None
-    """What the models of judges have cost so far; None if no price of them is known."""
+    """What judges' models and judgements by code have cost so far; None if no price is known."""
     stage: str | None = None
     """What the job is doing, for jobs with several stages."""
     creator_id: int | None = None
@@ -92,7 +92,7 @@ def batches(trace_ids: Sequence[str]) -> list[list[str]]:
 
 
 def expected_dollars(job: Job) -> float | None:
-    """Returns what the models of judges will have cost at the end of the job, if each trace costs
+    """Returns what judges and code will have cost at the end of the job, if each trace costs
     as much as those that are done; None if none is done, or no price is known."""
     if job.dollars is None or not job.completed or job.total is None:
         return None

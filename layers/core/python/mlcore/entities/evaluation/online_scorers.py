@@ -27,6 +27,8 @@ class OnlineScorer(NamedTuple):
     """The number of the owner, which a later user of the same name does not have."""
     endpoint_id: str | None = None
     """The gateway endpoint of the scorer as the owner knew it; None for code."""
+    seal: str | None = None
+    """The seal of the version whose code the owner let run; None for a judge."""
 
 
 class ScoringProgress(NamedTuple):

@@ -1,8 +1,18 @@
-"""A version of a scorer."""
+"""A version of a scorer, and the seal by which a change of it is found."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 from typing import NamedTuple
+
+
+class SealedSource(NamedTuple):
+    """Which source a job runs: a version of a scorer, and its seal."""
+
+    name: str
+    version: int
+    seal: str
 
 
 class ScorerVersion(NamedTuple):
@@ -12,3 +22,20 @@ class ScorerVersion(NamedTuple):
     scorer_id: str
     serialized_scorer: str
     creation_time: int
+    seal: str | None = None
+    """The digest that was stored when the version was registered (see :func:`seal_of`); None for
+    versions of release 0.1.0."""
+
+    def is_intact(self) -> bool:
+        """Whether the version is what was registered."""
+        return self.seal is None or self.seal == seal_of(self)
+
+    def source(self) -> SealedSource:
+        return SealedSource(self.name, self.version, seal_of(self))
+
+
+def seal_of(version: ScorerVersion) -> str:
+    """Returns a digest of all that a version consists of: its experiment, name, number and text,
+    and when it was registered. So the same text that is registered again has another seal."""
+    parts = version._replace(seal=None)
+    return hashlib.sha256(json.dumps(parts[:-1]).encode()).hexdigest()

@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
+import json
 import math
 from typing import Any, Final
 
 from mlcore.entities.evaluation.code_scorers import CodeScorer
 from mlcore.entities.evaluation.judges import Judge
+from mlcore.entities.evaluation.scorers import ScorerVersion, SealedSource
 from mlcore.errors import InvalidParameterValue
 from mlcore.limits.evaluation import judges
 from mlcore.limits.evaluation.scorers import code_is_allowed
 
 DEFAULT_SECONDS: Final = 300.0
 """MLflow's timeout of a scorer without its own."""
+ENSEMBLE_FUNCTIONS: Final = frozenset(
+    ("majority_vote", "mean", "minimum", "maximum", "agg_all", "agg_any")
+)
+"""MLflow's functions that combine the values of an ensemble's scorers."""
 _TEXTS: Final = ("name", "call_source", "call_signature", "original_func_name")
 
 
-def is_code(data: dict[str, Any]) -> bool:
-    """Returns whether a scorer's JSON is a single scorer that is code."""
-    return bool(data.get("call_source")) and not data.get("builtin_scorer_class")
+def is_code(data: Any) -> bool:
+    """Returns whether a scorer's JSON is a scorer that is code, or an ensemble of nothing else."""
+    if not isinstance(data, dict) or data.get("builtin_scorer_class"):
+        return False
+    if data.get("call_source"):
+        return True
+    parts = _parts_of_ensemble(data)
+    return bool(parts) and all(map(is_code, parts))
 
 
 def parse_scorer(data: dict[str, Any]) -> Judge | CodeScorer:
@@ -36,14 +47,32 @@ def parse_scorer(data: dict[str, Any]) -> Judge | CodeScorer:
         raise type(error)(f"Failed to validate scorer: {error.message}") from None
 
 
+def sealed_source(version: ScorerVersion) -> SealedSource | None:
+    """Returns which source a job gets that runs a version; None if the version is no code. Raises
+    InvalidParameterValue if the version is not what was registered."""
+    if not is_code(json.loads(version.serialized_scorer)):
+        return None
+    if not version.is_intact():
+        raise InvalidParameterValue(
+            f"Version {version.version} of scorer '{version.name}' is not what was registered, so "
+            "its source is not run. Register it again."
+        )
+    return version.source()
+
+
 def takes_expectations(scorer: CodeScorer) -> bool:
-    """Returns whether the scorer's function may ask for expectations. The signature is searched and
-    not parsed, because it is a text of a caller."""
+    """Returns whether the scorer's function, or one of an ensemble, may ask for expectations. The
+    signature is searched and not parsed, because it is a text of a caller."""
     words = scorer.call_signature.replace(",", " ").replace(":", " ").replace("(", " ")
-    return "expectations" in words.replace(")", " ").replace("=", " ").split()
+    is_asked = "expectations" in words.replace(")", " ").replace("=", " ").split()
+    return is_asked or any(map(takes_expectations, scorer.scorers))
 
 
 def _code_scorer(data: dict[str, Any]) -> CodeScorer:
+    return _function(data) if data.get("call_source") else _ensemble(data)
+
+
+def _function(data: dict[str, Any]) -> CodeScorer:
     for field in _TEXTS:
         if not isinstance(data.get(field), str) or not data[field]:
             raise InvalidParameterValue(f"field '{field}' must be a text that is not empty")
@@ -70,3 +99,42 @@ def _code_scorer(data: dict[str, Any]) -> CodeScorer:
         of_sessions=bool(data.get("is_session_level_scorer")),
         digest=judges.digest(data),
     )
+
+
+def _ensemble(data: dict[str, Any]) -> CodeScorer:
+    """Returns an ensemble, checked as MLflow's ``make_scorer_ensemble`` does. Its scorers run one
+    after the other, so it may take as long as all of them; no limit of one is none of it."""
+    name, function = data.get("name"), data["ensemble_scorer_data"].get("ensemble_fn")
+    if not isinstance(name, str) or not name:
+        raise InvalidParameterValue("field 'name' must be a text that is not empty")
+    if not isinstance(function, str) or function not in ENSEMBLE_FUNCTIONS:
+        raise InvalidParameterValue(
+            f"Ensemble scorer '{name}': unknown ensemble function '{function}'. "
+            f"Available: {sorted(ENSEMBLE_FUNCTIONS)}."
+        )
+    scorers = tuple(map(_code_scorer, _parts_of_ensemble(data)))
+    if len({scorer.of_sessions for scorer in scorers}) > 1:
+        raise InvalidParameterValue(
+            "All sub-scorers passed to make_scorer_ensemble must be the same level: "
+            "either all session-level or all single-turn."
+        )
+    seconds = [scorer.timeout for scorer in scorers]
+    return CodeScorer(
+        name=name,
+        call_source="",
+        call_signature="",
+        original_func_name="",
+        timeout=sum(seconds) if all(seconds) else 0.0,
+        aggregations=judges.aggregations(data),
+        of_sessions=scorers[0].of_sessions,
+        digest=judges.digest(data),
+        ensemble_function=function,
+        scorers=scorers,
+    )
+
+
+def _parts_of_ensemble(data: dict[str, Any]) -> list[Any]:
+    """Returns the scorers of an ensemble's JSON; none for anything else."""
+    ensemble = data.get("ensemble_scorer_data")
+    parts = ensemble.get("scorers") if isinstance(ensemble, dict) else None
+    return parts if isinstance(parts, list) else []

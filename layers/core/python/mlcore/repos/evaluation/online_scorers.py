@@ -113,6 +113,7 @@ def _item(config: OnlineScorer) -> Raw:
         owner=config.owner,
         owner_id=config.owner_id,
         endpoint_id=config.endpoint_id,
+        seal=config.seal,
         version=1,
         updated_at=now_ms(),
     )
@@ -137,4 +138,5 @@ def _config(raw: Raw) -> OnlineScorer:
         owner=item.owner,
         owner_id=item.owner_id,
         endpoint_id=item.endpoint_id,
+        seal=item.seal,
     )

@@ -6,7 +6,7 @@ from mlcore.db import keys
 from mlcore.db.expression import ConditionExpression, Raw
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import Put, TransactionFailed, table
-from mlcore.entities.evaluation.scorers import ScorerVersion
+from mlcore.entities.evaluation.scorers import ScorerVersion, seal_of
 from mlcore.entities.experiments import Experiment
 from mlcore.ids import new_ulid, now_ms
 from mlcore.models.base import KEY
@@ -18,7 +18,8 @@ from mlcore.repos.item_deletion import delete_items
 
 
 def create(version: ScorerVersion) -> None:
-    """Writes a new version of a scorer. Raises WriteConflict if the version exists already."""
+    """Writes a new version of a scorer with its seal. A version is written once. Raises
+    WriteConflict if the version exists already."""
     key = keys.scorer_version(version.experiment_id, version.name, version.version)
     item = ScorerItem(
         PK=key.pk,
@@ -29,6 +30,7 @@ def create(version: ScorerVersion) -> None:
         experiment_id=version.experiment_id,
         serialized_scorer=version.serialized_scorer,
         creation_time=version.creation_time,
+        seal=seal_of(version),
         version=1,
         updated_at=now_ms(),
     )
@@ -109,4 +111,5 @@ def _version(raw: Raw) -> ScorerVersion:
         scorer_id=item.scorer_id,
         serialized_scorer=item.serialized_scorer,
         creation_time=item.creation_time,
+        seal=item.seal,
     )

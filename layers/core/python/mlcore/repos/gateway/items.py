@@ -87,7 +87,7 @@ def item_of(workspace: str, part: Part) -> Raw:
         made = models.GatewayGuardrail(
             guardrail_id=part.guardrail_id,
             name=part.name,
-            scorer=_json(part.scorer),
+            scorer=_json(part.scorer[:-1]),  # release 0.1.0 reads no seal
             stage=part.stage,
             action=part.action,
             action_endpoint_id=part.action_endpoint_id,

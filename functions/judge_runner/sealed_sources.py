@@ -1,0 +1,97 @@
+"""Refuses the source of a registered scorer that is not, or is no longer, what a job was submitted
+with."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from typing import Final
+
+from mlcore import errors
+from mlcore.entities.evaluation.code_scorers import CodeScorer
+from mlcore.entities.evaluation.jobs import Job
+from mlcore.entities.evaluation.judges import Judge
+from mlcore.entities.evaluation.scorers import SealedSource
+from mlcore.repos.evaluation import scorers
+from mlcore.repos.experiments import experiments
+
+DECIDED_SECONDS: Final = 60.0
+"""How long a decision holds while a job works."""
+
+
+class SourceCheck:
+    """Decides whether a scorer's source may run in a job. May be used from several threads."""
+
+    def __init__(self, job: Job, source: SealedSource, text: str) -> None:
+        """
+        Args:
+            source: the version that the job was submitted with.
+            text: the scorer's JSON in the job, which is what would run.
+        """
+        self._job = job
+        self._source = source
+        self._text = text
+        self._lock = threading.Lock()
+        self._decided_at: float | None = None
+
+    def check(self) -> None:
+        """Compares the text of the job with the registered version, unless the last comparison is
+        less than :data:`DECIDED_SECONDS` old. Must be called before each judgement.
+
+        Raises:
+            InvalidParameterValue: the version was deleted, registered anew or changed, or the job
+                has another text.
+        """
+        with self._lock:
+            now = time.monotonic()
+            if self._decided_at is not None and now - self._decided_at < DECIDED_SECONDS:
+                return
+            self._compare()
+            self._decided_at = now
+
+    def _compare(self) -> None:
+        name, number = self._source.name, self._source.version
+        known = experiments.find_existing([self._job.params["experiment_id"]], self._job.workspace)
+        version = scorers.find(known[0], name, number) if known else None
+        if (
+            version is None
+            or not version.is_intact()
+            or version.source() != self._source
+            or version.serialized_scorer != self._text
+        ):
+            raise errors.InvalidParameterValue(
+                f"Version {number} of scorer '{name}' was deleted or replaced after this job was "
+                "submitted, so its source was not run."
+            )
+
+
+def of_job(
+    job: Job, parsed: Sequence[Judge | CodeScorer], texts: Sequence[str]
+) -> list[SourceCheck | None]:
+    """Returns the checks of a job's scorers, in their order; None for a judge, and for code that
+    the request had instead of a registered version.
+
+    Raises:
+        InvalidParameterValue: as :meth:`SourceCheck.check`, or the job names a version of a scorer
+            that is code and does not say which source it had.
+    """
+    sources = job.params.get("sealed_sources") or [None] * len(texts)
+    numbers = job.params.get("scorer_versions") or [job.params.get("scorer_version")] * len(texts)
+    checks: list[SourceCheck | None] = []
+    for scorer, text, source, number in zip(parsed, texts, sources, numbers, strict=True):
+        if not isinstance(scorer, CodeScorer):
+            checks.append(None)
+        elif source is not None:
+            checks.append(SourceCheck(job, SealedSource(*source), text))
+        elif number is None:
+            checks.append(None)
+        else:
+            raise errors.InvalidParameterValue(
+                f"The job does not say which source version {number} of scorer '{scorer.name}' "
+                "had, so its source was not run."
+            )
+    for check in checks:
+        if check is not None:
+            check.check()
+    return checks
