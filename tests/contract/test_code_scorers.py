@@ -20,11 +20,11 @@ from mlcore.scorer_cage import cage
 from mlcore.scorer_cage.answers import ScorerFeedback
 from mlcore.scorer_cage.cage import CageLimits, CageUnavailable, Judgement
 from tests.contract import trace_calls
+from tests.contract.code_scorer_calls import FLAG, code, refused, register
 from tests.contract.conftest import Store
 from tests.contract.judges_world import World, ask, assessments
 
 Json = dict[str, Any]
-FLAG = "MLFLOW_SERVER_ENABLE_CUSTOM_SCORERS"
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has cages")
 
 
@@ -32,44 +32,6 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has 
 def world(store: Store, monkeypatch: pytest.MonkeyPatch) -> World:
     monkeypatch.setenv(FLAG, "true")
     return World(store.api, monkeypatch)
-
-
-def code(source: str, signature: str = "(inputs, outputs)", **fields: Any) -> Json:
-    """A decorated function as MLflow's client serializes it."""
-    return {
-        "name": "quality",
-        "is_session_level_scorer": False,
-        "timeout": None,
-        "mlflow_version": "3.18.0",
-        "serialization_version": 1,
-        "call_source": source,
-        "call_signature": signature,
-        "original_func_name": "quality",
-        **fields,
-    }
-
-
-def register(world: World, data: Json, name: str = "quality") -> int:
-    body = {
-        "experiment_id": world.experiment,
-        "name": name,
-        "serialized_scorer": json.dumps(data),
-    }
-    answer = ask("POST", "mlflow/scorers/register", body)
-    assert answer.status == 200, answer
-    return int(answer.body["version"])
-
-
-def refused(world: World, data: Any, trace: str, **fields: Any) -> str:
-    body = {
-        "experiment_id": world.experiment,
-        "serialized_scorer": json.dumps(data),
-        "trace_ids": [trace],
-        **fields,
-    }
-    answer = ask("POST", "mlflow/scorer/invoke", body)
-    assert answer.status == 400, answer
-    return str(answer.body["message"])
 
 
 def test_writes_what_the_code_returns_and_what_it_took(world: World) -> None:

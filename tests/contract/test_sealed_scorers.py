@@ -20,10 +20,10 @@ from mlcore.entities.evaluation.scorers import ScorerVersion
 from mlcore.limits.evaluation.code_scorers import parse_scorer
 from mlcore.repos.evaluation import jobs, scorers
 from mlcore.repos.users import grants
+from tests.contract.code_scorer_calls import FLAG, code, refused, register
 from tests.contract.conftest import Store
 from tests.contract.judges_world import World, ask, assessments
-from tests.contract.test_code_scorers import FLAG, code, refused, register
-from tests.contract.test_online_scoring_rights import NAME, Members
+from tests.contract.online_scoring_members import NAME, Members
 
 Json = dict[str, Any]
 NAMED = {"scorer_name": "quality", "scorer_version": 1}

@@ -12,7 +12,7 @@ from typing import Any
 
 from mlflow.entities import Feedback, Trace
 from mlflow.genai import scorer
-from mlflow.genai.scorers import Scorer, make_scorer_ensemble
+from mlflow.genai.scorers import Scorer
 
 
 @scorer
@@ -378,32 +378,6 @@ def turns_as_a_number(session: list[Trace]) -> int:
     return len(session)
 
 
-ENSEMBLES = [
-    make_scorer_ensemble(name=name, scorers=scorers, ensemble_fn=function)
-    for name, function, scorers in (
-        ("votes", "majority_vote", [first_word, rating, first_word]),
-        ("tied", "majority_vote", [first_word, graded]),
-        ("average", "mean", [word_count, average_word_length, aggregated]),
-        ("least", "minimum", [word_count, is_short]),
-        ("most", "maximum", [word_count, similarity]),
-        ("every", "agg_all", [is_short, rating, by_another_name]),
-        ("any", "agg_any", [valid_json, is_short]),
-        ("no_numbers", "mean", [first_word]),
-        ("no_answers", "agg_all", [first_word]),
-        ("with_a_failure", "mean", [word_count, fails]),
-        ("with_an_error", "mean", [feedback_with_an_error, word_count]),
-        ("with_a_wrong_type", "mean", [wrong_type, word_count]),
-        ("with_lists", "majority_vote", [tools_used, word_count]),
-        ("with_values", "majority_vote", [nested_values]),
-        ("with_nothing", "minimum", [nothing, word_count]),
-        ("of_sessions", "maximum", [turns_as_a_number, turns]),
-        ("of_turns", "majority_vote", [turns, turns_as_a_number]),
-    )
-]
-ENSEMBLES.append(
-    make_scorer_ensemble(name="nested", scorers=[ENSEMBLES[2], word_count], ensemble_fn="maximum")
-)
-
 SCORERS: dict[str, Scorer] = {
-    made.name: made for made in [*globals().values(), *ENSEMBLES] if isinstance(made, Scorer)
+    made.name: made for made in list(globals().values()) if isinstance(made, Scorer)
 }

@@ -19,6 +19,7 @@ from mlflow.entities import Trace
 from mlflow.genai.scorers import scorer
 
 from tests.e2e import warm_clients
+from tests.e2e.documented_ensembles import ENSEMBLES
 from tests.e2e.documented_scorers import SCORERS
 from tests.servers import Server, start_product, stopped
 
@@ -29,6 +30,7 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="only Linux has cages"),
 ]
 SECONDS = 240
+REGISTERED = SCORERS | {made.name: made for made in ENSEMBLES}
 HOST_METADATA = (
     "scorer_wall_ms",
     "scorer_cpu_ms",
@@ -102,7 +104,7 @@ def _ended(server: Server, job_id: str) -> Json:
 def versions(world: World) -> dict[str, str]:
     """The registered text of each scorer."""
     texts = {}
-    for name, each in SCORERS.items():
+    for name, each in REGISTERED.items():
         registered = each.register(experiment_id=world.experiment_id)
         texts[name] = json.dumps(registered.model_dump())
     return texts
@@ -167,7 +169,7 @@ def _comparable(result: Json) -> Json:
     return {"assessments": kept, "failures": result["failures"]}
 
 
-@pytest.mark.parametrize("name", sorted(SCORERS))
+@pytest.mark.parametrize("name", sorted(REGISTERED))
 def test_gives_what_mlflows_executor_gives(
     executed: dict[str, Json], judged: dict[str, Json], name: str
 ) -> None:
