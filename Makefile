@@ -61,7 +61,7 @@ CHARTS   := .tools/charts-$(ECHARTS_VERSION).stamp
 BROWSER  := .tools/browser-$(CHROMIUM_VERSION).stamp
 NPM_INSTALL := install --ignore-scripts --no-save --no-audit --no-fund --loglevel=error --prefix
 
-.PHONY: help setup example local wheel site test test-long check lint record-answers scan imports format prices models build deploy rollback sizes rehearse invoke-events deploy-tools publish-ui bench bench-gateway bench-publication profile cost docs lock clean preflight start-api audit package release rehearse-ci test-dynoxide store-comparison store-kills parity screenshots
+.PHONY: help setup example local wheel site test test-long check lint record-answers scan scorer-layer imports format prices models build deploy rollback sizes rehearse invoke-events deploy-tools publish-ui bench bench-gateway bench-publication profile cost docs lock clean preflight start-api audit package release rehearse-ci test-dynoxide store-comparison store-kills parity screenshots
 
 help: ## Show the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -218,6 +218,10 @@ audit: .tools/audit-$(AUDIT_VERSION).stamp ## Compare the libraries of the layer
 	@for layer in core tables tokens catalog; do echo "layers/$$layer"; \
 		.tools/audit/bin/pip-audit --strict --disable-pip --require-hashes --progress-spinner off \
 			-r layers/$$layer/requirements.txt || exit 1; done
+
+scorer-layer: .venv/local.stamp ## Build a layer with packages for code scorers, from a file with hashes; REQUIREMENTS=file ARCHITECTURE=x86_64
+	@test -n "$(REQUIREMENTS)" || { echo "Of which packages? make $@ REQUIREMENTS=file, as uv pip compile --generate-hashes writes it" >&2; exit 1; }
+	@$(BIN)/python -m operate.scorer_layer "$(REQUIREMENTS)" --architecture $(ARCHITECTURE)
 
 package: .venv/local.stamp .tools/sam-$(SAM_VERSION).stamp ## Upload what `make build` built; prints the template's URL and a link that creates a stack of it; BUCKET=…
 	@test -n "$(BUCKET)" || { echo "Where to? make $@ BUCKET=name, in the region of the stacks" >&2; exit 1; }

@@ -27,6 +27,7 @@ NOBODY: Final = "nobody"
 """The value of ``AlarmEmail`` that states that nobody shall be notified of alarms."""
 FAR_CERTIFICATES: Final = "us-east-1"
 """The region in which CloudFront's certificates must be."""
+RUNTIME: Final = "python3.13"
 UNREADY: Final = {
     "ROLLBACK_COMPLETE": "the first deployment failed; delete the stack, then deploy",
     "ROLLBACK_FAILED": "the first deployment failed, and so did its removal; turn off the deletion"
@@ -92,6 +93,8 @@ def examine(
     if identity.state != "ok":
         return findings
     findings.append(_asked("Lambda", lambda: _concurrency(plan, client("lambda"))))
+    if plan.value("CodeScorerLayerArn"):
+        findings.append(_asked("scorer layer", lambda: _scorer_layer(plan, client("lambda"))))
     if plan.value("Ui") == "true":
         findings.append(_asked("CloudFront", lambda: _distributions(plan, client("cloudfront"))))
     return findings
@@ -145,6 +148,13 @@ def _parameters(plan: Plan, region: str) -> Iterator[CheckResult]:
             yield CheckResult(
                 "parameters", "missing", f"{name} has no default; set {name}={values}"
             )
+    has_layer, packages = plan.value("CodeScorerLayerArn"), plan.value("CodeScorerPackages")
+    if bool(has_layer) != bool(packages) or (has_layer and plan.value("CodeScorers") != "true"):
+        yield CheckResult(
+            "parameters",
+            "missing",
+            "CodeScorerLayerArn and CodeScorerPackages need each other and CodeScorers=true",
+        )
     certificate = plan.value("UiCertificateArn")
     if certificate and certificate.split(":")[3:4] != [FAR_CERTIFICATES]:
         detail = f"UiCertificateArn must be a certificate in {FAR_CERTIFICATES}"
@@ -216,6 +226,22 @@ def _concurrency(plan: Plan, service: Any) -> CheckResult:
     return CheckResult(
         "Lambda", "ok", f"{total} concurrent executions, {remaining} for all to share"
     )
+
+
+def _scorer_layer(plan: Plan, service: Any) -> CheckResult:
+    """Checks whether the layer with the packages of scorers runs on the functions' processor."""
+    arn = plan.value("CodeScorerLayerArn")
+    layer = service.get_layer_version_by_arn(Arn=arn)
+    for field, wanted in (
+        ("CompatibleArchitectures", plan.value("Architecture")),
+        ("CompatibleRuntimes", RUNTIME),
+    ):
+        named = layer.get(field, ())
+        if named and wanted not in named:
+            return CheckResult(
+                "scorer layer", "missing", f"{arn} is for {', '.join(named)}, not for {wanted}"
+            )
+    return CheckResult("scorer layer", "ok", arn)
 
 
 def _distributions(plan: Plan, service: Any) -> CheckResult:

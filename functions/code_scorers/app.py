@@ -24,8 +24,11 @@ _CREDENTIALS: Final = (
     "AWS_CONTAINER_CREDENTIALS_FULL_URI",
     "AWS_CONTAINER_AUTHORIZATION_TOKEN",
 )
-_MEMORY_BYTES: Final = 512 * 1024 * 1024
-"""Less than the function has, so that a scorer runs out of memory before its function does."""
+_MIB: Final = 1024 * 1024
+_MEMORY: Final = "AWS_LAMBDA_FUNCTION_MEMORY_SIZE"
+_OWN_MIB: Final = 256
+"""What the function itself needs, with some room: a scorer shall run out of memory first."""
+_LEAST_MIB: Final = 128
 
 
 def handler(event: Mapping[str, Any], _context: Any) -> dict[str, Any]:
@@ -38,7 +41,12 @@ def handler(event: Mapping[str, Any], _context: Any) -> dict[str, Any]:
         The fields of a :class:`~mlcore.scorer_cage.cage.Judgement`, or ``unavailable`` with the
         reason.
     """
-    limits = CageLimits(float(event["seconds"]), _MEMORY_BYTES, namespaces=False)
+    limits = CageLimits(
+        float(event["seconds"]),
+        _memory_bytes(),
+        namespaces=False,
+        packages=cage.allowed_packages(),
+    )
     try:
         if in_lambda():
             _hide_credentials()
@@ -52,6 +60,13 @@ def handler(event: Mapping[str, Any], _context: Any) -> dict[str, Any]:
         "wall_ms": judgement.wall_ms,
         "cpu_ms": judgement.cpu_ms,
     }
+
+
+def _memory_bytes() -> int:
+    """Returns the memory that a scorer may use: what the function leaves, at most that of a
+    laptop."""
+    mib = int(os.environ.get(_MEMORY) or 1024) - _OWN_MIB
+    return min(max(mib, _LEAST_MIB) * _MIB, cage.MEMORY_BYTES)
 
 
 def _hide_credentials() -> None:

@@ -7,6 +7,7 @@ import json
 import os
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -73,6 +74,40 @@ def test_the_function_gives_what_a_cage_of_this_machine_gives(in_aws: Any) -> No
     assert (there.failure, here.failure) == (None, None)
     assert there.cpu_ms > 0
     assert json.loads(client.payloads[0])["seconds"] == 30
+
+
+def test_the_function_lets_scorers_import_the_packages_of_its_layer(
+    in_aws: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "shapes.py").write_text("AREA = 42")
+    scorer = SCORER._replace(call_source="import shapes\nreturn shapes.AREA")
+    in_aws(_invoked)
+    monkeypatch.setattr(cage, "_LAMBDA_PATHS", (str(tmp_path / "missing"), str(tmp_path)))
+    (refused,) = code_scoring._run(scorer, CALL, 30).feedback
+    assert "cannot import 'shapes'" in str(refused.error)
+    monkeypatch.setenv(cage.PACKAGES, "numpy, shapes")
+    (feedback,) = code_scoring._run(scorer, CALL, 30).feedback
+    assert feedback.value == 42
+
+
+@pytest.mark.parametrize(
+    ("function", "scorer"), [(256, 128), (512, 256), (1024, 768), (10240, 768), (None, 768)]
+)
+def test_a_scorer_runs_out_of_memory_before_its_function(
+    in_aws: Any, monkeypatch: pytest.MonkeyPatch, function: int | None, scorer: int
+) -> None:
+    given: list[int] = []
+
+    def judged(_scorer: Json, _call: Json, limits: cage.CageLimits) -> Judgement:
+        given.append(limits.memory_bytes)
+        return Judgement((), None, 1, 1)
+
+    in_aws(_invoked)
+    monkeypatch.setattr(cage, "judge", judged)
+    if function is not None:
+        monkeypatch.setenv("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", str(function))
+    code_scoring._run(SCORER, CALL, 30)
+    assert given == [scorer * 2**20]
 
 
 @pytest.mark.parametrize("machine", ["aarch64", "x86_64"])

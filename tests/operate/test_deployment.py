@@ -18,6 +18,7 @@ from operate.preflight import Plan
 
 SAM = (sys.executable, "-c", "print('SAM CLI, version 1.170.0')")
 REGION = "eu-west-1"
+LAYER = f"arn:aws:lambda:{REGION}:123456789012:layer:mlflow-scorer-packages:3"
 
 
 @pytest.fixture
@@ -132,6 +133,7 @@ def test_a_stack_that_cannot_be_updated(aws: Any, status: str) -> None:
         ({"Autentication": "basic"}, "no parameter Autentication"),
         ({"UiCertificateArn": f"arn:aws:acm:{REGION}:1:certificate/x"}, "us-east-1"),
         ({"ApiCertificateArn": "arn:aws:acm:us-east-1:1:certificate/x"}, REGION),
+        ({"CodeScorers": "true", "CodeScorerPackages": "numpy"}, "CodeScorerLayerArn"),
     ],
 )
 def test_parameters_that_would_fail(aws: Any, given: dict[str, Any], words: str) -> None:
@@ -163,6 +165,29 @@ def test_a_role_that_may_not_look_may_deploy(aws: Any) -> None:
         f.subject for f in findings if f.state == "note" and "could not be checked" in f.detail
     ]
     assert notes == ["Lambda", "CloudFront"]
+
+
+@pytest.mark.parametrize(
+    ("layer", "words"),
+    [
+        ({"CompatibleArchitectures": ["arm64"], "CompatibleRuntimes": ["python3.13"]}, None),
+        ({}, None),
+        ({"CompatibleArchitectures": ["x86_64"]}, "is for x86_64, not for arm64"),
+        ({"CompatibleRuntimes": ["python3.12"]}, "is for python3.12, not for python3.13"),
+    ],
+)
+def test_a_layer_of_scorers_runs_on_the_functions_processor(
+    aws: Any, layer: dict[str, Any], words: str | None
+) -> None:
+    client = account(aws, 1000, 1000)
+    aws("lambda").add_response("get_layer_version_by_arn", layer, {"Arn": LAYER})
+    given: dict[str, Any] = {
+        "CodeScorers": "true",
+        "CodeScorerLayerArn": LAYER,
+        "CodeScorerPackages": "numpy",
+    }
+    found = missing(plan(**given), client)
+    assert found == [] if words is None else words in found[0]
 
 
 def test_the_first_distribution_of_an_account(aws: Any) -> None:

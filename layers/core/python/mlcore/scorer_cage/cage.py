@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from mlcore.entities.evaluation.code_scorers import source_digest
+from mlcore.environment import in_lambda
 from mlcore.scorer_cage import answers
 from mlcore.scorer_cage.answers import ScorerFeedback
 
@@ -28,7 +29,8 @@ for the end, and a call of it lasts ten minutes."""
 PACKAGES: Final = "MLFLOW_SCORER_PACKAGES"
 """Environment: installed packages that scorers may import, separated by commas."""
 MEMORY_BYTES: Final = 768 * 1024 * 1024
-"""Address space of the process, of which the interpreter takes about 40 MB."""
+"""Memory of the process. The interpreter takes about 15 MB of it; packages, what they use once they
+are imported."""
 MAX_ANSWER_BYTES: Final = 256 * 1024
 _SEALED: Final = b"sealed\n"  # mlcore.scorer_cage.inside, which the server does not import
 _REFUSED: Final = 3  # likewise
@@ -37,6 +39,21 @@ _PROGRAM: Final = (
     "import sys; sys.path.insert(0, {!r}); from mlcore.scorer_cage.inside import main; main()"
 )
 _LIBRARY_PATH: Final = "LD_LIBRARY_PATH"  # Lambda's interpreter needs it to start
+_ONE_THREAD: Final = {
+    "OPENBLAS_NUM_THREADS": "1",
+    "OMP_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "BLIS_NUM_THREADS": "1",
+    "NUMEXPR_NUM_THREADS": "1",
+    "NUMBA_NUM_THREADS": "1",
+    "POLARS_MAX_THREADS": "1",
+    "RAYON_NUM_THREADS": "1",
+    "JE_ARROW_MALLOC_CONF": "background_thread:false",
+}
+"""Environment: libraries of packages start no threads when they are imported. The filter would not
+hold for such threads, and the process is refused if there are any."""
+_LAMBDA_PATHS: Final = ("/opt/scorer_packages", "/opt/python")
+"""Where Lambda unpacks layers: those of operate.scorer_layer, and all others."""
 _STOP_SECONDS: Final = 2.0
 _POLL_SECONDS: Final = 0.002
 _CHUNK: Final = 65_536
@@ -55,6 +72,8 @@ class CageLimits(NamedTuple):
     """Whether the process must also be in namespaces of its own. Lambda offers none."""
     packages: tuple[str, ...] = ()
     """Installed packages that the scorer may import, beside the standard library."""
+    package_paths: tuple[str, ...] = ()
+    """Folders in which packages are looked for; none for those of this installation."""
 
 
 class Judgement(NamedTuple):
@@ -99,7 +118,8 @@ def judge(scorer: Mapping[str, Any], call: Mapping[str, Any], limits: CageLimits
         "scorer": dict(scorer),
         "call": dict(call),
         "packages": limits.packages,
-        "package_paths": _package_paths() if limits.packages else (),
+        "layer": _LAYER,
+        "package_paths": (limits.package_paths or _package_paths()) if limits.packages else (),
         "namespaces": limits.namespaces,
         "memory_bytes": limits.memory_bytes,
         "cpu_seconds": int(limits.seconds) + 1,
@@ -138,6 +158,7 @@ class _Process:
     def __init__(self, request: bytes, limits: CageLimits) -> None:
         self._limits = limits
         environment = {name: os.environ[name] for name in (_LIBRARY_PATH,) if name in os.environ}
+        environment |= _ONE_THREAD
         descriptor = os.memfd_create("request")
         with os.fdopen(descriptor, "w+b") as file:
             file.write(request)
@@ -220,5 +241,7 @@ def _ending(code: int) -> str:
 
 
 def _package_paths() -> tuple[str, ...]:
+    if in_lambda():
+        return tuple(filter(os.path.isdir, _LAMBDA_PATHS))
     paths = sysconfig.get_paths()
     return tuple(dict.fromkeys((paths["purelib"], paths["platlib"])))

@@ -16,6 +16,7 @@ import os
 import resource
 import sys
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from types import CodeType
 from typing import Any, Final
 
@@ -42,6 +43,8 @@ def main() -> None:
     request = json.loads(sys.stdin.buffer.read())
     scorer = request["scorer"]
     try:
+        # What packages need is taken from their folders, not from the server's libraries.
+        sys.path[:] = [path for path in sys.path if path != request["layer"]]
         sys.path += request["package_paths"]
         names = modules.prepare(_sources(scorer), request["packages"])
         arguments = _arguments(request["call"])
@@ -56,13 +59,15 @@ def _give_up_rights(request: Mapping[str, Any]) -> None:
     os.environ.clear()
     os.umask(0o777)
     os.nice(_NICENESS)
+    memory_bytes = _address_space(request["memory_bytes"])
+    syscalls.check_alone()
     if request["namespaces"]:
         namespaces.enter()
     sys.stdin, sys.stdout, sys.stderr = io.StringIO(), _Silence(), _Silence()
     os.close(0)
     os.closerange(syscalls.ANSWER_FD + 1, _MAX_DESCRIPTOR)
     for name, limit in (
-        (resource.RLIMIT_AS, request["memory_bytes"]),
+        (resource.RLIMIT_AS, memory_bytes),
         (resource.RLIMIT_CPU, request["cpu_seconds"]),
         (resource.RLIMIT_CORE, 0),
         (resource.RLIMIT_FSIZE, 0),
@@ -73,6 +78,17 @@ def _give_up_rights(request: Mapping[str, Any]) -> None:
     ):
         resource.setrlimit(name, (limit, limit))
     syscalls.seal()
+
+
+def _address_space(memory_bytes: int) -> int:
+    """Returns the limit of the address space with which the process uses so much memory at most:
+    libraries reserve addresses that they do not use. Raises NoCage if the imported packages have
+    used it up."""
+    sizes = Path("/proc/self/statm").read_text(encoding="ascii").split()
+    reserved, used = (int(pages) * resource.getpagesize() for pages in sizes[:2])
+    if used > memory_bytes:
+        raise syscalls.NoCage(f"the packages that it imports take {used} bytes of memory")
+    return memory_bytes + reserved - used
 
 
 def _score(scorer: Mapping[str, Any], names: dict[str, Any], arguments: Mapping[str, Any]) -> bytes:

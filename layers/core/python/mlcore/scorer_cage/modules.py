@@ -9,6 +9,7 @@ nothing, because the kernel refuses what such a module would do.
 from __future__ import annotations
 
 import builtins
+import contextlib
 import importlib
 import re
 import sys
@@ -47,7 +48,23 @@ _NEEDED_LATER: Final = (
 """Modules that functions of the standard library import when they are first called."""
 
 _IMPORT: Final = re.compile(r"(?:\bfrom[ \t]+([\w.]+)[ \t]+)?\bimport[ \t]+\(?([\w., \t]+)")
-_NAME: Final = re.compile(r"[\w.]+")
+_NAMED: Final = re.compile(r"([\w.]+)(?:[ \t]+as[ \t]+(\w+))?")
+_ATTRIBUTE: Final = re.compile(r"(?<![\w.])(\w+)((?:\.\w+){1,3})")
+_RUNS_A_PROGRAM: Final = re.compile(r"(^|\.)(__main__|conftest|setup)($|\.)")
+_NUMPY: Final = """
+    numpy._core.strings numpy.char numpy.fft numpy.lib.recfunctions numpy.linalg numpy.ma
+    numpy.polynomial numpy.random numpy.rec
+"""
+_PANDAS: Final = """
+    pandas.core.arrays.sparse.scipy_sparse pandas.core.methods.select pandas.core.methods.to_dict
+    pandas.core.reshape.reshape pandas.io.formats.csvs pandas.io.formats.html
+    pandas.io.formats.string pandas.io.formats.xml pandas.tseries.holiday
+"""
+_NEEDED_BY: Final = {
+    "numpy": tuple(_NUMPY.split()),
+    "pandas": (*_NUMPY.split(), *_PANDAS.split()),
+}
+"""Modules that packages import when their functions are first called."""
 
 _JUDGES: Final = (
     "This scorer runs on the server without a network, so it cannot ask a model. Register a judge "
@@ -139,12 +156,9 @@ def prepare(source: str, packages: Sequence[str]) -> dict[str, Any]:
     """
     for name in _NEEDED_LATER:
         importlib.import_module(name)
-    wanted = [name for name in _imported(source) if _is_allowed(name, packages)]
-    for name in wanted:
-        try:
-            importlib.import_module(name)
-        except ImportError:
-            continue  # it is an attribute, or it is missing; the scorer's own import reports it
+    for name in _imported(source):
+        if _is_allowed(name, packages) and not _RUNS_A_PROGRAM.search(name):
+            _import(name)
     _install_mlflow()
     _restrict_imports(packages)
     sys.modules[SCORER_MODULE] = ModuleType(SCORER_MODULE)  # dataclasses look their module up
@@ -157,15 +171,36 @@ def prepare(source: str, packages: Sequence[str]) -> dict[str, Any]:
     }
 
 
+def _import(name: str) -> None:
+    try:
+        importlib.import_module(name)
+    except Exception:  # what a package raises when it is imported
+        return  # it is an attribute, or it is missing; the scorer's own import reports it
+    for needed in _NEEDED_BY.get(name, ()):
+        with contextlib.suppress(ImportError):
+            importlib.import_module(needed)
+
+
 def _imported(source: str) -> list[str]:
-    """Returns names that a source may import: modules, and names from them, which may be modules as
-    well. The text is searched and not parsed, because this process is not sealed yet."""
+    """Returns names that a source may import: modules, names from them, which may be modules as
+    well, and names after a module's name with a dot (``np.linalg``), which packages import when
+    they are first used. The text is searched and not parsed, because this process is not sealed
+    yet."""
     modules: list[str] = []
+    aliases: dict[str, str] = {}
     for package, imported in _IMPORT.findall(source):
         prefix = f"{package}." if package else ""
         modules += [package] if package else []
-        modules += [prefix + name for name in _NAME.findall(imported)]
-    return modules
+        for name, alias in _NAMED.findall(imported):
+            modules.append(prefix + name)
+            aliases[alias or name] = prefix + name
+    for alias, attributes in _ATTRIBUTE.findall(source):
+        if alias in aliases:
+            parts = attributes.split(".")[1:]
+            modules += [
+                ".".join((aliases[alias], *parts[:length])) for length in range(1, len(parts) + 1)
+            ]
+    return list(dict.fromkeys(modules))
 
 
 def _is_allowed(name: str, packages: Sequence[str]) -> bool:

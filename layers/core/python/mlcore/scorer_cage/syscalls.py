@@ -16,6 +16,7 @@ import os
 import platform
 import struct
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Final
 
 ANSWER_FD: Final = 1
@@ -144,6 +145,17 @@ def seal() -> None:
     filter_program = _Program(length, program)
     _prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.addressof(filter_program), 0, 0)
     _check_sealed()
+
+
+def check_alone() -> None:
+    """Checks that this process has one thread, because the filter is installed for one. Raises
+    NoCage."""
+    started = len(list(Path("/proc/self/task").iterdir())) - 1
+    if started:
+        raise NoCage(
+            f"the packages that it imports have started {started} threads, which cannot be locked "
+            "up"
+        )
 
 
 def set_dumpable(dumpable: bool) -> None:
