@@ -59,9 +59,9 @@ _VARIABLE: Final = re.compile(
 _EXCLUDED_FROM_DIGEST: Final = frozenset(("mlflow_version", "serialization_version", "timeout"))
 _PRIMITIVES: Final = frozenset(("string", "integer", "number", "boolean"))
 _OTHER_KINDS: Final = {
-    "memory_augmented_judge_data": "judges with a memory",
-    "third_party_scorer_data": "scorers of other libraries",
-    "ensemble_scorer_data": "ensembles of scorers",
+    "memory_augmented_judge_data": "judges with a memory (MemAlign)",
+    "third_party_scorer_data": "scorers of other libraries (DeepEval, Ragas and others)",
+    "ensemble_scorer_data": "ensembles with judges",
 }
 
 
