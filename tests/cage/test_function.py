@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import platform
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -115,7 +116,7 @@ def test_a_judgement_costs_what_lambda_charges(
     in_aws: Any, monkeypatch: pytest.MonkeyPatch, machine: str
 ) -> None:
     monkeypatch.setenv(remote_cage.MEMORY, "2048")
-    monkeypatch.setattr(remote_cage.platform, "machine", lambda: machine)
+    monkeypatch.setattr(platform, "machine", lambda: machine)
     of_gb_second = aws.GB_SECOND if machine == "aarch64" else aws.GB_SECOND_X86
     client = in_aws(_invoked)
     started = time.monotonic()

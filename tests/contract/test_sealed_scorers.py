@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from judge_runner import sealed_sources
-from mlcore import ids
+from mlcore import errors, ids
 from mlcore.auth.permissions import Grant
 from mlcore.db import keys
 from mlcore.db.table import table
@@ -19,6 +20,7 @@ from mlcore.entities.evaluation.jobs import NOBODY, OPTIMIZE_PROMPT
 from mlcore.entities.evaluation.scorers import ScorerVersion
 from mlcore.limits.evaluation.code_scorers import parse_scorer
 from mlcore.repos.evaluation import jobs, scorers
+from mlcore.repos.experiments import experiments
 from mlcore.repos.users import grants
 from tests.contract.code_scorer_calls import FLAG, code, refused, register
 from tests.contract.conftest import Store
@@ -149,16 +151,16 @@ def test_a_job_of_hours_ends_when_its_version_is_deleted(
     assert check is not None
     _delete(world)
     check.check()
-    now = sealed_sources.time.monotonic()
+    now = time.monotonic()
     later = now + sealed_sources.DECIDED_SECONDS
-    monkeypatch.setattr(sealed_sources.time, "monotonic", lambda: later)
-    with pytest.raises(sealed_sources.errors.InvalidParameterValue, match="deleted or replaced"):
+    monkeypatch.setattr(time, "monotonic", lambda: later)
+    with pytest.raises(errors.InvalidParameterValue, match="deleted or replaced"):
         check.check()
 
 
 def test_an_optimization_runs_no_replaced_source(world: World) -> None:
     register(world, FIRST)
-    (experiment,) = sealed_sources.experiments.find_existing([world.experiment], "default")
+    (experiment,) = experiments.find_existing([world.experiment], "default")
     version = scorers.find(experiment, "quality", 1)
     assert version is not None
     texts = [json.dumps({"name": "j"}), json.dumps(FIRST)]
@@ -173,7 +175,7 @@ def test_an_optimization_runs_no_replaced_source(world: World) -> None:
     assert [check is None for check in checks] == [True, False]
     _delete(world)
     register(world, FIRST)
-    with pytest.raises(sealed_sources.errors.InvalidParameterValue, match="deleted or replaced"):
+    with pytest.raises(errors.InvalidParameterValue, match="deleted or replaced"):
         sealed_sources.of_job(job, parsed, texts)
 
 
