@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from itertools import repeat
 from typing import Any, Final, NamedTuple
 
 from local.store.capacity import entry_size
@@ -17,12 +18,16 @@ FIRST_ROWS: Final = 16
 """Rows of the first statement for a page (6.4 MB at most). Later statements also stop at the
 page's size, for which SQLite takes three times as long for each small row."""
 
+FIRST_KEYS: Final = 1000
+"""Rows of the first statement for a page of which only keys are read: as many as searches ask
+for."""
+
 _MAX_ROWS: Final = 8000
 
 
 class Page(NamedTuple):
     rows: list[Any]
-    """The items, or if only keys are needed the texts of the key attributes."""
+    """The items, or if only keys are needed the texts of the key attributes, as tuples."""
     sizes: list[int]
     """The sizes that count towards the page's limit: those of the items, or of the index's
     entries."""
@@ -64,24 +69,21 @@ def read_page(
     """
     rows: list[Any] = []
     sizes: list[int] = []
-    total, room = 0, FIRST_ROWS
+    total, room = 0, FIRST_KEYS if wanted.only_keys else FIRST_ROWS
     while True:
         count = room if limit is None else min(room, limit - len(rows))
         is_cut = bool(rows) and not wanted.only_keys
         left = PAGE_BYTES if wanted.counts_entries else PAGE_BYTES - total
         sql, values = _statement(wanted, start, is_cut=is_cut)
-        text, stored = database.row(sql, (*values, count, *([left] if is_cut else [])))
-        chunk = decode(f"[{text or ''}]")
-        of_items = [int(size) for size in stored.split(",")] if stored else []
-        measured = (
-            [row_entry_size(wanted.source, row) for row in chunk]
-            if wanted.counts_entries
-            else of_items
-        )
-        for at, size in enumerate(measured):
-            if total + size > PAGE_BYTES and (rows or at):
-                return Page(rows + chunk[:at], sizes + measured[:at], True)
-            total += size
+        *texts, stored = database.row(sql, (*values, count, *([left] if is_cut else [])))
+        chunk = _keys(wanted, texts) if wanted.only_keys else decode(f"[{texts[0] or ''}]")
+        of_items = list(map(int, stored.split(","))) if stored else []
+        measured = entry_sizes(wanted.source, chunk) if wanted.counts_entries else of_items
+        if total + sum(measured) > PAGE_BYTES:
+            fitting = _fitting(measured, PAGE_BYTES - total, least=not rows)
+            if fitting < len(measured):
+                return Page(rows + chunk[:fitting], sizes + measured[:fitting], True)
+        total += sum(measured)
         rows += chunk
         sizes += measured
         was_cut = is_cut and sum(of_items) > left
@@ -94,18 +96,39 @@ def read_page(
         room = min(_MAX_ROWS, (PAGE_BYTES - total) // average + 2)
 
 
+def _keys(wanted: PageRequest, texts: list[str]) -> list[tuple[str, ...]]:
+    """Returns rows of key attributes in the order of the index's key. ``texts`` has a JSON array
+    for each of them, without the partition key of a Query."""
+    columns: list[Any] = list(map(decode, texts))
+    if wanted.entries is not None:
+        index = wanted.source
+        columns.insert(index.key.index(index.partition), repeat(wanted.entries.partition))
+    return list(zip(*columns, strict=False))
+
+
+def _fitting(sizes: list[int], room: int, *, least: int) -> int:
+    """Returns how many of the sizes, from the first on, fit into ``room`` bytes; at least
+    ``least``."""
+    for at, size in enumerate(sizes):
+        room -= size
+        if room < 0 and at >= least:
+            return at
+    return len(sizes)
+
+
 def key_texts(index: Index, row: Any) -> tuple[str, ...]:
     """Returns the key of a row: the texts of the index's key attributes."""
-    if isinstance(row, list):
-        return tuple(row)
+    if isinstance(row, tuple):
+        return row
     return tuple([row[name]["S"] for name in index.key])
 
 
-def row_entry_size(index: Index, row: Any) -> int:
-    """Returns the size in bytes of a row's entry in the index."""
-    if isinstance(row, list):
-        return sum(map(name_size, row)) + sum(map(len, index.key))
-    return entry_size(index, row)
+def entry_sizes(index: Index, rows: list[Any]) -> list[int]:
+    """Returns the sizes in bytes of the rows' entries in the index."""
+    if rows and isinstance(rows[0], tuple):
+        names = sum(map(len, index.key))
+        return [names + name_size("".join(row)) for row in rows]
+    return [entry_size(index, row) for row in rows]
 
 
 def _statement(
@@ -136,6 +159,7 @@ def _statement(
             index,
             entries is None,
             wanted.only_keys,
+            wanted.counts_entries,
             low and low.inclusive,
             high and high.inclusive,
             start is not None,
@@ -161,6 +185,7 @@ def _sql(
     index: Index,
     is_scan: bool,
     only_keys: bool,
+    counts_entries: bool,
     low: bool | None,
     high: bool | None,
     has_start: bool,
@@ -185,14 +210,22 @@ def _sql(
     if has_start:
         marks = ", ".join("?" * len(order))
         conditions.append(f"({names}) {'<' if descending else '>'} ({marks})")
-    data = f"json_array({', '.join(map(quoted, index.key))})" if only_keys else "data"
     ordered = ", ".join(f"{quoted(name)} {'DESC' if descending else 'ASC'}" for name in order)
     where = f"WHERE {' AND '.join(conditions)} " if conditions else ""
     chosen = f"FROM items {where}ORDER BY {ordered} LIMIT ?"
+    if only_keys:
+        columns = [quoted(name) for name in index.key if is_scan or name != index.partition]
+        arrays = ", ".join(f"json_group_array({column})" for column in columns)
+        # Without the items' sizes SQLite reads the index alone, a third of the work.
+        size = "NULL" if counts_entries else "size"
+        return (
+            f"SELECT {arrays}, group_concat(size) FROM"  # noqa: S608
+            f" (SELECT {', '.join(columns)}, {size} AS size {chosen})"
+        )
     if not is_cut:
         return (
             "SELECT group_concat(data), group_concat(size) FROM"  # noqa: S608
-            f" (SELECT {data} AS data, size {chosen})"
+            f" (SELECT data, size {chosen})"
         )
     # SQLite joins the rows in the order of the first table: only those within the page are read.
     return (

@@ -7,7 +7,7 @@ from typing import Any, Final
 from local.store.capacity import Capacity
 from local.store.errors import invalid, invalid_parameter
 from local.store.key_conditions import KeyRange, key_range
-from local.store.pages import Page, PageRequest, key_texts, read_page, row_entry_size
+from local.store.pages import Page, PageRequest, entry_sizes, key_texts, read_page
 from local.store.placeholders import Placeholders, bound_condition
 from local.store.projection import Projection, bound_projection
 from local.store.schema import Index
@@ -214,7 +214,10 @@ def _visible(checked: _Request, rows: list[Any]) -> list[Raw]:
 def _keys_only(index: Index, rows: list[Any], projection: Projection | None) -> list[Raw]:
     key = index.key
     chosen = [(name, key.index(name)) for name in (key if projection is None else projection.names)]
-    if len(chosen) == 2:  # the table's key, as searches ask by the hundred
+    if len(chosen) == 1:  # the sort key, as searches ask by the hundred
+        ((name, at),) = chosen
+        return [{name: {"S": row[at]}} for row in rows]
+    if len(chosen) == 2:
         (name, at), (other, beside) = chosen
         return [{name: {"S": row[at]}, other: {"S": row[beside]}} for row in rows]
     return [{name: {"S": row[at]} for name, at in chosen} for row in rows]
@@ -227,8 +230,8 @@ def _capacity(checked: _Request, page: Page) -> Capacity:
     if index.name is None:
         capacity.add_read(sum(sizes), consistent=consistent)
     elif checked.fetches:
-        entries = [row_entry_size(index, row) for row in page.rows]
-        capacity.add_read(sum(entries), consistent=consistent, index=index.name)
+        entries = sum(entry_sizes(index, page.rows))
+        capacity.add_read(entries, consistent=consistent, index=index.name)
         # "You are charged for read capacity units for every base table item fetched."
         for size in sizes:
             capacity.add_read(size, consistent=consistent)

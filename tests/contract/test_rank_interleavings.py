@@ -293,7 +293,7 @@ def test_rows_that_are_sorted_between_two_reads(shared_store: Store, *, backward
             rank_rows.sort_all(experiment_id)
         while not candidates.done:
             index_candidates.read_next_pages([candidates])
-        assert keys.run(experiment_id, run_id) in candidates.candidate_keys()
+        assert keys.run(experiment_id, run_id).sk in candidates.sort_keys()
         clear(experiment_id)
 
 

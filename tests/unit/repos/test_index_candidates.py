@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlcore.db.expression import Raw
-from mlcore.db.keys import Key
 from mlcore.db.table import Page, table
 from mlcore.repos import index_candidates
 from mlcore.repos.index_candidates import FEW, NARROWING_SHARE, RUN_COST, Candidates, Entries
@@ -41,15 +40,16 @@ def raced(sizes: Sequence[int], runs: int) -> tuple[list[Candidates], list[Candi
         patch.setattr(table, "query", index.query)
         patch.setattr(table, "parallel", lambda calls: [call() for call in calls])
         competitors = [
-            Candidates("range", Entries("1", key_of=key, prefix=prefix)) for prefix in index.ranges
+            Candidates("range", Entries("1", refer=sort_keys, prefix=prefix))
+            for prefix in index.ranges
         ]
         *conditions, everything = competitors
         index_candidates.read_first_pages(conditions)
         return competitors, index_candidates.race(conditions, everything)
 
 
-def key(item: Raw) -> Key:
-    return Key("EXP#1", item["SK"]["S"])
+def sort_keys(items: list[Raw]) -> list[str]:
+    return [item["SK"]["S"] for item in items]
 
 
 @given(st.lists(SIZES, min_size=1, max_size=4), st.integers(301, 4_000))

@@ -281,7 +281,7 @@ def test_values_have_their_order_in_rank_param(texts: tuple[str, str]) -> None:
 @given(LONG, LONG, LONG)
 def test_an_item_of_a_param_leads_to_its_run(key: str, value: str, run_id: str) -> None:
     sk = keys.rank_param("1", key, value, run_id).sk
-    assert keys.runs_of_rank_params("1")(sk) == keys.run("1", run_id)
+    assert keys.runs_of_rank_params([sk]) == [keys.run("1", run_id).sk]
 
 
 TIMES = st.tuples(st.integers(-(2**63), 2**63 - 1), SHORT)

@@ -4,15 +4,17 @@ no filter, and reads no run and no trace."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from itertools import chain
 from operator import itemgetter
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from mlcore.db import keys
 from mlcore.db.expression import Raw
 from mlcore.db.keys import Key
-from mlcore.db.table import key_of_item, table
+from mlcore.db.table import table
+from mlcore.models.base import Item
 from mlcore.models.index import EntityEntry
 
 PAGE_IDS = 1000
@@ -29,6 +31,8 @@ FEW = 250
 """Minimum of entries in a page: a further round trip costs as much as reading these."""
 
 RUN, TRACE = "run", "trace"
+
+_SORT_KEY: Final = Item.SK.attr_name
 
 
 class Range(Protocol):
@@ -47,8 +51,8 @@ class Entries:
     Args:
         keep: filter on entries; all are kept without it.
         first: length of the first page; later pages are longer.
-        key_of: returns the key of the run or trace that an entry refers to; without it the entry's
-            attributes tell.
+        refer: returns the sort keys of the runs or traces that entries refer to; without it the
+            entries' attributes tell.
     """
 
     def __init__(
@@ -56,13 +60,13 @@ class Entries:
         experiment_id: str,
         keep: Callable[[Raw], bool] | None = None,
         first: int | None = None,
-        key_of: Callable[[Raw], Key] | None = None,
+        refer: Callable[[list[Raw]], Iterable[str]] | None = None,
         **query: Any,
     ) -> None:
         self._experiment_id = experiment_id
         self._query = query
         self._keep = keep
-        self._key_of = key_of or partial(key_named_by, experiment_id)
+        self._refer = refer or partial(map, partial(sort_key_named_by, experiment_id))
         self._next = PAGE_IDS if first is None else first
         self._start: Raw | None = None
         self.items: list[Raw] = []
@@ -91,14 +95,20 @@ class Entries:
         """Limits the next page of this range to ``most`` entries."""
         self._next = min(self._next, most)
 
+    def sort_keys(self) -> Iterable[str]:
+        """Returns the sort keys of the runs or traces that the entries read so far refer to."""
+        return self._refer(self.items)
+
     def candidate_keys(self) -> list[Key]:
         """Returns the keys of the runs or traces that the entries read so far refer to."""
-        return list(map(self._key_of, self.items))
+        pk = keys.experiment(self._experiment_id).pk
+        return [Key(pk, sk) for sk in self.sort_keys()]
 
 
 class Candidates:
     """The candidates of one condition: ranges of an index whose entries together refer to every run
-    or trace that can meet the condition."""
+    or trace that can meet the condition. All are of one experiment, so that sort keys tell them
+    apart."""
 
     __slots__ = ("access", "beside", "late", "ranges")
 
@@ -137,8 +147,9 @@ class Candidates:
         read."""
         return None
 
-    def candidate_keys(self) -> dict[Key, None]:
-        return dict.fromkeys(key for entries in self._entries() for key in entries.candidate_keys())
+    def sort_keys(self) -> dict[str, None]:
+        """Returns the sort keys of the runs or traces that the entries read so far refer to."""
+        return dict.fromkeys(chain.from_iterable(each.sort_keys() for each in self._entries()))
 
     def hold(self, most: int) -> None:
         """Limits the next page of each index range to ``most`` entries."""
@@ -153,15 +164,21 @@ class Candidates:
         ``ranges`` by these."""
 
 
-def key_named_by(experiment_id: str, entry: Raw) -> Key:
-    """Returns the key of the run or trace that an index entry refers to."""
+def sort_key_named_by(experiment_id: str, entry: Raw) -> str:
+    """Returns the sort key of the run or trace that an index entry refers to."""
     named = EntityEntry.of(entry)
     run_id = named.run_id or named.entity_id
     if run_id is None:
-        return key_of_item(entry)
+        sort_key: str = entry[_SORT_KEY]["S"]
+        return sort_key
     if named.entity_type == TRACE:
-        return keys.trace(experiment_id, run_id)
-    return keys.run(experiment_id, run_id)
+        return keys.trace(experiment_id, run_id).sk
+    return keys.run(experiment_id, run_id).sk
+
+
+def own_sort_keys(entries: Iterable[Raw]) -> list[str]:
+    """Returns the entries' own sort keys: in a local index, those of the items."""
+    return [entry[_SORT_KEY]["S"] for entry in entries]
 
 
 def read_first_pages(competitors: Sequence[Candidates]) -> None:

@@ -15,11 +15,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
 from typing import Any
 
 from mlcore.db import keys
 from mlcore.db.expression import Raw
-from mlcore.db.keys import Key
 from mlcore.db.table import table
 from mlcore.models.index import Fts, FtsTexts
 from mlcore.repos import index_candidates
@@ -227,9 +227,9 @@ class _Candidates(Candidates):
     def seen(self) -> int:
         return sum(entries.seen for entries in self._entities.values())
 
-    def candidate_keys(self) -> dict[Key, None]:
+    def sort_keys(self) -> dict[str, None]:
         return dict.fromkeys(
-            key for entity in self._entities.values() for key in entity.candidate_keys()
+            chain.from_iterable(entity.sort_keys() for entity in self._entities.values())
         )
 
     def hold(self, most: int) -> None:

@@ -7,7 +7,7 @@ Ranks are the sorted index of metrics and params; the mechanisms are described i
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterable
 
 from mlcore.db.keys.experiments import RUN
 from mlcore.db.keys.pattern import UPPER_BOUND, Key, Pattern, remembering
@@ -137,16 +137,10 @@ def rank_param(experiment_id: str, key: str, value: str, run_id: str) -> Key:
     return Key(_partition(experiment_id), RANK_PARAM.sk.build(key, value, run_id))
 
 
-def runs_of_rank_params(experiment_id: str) -> Callable[[str], Key]:
-    """Returns a function from the sort key of an item of RANK_PARAM to the key of the run that the
-    item refers to: both keys end in the run's id, spelled in the same way. A search calls it once
-    for each entry."""
-    partition = _partition(experiment_id)
-
-    def run_of(sk: str) -> Key:
-        return Key(partition, _RUN_PREFIX + sk[sk.rindex("#") + 1 :])
-
-    return run_of
+def runs_of_rank_params(sort_keys: Iterable[str]) -> list[str]:
+    """Returns the sort keys of the runs that items of RANK_PARAM refer to, from the sort keys of
+    these items: both end in the run's id, spelled in the same way."""
+    return [_RUN_PREFIX + sk[sk.rindex("#") + 1 :] for sk in sort_keys]
 
 
 def rank_param_value_prefix(key: str, value: str) -> str:

@@ -8,6 +8,8 @@ last point of such an item is from its first.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from mlcore.db.keys.pattern import UPPER_BOUND, Key, Pattern, remembering
 from mlcore.db.sortable import parse_double
 
@@ -131,6 +133,11 @@ def experiment_name_lock(workspace: str, name: str) -> Key:
 
 def run(experiment_id: str, run_id: str) -> Key:
     return Key(_partition(experiment_id), RUN.sk.build(run_id))
+
+
+def run_sort_keys(run_ids: Iterable[str]) -> list[str]:
+    """Returns the sort keys of runs."""
+    return list(map(RUN.sk.build, run_ids))
 
 
 def run_prefix(run_id: str = "") -> str:

@@ -256,7 +256,7 @@ class _Search:
         """
         for known in candidates:
             if known.access == TraceIds.__name__:
-                return self._looked_at(known.access, list(known.candidate_keys()))
+                return self._looked_at(known.access, self._keys(known.sort_keys()))
         if listing.done:
             return self._looked_at("all", listing.candidate_keys())
         index_candidates.read_first_pages(candidates)
@@ -265,14 +265,18 @@ class _Search:
             if rows_in_order is not None:
                 return rows_in_order
         cheapest, *others = index_candidates.race(candidates, Candidates("all", listing))
-        named = cheapest.candidate_keys()
+        sort_keys = cheapest.sort_keys()
         for other in others:
             # Each of them names every trace of the answer except marked ones.
-            places = other.candidate_keys()
-            named = {trace: None for trace in named if trace in places}
-        named.update(dict.fromkeys(late))
+            referred = other.sort_keys()
+            sort_keys = {sk: None for sk in sort_keys if sk in referred}
+        sort_keys.update(dict.fromkeys(key.sk for key in late))
         entries = sum(candidate.seen for candidate in candidates)
-        return self._looked_at(cheapest.access, list(named), entries)
+        return self._looked_at(cheapest.access, self._keys(sort_keys), entries)
+
+    def _keys(self, sort_keys: Iterable[str]) -> list[ItemKey]:
+        pk = keys.experiment(self._experiment.experiment_id).pk
+        return [ItemKey(pk, sk) for sk in sort_keys]
 
     def _in_index_order(self) -> list[Row] | None:
         """Returns rows read in the order of an index; None if no index has the requested order, or

@@ -166,7 +166,7 @@ def are_ranked(experiment_id: str, wanted: Mapping[str, Ranked]) -> set[str]:
     return {
         key
         for key, candidate_entry in candidates.items()
-        if keys.run(experiment_id, wanted[key].run_id) in candidate_entry.candidate_keys()
+        if keys.run(experiment_id, wanted[key].run_id).sk in candidate_entry.sort_keys()
     }
 
 
@@ -349,12 +349,10 @@ class MetricCandidates(Candidates):
         counted."""
         return self._pages.most if self._ranks.segments(self._key) else None
 
-    def candidate_keys(self) -> dict[Key, None]:
-        experiment_id = self._ranks.experiment_id
-        run_keys = dict.fromkeys(self._singles.candidate_keys())
-        for entry in (*self._in_rows(), *self._pages.items):
-            run_keys[keys.run(experiment_id, entry.run_id)] = None
-        return run_keys
+    def sort_keys(self) -> dict[str, None]:
+        ranked = (*self._in_rows(), *self._pages.items)
+        of_ranked = keys.run_sort_keys([entry.run_id for entry in ranked])
+        return dict.fromkeys((*self._singles.sort_keys(), *of_ranked))
 
     def follow(self) -> None:
         self._ranks.refresh()

@@ -20,6 +20,7 @@ import re
 import struct
 import zlib
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import accumulate, repeat
 from typing import Any, Final, NamedTuple
 
@@ -49,6 +50,10 @@ class Ranked(NamedTuple):
     """Version of the run when it had this value."""
     minute: int
     """Minute since the epoch in which that version was written."""
+
+
+_ranked = partial(tuple.__new__, Ranked)
+"""Makes the value of its four fields in a tuple, without a frame of Python for each."""
 
 
 class RunRanks(NamedTuple):
@@ -84,7 +89,7 @@ def unpack(data: bytes) -> list[Ranked]:
     at += count * _SIZE
     versions, minutes = _column(body, at, count), _column(body, at + count * _SIZE, count)
     ids, _ = _ids_at(header["ids"], body, at + 2 * count * _SIZE, count)
-    return list(map(Ranked, places, ids, versions, minutes))
+    return list(map(_ranked, zip(places, ids, versions, minutes, strict=True)))
 
 
 def pack_runs(runs: Sequence[RunRanks]) -> bytes:
@@ -135,7 +140,7 @@ def unpack_values(data: bytes, wanted: Container[str]) -> dict[str, list[Ranked]
             places = _column(body, at, number)
             positions = _column(body, at + number * _SIZE, number)
             named = [ids[position] for position in positions]
-            ranked[key] = list(map(Ranked, places, named, repeat(0), repeat(0)))
+            ranked[key] = list(map(_ranked, zip(places, named, repeat(0), repeat(0))))
         at += 2 * number * _SIZE
     return ranked
 

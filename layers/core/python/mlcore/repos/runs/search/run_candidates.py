@@ -14,10 +14,9 @@ from typing import Any
 
 from mlcore.db import keys
 from mlcore.db.keys import Key
-from mlcore.db.table import key_of_item
-from mlcore.models.base import KEY
+from mlcore.models.base import Item
 from mlcore.models.index import DatasetLink, RankParam
-from mlcore.repos.index_candidates import Candidates, Entries
+from mlcore.repos.index_candidates import Candidates, Entries, own_sort_keys
 from mlcore.search.grammar import Comparison
 from mlcore.search.match import value_test
 from mlcore.search.plan import (
@@ -72,15 +71,14 @@ def _entries(experiment_id: str, access: Access) -> Entries:
 
 def _params(experiment_id: str, prefix: str, holds: Callable[[Any], bool] | None = None) -> Entries:
     """Returns the entries of params with a prefix, and with a value for which ``holds`` is true."""
-    param, sort_key = RankParam.of, RankParam.SK.attr_name
-    run_of = keys.runs_of_rank_params(experiment_id)
+    param = RankParam.of
     keep = None if holds is None else lambda entry: holds(param(entry).value)
     return Entries(
         experiment_id,
         keep=keep,
-        key_of=lambda entry: run_of(entry[sort_key]["S"]),
+        refer=lambda entries: keys.runs_of_rank_params(own_sort_keys(entries)),
         prefix=prefix,
-        attributes=KEY if holds is None else [*KEY, RankParam.value],
+        attributes=[RankParam.SK] if holds is None else [RankParam.SK, RankParam.value],
     )
 
 
@@ -118,7 +116,7 @@ class Marks:
     def __init__(self, experiment_id: str) -> None:
         self._experiment_id = experiment_id
         self._marked = Entries(
-            experiment_id, index="LSI5", prefix=keys.lsi5_run_mark_prefix(), attributes=KEY
+            experiment_id, index="LSI5", prefix=keys.lsi5_run_mark_prefix(), attributes=[Item.SK]
         )
 
     def reads(self) -> list[Callable[[], None]]:
@@ -126,7 +124,7 @@ class Marks:
         return [partial(_read_all, self._marked)]
 
     def runs(self) -> set[Key]:
-        return set(map(key_of_item, self._marked.items))
+        return set(self._marked.candidate_keys())
 
 
 def _read_all(entries: Entries) -> None:
@@ -140,6 +138,6 @@ def _local(experiment_id: str, index: str, prefix: str, *, descending: bool = Fa
         index=index,
         prefix=prefix,
         descending=descending,
-        attributes=KEY,
-        key_of=key_of_item,
+        attributes=[Item.SK],
+        refer=own_sort_keys,
     )

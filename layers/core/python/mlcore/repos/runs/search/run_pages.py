@@ -17,7 +17,7 @@ from mlcore.repos.runs.core.runs import StoredRun
 from mlcore.repos.runs.search import run_search
 from mlcore.responses import runs as responses
 from mlcore.search import fields, grammar, order
-from mlcore.wire.encoding import Encoded
+from mlcore.wire.encoding import Encoded, encode
 
 
 class Shown(NamedTuple):
@@ -29,6 +29,8 @@ class Shown(NamedTuple):
     """Estimated bytes of its JSON, without its datasets."""
     data: responses.Json | Encoded
     """The metrics, params and tags of the run as the answer contains them."""
+    whole: Encoded | None = None
+    """The JSON of the run, if it needs no datasets and is sent unchanged."""
 
 
 def as_objects(stored: StoredRun) -> Shown:
@@ -38,8 +40,8 @@ def as_objects(stored: StoredRun) -> Shown:
 
 
 class _Seen(NamedTuple):
-    write: tuple[int, int | None]
-    """The run's version, and when it was written."""
+    state: tuple[int, int | None, str]
+    """The run's version, when it was written, and the stage, which its experiment can overrule."""
     shown: Shown
 
 
@@ -52,15 +54,16 @@ def as_text(stored: StoredRun) -> Shown:
     """Returns a run for answers that are sent unchanged. The JSON text of each version is cached,
     because the same runs are shown again and again."""
     item = stored.item
-    write = (item.version, item.updated_at)
+    state = (item.version, item.updated_at, stored.stage)
     seen = _seen.get(item.run_id)
-    if seen is not None and seen.write == write:
-        # Whether an experiment is deleted is not in its runs' items.
-        return seen.shown._replace(run=seen.shown.run._replace(lifecycle_stage=stored.stage))
+    if seen is not None and seen.state == state:
+        return seen.shown
     run = runs.outline(stored)
-    bare = run._replace(metrics={}, params={}, tags={})
-    shown = Shown(bare, _weight(run), responses.encoded_data(run))
-    _seen.put(item.run_id, _Seen(write, shown))
+    bare, data = run._replace(metrics={}, params={}, tags={}), responses.encoded_data(run)
+    shown = Shown(bare, _weight(run), data)
+    if not run.dataset_inputs:
+        shown = shown._replace(data=Encoded(""), whole=Encoded(encode(responses.run(bare, data))))
+    _seen.put(item.run_id, _Seen(state, shown))
     return shown
 
 
@@ -101,16 +104,23 @@ def search(
         workspace,
         run_search.RunQuery(comparisons, ordering, VIEW_STAGES[view], after, limit + 1),
     )
-    shown_runs = [show(stored) for _, stored in rows[:limit]]
-    whole = runs.with_datasets([run.run for run in shown_runs])
-    shown_runs = [shown._replace(run=run) for shown, run in zip(shown_runs, whole, strict=True)]
+    shown_runs = _with_datasets([show(stored) for _, stored in rows[:limit]])
     page = paging.fitting(shown_runs, lambda shown: shown.weight + _weight_of_datasets(shown.run))
     answer: dict[str, Any] = {}
     if page:
-        answer["runs"] = [responses.run(run, data) for run, _, data in page]
+        answer["runs"] = [shown.whole or responses.run(shown.run, shown.data) for shown in page]
     if len(page) < len(rows):
         answer["next_page_token"] = paging.token(rows[len(page) - 1][0], query)
     return answer
+
+
+def _with_datasets(shown_runs: list[Shown]) -> list[Shown]:
+    """Returns the runs with all fields of their datasets; one BatchGetItem for datasets not
+    cached."""
+    if not any(shown.run.dataset_inputs for shown in shown_runs):
+        return shown_runs
+    whole = runs.with_datasets([shown.run for shown in shown_runs])
+    return [shown._replace(run=run) for shown, run in zip(shown_runs, whole, strict=True)]
 
 
 def _weight(run: Run) -> int:
@@ -119,6 +129,8 @@ def _weight(run: Run) -> int:
 
 
 def _weight_of_datasets(run: Run) -> int:
+    if not run.dataset_inputs:
+        return 0
     texts = [
         text
         for entry in run.dataset_inputs

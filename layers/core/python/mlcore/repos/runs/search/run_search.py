@@ -203,22 +203,20 @@ def _of_one(experiment: Experiment, listing: Entries, late: Late, compiled: _Com
     if not listing.seen:
         everything.beside = SMALL_RUNS  # at least
     cheapest, *others = index_candidates.race(competitors, everything)
-    named = cheapest.candidate_keys()
+    sort_keys = cheapest.sort_keys()
+    marked = {key.sk: None for key in late.marked}
     for other in others:
         # Each of them names every run of the answer, except perhaps marked ones.
-        known = other.candidate_keys()
+        known = other.sort_keys()
         if other.late:
-            known.update(dict.fromkeys(late.marked))
-        named = {key: None for key in named if key in known}
+            known.update(marked)
+        sort_keys = {sk: None for sk in sort_keys if sk in known}
     if cheapest.late:
-        named.update(dict.fromkeys(late.marked))
-    return _looked_at(
-        cheapest.access,
-        experiment,
-        list(named),
-        compiled,
-        sum(competitor.seen for competitor in competitors),
-    )
+        sort_keys.update(marked)
+    pk = keys.experiment(experiment.experiment_id).pk
+    named = [Key(pk, sk) for sk in sort_keys]
+    seen = sum(competitor.seen for competitor in competitors)
+    return _looked_at(cheapest.access, experiment, named, compiled, seen)
 
 
 def _candidates(experiment: Experiment, access: plan.Access, late: Late) -> list[Candidates]:

@@ -14,10 +14,12 @@ from typing import NamedTuple
 
 from mlcore.db import keys
 from mlcore.db.expression import Raw
-from mlcore.db.table import Page, key_of_item, table
+from mlcore.db.keys import Key
+from mlcore.db.table import Page, table
 from mlcore.entities.experiments import Experiment
-from mlcore.models.base import KEY
+from mlcore.models.base import Item
 from mlcore.repos.experiments import experiments
+from mlcore.repos.index_candidates import own_sort_keys
 from mlcore.repos.runs.core import runs
 from mlcore.repos.runs.core.runs import StoredRun
 
@@ -84,9 +86,10 @@ def _of_one(experiment: Experiment, window: _Window, first: Page | None) -> Iter
         # The index holds each run's own stage, which an experiment that was deleted or restored
         # overrules.
         index, first = "LSI2", None
+    pk = keys.experiment(experiment.experiment_id).pk
     page = first or _keys(experiment.experiment_id, index, window, None)
     while True:
-        for item in table.batch_get([key_of_item(entry) for entry in page.items]):
+        for item in table.batch_get([Key(pk, sk) for sk in own_sort_keys(page.items)]):
             if item is None:
                 continue
             run = runs.of_item(item, experiment)
@@ -113,7 +116,7 @@ def _keys(experiment_id: str, index: str, window: _Window, start: Raw | None) ->
         descending=True,
         limit=window.items,
         start=start,
-        attributes=KEY,
+        attributes=[Item.SK],
     )
 
 
