@@ -218,3 +218,15 @@ def test_which_models_are_anthropics(bedrock: Provider) -> None:
         ready(f"e{number}", name)
         assert messages({**BODY, "model": f"e{number}"})[0] == status
     assert len(bedrock.asked) == 1
+
+
+def test_no_file_in_s3_is_read(bedrock: Provider) -> None:
+    """Anthropic's models read none, but a profile may be that of another maker's model."""
+    ready("profile", PROFILE)
+    source = {"s3Location": {"uri": "s3://bucket/x"}}
+    turns = [{"role": "user", "content": [{"document": {"source": source}}]}]
+    for is_stream in (False, True):
+        body = {**BODY, "model": "profile", "messages": turns, "stream": is_stream}
+        status, _, text = messages(body)
+        assert (status, json.loads(text)["error"]["type"]) == (403, "permission_error")
+    assert bedrock.asked == []

@@ -69,7 +69,7 @@ class Bedrock(Provider):
         )
 
     def passthrough(self, action: str, payload: Json, headers: Mapping[str, str]) -> Json:
-        self._check_action(action)
+        self._check(action, payload)
 
         def ask(request: Json) -> Json:
             if action == ANTHROPIC_MESSAGES:
@@ -87,7 +87,7 @@ class Bedrock(Provider):
     def passthrough_stream(
         self, action: str, payload: Json, headers: Mapping[str, str]
     ) -> Iterator[bytes]:
-        self._check_action(action)
+        self._check(action, payload)
 
         def begin(request: Json) -> tuple[bytes, Generator[bytes]]:
             lines = bedrock_messages.lines_of(
@@ -135,9 +135,10 @@ class Bedrock(Provider):
     def _login(self) -> BedrockLogin:
         return BedrockLogin(self.model)
 
-    def _check_action(self, action: str) -> None:
+    def _check(self, action: str, payload: Json) -> None:
         self.path(action)
         bedrock_messages.check_model(self.model.name, action)
+        bedrock_operations.check_files(payload)  # a profile may be that of any maker's model
 
     def _ask(
         self, operation: str, request: Json, model: str | None = None

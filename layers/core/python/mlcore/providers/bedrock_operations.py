@@ -33,9 +33,10 @@ _GUARDRAIL_HEADERS: Final = (
 )
 _TIER_HEADER: Final = "x-amzn-bedrock-service-tier"
 _LATENCY_HEADER: Final = "x-amzn-bedrock-performanceconfig-latency"
-_TIERS: Final = ("", "default", "flex")
+_TIERS: Final = frozenset(("", "default", "flex"))
 """Tiers that cost no more than the price of the model; ``priority`` does."""
-_LATENCIES: Final = ("", "standard")
+_LATENCIES: Final = frozenset(("", "standard"))
+_PRICED: Final = {"servicetier": _TIERS, "performanceconfig": _LATENCIES}
 _IN_S3: Final = frozenset(("s3location", "s3uri"))
 _MAX_DEPTH: Final = 200
 
@@ -82,7 +83,9 @@ def operation_of(request: ProxiedRequest, headers: Mapping[str, str], model: str
 def _check_headers(headers: Mapping[str, str]) -> None:
     if any(headers.get(name, "").strip() for name in _GUARDRAIL_HEADERS):
         raise _no_guardrail()
-    _check_price(headers.get(_TIER_HEADER, ""), headers.get(_LATENCY_HEADER, ""))
+    for name, values in ((_TIER_HEADER, _TIERS), (_LATENCY_HEADER, _LATENCIES)):
+        if headers.get(name, "") not in values:
+            raise _dearer()
 
 
 def _check_body(operation: str, body: Json) -> None:
@@ -91,27 +94,21 @@ def _check_body(operation: str, body: Json) -> None:
         counted = body.get("input")
         invoked = counted.get("invokeModel") if isinstance(counted, dict) else None
         if isinstance(invoked, dict) and "body" in invoked:
-            _check_files(_decoded(invoked["body"]))
-    fields = {name.lower(): value for name, value in body.items()}
-    if "guardrailconfig" in fields:
-        raise _no_guardrail()
-    tier, latency = fields.get("servicetier"), fields.get("performanceconfig")
-    _check_price(
-        tier.get("type") if isinstance(tier, dict) else tier,
-        latency.get("latency") if isinstance(latency, dict) else latency,
-    )
-    _check_files(body)
+            check_files(_decoded(invoked["body"]))
+    for name, value in body.items():
+        # Each spelling is looked at: Bedrock decides which one it reads.
+        field = name.lower()
+        if field == "guardrailconfig":
+            raise _no_guardrail()
+        if field in _PRICED and not _PRICED[field].issuperset(map(str, _leaves(value))):
+            raise _dearer()
+    check_files(body)
 
 
-def _check_price(tier: Any, latency: Any) -> None:
-    if (tier or "") not in _TIERS or (latency or "") not in _LATENCIES:
-        raise _refused("Tiers and latencies that cost more than the model are not forwarded.")
-
-
-def _check_files(value: Any) -> None:
-    """Checks that no object in S3 is named, which Bedrock would read with the credentials that
-    sign the request."""
-    pending = [(value, 0)]
+def check_files(body: Any) -> None:
+    """Checks that a request names no object in S3, which Bedrock would read with the credentials
+    that sign the request. Raises GatewayCallFailed (403), or (400) if it is nested too deeply."""
+    pending = [(body, 0)]
     while pending:
         part, depth = pending.pop()
         if depth > _MAX_DEPTH:
@@ -128,8 +125,22 @@ def _names_file(name: str, value: Any) -> bool:
     """Whether a field names an object in S3. A schema of a tool's arguments may describe one."""
     if name.lower().replace("_", "") not in _IN_S3:
         return False
-    uris = value.values() if isinstance(value, dict) else (value,)
-    return any(isinstance(uri, str) and uri.strip().lower().startswith("s3:") for uri in uris)
+    return any(str(leaf).strip().lower().startswith("s3:") for leaf in _leaves(value))
+
+
+def _leaves(value: Any) -> list[Any]:
+    """Returns the values in a JSON value that are neither objects nor lists."""
+    leaves: list[Any] = []
+    pending = [value]
+    while pending:
+        part = pending.pop()
+        if isinstance(part, dict):
+            pending += part.values()
+        elif isinstance(part, list):
+            pending += part
+        else:
+            leaves.append(part)
+    return leaves
 
 
 def _decoded(body: Any) -> Any:
@@ -137,6 +148,10 @@ def _decoded(body: Any) -> Any:
         return parse_json_bytes(base64.b64decode(body, validate=True), lone_surrogates=True)
     except (TypeError, ValueError):
         raise GatewayCallFailed(400, "The body to count must be JSON in Base64.") from None
+
+
+def _dearer() -> GatewayCallFailed:
+    return _refused("Tiers and latencies that cost more than the model are not forwarded.")
 
 
 def _no_guardrail() -> GatewayCallFailed:
