@@ -15,16 +15,16 @@ import pytest
 from bench.bill import usage
 from lander import app as lander
 from mlcore import errors
-from mlcore.system_tables import location
+from mlcore.system_tables import audit_landing, location
 from tests import ministack
 from tests.contract import counted_publications, delta_readers, span_files
 from tests.contract.capacity_figures import holds
 from tests.contract.conftest import EXAMPLES, STEP, Store
 from tests.contract.counted_publications import Publications
 from tests.contract.lake import Tables, tables
-from tests.contract.trace_calls import export, span
+from tests.contract.trace_calls import export, span, tell
 from tests.doubles import s3_front
-from tests.doubles.s3_requests import Requests
+from tests.doubles.s3_requests import Asked, Requests
 from tests.doubles.signatures import Sent, Wrong
 from tests.engines import REGION
 
@@ -287,6 +287,79 @@ def test_a_publication_makes_as_many_requests_as_the_bill_says(
     holds(story, {"publisher": figures})
     if story == next(iter(counted_publications.STORIES)):
         holds(counted_publications.UPKEEP, {"publisher": told.keep_up()[0]})
+
+
+def test_who_has_an_old_copy_of_the_log_sees_what_others_committed(
+    store: Store, bucket: Tables, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """An erasure on this machine misses no row, also if it finds nothing to change in the copy."""
+    publisher = pytest.importorskip("mltables.publisher")
+    audit = pytest.importorskip("mltables.audit_verification")
+
+    def publish(machine: str, number: int) -> None:
+        monkeypatch.setenv("SYSTEM_TABLES_SCRATCH", str(tmp_path / machine))
+        entry = {"user": f"user {number}", "outcome": "done", "entity": {}}
+        request = {"rpc": "/x", "method": "POST", "status": 200, "audit": entry}
+        line = audit_landing.line_of(f"id{number}", 1_782_820_800_000, request)
+        audit_landing.put(f"part-{number}", [line])
+        publisher.publish()
+
+    publish("here", 1)
+    publish("there", 2)
+    monkeypatch.setenv("SYSTEM_TABLES_SCRATCH", str(tmp_path / "here"))
+    assert [audit.rows_about(f"user {number}") for number in (1, 2)] == [1, 1]
+    publish("there", 3)
+    publish("here", 4)
+    assert [audit.rows_about(f"user {number}") for number in (1, 2, 3, 4)] == [1, 1, 1, 1]
+    assert audit.verify()[1] == []
+
+
+def test_the_copy_of_a_deleted_table_is_not_continued(
+    store: Store, bucket: Tables, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Its next entry would leave a gap in the log of the table that was made instead."""
+    experiment = store.api.new_experiment("s3")
+
+    def publish(machine: str) -> str:
+        monkeypatch.setenv("SYSTEM_TABLES_SCRATCH", str(tmp_path / machine))
+        run: str = store.api.new_run(experiment)
+        bucket.follow()
+        return run
+
+    for _ in range(3):
+        publish("here")
+    location.store().delete_tree("system")
+    runs = [publish("there"), publish("here"), publish("there")]
+    assert sorted(row["run_id"] for row in _rows("runs_latest")) == sorted(runs)
+    log = [file.key for file in location.store().below("system/mlflow/runs_latest/_delta_log")]
+    assert [int(Path(key).stem) for key in log] == [*range(len(log))]
+
+
+def test_a_publisher_that_starts_fetches_files_of_the_times_that_changed(
+    store: Store,
+    bucket: Tables,
+    s3: tuple[str, Mortal],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    """Not all files of the day."""
+    monkeypatch.setattr("mltables.row_replacement.FULL_FILE_ROWS", 1)
+    experiment = store.api.new_experiment("s3")
+    for minute in range(4):
+        sent = span(f"{minute + 1:032x}", 1, start=60_000 * minute, end=60_000 * minute + 1)
+        assert export(experiment, [sent]).status == 200
+        bucket.follow()
+    monkeypatch.setenv("SYSTEM_TABLES_SCRATCH", str(tmp_path / "empty"))
+    _, mortal = s3
+    tell("PATCH", f"3.0/traces/tr-{3:032x}/tags", {"key": "seen", "value": "yes"})
+    mortal.requests.take()
+    bucket.follow()
+    counts = mortal.requests.take()
+    assert [counts[Asked("GET", f"files of {table}")] for table in ("traces", "spans")] == [1, 1]
+    seen = [
+        [tag["value"] for tag in row["tags"] if tag["key"] == "seen"] for row in _rows("traces")
+    ]
+    assert sorted(seen) == [[], [], [], ["yes"]]
 
 
 def test_the_upkeep_of_tables_at_rest_lists_their_files_and_ends(

@@ -28,14 +28,15 @@ _MEASURED: Final = tuple(audit_landing.MEASURED)
 _STAGED: Final = (*Event._fields, "sequence", "previous_hash", "hash", *_MEASURED)
 
 
-def open_table(lake: Lake) -> DeltaTable:
-    """Opens ``audit_log``, and creates it with a key for pseudonyms if it does not exist.
+def open_table(lake: Lake, *, may_be_behind: bool = False) -> DeltaTable:
+    """Opens ``audit_log`` (``Lake.open``), and creates it with a key for pseudonyms if it does not
+    exist.
 
     The upkeep of earlier versions created the table without a key if nothing had been audited. It
     gets one then, before its first row.
     """
     properties = {audit_chain.PROPERTY: audit_chain.new_key()}
-    delta = open_or_create(lake, AUDIT, properties)
+    delta = open_or_create(lake, AUDIT, properties, may_be_behind=may_be_behind)
     if audit_chain.PROPERTY not in delta.metadata().configuration:
         DeltaTable(lake.uri(AUDIT.name), storage_options=lake.options).alter.set_table_properties(
             properties, raise_if_not_exists=False
@@ -63,7 +64,8 @@ def append(
     Raises:
         CommitFailedError: another publisher committed first; the caller repeats the step.
     """
-    delta = open_table(lake)
+    # A request that an older version has, newer ones have, too, until its time is over.
+    delta = open_table(lake, may_be_behind=True)
     table = WritableTable(connection, lake, Snapshot(lake, AUDIT, delta), folder)
     _load_landed(connection, keys, folder)
     now = int(time.time() * 1000)

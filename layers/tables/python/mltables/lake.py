@@ -71,11 +71,16 @@ class Lake:
     def uri(self, table: str) -> str:
         return location.table_uri(table)
 
-    def open(self, table: str) -> DeltaTable | None:
-        """Opens a table for a writer, which reads the log's copy in the scratch folder; None if the
-        table does not exist. Others may have committed since then: a commit fails in this case."""
+    def open(self, table: str, *, may_be_behind: bool = False) -> DeltaTable | None:
+        """Opens a table for a writer, in the log's copy in the scratch folder; None if the table
+        does not exist.
+
+        Args:
+            may_be_behind: whether commits of others may be missing. A commit fails in this case; so
+                this is for callers that commit to the table even if they find nothing to change.
+        """
         if self._is_remote:
-            return self._log(table).open()
+            return self._log(table).open(may_be_behind=may_be_behind)
         try:
             return DeltaTable(self.uri(table))
         except TableNotFoundError:

@@ -46,14 +46,18 @@ class LogCopy:
         self._folder, self._log, self._end = folder, folder / LOG, folder / "end.json"
         self._key = log_key(table)
 
-    def open(self) -> DeltaTable | None:
-        """Opens the table, as of the last entry of the copy. If the copy was made of another log,
-        or is behind, it is renewed first. Returns None if the table does not exist."""
+    def open(self, *, may_be_behind: bool) -> DeltaTable | None:
+        """Opens the table; None if it does not exist. A copy of another log is renewed first.
+
+        Args:
+            may_be_behind: whether entries may be missing that others wrote. To look for them costs
+                a request, and who commits in any case is refused if there are any.
+        """
         end = self._read_end()
         if end is None or not self._has(end):
             if not self._copy():
                 return None
-        elif not end.is_last:
+        elif not (end.is_last and may_be_behind):
             self._add(location.store().below(self._key, end.key))
         self._drop_old()
         return DeltaTable(str(self._folder))

@@ -164,7 +164,11 @@ def _publish_entities(lake: Lake, keys: list[str]) -> Published:
 
 
 def _snapshots(lake: Lake, tables: Iterable[Table]) -> dict[str, Snapshot]:
-    return {table.name: Snapshot(lake, table, open_or_create(lake, table)) for table in tables}
+    """Opens tables to each of which the step commits in any case (``finish_step``)."""
+    return {
+        table.name: Snapshot(lake, table, open_or_create(lake, table, may_be_behind=True))
+        for table in tables
+    }
 
 
 def _publish_audit(lake: Lake, keys: list[str]) -> Published:

@@ -332,14 +332,19 @@ def open_if_exists(lake: Lake, table: Table) -> DeltaTable | None:
 
 
 def open_or_create(
-    lake: Lake, table: Table, properties: Mapping[str, str] = MappingProxyType({})
+    lake: Lake,
+    table: Table,
+    properties: Mapping[str, str] = MappingProxyType({}),
+    *,
+    may_be_behind: bool = False,
 ) -> DeltaTable:
-    """Opens the table for a writer (``Lake.open``) and creates the table if it does not exist.
+    """Opens the table for a writer and creates the table if it does not exist.
 
     Args:
         properties: properties of ours for a new table, besides those of Delta.
+        may_be_behind: as of ``Lake.open``.
     """
-    while (delta := lake.open(table.name)) is None:
+    while (delta := lake.open(table.name, may_be_behind=may_be_behind)) is None:
         DeltaTable.create(
             lake.uri(table.name),
             schema=delta_schema(table),

@@ -97,32 +97,34 @@ class TraceStep:
                OR (experiment_id, trace_id) IN (SELECT (experiment_id, trace_id) FROM new_traces)
             """
         )
-        self._merge_days_of_expired()
-        days = self._days()
-        changed = [self._replace(table, days) for table in self._tables if table.table is not SPANS]
+        self._merge_times_of_expired()
+        places = self._places()
+        changed = [
+            self._replace(table, places) for table in self._tables if table.table is not SPANS
+        ]
         self._replace_spans()
         return changed[0]
 
-    def _replace(self, table: WritableTable, days: set[str] | None) -> int:
-        """Replaces the rows of the traces in ``decided``, which are in these days; None for all.
+    def _replace(self, table: WritableTable, places: str) -> int:
+        """Replaces the rows of the traces in ``decided``.
 
         A trace whose time changed more than once may have two rows for a while: if the record of
-        its last change arrives before the others, the first day is not known yet. The records that
+        its last change arrives before the others, the first time is not known yet. The records that
         follow name it, and the old row is removed then.
+
+        Args:
+            places: a condition on files that may hold their rows (:meth:`_places`).
         """
-        maybe = table.overlapping("decided", "experiment_id")
-        if days is not None:
-            listed = ", ".join(map(quoted, sorted(days))) or "NULL"
-            maybe += f' AND "partition.{table.table.partition}" IN ({listed})'
+        maybe = f"{table.overlapping('decided', 'experiment_id')} AND ({places})"
         new = STAGED[table.table.name]
         return replace_rows(self._connection, table, _OWNER, new, maybe)
 
-    def _merge_days_of_expired(self) -> None:
-        """Stages, of each missing trace whose rows may be in more than one day, those of the day of
-        its latest row, so that the others are removed.
+    def _merge_times_of_expired(self) -> None:
+        """Stages, of each missing trace whose rows may have more than one request time, those of
+        the time of its latest row, so that the others are removed.
 
-        A record of a change of the day may arrive after the trace expired. Then its rows are in the
-        former day, too, and DynamoDB does not say any more which day is right.
+        A record of a change of the time may arrive after the trace expired. Then there are rows of
+        the former time, too, and DynamoDB does not say any more which time is right.
         """
         self._connection.execute(
             f"""
@@ -130,7 +132,7 @@ class TraceStep:
             CREATE OR REPLACE TEMP TABLE expired AS
             SELECT experiment_id, trace_id FROM part
             ANTI JOIN decided USING (experiment_id, trace_id)
-            JOIN named_days USING (experiment_id, trace_id)
+            JOIN named_times USING (experiment_id, trace_id)
             GROUP BY ALL HAVING count(*) > 1
             """
         )
@@ -144,7 +146,7 @@ class TraceStep:
             f"""
             CREATE OR REPLACE TEMP TABLE latest AS
             SELECT experiment_id, trace_id,
-                   arg_max({TRACES.partition}, update_time) AS {TRACES.partition}
+                   arg_max(request_time, update_time) AS request_time
             FROM {sources[TRACES.name]} SEMI JOIN expired USING (experiment_id, trace_id)
             GROUP BY ALL;
             INSERT INTO decided SELECT experiment_id, trace_id, true FROM latest
@@ -154,7 +156,7 @@ class TraceStep:
             self._connection.execute(
                 f"INSERT INTO {STAGED[table.name]} SELECT {table.stored} "
                 f"FROM {sources[table.name]} "
-                f"SEMI JOIN latest USING (experiment_id, trace_id, {table.partition})"
+                "SEMI JOIN latest USING (experiment_id, trace_id, request_time)"
             )
 
     def _replace_spans(self) -> None:
@@ -169,7 +171,7 @@ class TraceStep:
             """
         )
         if self._connection.execute("SELECT 1 FROM decided LIMIT 1").fetchall():
-            self._replace(table, self._days())
+            self._replace(table, self._places())
         for _ in span_staging.batches(self._connection, self._with_spans):
             self._connection.execute(
                 """
@@ -177,7 +179,7 @@ class TraceStep:
                 SELECT * FROM whole_part SEMI JOIN span_traces USING (experiment_id, trace_id)
                 """
             )
-            self._replace(table, self._days())
+            self._replace(table, self._places())
 
     def _noted(self, stored_traces: Iterator[StoredTrace]) -> Iterator[StoredTrace]:
         """Yields the traces of a part, and notes those whose spans are to be read."""
@@ -189,21 +191,35 @@ class TraceStep:
             yield stored
         self._with_spans.sort(key=lambda trace: trace.request_time)
 
-    def _days(self) -> set[str] | None:
-        """Returns the days that may hold rows of the traces in ``decided``; None for all."""
+    def _places(self) -> str:
+        """Returns an SQL condition on the statistics of files that may hold rows of the traces in
+        ``decided``: their days, and the request times that they had. A day has many files, and
+        traces that change are mostly those of the last minutes."""
         ((anywhere,),) = self._connection.execute(
             "SELECT coalesce(bool_or(anywhere), false) FROM decided"
         ).fetchall()
         if anywhere:
-            return None
+            return "true"
         days = self._connection.execute(
             f"""
-            SELECT DISTINCT day FROM named_days SEMI JOIN decided USING (experiment_id, trace_id)
-            UNION SELECT {TRACES.partition} FROM new_traces
-            SEMI JOIN decided USING (experiment_id, trace_id)
+            SELECT day, min(ms), max(ms) FROM (
+                SELECT experiment_id, trace_id, day, ms FROM named_times
+                UNION ALL
+                SELECT experiment_id, trace_id, {TRACES.partition}, epoch_ms(request_time)
+                FROM new_traces
+            ) SEMI JOIN decided USING (experiment_id, trace_id) GROUP BY day ORDER BY day
             """
         ).fetchall()
-        return {day for (day,) in days}
+        low, high = '"min.request_time"', '"max.request_time"'
+        return (
+            " OR ".join(
+                f'("partition.{TRACES.partition}" = {quoted(day)} AND ({low} IS NULL '
+                f"OR {high} IS NULL "
+                f"OR (epoch_ms({low}) <= {last} AND epoch_ms({high}) >= {first})))"
+                for day, first, last in days
+            )
+            or "false"
+        )
 
     def _check_places(self, known: dict[str, source.Stored]) -> None:
         """Raises CommitFailedError if an experiment has another workspace than its rows were given,

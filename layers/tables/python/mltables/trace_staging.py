@@ -27,8 +27,8 @@ _READ_AS: Final = {"TIMESTAMP WITH TIME ZONE": "BIGINT"}
 
 def load_landed(connection: duckdb.DuckDBPyConnection, keys: Sequence[str], folder: Path) -> None:
     """Creates ``named_traces`` (experiment_id, trace_id, gone, anywhere, first_time) and
-    ``named_days`` (experiment_id, trace_id, day) from landing objects. ``gone`` says that a request
-    deleted the trace at some time, ``anywhere`` that its published rows may be in any day.
+    ``named_times`` (experiment_id, trace_id, day, ms) from landing objects. ``gone`` says that a
+    request deleted the trace at some time, ``anywhere`` that its published rows may have any time.
     ``first_time`` is the earliest named time of its request in milliseconds since 1970; NULL if
     none is named."""
     path = folder / "traces-landed.ndjson"
@@ -43,8 +43,8 @@ def load_landed(connection: duckdb.DuckDBPyConnection, keys: Sequence[str], fold
         SELECT experiment_id, trace_id, coalesce(bool_or(gone), false) AS gone,
                bool_or(m IS NULL) AS anywhere, min(list_min(m)) AS first_time
         FROM lines GROUP BY ALL;
-        CREATE OR REPLACE TEMP TABLE named_days AS
-        SELECT DISTINCT experiment_id, trace_id, {_day("ms")} AS day
+        CREATE OR REPLACE TEMP TABLE named_times AS
+        SELECT DISTINCT experiment_id, trace_id, {_day("ms")} AS day, ms
         FROM (SELECT experiment_id, trace_id, unnest(m) AS ms FROM lines);
         DROP TABLE lines
         """
