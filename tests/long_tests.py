@@ -34,6 +34,7 @@ LONG: Final = {
     "tests/e2e/test_gateway_bench.py": "measures calls whose answers other tests check",
     "tests/e2e/test_example.py": "the browser's tests train as well, in an experiment of their own",
     "tests/e2e/test_export.py::test_a_target_that_cannot_be_used[http": "that of PostgreSQL stays",
+    "tests/e2e/test_import.py::test_a_killed_import": "kills; the other tests repeat one import",
     "tests/e2e/test_files.py::test_a_folder[2.22.1": _OTHER_CLIENT,
     "tests/e2e/test_files.py::test_older_clients_go_on_to_send_small_files_through_a_function[2.": (
         _OTHER_CLIENT

@@ -29,7 +29,7 @@ def test_datasets(visitor: Visitor, data: Data, traces: Traces) -> None:
     _sent(data, f"datasets/{dataset}/records", {"records": json.dumps(records)})
     visitor.open(f"/experiments/{traces.experiment}/datasets")
     visitor.looks("evaluation-datasets", "questions")
-    visitor.open(f"/experiments/{traces.experiment}/datasets/{dataset}")
+    visitor.go(f"/experiments/{traces.experiment}/datasets/{dataset}")
     visitor.looks("evaluation-dataset", "why 2?")
 
 

@@ -52,9 +52,9 @@ def test_the_pages_show_what_the_examples_logged(newcomer: Visitor, url: str) ->
     experiment = named["first steps"]
     newcomer.open(f"/experiments/{experiment}/runs")
     newcomer.looks("runs-of-first-steps", "depth 2", "depth 4", "depth 8", "3 matching runs")
-    newcomer.open(f"/experiments/{experiment}/runs?compareRunsMode=CHART")
+    newcomer.go(f"/experiments/{experiment}/runs?compareRunsMode=CHART")
     newcomer.looks("first-steps-chart", "loss", "depth 8")
-    newcomer.open("/models/first%20model")
+    newcomer.go("/models/first%20model")
     newcomer.looks("first-steps-model", "first model", "Version 1", "champion")
     location = {
         "type": "MLFLOW_EXPERIMENT",
@@ -62,7 +62,7 @@ def test_the_pages_show_what_the_examples_logged(newcomer: Visitor, url: str) ->
     }
     search = Call("POST", "/api/3.0/mlflow/traces/search", {"locations": [location]})
     [trace] = api.send(search).body["traces"]
-    newcomer.open(f"/experiments/{named['first agent']}/traces/{trace['trace_id']}")
+    newcomer.go(f"/experiments/{named['first agent']}/traces/{trace['trace_id']}")
     newcomer.looks("first-steps-trace", "answer", "search")
     api.close()
 

@@ -25,5 +25,5 @@ def test_servers(visitor: Visitor, data: Data) -> None:
     data.ask(Call("POST", f"{ROOT}/{server}/endpoints", endpoint))
     visitor.open("/mcp-registry")
     visitor.looks("mcp-servers", "com.example/weather")
-    visitor.open("/mcp-registry/com.example%2Fweather")
+    visitor.go("/mcp-registry/com.example%2Fweather")
     visitor.looks("mcp-server", "Forecasts for sailors")

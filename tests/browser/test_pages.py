@@ -24,9 +24,9 @@ def test_home_and_experiments(visitor: Visitor, data: Data) -> None:
     visitor.looks("home", "the newest of all")
     # This server collects none.
     assert visitor.page.get_by_text("collects usage data").count() == 0
-    visitor.open("/settings")
+    visitor.go("/settings")
     assert visitor.page.get_by_role("switch", checked=True).count() == 0
-    visitor.open("/experiments")
+    visitor.go("/experiments")
     visitor.looks("experiments", "diabetes", "Default")
 
 
@@ -51,12 +51,12 @@ def test_run(visitor: Visitor, data: Data) -> None:
     path = f"/experiments/{data.experiment}/runs/{trial['info']['run_id']}"
     visitor.open(path)
     visitor.looks("run", trial["info"]["run_name"], "val_mse", "learning_rate", "Finished")
-    visitor.open(f"{path}/model-metrics")
+    visitor.go(f"{path}/model-metrics")
     visitor.looks("run-metrics", "training_score", "val_mae")
-    visitor.open(f"{path}/system-metrics")
+    visitor.go(f"{path}/system-metrics")
     visitor.looks("run-system-metrics")
     sweep = next(run for run in data.runs if run["info"]["run_name"] == "sweep")
-    visitor.open(f"/experiments/{data.experiment}/runs/{sweep['info']['run_id']}")
+    visitor.go(f"/experiments/{data.experiment}/runs/{sweep['info']['run_id']}")
     visitor.looks("run-parent", "diabetes", "Child runs")
 
 
@@ -65,6 +65,7 @@ def test_artifacts(visitor: Visitor, data: Data) -> None:
     path = f"/experiments/{data.experiment}/runs/{trial['info']['run_id']}/artifacts"
     visitor.open(path)
     visitor.looks("artifacts", "plots", "tables")
+    # The page shows another file only when it is loaded anew.
     for picture in ("error", "residuals"):
         visitor.open(f"{path}/plots/{picture}.png")
         visitor.looks(f"artifact-{picture}", f"{picture}.png")
@@ -81,7 +82,7 @@ def test_registered_model(visitor: Visitor, data: Data) -> None:
     data.ask(post("model-versions/create", {**version, "source": "s3://elsewhere/model"}))
     visitor.open("/models")
     visitor.looks("models", "diabetes model", "Version 1")
-    visitor.open("/models/diabetes%20model")
+    visitor.go("/models/diabetes%20model")
     visitor.looks("model", "diabetes model", "Version 1")
 
 

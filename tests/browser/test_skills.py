@@ -35,5 +35,5 @@ def test_skills(visitor: Visitor, data: Data) -> None:
     data.ask(Call("POST", f"{ROOT}/weather/aliases", {"alias": "champion", "version": 1}))
     visitor.open("/skills")
     visitor.looks("skills", "weather", "Forecasts for sailors")
-    visitor.open("/skills/weather")
+    visitor.go("/skills/weather")
     visitor.looks("skill", "Forecasts for sailors", "champion")

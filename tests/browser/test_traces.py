@@ -19,13 +19,13 @@ def test_traces(visitor: Visitor, traces: Traces) -> None:
     visitor.looks("traces", "An answer to: Who wrote Faust?", "talk-2", "OK", "Error", "4 of 4")
     assert visitor.page.get_by_text("An answer to").count() == len(traces.made)
     # The drawer of a trace, without MLflow's assistant.
-    visitor.open(f"/experiments/{traces.experiment}/traces?selectedEvaluationId={traces.made[0]}")
+    visitor.go(f"/experiments/{traces.experiment}/traces?selectedEvaluationId={traces.made[0]}")
     visitor.looks("trace-drawer", "look_up")
     offers = visitor.page.locator(
         '[data-component-id="mlflow.evaluations_review.modal.analyze-trace"]'
     )
     assert [offer.is_visible() for offer in offers.all()] == [False]
-    visitor.open(f"/experiments/{traces.experiment}/traces?groupBy=session")
+    visitor.go(f"/experiments/{traces.experiment}/traces?groupBy=session")
     visitor.looks("traces-of-sessions", "talk-1", "talk-2")
 
 
@@ -35,7 +35,7 @@ def test_trace(visitor: Visitor, traces: Traces) -> None:
     visitor.looks("trace", "answer", "look_up", "complete", "Success", "18 tokens")
     page.get_by_text("look_up").first.click()
     visitor.looks("trace-span", "what the atlas says: Where is Oslo?")
-    visitor.open(f"/experiments/{traces.experiment}/traces/{traces.failed}")
+    visitor.go(f"/experiments/{traces.experiment}/traces/{traces.failed}")
     page.get_by_text("look_up").first.click()
     visitor.looks("trace-failed", "Events")
     visitor.looks("trace-error", "nothing found", "LookupError")
@@ -44,7 +44,7 @@ def test_trace(visitor: Visitor, traces: Traces) -> None:
 def test_session(visitor: Visitor, traces: Traces) -> None:
     visitor.open(f"/experiments/{traces.experiment}/chat-sessions")
     visitor.looks("sessions", "View Sessions in Traces tab")
-    visitor.open(f"/experiments/{traces.experiment}/chat-sessions/talk-1")
+    visitor.go(f"/experiments/{traces.experiment}/chat-sessions/talk-1")
     visitor.looks("session", "talk-1", "Where is Oslo?", "An answer to: How cold is it there?")
     visitor.looks("session-assessments", "helpful", "in the sout")
 
@@ -55,12 +55,12 @@ def test_logged_model(visitor: Visitor, data: Data) -> None:
     visitor.open(f"/experiments/{data.experiment}/models")
     visitor.looks("logged-models", "regressor", "Ready", "learning_rate=")
     path = f"/experiments/{data.experiment}/models/{model_id}"
-    visitor.open(path)
+    visitor.go(path)
     visitor.looks("logged-model", model_id[:16], "final_mse", "max_depth", "Parameters (21)")
-    visitor.open(f"{path}/artifacts")
+    visitor.go(f"{path}/artifacts")
     visitor.page.get_by_text("MLmodel").first.click()
     visitor.looks("logged-model-file", "model.pkl", "python_function")
-    visitor.open(f"{path}/traces")
+    visitor.go(f"{path}/traces")
     visitor.looks("logged-model-traces", "Traces")
 
 
@@ -85,7 +85,7 @@ def test_overview(visitor: Visitor, traces: Traces) -> None:
         visitor.page.mouse.wheel(0, 800)
         visitor.settle()
     visitor.looks("overview-tokens", "Token Usage", "54")
-    visitor.open(f"{path}/quality")
+    visitor.go(f"{path}/quality")
     visitor.looks("overview-quality", "Quality Summary", "helpful", "Total aggregate scores")
-    visitor.open(f"{path}/tool-calls")
+    visitor.go(f"{path}/tool-calls")
     visitor.looks("overview-tools", "Tool Performance Summary", "look_up", "75.00%")
