@@ -45,7 +45,8 @@ DIVISOR = 1 if EXAMPLES > 1 else 3
 
 
 STEP = 1 if EXAMPLES > 1 else 3
-"""Tests that kill a process before each of its writes in turn kill it before every STEPth one."""
+"""Tests that kill a process before each of its writes in turn kill it before every STEPth one, and
+those of all pairs of statement and value take every STEPth value."""
 
 
 def examples(number: int) -> Callable[[Any], Any]:

@@ -18,6 +18,7 @@ from mltables.file_pruning import evaluate_bounds
 from mltables.permitted_rows import row_sources
 from mltables.views import VIEWS
 from sql import execution
+from tests.contract.conftest import STEP
 from tests.contract.span_lakes import READABLE, lakes
 
 __all__ = ["lakes"]
@@ -97,7 +98,7 @@ def _answer(sql: str, folder: Path, *, as_written: bool) -> tuple[str, Any]:
 
 @pytest.mark.parametrize("sql", COUNTED)
 def test_a_list_that_is_only_counted_is_not_built(sql: str, lake: None, tmp_path: Path) -> None:
-    for member in MEMBERS:
+    for member in MEMBERS[COUNTED.index(sql) % STEP :: STEP]:
         statement = sql.format(member)
         counted, answer = _answer(statement, tmp_path, as_written=False)
         built, wanted = _answer(statement, tmp_path, as_written=True)
