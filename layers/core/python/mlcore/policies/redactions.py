@@ -37,6 +37,7 @@ from mlcore.policies.gateway import (
 from mlcore.policies.registry import kind_of_tags
 from mlcore.policies.requests import inherited, on_mcp_versions
 from mlcore.policies.reviews import hide_queues, hide_source_runs
+from mlcore.wire.encoding import Encoded
 
 Json = dict[str, Any]
 Redaction = Callable[[Access, Any, Json], None]
@@ -61,9 +62,12 @@ def _is_denied(access: Access, resource_type: str) -> bool:
     return not access.allows(Requirement(resource_type, ANY, NOT_DENIED))
 
 
-def hide_in_runs(access: Access, runs: Iterable[Json]) -> None:
-    """Removes logged models from the inputs and outputs of runs if the type is denied."""
-    linked = [run for run in runs if run["inputs"] or run["outputs"]]
+def hide_in_runs(access: Access, runs: Iterable[Json | Encoded]) -> None:
+    """Removes logged models from the inputs and outputs of runs if the type is denied. A run that
+    is :class:`Encoded` has neither (:class:`mlcore.repos.runs.search.run_pages.Shown`)."""
+    linked = [
+        run for run in runs if not isinstance(run, Encoded) and (run["inputs"] or run["outputs"])
+    ]
     if linked and _is_denied(access, LOGGED_MODEL):
         for run in linked:
             run["inputs"].pop("model_inputs", None)

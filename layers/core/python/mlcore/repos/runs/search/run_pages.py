@@ -30,7 +30,8 @@ class Shown(NamedTuple):
     data: responses.Json | Encoded
     """The metrics, params and tags of the run as the answer contains them."""
     whole: Encoded | None = None
-    """The JSON of the run, if it needs no datasets and is sent unchanged."""
+    """The JSON of the run, if it has neither inputs nor outputs: nothing is added to it, and no
+    right hides a part of it."""
 
 
 def as_objects(stored: StoredRun) -> Shown:
@@ -61,7 +62,7 @@ def as_text(stored: StoredRun) -> Shown:
     run = runs.outline(stored)
     bare, data = run._replace(metrics={}, params={}, tags={}), responses.encoded_data(run)
     shown = Shown(bare, _weight(run), data)
-    if not run.dataset_inputs:
+    if not (run.dataset_inputs or run.model_inputs or run.model_outputs):
         shown = shown._replace(data=Encoded(""), whole=Encoded(encode(responses.run(bare, data))))
     _seen.put(item.run_id, _Seen(state, shown))
     return shown
