@@ -18,7 +18,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-import boto3
 from botocore.exceptions import BotoCoreError, ClientError, WaiterError
 
 from local import cloudformation
@@ -53,6 +52,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     given, others = parser.parse_known_args(arguments)
     sam = shlex.split(given.sam)
+    import boto3  # noqa: PLC0415 - a quarter of a second, for who works on AWS
+
     session = boto3.Session()
     try:
         overrides = [*parameters_in(given.parameters), *given.parameter_overrides]

@@ -15,7 +15,6 @@ from base64 import b64encode
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-import boto3
 from botocore.exceptions import ClientError
 
 from mlcore.db.keys import experiment_id_of
@@ -56,6 +55,8 @@ class FailureQueue:
 
     def __init__(self, url: str, sqs: Any = None, streams: Any = None) -> None:
         self._url = url
+        import boto3  # noqa: PLC0415 - a quarter of a second, for who works on AWS
+
         self._sqs = sqs or boto3.client("sqs")
         self._streams = streams or boto3.client("dynamodbstreams")
 

@@ -9,7 +9,6 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-import boto3
 from botocore.exceptions import BotoCoreError, ClientError, WaiterError
 
 from operate import deployment, preflight, sam_build, ui_bucket, versions
@@ -66,6 +65,8 @@ def run(given: argparse.Namespace) -> int:
     if given.build_only:
         print(sam_build.build(given.build_folder, given.architecture, sam))
         return 0
+    import boto3  # noqa: PLC0415 - a quarter of a second, for who works on AWS
+
     session = boto3.Session()
     try:
         overrides = [f"Architecture={given.architecture}", *given.parameter_overrides]

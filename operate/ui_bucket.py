@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
 from local.http.ui_files import CHART_LIBRARY, DASHBOARD_PAGES, FOLDER, File, dashboards, files
@@ -31,6 +30,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("stack", help="name of the CloudFormation stack")
     stack = parser.parse_args(arguments).stack
     try:
+        import boto3  # noqa: PLC0415 - a quarter of a second, for who works on AWS
+
         bucket = bucket_of(boto3.client("cloudformation"), stack)
         sent, kept = publish(boto3.client("s3"), bucket, FOLDER)
     except (CannotPublish, BotoCoreError, ClientError) as error:

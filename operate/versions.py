@@ -11,7 +11,6 @@ import sys
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
-import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
 ALIAS: Final = "live"
@@ -49,6 +48,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     given = parser.parse_args(arguments)
     try:
+        import boto3  # noqa: PLC0415 - a quarter of a second, for who works on AWS
+
         service = boto3.client("lambda")
         stack_functions = functions(boto3.client("cloudformation"), service, given.stack)
         if given.action == "rollback":

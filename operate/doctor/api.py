@@ -12,10 +12,6 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlencode, urlsplit
 
-from botocore.auth import SigV4Auth
-from botocore.awsrequest import AWSRequest
-from botocore.session import Session
-
 from operate.doctor.interruption import Interruption
 from operate.doctor.outcome import Wrong
 from operate.product_modules import CannotRun
@@ -176,6 +172,11 @@ class Api:
     def _signed(
         self, method: str, target: str, headers: Mapping[str, str], content: bytes | None
     ) -> dict[str, str]:
+        # A quarter of a second, for who signs.
+        from botocore.auth import SigV4Auth  # noqa: PLC0415
+        from botocore.awsrequest import AWSRequest  # noqa: PLC0415
+        from botocore.session import Session  # noqa: PLC0415
+
         session = Session(profile=self._profile)
         credentials, region = session.get_credentials(), session.get_config_variable("region")
         if credentials is None or not region:

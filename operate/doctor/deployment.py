@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
-import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
 from operate.product_modules import CannotRun
@@ -73,6 +72,8 @@ def deployment_of(url: str, stack: str | None, profile: str | None) -> Deploymen
     if not stack and not profile:
         return None
     try:
+        import boto3  # noqa: PLC0415 - a quarter of a second, for who works on AWS
+
         session = boto3.Session(profile_name=profile)
         if stack:
             return Deployment(session, stack)
