@@ -15,7 +15,7 @@ PLAIN = {"name": "quality", "value": True, "source_id": "quality"}
 
 def _forged(answer: str) -> Any:
     """Writes an answer in place of the cage, and ends the process."""
-    body = f"import os\nos.write(1, {answer.encode()!r})\nos._exit(0)"
+    body = f"import os\nos.write(3, {answer.encode()!r})\nos._exit(0)"
     return run(body)
 
 
@@ -95,7 +95,7 @@ def test_the_source_is_code_whatever_a_scorer_claims() -> None:
 
 
 def test_a_scorer_cannot_pretend_that_the_system_offers_no_cage() -> None:
-    made = run("import os\nos.write(1, b'no seccomp')\nos._exit(3)")
+    made = run("import os\nos.write(3, b'no seccomp')\nos._exit(3)")
     assert made.failure == "The scorer's process ended without an answer (exit code 3)."
 
 

@@ -194,11 +194,12 @@ def test_the_function_says_that_lambda_offers_no_cage(
 ) -> None:
     program = (
         "import sys; sys.path.insert(0, {!r}); import mlcore.scorer_cage.inside; "
-        "mlcore.scorer_cage.syscalls._PR_SET_SECCOMP = 9999; mlcore.scorer_cage.inside.main()"
+        "mlcore.scorer_cage.syscalls._SECCOMP = dict.fromkeys(('x86_64', 'aarch64'), 9999); "
+        "mlcore.scorer_cage.inside.main()"
     )
     monkeypatch.setattr(cage, "_PROGRAM", program)
     in_aws(_invoked)
-    with pytest.raises(errors.FeatureDisabled, match="prctl"):
+    with pytest.raises(errors.FeatureDisabled, match="seccomp failed"):
         code_scoring._run(SCORER, CALL, 30)
 
 

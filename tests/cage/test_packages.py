@@ -4,6 +4,7 @@ layer of Lambda has it. They are imported before the process is locked up."""
 from __future__ import annotations
 
 import sysconfig
+import time
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,24 @@ import pandas as pd
 table = pd.read_csv(io.StringIO(outputs)).groupby("name").score.mean()
 return Feedback(value=float(table["a"]), rationale=table.to_string() + str(table.to_dict()))"""
 THREAD = "import threading\nthreading.Thread(target=threading.Event().wait, daemon=True).start()\n"
+
+CHILD = """
+import os, time
+if os.fork() == 0:
+    {detach}
+    for _ in range(1200):
+        time.sleep(0.05)
+        open({file!r}, "a").write("x")
+    os._exit(0)
+time.sleep(0.3)
+"""
+DETACH = "os.setsid()\n    if os.fork(): os._exit(0)"
+PRINTS = """
+import os, sys
+os.write(1, b'[{"name": "quality"}]')
+print("x" * 20000, flush=True)
+sys.__stdout__.write("y" * 20000)
+"""
 
 
 @pytest.mark.parametrize("namespaces", [True, False], ids=["namespaces", "filter alone"])
@@ -59,13 +78,18 @@ def layer(tmp_path: Path) -> CageLimits:
         "shapes/__main__": f"open({str(tmp_path / 'ran')!r}, 'w')",
         "botocore": "AREA = 2",
         "threads": THREAD,
+        "forks": CHILD.format(detach="pass", file=str(tmp_path / "alive")),
+        "daemons": CHILD.format(detach=DETACH, file=str(tmp_path / "alive")),
+        "hangs": CHILD.format(detach=DETACH, file=str(tmp_path / "alive")) + "time.sleep(60)",
+        "ended": "import subprocess\nsubprocess.run(['true'])\nAREA = 1",
+        "prints": PRINTS,
         "broken": "raise RuntimeError('It needs a graphics card.')",
     }.items():
         package, _, module = name.partition("/")
         file = tmp_path / package / f"{module or '__init__'}.py"
         file.parent.mkdir(exist_ok=True)
         file.write_text(source)
-    packages = ("shapes", "threads", "broken", "numpy")
+    packages = tuple("shapes threads broken numpy forks daemons hangs ended prints".split())
     return CageLimits(seconds=60, packages=packages, package_paths=(str(tmp_path),))
 
 
@@ -89,6 +113,41 @@ def test_threads_of_a_package_are_refused(layer: CageLimits, namespaces: bool) -
     """The filter holds for the thread that installs it."""
     with pytest.raises(CageUnavailable, match="have started 1 threads, which cannot be locked up"):
         run("import threads\nreturn 1", layer._replace(namespaces=namespaces))
+
+
+@pytest.mark.parametrize("package", ["forks", "daemons"])
+@pytest.mark.parametrize("namespaces", [True, False], ids=["namespaces", "filter alone"])
+def test_processes_of_a_package_are_refused(
+    layer: CageLimits, package: str, namespaces: bool
+) -> None:
+    """No filter holds for them, so none of them lives on."""
+    with pytest.raises(CageUnavailable, match="have started 1 processes, which cannot be locked"):
+        run(f"import {package}\nreturn 1", layer._replace(namespaces=namespaces))
+    _nothing_lives(layer)
+
+
+def test_processes_of_a_package_that_hangs_are_stopped(layer: CageLimits) -> None:
+    assert "timed out" in str(run("import hangs\nreturn 1", layer._replace(seconds=1)).failure)
+    _nothing_lives(layer)
+
+
+def _nothing_lives(layer: CageLimits) -> None:
+    alive = Path(layer.package_paths[0]) / "alive"
+    assert alive.exists(), "the child has run"
+    size = alive.stat().st_size
+    time.sleep(0.3)
+    assert alive.stat().st_size == size
+
+
+def test_a_package_may_have_run_a_program(layer: CageLimits) -> None:
+    assert run("import ended\nreturn ended.AREA", layer).feedback[0].value == 1
+
+
+def test_what_a_package_prints_is_no_answer(layer: CageLimits) -> None:
+    prints = "import prints, traceback\ntraceback.sys.__stdout__.write('z' * 20000)\nreturn 2"
+    made = run("import prints\nreturn 2", layer)
+    assert (made.failure, made.feedback[0].value) == (None, 2)
+    assert "not permitted" in error(run(prints, layer)), "nor is what it prints later"
 
 
 def test_a_package_that_cannot_be_imported_fails_the_scorer(layer: CageLimits) -> None:

@@ -20,7 +20,7 @@ from typing import Any, Final, NamedTuple
 
 from mlcore.entities.evaluation.code_scorers import source_digest
 from mlcore.environment import in_lambda
-from mlcore.scorer_cage import answers
+from mlcore.scorer_cage import answers, children
 from mlcore.scorer_cage.answers import ScorerFeedback
 
 MAX_SECONDS: Final = 480.0
@@ -121,6 +121,7 @@ def judge(scorer: Mapping[str, Any], call: Mapping[str, Any], limits: CageLimits
         "layer": _LAYER,
         "package_paths": (limits.package_paths or _package_paths()) if limits.packages else (),
         "namespaces": limits.namespaces,
+        "server": os.getpid(),
         "memory_bytes": limits.memory_bytes,
         "cpu_seconds": int(limits.seconds) + 1,
     }
@@ -205,28 +206,32 @@ class _Process:
         return b"", f"The scorer timed out after {self._limits.seconds:g} seconds."
 
     def _end(self, is_ended: bool) -> tuple[int, int]:
-        """Stops the process if it still runs. Returns its status and its processor time in ms."""
+        """Stops the process if it still runs, and whatever it has started. Returns its status and
+        its processor time in ms."""
         self._process.stdout.close()  # type: ignore[union-attr]
-        ended = self._wait(_STOP_SECONDS if is_ended else 0)
-        if ended is None:
+        has_ended = self._has_ended(_STOP_SECONDS if is_ended else 0)
+        if not has_ended:
+            started = children.descendants(self._process.pid)
             # The process in front of the namespaces passes it on, and reports what the scorer cost.
-            self._process.send_signal(signal.SIGTERM)
-            ended = self._wait(_STOP_SECONDS)
-        if ended is None:
-            with suppress(ProcessLookupError):
-                os.killpg(self._process.pid, signal.SIGKILL)
-            ended = os.wait4(self._process.pid, 0)
-        _, status, usage = ended
+            os.kill(self._process.pid, signal.SIGTERM)
+            children.kill(started)
+            self._has_ended(_STOP_SECONDS)
+        # The process is not reaped yet, so no other can have its number.
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        _, status, usage = os.wait4(self._process.pid, 0)
         self._process.returncode = os.waitstatus_to_exitcode(status)
         return status, round((usage.ru_utime + usage.ru_stime) * 1000)
 
-    def _wait(self, seconds: float) -> tuple[int, int, Any] | None:
-        """Waits at most so long for the end of the process: its id, status and use of resources."""
+    def _has_ended(self, seconds: float) -> bool:
+        """Waits at most so long for the end of the process, which stays a zombie."""
         deadline = time.monotonic() + seconds
         while True:
-            ended = os.wait4(self._process.pid, os.WNOHANG)
-            if ended[0] or time.monotonic() >= deadline:
-                return ended if ended[0] else None
+            options = os.WEXITED | os.WNOHANG | os.WNOWAIT
+            if os.waitid(os.P_PID, self._process.pid, options) is not None:
+                return True
+            if time.monotonic() >= deadline:
+                return False
             time.sleep(_POLL_SECONDS)
 
 

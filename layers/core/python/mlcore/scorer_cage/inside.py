@@ -1,5 +1,5 @@
 """The program of the process in which a scorer runs: reads the call from standard input, gives up
-all rights, runs the scorer, and writes its feedback to standard output.
+all rights, runs the scorer, and writes its feedback to what was standard output.
 
 Nothing of the scorer runs before the process is sealed, not even Python's parser on its source.
 Then the process writes :data:`SEALED`; what stands before it can be trusted. Exit codes: 0 with
@@ -20,7 +20,15 @@ from pathlib import Path
 from types import CodeType
 from typing import Any, Final
 
-from mlcore.scorer_cage import ensembles, modules, namespaces, outcomes, syscalls, traces
+from mlcore.scorer_cage import (
+    children,
+    ensembles,
+    modules,
+    namespaces,
+    outcomes,
+    syscalls,
+    traces,
+)
 from mlcore.scorer_cage.assessments import Feedback, MlflowException
 
 SEALED: Final = b"sealed\n"
@@ -32,7 +40,7 @@ _NICENESS: Final = 5
 
 
 class _Silence(io.TextIOBase):
-    """Standard output and error of a scorer: what it prints is discarded."""
+    """Standard output and error: what packages and the scorer print is discarded."""
 
     def write(self, text: str) -> int:
         return len(text)
@@ -42,7 +50,12 @@ def main() -> None:
     """Runs the scorer of the request on standard input, and ends the process."""
     request = json.loads(sys.stdin.buffer.read())
     scorer = request["scorer"]
+    _keep_the_answer()
     try:
+        children.end_with_parent()
+        if os.getppid() != request["server"]:
+            os._exit(REFUSED)  # it ended before
+        children.adopt()
         # What packages need is taken from their folders, not from the server's libraries.
         sys.path[:] = [path for path in sys.path if path != request["layer"]]
         sys.path += request["package_paths"]
@@ -50,9 +63,24 @@ def main() -> None:
         arguments = _arguments(request["call"])
         _give_up_rights(request)
     except syscalls.NoCage as missing:
+        children.kill_all()
         _end(str(missing).encode(), REFUSED)
+    except BaseException:  # a package may end the interpreter
+        children.kill_all()
+        os._exit(1)
     _write(SEALED)
     _end(_score(scorer, names, arguments), 0)
+
+
+def _keep_the_answer() -> None:
+    """Moves the pipe of the answer to its own descriptor, which programs do not inherit. What
+    packages write to standard output while they are imported does not spoil the answer."""
+    os.dup2(1, syscalls.ANSWER_FD, inheritable=False)
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for descriptor in range(3):
+        os.dup2(nothing, descriptor)
+    os.close(nothing)
+    sys.stdin, sys.stdout, sys.stderr = io.StringIO(), _Silence(), _Silence()
 
 
 def _give_up_rights(request: Mapping[str, Any]) -> None:
@@ -60,11 +88,11 @@ def _give_up_rights(request: Mapping[str, Any]) -> None:
     os.umask(0o777)
     os.nice(_NICENESS)
     memory_bytes = _address_space(request["memory_bytes"])
-    syscalls.check_alone()
+    children.check_alone()
     if request["namespaces"]:
         namespaces.enter()
     sys.stdin, sys.stdout, sys.stderr = io.StringIO(), _Silence(), _Silence()
-    os.close(0)
+    os.closerange(0, syscalls.ANSWER_FD)
     os.closerange(syscalls.ANSWER_FD + 1, _MAX_DESCRIPTOR)
     for name, limit in (
         (resource.RLIMIT_AS, memory_bytes),

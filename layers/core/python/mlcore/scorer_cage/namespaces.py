@@ -13,7 +13,8 @@ import platform
 import signal
 from typing import Final
 
-from mlcore.scorer_cage.syscalls import NoCage, set_dumpable
+from mlcore.scorer_cage.children import end_with_parent
+from mlcore.scorer_cage.syscalls import ANSWER_FD, NoCage, set_dumpable
 
 _NEW_CGROUP, _NEW_UTS, _NEW_IPC = 0x02000000, 0x04000000, 0x08000000
 _NEW_USER, _NEW_PROCESSES, _NEW_NETWORK, _NEW_MOUNTS = 0x10000000, 0x20000000, 0x40000000, 0x20000
@@ -27,7 +28,6 @@ _PIVOT_ROOT: Final = {"x86_64": 155, "aarch64": 41}
 _CAPSET: Final = {"x86_64": 126, "aarch64": 91}
 _CAPABILITY_VERSION: Final = 0x20080522
 _PR_CAPBSET_DROP: Final = 24
-_PR_SET_PDEATHSIG: Final = 1
 _CAPABILITIES: Final = 41
 _MOUNT_POINT: Final = b"/tmp"  # every system has it; the new root only covers it
 NOBODY: Final = 65534
@@ -61,7 +61,7 @@ def enter() -> None:
     child = os.fork()
     if child:
         _wait_for(child)
-    _call("prctl", _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0))
+    end_with_parent()
     _leave_files()
     _drop_capabilities()
 
@@ -69,10 +69,11 @@ def enter() -> None:
 def _wait_for(child: int) -> None:
     """Waits for the child and ends this process with the child's status: its exit code, or 128 and
     the signal's number."""
+    end_with_parent()  # the new namespace has undone it
     signal.signal(signal.SIGTERM, lambda *_: os.kill(child, signal.SIGKILL))
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
     # Only the child may hold the answer's end of the pipe.
-    os.closerange(0, 3)
+    os.closerange(0, ANSWER_FD + 1)
     _, status = os.waitpid(child, 0)
     code = os.waitstatus_to_exitcode(status)
     os._exit(code if code >= 0 else 128 - code)

@@ -16,11 +16,11 @@ import os
 import platform
 import struct
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Final
 
-ANSWER_FD: Final = 1
-"""The only open descriptor of a sealed process."""
+ANSWER_FD: Final = 3
+"""The only open descriptor of a sealed process. It is neither standard output nor standard error,
+to which packages write."""
 
 _LOAD: Final = 0x20
 _JUMP_IF_EQUAL: Final = 0x15
@@ -40,8 +40,9 @@ _FUTEX_OPERATIONS: Final = (0, 1, 9, 10)  # wait and wake, with and without a bi
 
 _PR_SET_DUMPABLE: Final = 4
 _PR_SET_NO_NEW_PRIVS: Final = 38
-_PR_SET_SECCOMP: Final = 22
-_SECCOMP_MODE_FILTER: Final = 2
+_SECCOMP: Final = {"x86_64": 317, "aarch64": 277}
+_SECCOMP_SET_MODE_FILTER: Final = 1
+_SECCOMP_FILTER_FLAG_TSYNC: Final = 1
 
 _NAMES: Final = """
     mremap munmap brk madvise rt_sigaction rt_sigprocmask rt_sigreturn sigaltstack nanosleep
@@ -129,8 +130,9 @@ class _Program(ctypes.Structure):
 
 
 def seal() -> None:
-    """Installs the filter for the rest of this process's life, and checks that it works. Must be
-    called by a process with one thread.
+    """Installs the filter for the rest of this process's life, in all of its threads, and checks
+    that it works. Processes that it has started are not covered: see
+    :mod:`mlcore.scorer_cage.children`.
 
     Raises:
         NoCage: the system offers no seccomp filters, or the filter does not refuse what it must.
@@ -141,30 +143,30 @@ def seal() -> None:
     program = _filter(*machine)
     length = len(program) // 8
     set_dumpable(False)
-    _prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    control(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
     filter_program = _Program(length, program)
-    _prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.addressof(filter_program), 0, 0)
+    library = ctypes.CDLL(None, use_errno=True)
+    made = library.syscall(
+        ctypes.c_long(_SECCOMP[platform.machine()]),
+        ctypes.c_long(_SECCOMP_SET_MODE_FILTER),
+        ctypes.c_long(_SECCOMP_FILTER_FLAG_TSYNC),
+        ctypes.byref(filter_program),
+    )
+    if made < 0:
+        raise NoCage(f"seccomp failed: {os.strerror(ctypes.get_errno())}")
+    if made > 0:
+        raise NoCage(f"thread {made} cannot be locked up")
     _check_sealed()
-
-
-def check_alone() -> None:
-    """Checks that this process has one thread, because the filter is installed for one. Raises
-    NoCage."""
-    started = len(list(Path("/proc/self/task").iterdir())) - 1
-    if started:
-        raise NoCage(
-            f"the packages that it imports have started {started} threads, which cannot be locked "
-            "up"
-        )
 
 
 def set_dumpable(dumpable: bool) -> None:
     """Allows or forbids other processes of the same user to read this process's memory, descriptors
     and environment. Raises NoCage."""
-    _prctl(_PR_SET_DUMPABLE, int(dumpable), 0, 0, 0)
+    control(_PR_SET_DUMPABLE, int(dumpable), 0, 0, 0)
 
 
-def _prctl(*arguments: int) -> None:
+def control(*arguments: int) -> None:
+    """Calls prctl. Raises NoCage if that fails."""
     library = ctypes.CDLL(None, use_errno=True)
     if library.prctl(*map(ctypes.c_ulong, arguments)) != 0:
         error = ctypes.get_errno()

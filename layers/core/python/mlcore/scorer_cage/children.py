@@ -1,0 +1,85 @@
+"""Processes that the packages of a scorer start while they are imported. The filter of system calls
+holds for the process that installs it, and not for those that it has started before. So a process
+with children is not sealed, and none of them is left behind.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from mlcore.scorer_cage.syscalls import NoCage, control
+
+_PR_SET_PDEATHSIG: Final = 1
+_PR_SET_CHILD_SUBREAPER: Final = 36
+_ALL_CHILDREN: Final = os.WNOHANG | 0x40000000  # __WALL: also those that are no forks
+
+
+def adopt() -> None:
+    """Makes this process the parent of all processes that it starts, also of those whose parent has
+    ended (daemons). Raises NoCage."""
+    control(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def end_with_parent() -> None:
+    """Lets the kernel kill this process when its parent ends. A change of user or of the user
+    namespace undoes it. Raises NoCage."""
+    control(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+
+
+def check_alone() -> None:
+    """Checks that this process has neither threads nor children. Raises NoCage."""
+    threads = len(list(Path("/proc/self/task").iterdir())) - 1
+    if threads:
+        raise NoCage(
+            f"the packages that it imports have started {threads} threads, which cannot be locked "
+            "up"
+        )
+    if _has_children():
+        number = len(descendants(os.getpid()))
+        raise NoCage(
+            f"the packages that it imports have started {number} processes, which cannot be locked "
+            "up"
+        )
+
+
+def kill_all() -> None:
+    """Kills all processes that this one has started."""
+    while _has_children():
+        kill(descendants(os.getpid()))
+
+
+def kill(processes: list[int]) -> None:
+    """Kills processes, if they still run."""
+    for process in processes:
+        with suppress(ProcessLookupError, PermissionError):
+            os.kill(process, signal.SIGKILL)
+
+
+def descendants(process: int) -> list[int]:
+    """Returns the ids of the children of a process, of their children, and so on."""
+    children: dict[int, list[int]] = {}
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdecimal():
+            with suppress(OSError):
+                # The name of the program, in parentheses, may contain anything.
+                status = (folder / "stat").read_bytes().rpartition(b")")[2].split()
+                children.setdefault(int(status[1]), []).append(int(folder.name))
+    found = list(children.get(process, ()))
+    for each in found:
+        found += children.get(each, ())
+    return found
+
+
+def _has_children() -> bool:
+    """Returns whether a child still runs. Forgets those that have ended."""
+    while True:
+        try:
+            ended, _ = os.waitpid(-1, _ALL_CHILDREN)
+        except ChildProcessError:
+            return False
+        if not ended:
+            return True
