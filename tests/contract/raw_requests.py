@@ -1,4 +1,4 @@
-"""Requests to the gateway's proxy whose bodies and answers are bytes."""
+"""Requests to the gateway, mostly to its proxy, whose bodies and answers are bytes."""
 
 from __future__ import annotations
 
@@ -34,13 +34,14 @@ def send(
     query: str = "",
     handler: Any = gateway_calls.app.handler,
     caller: Json | None = None,
+    root: str = "proxy/",
 ) -> Answer:
     sent = {"host": "localhost", **headers}
     if body is not None:
         sent.setdefault("content-length", str(len(body)))
     event = {
         "version": "2.0",
-        "rawPath": f"/gateway/proxy/{path}",
+        "rawPath": f"/gateway/{root}{path}",
         "rawQueryString": query,
         "headers": sent,
         "requestContext": {

@@ -19,6 +19,12 @@ RULE = {"entities": ["email"], "workspaces": ["team"], "experiments": ["1"], "re
 def test_good_rules() -> None:
     check_setting("redaction", {"rules": []})
     check_setting("redaction", {"rules": [RULE, {"fields": ["a.*.b", "**.c"]}, {"pattern": "x+"}]})
+    sent = [
+        {"fields": ["inputs.a", "**.b", "*.c"], "apply_to": ["providers", "traces"]},
+        {"entities": ["iban"], "apply_to": ["providers"], "unsearchable": "send"},
+        {"content": "none", "apply_to": ["traces"]},
+    ]
+    check_setting("redaction", {"rules": sent})
 
 
 @pytest.mark.parametrize(
@@ -49,6 +55,27 @@ def test_good_rules() -> None:
         ({"rules": [{"pattern": "y", "workspaces": [1]}]}, "list of 1"),
         ({"rules": [{"pattern": "y", "experiments": ["01"]}]}, "is written as '1'"),
         ({"rules": [{"pattern": "y", "experiments": ["a/b"]}]}, "Invalid experiment ID"),
+        ({"rules": [{"content": "none", "apply_to": ["providers"]}]}, "applies to traces alone"),
+        ({"rules": [{"content": "none", "apply_to": ["traces", "providers"]}]}, "traces alone"),
+        ({"rules": [{"pattern": "y", "apply_to": []}]}, "some of traces, providers"),
+        ({"rules": [{"pattern": "y", "apply_to": "traces"}]}, "some of traces, providers"),
+        ({"rules": [{"pattern": "y", "apply_to": ["jobs"]}]}, "some of traces, providers"),
+        ({"rules": [{"pattern": "y", "apply_to": [["traces"]]}]}, "some of traces, providers"),
+        ({"rules": [{"pattern": "y", "apply_to": None}]}, "some of traces, providers"),
+        ({"rules": [{"pattern": "y", "unsearchable": "send"}]}, "apply to providers"),
+        (
+            {"rules": [{"fields": ["**.a"], "apply_to": ["providers"], "unsearchable": "send"}]},
+            "'entities' or 'pattern'",
+        ),
+        (
+            {"rules": [{"pattern": "y", "apply_to": ["providers"], "unsearchable": "drop"}]},
+            "one of refuse, send",
+        ),
+        *(
+            ({"rules": [{"fields": [field], "apply_to": ["providers"]}]}, "names no part")
+            for field in ("inputs", "*", "**", "outputs.a", "tags.a", "name", "_inputs")
+        ),
+        ({"rules": [{"pattern": "RED", "apply_to": ["providers"]}]}, "matches the replacement"),
     ],
 )
 def test_bad_rules(value: Any, message: str | None) -> None:
@@ -67,6 +94,10 @@ def test_bad_rules(value: Any, message: str | None) -> None:
         7,
         {"rules": [{"sentiment": "x"}]},
         {"rules": [{"entities": ["dna"]}]},
+        {"rules": [{"entities": ["email"], "apply_to": ["somewhere"]}]},
+        {"rules": [{"entities": ["email"], "apply_to": []}]},
+        {"rules": [{"entities": ["email"], "apply_to": 1}]},
+        {"rules": [{"entities": ["email"], "unsearchable": "some"}]},
         {"rules": [7]},
     ],
 )
@@ -77,10 +108,12 @@ def test_rules_of_a_later_release_are_not_ignored(value: Any) -> None:
 
 def test_without_rules_nothing_is_imported_for_them() -> None:
     code = (
-        "import sys, traces.app, artifacts.app, workspaces.app, mlcore.gateway.call_traces\n"
+        "import sys, traces.app, artifacts.app, workspaces.app, gateway_calls.app\n"
+        "import mlcore.gateway.call_traces\n"
         "from mlcore.repos.settings import redaction\n"
         "for value in (None, {'rules': []}):\n"
         "    assert redaction._parsed(value).redactor('default', '1') is None\n"
+        "    assert redaction._parsed(value).of_request('default', '1', 'e-1') is None\n"
         "print(*sorted(name for name in sys.modules if 'redaction' in name))"
     )
     names = subprocess.run(

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mlcore.redaction import detectors
 from mlcore.redaction import redactor as redactor_module
 from mlcore.redaction.redactor import Redactor
 from mlcore.redaction.rules import parsed
@@ -187,3 +188,19 @@ def test_scopes() -> None:
     assert rules.redactor("default", "7") is None
     assert rules.redactor("team", "9") is None
     assert rules.redactor("default", "8") is not None
+
+
+def test_detectors_have_little_time_in_a_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Digits that may begin a card everywhere take long; what follows them is not searched."""
+    rule = {"entities": ["credit_card"], "apply_to": ["providers"]}
+    chosen = parsed({"rules": [rule]}).of_request("w", "1", "e")
+    assert chosen is not None
+    monkeypatch.setattr(detectors, "SECONDS", 0.01)
+    slow, mark = "4111 " * 20_000, "[REDACTED credit card]"
+    assert chosen.redactor().value([slow, "a"]) == [mark, "a"], "one text took too long"
+    brief = Redactor((), chosen.rules[0].replacers, detector_seconds=0.0)
+    assert brief.value({"a": ["b"]}) == {mark: [mark]}
+
+
+def test_names_may_hide_a_text_in_escapes() -> None:
+    assert redacting({"pattern": "secret"}).value({"\\u0073ecret": 1}) == {"[REDACTED]": 1}

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from mlcore.errors import GatewayCallFailed
 from mlcore.gateway import answer_events, stream_assembly
 from mlcore.gateway.chat_shapes import CHAT, COMPLETION, validated_chat
 from mlcore.gateway.invocation import Invocation, begin
 from mlcore.gateway.recording import internal_caller
+
+if TYPE_CHECKING:
+    from mlcore.gateway.request_redaction import RequestRedaction
 
 Json = dict[str, Any]
 
@@ -25,21 +29,29 @@ def complete_unguarded(
     username: str | None = None,
     *,
     judges: bool = False,
+    redactions: tuple[RequestRedaction, ...] = (),
 ) -> Json:
     """Completes a chat through an endpoint without applying the endpoint's guardrails. Guardrails
     use it for their own judges, whose calls would otherwise be guarded again.
 
-    Arguments, result and errors are those of :func:`mlcore.gateway.guarded_calls.complete_chat`.
+    Arguments, result and errors are those of :func:`mlcore.gateway.guarded_calls.complete_chat`,
+    except:
+
+    Args:
+        redactions: those of the call that is guarded, which apply to its guardrails' calls as well.
     """
     request = validated_chat(chat)
     caller = internal_caller(username, judges=judges)
-    return complete(begin(workspace, endpoint_name, caller), request)
+    call = begin(workspace, endpoint_name, caller)
+    call.redactions = tuple(dict.fromkeys((*redactions, *call.redactions)))
+    return complete(call, request)
 
 
 def complete(call: Invocation, chat: Json) -> Json:
     """Completes a chat that :func:`~mlcore.gateway.chat_shapes.validated_chat` has returned, and
     returns the completion. The guardrails of the call, if it has any, check the request and the
     answer. Raises GatewayCallFailed if the providers or a guardrail refuse the chat."""
+    chat = _redacted(call, chat)
     with call.recorded(chat, _REQUEST_TYPE) as span:
         sent = _guarded(call, chat)
         answer = call.ask(
@@ -65,6 +77,7 @@ def _stream(call: Invocation, chat: Json) -> Generator[Json]:
         whole = {name: value for name, value in chat.items() if name not in _OF_STREAMS}
         yield from answer_events.completion_chunks(complete(call, whole))
         return
+    chat = _redacted(call, chat)
     with call.recorded(chat, _REQUEST_TYPE) as span:
         sent = _guarded(call, chat)
         sent_chunks: list[Json] = []
@@ -80,6 +93,24 @@ def _stream(call: Invocation, chat: Json) -> Generator[Json]:
                 yield chunk
         finally:
             span.set_outputs(stream_assembly.assemble_completion(sent_chunks))
+
+
+def _redacted(call: Invocation, chat: Json) -> Json:
+    """Returns a chat without the texts that no provider may get. Raises GatewayCallFailed (400) if
+    it has lost its form."""
+    redacted = call.redacted(chat)
+    return chat if redacted is chat else _valid(call, redacted)
+
+
+def _valid(call: Invocation, redacted: Json) -> Json:
+    """Returns a redacted chat if it has the form of one. Raises GatewayCallFailed (400) if not."""
+    try:
+        return validated_chat(redacted)
+    except GatewayCallFailed as error:
+        call.refuse()
+        raise GatewayCallFailed(
+            400, f"Rules of redaction replace what the request needs. {error.message}"
+        ) from None
 
 
 def _forbids_usage(chat: Json) -> bool:
@@ -98,9 +129,10 @@ def _without_usage(chunks: Generator[Json]) -> Iterator[Json]:
 def _guarded(call: Invocation, chat: Json) -> Json:
     """Returns the chat, unchanged or rewritten by the call's guardrails. Guardrails cannot change
     whether the answer is streamed."""
-    if call.guardrails is None:
+    sent = call.guarded_request(chat, CHAT)
+    if sent is chat:
         return chat
-    sent = call.guardrails.before(chat, CHAT)
+    sent = _valid(call, sent)
     return {
         **{name: value for name, value in sent.items() if name != "stream"},
         **({"stream": chat["stream"]} if "stream" in chat else {}),

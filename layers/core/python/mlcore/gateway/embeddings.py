@@ -21,11 +21,11 @@ def embed(call: Invocation, body: Json) -> Json:
         GatewayCallFailed: ``input`` is neither a text nor a list of texts or tokens (400), or the
             providers refuse the request.
     """
-    if not _is_input(body["input"]):
+    request = call.redacted({name: value for name, value in body.items() if value is not None})
+    if not _is_input(request.get("input")):
         raise GatewayCallFailed(
             400, "Invalid embeddings payload: input: Input should be a text or a list"
         )
-    request = {name: value for name, value in body.items() if value is not None}
     with call.recorded(request, _REQUEST_TYPE) as span:
         sent = call.guarded_request(request)
         answer = call.ask(

@@ -37,7 +37,7 @@ def begin(
         from mlcore.gateway.guardrails import EndpointGuardrails  # noqa: PLC0415
 
         try:
-            call.guardrails = EndpointGuardrails(call.route, call.record)
+            call.guardrails = EndpointGuardrails(call.route, call.record, call.redactions)
         except MlflowError:
             call.refuse()
             raise

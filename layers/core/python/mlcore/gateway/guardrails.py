@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from mlcore.entities.evaluation.judges import PII_RULE, Judge
 from mlcore.entities.gateway import Configuration, Guardrail
@@ -23,6 +23,9 @@ from mlcore.judges.chat import JudgeModel, endpoint_of
 from mlcore.judges.verdicts import Verdict
 from mlcore.limits.evaluation.judges import parse_judge
 from mlcore.limits.evaluation.scorers import judge_endpoint, with_endpoint
+
+if TYPE_CHECKING:
+    from mlcore.gateway.request_redaction import RequestRedaction
 
 Json = dict[str, Any]
 
@@ -47,15 +50,22 @@ The violation: {rationale}
 class EndpointGuardrails:
     """The guardrails of an endpoint, prepared for one call."""
 
-    def __init__(self, route: Route, record: Recording) -> None:
+    def __init__(
+        self, route: Route, record: Recording, redactions: tuple[RequestRedaction, ...]
+    ) -> None:
         """Loads the guardrails of the endpoint, in their order.
+
+        Args:
+            redactions: those of the call; they apply to what models are asked about it, too.
 
         Raises:
             GatewayCallFailed: this server cannot apply one of them; status 501.
         """
         self._record = record
         self._guardrails = [
-            _Guardrail(route.known.guardrails[use.guardrail_id], route.known, record.caller)
+            _Guardrail(
+                route.known.guardrails[use.guardrail_id], route.known, record.caller, redactions
+            )
             for use in route.known.guardrails_of(route.endpoint)
         ]
 
@@ -97,7 +107,13 @@ class EndpointGuardrails:
 
 
 class _Guardrail:
-    def __init__(self, guardrail: Guardrail, known: Configuration, caller: Caller) -> None:
+    def __init__(
+        self,
+        guardrail: Guardrail,
+        known: Configuration,
+        caller: Caller,
+        redactions: tuple[RequestRedaction, ...],
+    ) -> None:
         """Prepares a guardrail: its judge, and the sanitizer if it has one. Raises
         GatewayCallFailed (501) if this server cannot apply the guardrail."""
         self.name = guardrail.name
@@ -105,7 +121,7 @@ class _Guardrail:
         self._action = guardrail.action
 
         def model_behind(endpoint_name: str, *, judges: bool) -> JudgeModel:
-            complete = partial(chats.complete_unguarded, judges=judges)
+            complete = partial(chats.complete_unguarded, judges=judges, redactions=redactions)
             return JudgeModel(known.workspace, endpoint_name, caller.username, complete)
 
         try:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from operator import itemgetter
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from mlcore.entities.gateway import BudgetPolicy, Configuration
 from mlcore.errors import CallerLeft, GatewayCallFailed
@@ -21,13 +21,17 @@ from mlcore.gateway.route import Route
 from mlcore.observability import logger
 from mlcore.prices.cost import cost
 from mlcore.providers.provider import Provider
-from mlcore.providers.proxied import BinaryEvent
-from mlcore.repos.settings import llm_prices
+from mlcore.providers.proxied import BinaryEvent, ProxiedRequest
+from mlcore.repos.settings import call_settings, llm_prices, redaction
 from mlcore.reserved_tags import SPAN_INPUTS
 from mlcore.spans.attributes import json_text
 from mlcore.spans.names import SPAN_COST
 
+if TYPE_CHECKING:
+    from mlcore.gateway.request_redaction import RequestRedaction
+
 Json = dict[str, Any]
+T = TypeVar("T")
 Usage = Callable[[Provider, Any], dict[str, int]]
 """Returns the token counts in an answer, or in one part of a stream, by MLflow's names."""
 
@@ -64,6 +68,8 @@ class Invocation:
         """Set by :mod:`mlcore.gateway.guarded_calls`; None: nothing checks the call."""
         self.limit_headers = admission.headers
         """The headers that tell what remains of the limits to which the call counts."""
+        self.redactions: tuple[RequestRedaction, ...] = ()
+        """What is applied to all that the call sends to providers."""
         self._policies = policies
         self._limited = limited
         self._admission = admission
@@ -85,11 +91,53 @@ class Invocation:
             finally:
                 self._finish()
 
-    def guarded_request(self, request: Json) -> Json:
-        """Passes a request in a provider's own form through the guardrails, if the call has any.
-        Returns it, unchanged or rewritten. Raises the errors of
-        :meth:`mlcore.gateway.guardrails.EndpointGuardrails.before`."""
-        return request if self.guardrails is None else self.guardrails.before(request)
+    def redacted(self, request: Json) -> Json:
+        """Returns a request without the texts that no provider may get; the request itself if it
+        has none. Guardrails and the trace get what this returns. Raises GatewayCallFailed (400) if
+        a part of the request cannot be searched; the call then counts to no limit."""
+        return self._redacted(lambda rules, body: rules.body(body), request)
+
+    def redacted_headers(self, headers: Mapping[str, str]) -> Mapping[str, str]:
+        """Returns the caller's headers without those in which rules of redaction match. Raises
+        GatewayCallFailed as :meth:`redacted` does."""
+        return self._redacted(lambda rules, given: rules.headers(given), headers)
+
+    def redacted_proxied(self, request: ProxiedRequest) -> ProxiedRequest:
+        """Returns a request to any path of a provider without the texts that no provider may get.
+        Raises GatewayCallFailed as :meth:`redacted` does."""
+        return self._redacted(lambda rules, given: rules.proxied(given), request)
+
+    def _redacted(self, redact: Callable[[RequestRedaction, T], T], value: T) -> T:
+        try:
+            for rules in self.redactions:
+                value = redact(rules, value)
+        except GatewayCallFailed:
+            self.refuse()
+            raise
+        return value
+
+    def guarded_request(self, request: Json, shape: Shape | None = None) -> Json:
+        """Passes a redacted request through the guardrails, if the call has any. Returns it,
+        unchanged or rewritten; what a model has rewritten is redacted again.
+
+        Args:
+            shape: the form that a rewritten request must have; None for a provider's own.
+
+        Raises:
+            GatewayCallFailed: as
+                :meth:`mlcore.gateway.guardrails.EndpointGuardrails.before` and :meth:`redacted`.
+        """
+        if self.guardrails is None:
+            return request
+        guarded = self.guardrails.before(request, shape)
+        return request if guarded is request else self.redacted(guarded)
+
+    def _prepare(self, provider: Provider) -> None:
+        """Lets a provider redact what it translates."""
+        if self.redactions:
+            provider.redacted = lambda request: self._redacted(
+                lambda rules, body: rules.translated(body), request
+            )
 
     @property
     def needs_whole_answer(self) -> bool:
@@ -109,6 +157,7 @@ class Invocation:
         """
 
         def attempt(provider: Provider) -> Json:
+            self._prepare(provider)
             with self.record.attempt(provider) as span:
                 try:
                     answer = ask(provider)
@@ -142,6 +191,7 @@ class Invocation:
         """
 
         def attempt(provider: Provider) -> Generator[Any]:
+            self._prepare(provider)
             with self.record.attempt(provider) as span:
                 span.named_models = named_models or ()
                 events = 0
@@ -241,7 +291,7 @@ def begin(
     known: Configuration | None = None,
 ) -> Invocation:
     """Begins a call to an endpoint, without its guardrails: two consistent Queries, and a
-    BatchGetItem if a budget may end calls.
+    BatchGetItem if a budget may end calls. Once a minute another one reads the settings.
 
     Args:
         known: the gateway's configuration, if it was already read for this request.
@@ -249,6 +299,7 @@ def begin(
     Raises:
         ResourceDoesNotExist: no endpoint has the name, or it has no usable model.
         GatewayCallFailed: a budget is spent, or a limit is reached; status 429.
+        TemporarilyUnavailable: the rules of redaction cannot be read.
     """
     call_route = route.find(workspace, endpoint_name, known)
     record = Recording(call_route.endpoint, workspace, caller)
@@ -261,6 +312,8 @@ def begin(
         if record.is_traced:
             _write_refused_trace(record, error)
         raise
+    call_settings.read()
+    redactions = _redactions(call_route, workspace)
     # A call that is refused here leaves no trace: a flood of calls must not become one of writes.
     limited = rate_limits.applicable(
         CallOrigin(
@@ -271,7 +324,20 @@ def begin(
             caller.key_id,
         )
     )
-    return Invocation(call_route, policies, record, limited, rate_limits.admit(limited))
+    call = Invocation(call_route, policies, record, limited, rate_limits.admit(limited))
+    call.redactions = redactions
+    return call
+
+
+def _redactions(call_route: Route, workspace: str) -> tuple[RequestRedaction, ...]:
+    """Returns what is applied to all that a call through an endpoint sends to providers."""
+    endpoint = call_route.endpoint
+    rules = redaction.of_request(workspace, endpoint.experiment_id or "", endpoint.endpoint_id)
+    if rules is None:
+        return ()
+    from mlcore.gateway.request_redaction import RequestRedaction  # noqa: PLC0415 -- few have rules
+
+    return (RequestRedaction(rules),)
 
 
 def _write_refused_trace(record: Recording, error: GatewayCallFailed) -> None:

@@ -61,6 +61,7 @@ def answer(call: Invocation, action: str, body: Json, headers: Mapping[str, str]
         GatewayCallFailed: the endpoint's provider does not have this form, or the provider or a
             guardrail refuses the request.
     """
+    body, headers = call.redacted(body), call.redacted_headers(headers)
     with call.recorded(body, *_REQUEST_TYPES[action]) as span:
         request = call.guarded_request(body)
         provider_answer = call.ask(
@@ -101,6 +102,7 @@ def _stream(
         checked = answer(call, answer_events.WHOLE_ACTIONS[action], whole, headers)
         yield from answer_events.lines(action, checked)
         return
+    body, headers = call.redacted(body), call.redacted_headers(headers)
     with call.recorded(body, *_REQUEST_TYPES[action]) as span:
         request = call.guarded_request(body)
         lines: list[bytes] = []

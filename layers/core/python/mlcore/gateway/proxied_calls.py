@@ -47,10 +47,12 @@ def call(
     the guardrails rewrote it, the lines or events of a stream, or an answer of another type.
 
     Raises:
-        GatewayCallFailed: the provider cannot be proxied (501), or the provider or a guardrail
-            refuses the request; or a guardrail would have to check what it cannot read: a body or
-            an answer that is not JSON, or a stream; or a form cannot be read (400).
+        GatewayCallFailed: the provider cannot be proxied (501), or the provider, a guardrail or a
+            rule of redaction refuses the request; or a guardrail would have to check what it cannot
+            read: a body or an answer that is not JSON, or a stream; or a form cannot be read (400).
     """
+    request = invocation.redacted_proxied(request)
+    headers = invocation.redacted_headers(headers)
     form = proxied_forms.read(request)
     action = passthrough.proxied_action(request.path)
     if invocation.guardrails is not None and request.content is not None:

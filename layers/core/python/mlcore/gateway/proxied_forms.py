@@ -9,7 +9,7 @@ patterns below take time in proportion to the length of what they read.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 from mlcore.errors import GatewayCallFailed
@@ -43,24 +43,60 @@ class Form(NamedTuple):
     """The size of the fields that are no files."""
 
 
+class Field(NamedTuple):
+    """A part of a form."""
+
+    headers: bytes
+    name: str
+    is_file: bool
+    value: bytes
+
+
+def is_form(request: ProxiedRequest) -> bool:
+    """Whether a request sends a form, also one that is not forwarded."""
+    return request.content is not None and request.content_type.lower().startswith("multipart/")
+
+
 def read(request: ProxiedRequest) -> Form | None:
     """Returns the form that a request sends; None if it sends none. Raises GatewayCallFailed (400)
     for a form that the provider could read in another way."""
-    if request.content is None or not request.content_type.lower().startswith("multipart/"):
+    if not is_form(request):
         return None
+    models: list[str] = []
+    field_bytes = 0
+    for field in _fields(request):
+        if not field.is_file:
+            field_bytes += len(field.value)
+        if field.name.strip().lower().rstrip("[] ") == "model":
+            models.append(field.value[:_MAX_NAME_BYTES].decode("utf-8", "replace").strip())
+    return Form(tuple(dict.fromkeys(filter(None, models))), field_bytes)
+
+
+def changed(request: ProxiedRequest, value_of: Callable[[Field], bytes]) -> bytes:
+    """Returns the content of a form with other values of its fields. Raises GatewayCallFailed (400)
+    as :func:`read` does, and for a value that contains the form's boundary."""
+    delimiter = _delimiter(request)
+    content = b""
+    for field in _fields(request):
+        value = value_of(field)
+        if delimiter in value:
+            raise _refused("a value contains its boundary")
+        content += delimiter + b"\r\n" + field.headers + b"\r\n\r\n" + value + b"\r\n"
+    return content + delimiter + b"--\r\n"
+
+
+def _delimiter(request: ProxiedRequest) -> bytes:
     parameters = _parameters(_TYPE, request.content_type.strip())
     boundary = "" if parameters is None else parameters.get("boundary", "")
     if not _BOUNDARY.fullmatch(boundary) or ";" in "".join((parameters or {}).values()):
         raise _refused("its type must be multipart/form-data with one boundary")
-    models: list[str] = []
-    field_bytes = 0
-    for headers, value in _parts(request.content, b"--" + boundary.encode()):
+    return b"--" + boundary.encode()
+
+
+def _fields(request: ProxiedRequest) -> Iterator[Field]:
+    for headers, value in _parts(request.content or b"", _delimiter(request)):
         name, is_file = _field(headers)
-        if not is_file:
-            field_bytes += len(value)
-        if name.strip().lower().rstrip("[] ") == "model":
-            models.append(value[:_MAX_NAME_BYTES].decode("utf-8", "replace").strip())
-    return Form(tuple(dict.fromkeys(filter(None, models))), field_bytes)
+        yield Field(headers, name, is_file, value)
 
 
 def _refused(reason: str) -> GatewayCallFailed:

@@ -1,17 +1,18 @@
-"""Checks the setting ``redaction``: which texts are replaced before a trace is stored."""
+"""Checks the setting ``redaction``: which texts are replaced before a trace is stored, or before a
+provider of models gets them."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from mlcore.errors import InvalidParameterValue
 from mlcore.limits.experiments import experiment_id
 from mlcore.redaction import rules, setting
 from mlcore.redaction.detectors import DETECTORS
-from mlcore.redaction.fields import ANY_DEPTH
+from mlcore.redaction.fields import ANY_DEPTH, WILDCARDS, normalized
 
 MAX_BYTES: Final = 50_000
 MAX_RULES: Final = 50
@@ -27,7 +28,11 @@ _MEMBERS: Final = {
     setting.EXPERIMENTS,
     setting.ENDPOINTS,
     setting.REPLACEMENT,
+    setting.APPLY_TO,
+    setting.UNSEARCHABLE,
 }
+_REQUEST: Final = "inputs"
+"""The path of a request that a provider gets; that of a gateway's call in its trace."""
 
 
 def check_redaction(value: Any) -> None:
@@ -73,6 +78,7 @@ def _check_rule(rule: Any) -> None:
         raise InvalidParameterValue(
             f"'replacement' must be a printable text of 1 to {MAX_TEXT} characters."
         )
+    _check_targets(rule)
     if setting.FIELDS in rule:
         _check_fields(rule)
     elif setting.ENTITIES in rule:
@@ -84,6 +90,33 @@ def _check_rule(rule: Any) -> None:
         _check_pattern(rule[setting.PATTERN])
 
 
+def _check_targets(rule: Mapping[str, Any]) -> None:
+    """Checks what a rule applies to, and what happens to a request that it cannot search."""
+    targets = rule.get(setting.APPLY_TO, [setting.TRACES])
+    if (
+        not isinstance(targets, list)
+        or not targets
+        or not all(target in setting.TARGETS for target in targets)
+    ):
+        raise InvalidParameterValue(
+            f"'apply_to' must be a list of some of {', '.join(setting.TARGETS)}."
+        )
+    if setting.PROVIDERS in targets and setting.CONTENT in rule:
+        raise InvalidParameterValue(
+            "'content' applies to traces alone: a provider needs the content of a request."
+        )
+    if setting.UNSEARCHABLE not in rule:
+        return
+    if rule[setting.UNSEARCHABLE] not in setting.UNSEARCHABLES:
+        raise InvalidParameterValue(
+            f"'unsearchable' must be one of {', '.join(setting.UNSEARCHABLES)}."
+        )
+    if setting.PROVIDERS not in targets or setting.FIELDS in rule:
+        raise InvalidParameterValue(
+            "'unsearchable' is for rules with 'entities' or 'pattern' that apply to providers."
+        )
+
+
 def _check_fields(rule: Mapping[str, Any]) -> None:
     _check_texts(setting.FIELDS, rule[setting.FIELDS])
     for field in rule[setting.FIELDS]:
@@ -93,6 +126,16 @@ def _check_fields(rule: Mapping[str, Any]) -> None:
                 f"the field {field!r} is no path: segments are separated by single dots, and at "
                 "most one of them is '**'."
             )
+        if setting.PROVIDERS in rule.get(setting.APPLY_TO, ()) and not _is_in_request(segments):
+            raise InvalidParameterValue(
+                f"the field {field!r} names no part of a request to a provider. Such fields begin "
+                f"with '{_REQUEST}', '*' or '**', and have at least two segments."
+            )
+
+
+def _is_in_request(segments: Sequence[str]) -> bool:
+    """Whether a field may name a part of a request, but not the request itself."""
+    return len(segments) > 1 and normalized(segments[0]) in (_REQUEST, *WILDCARDS)
 
 
 def _check_entities(rule: Mapping[str, Any]) -> None:
@@ -133,7 +176,9 @@ def _is_text(text: Any) -> bool:
 
 def _check_replacements(parsed: rules.Rules) -> None:
     """Checks that no rule matches a replacement: redacting a text twice would change it again."""
-    redactor = parsed.everywhere()
+    everywhere = parsed._replace(
+        rules=tuple(rule._replace(apply_to=frozenset(setting.TARGETS)) for rule in parsed.rules)
+    ).everywhere()
     replacements = {
         new
         for rule in parsed.rules
@@ -143,7 +188,7 @@ def _check_replacements(parsed: rules.Rules) -> None:
         )
     }
     for new in sorted(replacements):
-        if redactor is not None and redactor.matches(new):
+        if everywhere is not None and everywhere.matches(new):
             raise InvalidParameterValue(
                 f"A rule of the setting 'redaction' matches the replacement {new!r}. Choose "
                 "another replacement or a narrower pattern."

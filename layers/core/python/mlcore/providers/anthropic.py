@@ -38,7 +38,7 @@ class Anthropic(Provider):
         answer = transport.ask(
             self._url("messages"),
             self._headers(),
-            {"model": self.model.name, **message_request(payload)},
+            {"model": self.model.name, **self.redacted(message_request(payload))},
             configured=self.configured,
             redactor=self.redactor,
         )
@@ -49,7 +49,7 @@ class Anthropic(Provider):
         stream = transport.lines(
             self._url("messages"),
             self._headers(),
-            {"model": self.model.name, **message_request(payload)},
+            {"model": self.model.name, **self.redacted(message_request(payload))},
             configured=self.configured,
             redactor=self.redactor,
         )

@@ -50,12 +50,14 @@ class Bedrock(Provider):
 
     def chat(self, payload: Json) -> Json:
         check_no_model(payload)
-        answer, _ = self._ask("converse", converse.request_of(payload))
+        answer, _ = self._ask("converse", self.redacted(converse.request_of(payload)))
         return converse.completion_of(answer, self.model.name)
 
     def chat_stream(self, payload: Json) -> Iterator[Json]:
         check_no_model(payload)
-        events = self._events(bedrock_operations.CONVERSE_STREAM, converse.request_of(payload))
+        events = self._events(
+            bedrock_operations.CONVERSE_STREAM, self.redacted(converse.request_of(payload))
+        )
         return converse.chunks_of(events, self.model.name)
 
     def embeddings(self, payload: Json) -> Json:

@@ -4,7 +4,7 @@ those that it supports.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any, ClassVar, Final
 
@@ -37,7 +37,7 @@ ROUTES: Final[Mapping[str, str]] = {
 }
 """Paths of passthrough requests below ``/gateway``, by action."""
 
-_CLIENT_AUTH: Final = frozenset(("authorization", "x-api-key", "x-goog-api-key", "api-key"))
+LOGINS: Final = frozenset(("authorization", "x-api-key", "x-goog-api-key", "api-key"))
 """Headers with credentials. The caller's reach a provider only from a program of
 :data:`_SUBSCRIPTION_AGENTS`."""
 
@@ -73,6 +73,9 @@ class Provider:
         self.spent: dict[str, int] = {}
         """Token counts of what the provider has done for the call so far, if the call sends several
         requests, of which a later one may fail."""
+        self.redacted: Callable[[Json], Json] = _as_it_is
+        """Redacts a chat that was translated to the provider's form, which may have joined
+        texts."""
 
     @cached_property
     def redactor(self) -> CredentialRedactor:
@@ -168,6 +171,10 @@ class Provider:
         return GatewayCallFailed(501, f"{subject} not implemented for {self.display_name} models.")
 
 
+def _as_it_is(request: Json) -> Json:
+    return request
+
+
 def forwarded_headers(headers: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
     """Returns the headers to send to the provider: the caller's without credentials and without
     those that ``Connection`` lists, overridden by those in ``own``, which hold the server's
@@ -177,8 +184,8 @@ def forwarded_headers(headers: Mapping[str, str], own: Mapping[str, str]) -> dic
     headers = {name: value for name, value in headers.items() if name.lower() not in listed}
     credentials = _callers_credentials(headers)
     if credentials:
-        own = {name: value for name, value in own.items() if name.lower() not in _CLIENT_AUTH}
-    excluded = {name.lower() for name in own} | _NOT_FORWARDED | (_CLIENT_AUTH - credentials)
+        own = {name: value for name, value in own.items() if name.lower() not in LOGINS}
+    excluded = {name.lower() for name in own} | _NOT_FORWARDED | (LOGINS - credentials)
     forwarded = {
         name: value
         for name, value in headers.items()
@@ -197,7 +204,7 @@ def _callers_credentials(headers: Mapping[str, str]) -> frozenset[str]:
     """Returns the names of the caller's headers whose credentials are sent to the provider."""
     agent = headers.get("user-agent", "").lower()
     if any(known in agent for known in _SUBSCRIPTION_AGENTS):
-        return _CLIENT_AUTH & headers.keys()
+        return LOGINS & headers.keys()
     return frozenset()
 
 

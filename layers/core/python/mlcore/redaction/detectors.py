@@ -12,6 +12,7 @@ by line feeds includes what is found in each of them.
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Iterator, Mapping
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
 from typing import Final
@@ -44,6 +45,11 @@ _AWS_SECRET_LENGTH: Final = 40
 _TOKENS: Final = ("eyJ", "sk-", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "xox")
 _TOKEN_LENGTH: Final = 16
 """Each token, except one after ``bearer``, and each AWS key is a part of a word of that length."""
+SECONDS: Final = 1.0
+"""Longest processor time for a search in one text whose candidates take long. A search raises
+TimeoutError after it; no text that people write needs it."""
+_CANDIDATES: Final = 256
+"""After as many the time is looked at."""
 _LOOK_AHEAD: Final = 2
 """Characters after a match at which expressions for numbers look."""
 _AWS_KEY: Final = re.compile(r"(?<![A-Za-z0-9])(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}(?![A-Za-z0-9])")
@@ -62,6 +68,22 @@ _IBANS: Final = (
 )
 _IBAN_LENGTHS: Final[Mapping[str, int]] = {part[:2]: int(part[2:]) for part in _IBANS.split(" ")}
 """The number of characters of an IBAN by country."""
+
+
+class _Clock:
+    """The processor time of one search."""
+
+    __slots__ = ("_candidates", "_end")
+
+    def __init__(self) -> None:
+        self._candidates = 0
+        self._end = time.thread_time() + SECONDS
+
+    def check(self) -> None:
+        """Counts a candidate. Raises TimeoutError after the longest time."""
+        self._candidates += 1
+        if self._candidates % _CANDIDATES == 0 and time.thread_time() > self._end:
+            raise TimeoutError
 
 
 class Searched:
@@ -101,11 +123,12 @@ def _emails(searched: Searched) -> Iterator[Range]:
 def _cards(searched: Searched) -> Iterator[Range]:
     """A card may stand beside other groups of digits, such as its year of expiry: every sequence of
     whole groups is tried."""
-    text = searched.text
+    text, check = searched.text, _Clock().check
     for run in _in_numbers(_DIGIT_RUN, searched, _CARD_DIGITS[0]):
         groups = [match.span() for match in _DIGITS.finditer(text, *run)]
         first = 0
         while first < len(groups):
+            check()
             end = _card_end(text, groups[first : first + _CARD_DIGITS[1]])
             if end is None:
                 first += 1
@@ -134,8 +157,9 @@ def _has_luhn(digits: str) -> bool:
 
 
 def _ibans(searched: Searched) -> Iterator[Range]:
-    text = searched.text
+    text, check = searched.text, _Clock().check
     for match in _IBAN_DIGITS.finditer(text):
+        check()
         start = match.start() - 2
         length = _IBAN_LENGTHS.get(text[start : start + 2].upper())
         if length is None:

@@ -57,6 +57,7 @@ def collected(values: Iterable[Any]) -> Leaves:
     # The spans of a trace often repeat the messages of one another.
     texts = list(dict.fromkeys(texts))
     texts += [unescaped(text) for text in texts if "\\u" in text]
+    names.update([unescaped(name) for name in names if "\\u" in name])
     return Leaves(texts, names)
 
 

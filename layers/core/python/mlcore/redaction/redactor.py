@@ -11,16 +11,21 @@ Most texts have nothing to redact. So all that a value contains is searched at o
 from __future__ import annotations
 
 import json
+import math
 import re
 import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 from mlcore.redaction import fields as field_paths
 from mlcore.redaction import leaves
 from mlcore.redaction.detectors import Searched
 from mlcore.redaction.fields import Paths, RedactedField
 
+T = TypeVar("T")
+
+REQUEST_SECONDS: Final = 10.0
+"""Longest processor time of detectors in one request to a provider, whose caller waits."""
 TOTAL_SECONDS: Final = 2.0
 """Longest time for all expressions of rules in one redactor: one trace, or one export."""
 MAX_PASSES: Final = 8
@@ -31,23 +36,27 @@ _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 class Replacer(NamedTuple):
     """Replaces the parts of a text that a rule matches. ``replacement`` takes the place of a whole
-    text that cannot be searched. ``timed`` ones may raise TimeoutError."""
+    text that cannot be searched. Both functions may raise TimeoutError."""
 
     replace: Callable[[str], str]
     matches: Callable[[Searched], bool]
     """Whether :attr:`replace` may change the text; False only if it does not."""
     replacement: str
     timed: bool
+    """Whether its time is that of expressions (:data:`TOTAL_SECONDS`), not of detectors."""
     line_by_line: bool = False
     """Whether what it matches depends on where a text begins or ends, or on characters around the
     match: then texts must be searched one by one, otherwise many may be searched as lines of
     one."""
+    finds_credentials: bool = False
+    """Whether what it finds are keys and tokens by which programs log in."""
 
 
 class Redactor:
     """Applies the rules of one experiment."""
 
     __slots__ = (
+        "_detector_seconds_left",
         "_fields",
         "_last_segments",
         "_of_paths",
@@ -62,11 +71,14 @@ class Redactor:
         replacers: Sequence[Replacer],
         *,
         is_content_free: bool = False,
+        detector_seconds: float = math.inf,
     ) -> None:
         """
         Args:
             is_content_free: whether traces are to be stored without their content
                 (:mod:`.content_free`), before texts are redacted.
+            detector_seconds: longest processor time of all detectors; later texts are replaced as
+                a whole.
         """
         self.is_content_free = is_content_free
         self._fields = fields
@@ -74,6 +86,7 @@ class Redactor:
         self._of_paths: dict[Paths, str | None] = {}
         self._replacers = replacers
         self._seconds_left = TOTAL_SECONDS
+        self._detector_seconds_left = detector_seconds
 
     def is_clean(self, values: Iterable[Any], names: Iterable[str] = ()) -> bool:
         """Whether no rule matches inside of JSON values or in names. False may be wrong, True may
@@ -111,7 +124,7 @@ class Redactor:
         preview is no complete JSON, the whole preview is replaced: nobody can say which field it
         shows."""
         normalized = self._normalized(paths)
-        if self._fields and not isinstance(_parsed(text)[0], dict | list):
+        if self._fields and not isinstance(parsed_text(text)[0], dict | list):
             for field in self._fields:
                 first = field.first_segment
                 if first in field_paths.WILDCARDS or any(
@@ -128,7 +141,7 @@ class Redactor:
 
     def _may_match(self, replacer: Replacer, lines: Searched, texts: Sequence[str]) -> bool:
         if not replacer.timed:
-            return replacer.matches(lines)
+            return self._detected(lambda: replacer.matches(lines), otherwise=True)
         if self._seconds_left <= 0:
             return True
         started = time.perf_counter()
@@ -140,6 +153,19 @@ class Redactor:
             return True
         finally:
             self._seconds_left -= time.perf_counter() - started
+
+    def _detected(self, search: Callable[[], T], *, otherwise: T) -> T:
+        """Returns what a detector says; ``otherwise`` if its time does not suffice."""
+        if self._detector_seconds_left <= 0:
+            return otherwise
+        started = 0.0 if self._detector_seconds_left == math.inf else time.thread_time()
+        try:
+            return search()
+        except TimeoutError:
+            return otherwise
+        finally:
+            if started:  # traces need no clock, which costs more than most searches
+                self._detector_seconds_left -= time.thread_time() - started
 
     def _replacement_at(self, paths: Paths) -> str | None:
         """Returns the replacement of a whole value at a place; None if no field names it."""
@@ -185,10 +211,10 @@ class Redactor:
     def _object(self, value: dict[str, Any], paths: Paths) -> dict[str, Any]:
         redacted: dict[str, Any] = {}
         for key, item in value.items():
-            name = self._plain(key)
+            name = new = self._unescaped(key)
             number = 2
             while name in redacted or (name != key and name in value):
-                name = f"{self._plain(key)} {number}"
+                name = f"{new} {number}"
                 number += 1
             redacted[name] = self._value(item, field_paths.below(paths, key) if paths else paths)
         return redacted
@@ -208,7 +234,7 @@ class Redactor:
         return self._whole
 
     def _once(self, text: str, paths: Paths) -> str:
-        parsed, has_duplicates = _parsed(text)
+        parsed, has_duplicates = parsed_text(text)
         if parsed is None:
             return self._unescaped(text)
         redacted = self._guarded(parsed, paths)
@@ -236,7 +262,7 @@ class Redactor:
 
     def _replaced(self, replacer: Replacer, text: str) -> str:
         if not replacer.timed:
-            return replacer.replace(text)
+            return self._detected(lambda: replacer.replace(text), otherwise=replacer.replacement)
         if self._seconds_left <= 0:
             return replacer.replacement
         started = time.perf_counter()
@@ -248,7 +274,7 @@ class Redactor:
             self._seconds_left -= time.perf_counter() - started
 
 
-def _parsed(text: str) -> tuple[Any, bool]:
+def parsed_text(text: str) -> tuple[Any, bool]:
     """Returns the value of a JSON text that is an object, an array or a string, else None; and
     whether an object has two members of one name, of which only the last one counts."""
     if not text.lstrip().startswith(leaves.CONTAINERS):

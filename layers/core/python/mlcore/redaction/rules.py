@@ -11,8 +11,9 @@ from mlcore.process_cache import ProcessCache
 from mlcore.redaction import detectors, fields
 from mlcore.redaction.detectors import Searched
 from mlcore.redaction.fields import RedactedField
-from mlcore.redaction.redactor import Redactor, Replacer
+from mlcore.redaction.redactor import REQUEST_SECONDS, Redactor, Replacer
 from mlcore.redaction.setting import (
+    APPLY_TO,
     CONTENT,
     ENDPOINTS,
     ENTITIES,
@@ -21,8 +22,14 @@ from mlcore.redaction.setting import (
     KINDS,
     NO_CONTENT,
     PATTERN,
+    PROVIDERS,
     REPLACEMENT,
     RULES,
+    SEND,
+    TARGETS,
+    TRACES,
+    UNSEARCHABLE,
+    UNSEARCHABLES,
     WORKSPACES,
 )
 from mlcore.search.rlike import compiled
@@ -38,6 +45,10 @@ _AT_BORDERS: Final = re.compile(r"\\[^bdDwWsS.+*?()\[\]{}|/@:,_-]|[$^]|\(\?(?!i?
 to a group, or give nothing back: anchors, groups that are not plain, possessive repeats. It may
 also be harmless, as ``^`` in a set. ``\\b`` finds the same at the end of a line as at that of a
 text."""
+_CREDENTIALS: Final = ("aws_key", "bearer_token")
+_MEMBERS: Final = frozenset(
+    (*KINDS, APPLY_TO, ENDPOINTS, EXPERIMENTS, REPLACEMENT, UNSEARCHABLE, WORKSPACES)
+)
 
 
 class Rule(NamedTuple):
@@ -46,11 +57,14 @@ class Rule(NamedTuple):
     workspaces: frozenset[str] | None
     experiments: frozenset[str] | None
     endpoints: frozenset[str] | None
-    """Ids of the AI gateway's endpoints, whose calls are the traces."""
+    """Ids of the AI gateway's endpoints, whose calls are the traces or the requests."""
     fields: tuple[RedactedField, ...]
     replacers: tuple[Replacer, ...]
     is_content_free: bool = False
     """Whether traces are stored without their content."""
+    apply_to: frozenset[str] = frozenset((TRACES,))
+    sends_unsearchable: bool = False
+    """Whether a provider gets what the rule cannot search."""
 
     def applies(self, workspace: str, experiment_id: str, endpoint_id: str | None) -> bool:
         return (
@@ -65,18 +79,69 @@ class Rules(NamedTuple):
 
     rules: tuple[Rule, ...]
 
+    @property
+    def of_traces(self) -> tuple[Rule, ...]:
+        """The rules that apply to what traces store."""
+        return tuple(rule for rule in self.rules if TRACES in rule.apply_to)
+
     def redactor(
         self, workspace: str, experiment_id: str, endpoint_id: str | None = None
     ) -> Redactor | None:
         """Returns what applies the rules of an experiment, and of the gateway's endpoint if the
         trace is one of its calls; None if there is no rule."""
         return _redactor(
-            rule for rule in self.rules if rule.applies(workspace, experiment_id, endpoint_id)
+            rule for rule in self.of_traces if rule.applies(workspace, experiment_id, endpoint_id)
         )
 
     def everywhere(self) -> Redactor | None:
-        """Returns what applies all rules, whatever their scope; None if there is no rule."""
-        return _redactor(self.rules)
+        """Returns what applies all rules of traces, whatever their scope; None if there is no
+        rule."""
+        return _redactor(self.of_traces)
+
+    def of_request(
+        self, workspace: str, experiment_id: str, endpoint_id: str
+    ) -> RequestRules | None:
+        """Returns the rules for what a call of the gateway's endpoint sends to providers; None if
+        there are none.
+
+        Args:
+            experiment_id: that of the endpoint; empty if it has none.
+        """
+        chosen = tuple(
+            rule
+            for rule in self.rules
+            if PROVIDERS in rule.apply_to and rule.applies(workspace, experiment_id, endpoint_id)
+        )
+        return RequestRules(chosen) if chosen else None
+
+
+class RequestRules(NamedTuple):
+    """The rules for what one call of the gateway sends to providers; at least one."""
+
+    rules: tuple[Rule, ...]
+
+    @property
+    def refuse_unsearchable(self) -> bool:
+        """Whether a request is refused if a part of it cannot be searched. Rules that only name
+        fields search nothing."""
+        return any(rule.replacers and not rule.sends_unsearchable for rule in self.rules)
+
+    def redactor(self, *, finds_credentials: bool = True) -> Redactor:
+        """Returns a new redactor, whose time begins.
+
+        Args:
+            finds_credentials: whether it applies the rules that find credentials.
+        """
+        return Redactor(
+            tuple(field for rule in self.rules for field in rule.fields),
+            tuple(
+                replacer
+                for rule in self.rules
+                for replacer in rule.replacers
+                if finds_credentials or not replacer.finds_credentials
+            ),
+            detector_seconds=REQUEST_SECONDS,
+        )
 
 
 def parsed(value: Mapping[str, Any]) -> Rules:
@@ -97,12 +162,17 @@ def _redactor(rules: Iterable[Rule]) -> Redactor | None:
 
 
 def _rule(value: Mapping[str, Any]) -> Rule:
-    unknown = value.keys() - {*KINDS, WORKSPACES, EXPERIMENTS, ENDPOINTS, REPLACEMENT}
+    unknown = value.keys() - _MEMBERS
     if unknown or sum(kind in value for kind in KINDS) != 1:
         # A later release may know more: to ignore it would store what should be redacted.
         raise ValueError(f"a rule has unknown members: {sorted(unknown)}")
     if value.get(CONTENT, NO_CONTENT) != NO_CONTENT:
         raise ValueError(f"no content that a rule may have: {value[CONTENT]!r}")
+    apply_to = frozenset(value.get(APPLY_TO, (TRACES,)))
+    if not apply_to or not apply_to.issubset(TARGETS):
+        raise ValueError(f"a rule applies to something unknown: {sorted(apply_to)}")
+    if value.get(UNSEARCHABLE, SEND) not in UNSEARCHABLES:
+        raise ValueError(f"unknown: {value[UNSEARCHABLE]!r}")
     replacement = value.get(REPLACEMENT)
     return Rule(
         None if value.get(WORKSPACES) is None else frozenset(value[WORKSPACES]),
@@ -116,6 +186,8 @@ def _rule(value: Mapping[str, Any]) -> Rule:
             *([_of_pattern(value[PATTERN], replacement)] if PATTERN in value else ()),
         ),
         is_content_free=CONTENT in value,
+        apply_to=apply_to,
+        sends_unsearchable=value.get(UNSEARCHABLE) == SEND,
     )
 
 
@@ -127,6 +199,7 @@ def _of_entity(kind: str, replacement: str | None) -> Replacer:
         lambda searched: next(iter(detect(searched)), None) is not None,
         new,
         timed=False,
+        finds_credentials=kind in _CREDENTIALS,
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from mlcore.db.expression import Raw
+from mlcore.db.keys import Key
 from mlcore.entities.gateway_limits import SETTING, GatewayLimits, parsed
 from mlcore.repos.settings.setting import Setting
 
@@ -11,3 +13,18 @@ _limits: Setting[GatewayLimits] = Setting(SETTING, lambda value: parsed(value or
 def current() -> GatewayLimits:
     """Returns the limits of the deployment; one GetItem per minute and process."""
     return _limits.current()
+
+
+def key() -> Key:
+    """Returns the key at which :func:`learn` needs the item."""
+    return _limits.key
+
+
+def is_read() -> bool:
+    """Whether :func:`current` needs no request."""
+    return _limits.remembered() is not None
+
+
+def learn(item: Raw | None) -> None:
+    """Caches the limits in an item that a caller has read at :func:`key`."""
+    _limits.learn(item)

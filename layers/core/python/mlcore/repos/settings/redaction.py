@@ -1,4 +1,5 @@
-"""The setting ``redaction``: which texts are replaced before a trace is stored.
+"""The setting ``redaction``: which texts are replaced before a trace is stored, or before a
+provider of models gets them.
 
 A process uses new rules a minute after they were set at the latest. A value that cannot be read is
 never taken for "no rules": the request fails, and the client repeats it. A process without rules
@@ -18,19 +19,22 @@ from mlcore.repos.settings.setting import Setting
 
 if TYPE_CHECKING:
     from mlcore.redaction.redactor import Redactor
-    from mlcore.redaction.rules import Rules
+    from mlcore.redaction.rules import RequestRules, Rules
 
 
 class _NoRules:
     """Stands for :class:`mlcore.redaction.rules.Rules` if no rule is set."""
 
-    rules: tuple[()] = ()
+    of_traces: tuple[()] = ()
 
     def redactor(self, workspace: str, experiment_id: str, endpoint_id: str | None = None) -> None:
         """Returns None: there is nothing to redact, whatever the experiment."""
 
     def everywhere(self) -> None:
         """Returns None: there is nothing to redact anywhere."""
+
+    def of_request(self, workspace: str, experiment_id: str, endpoint_id: str) -> None:
+        """Returns None: there is nothing to redact in a request to a provider."""
 
 
 _NO_RULES: Final = _NoRules()
@@ -45,12 +49,17 @@ def _parsed(value: Any) -> Rules | _NoRules:
         return rules.parsed(value)
     except (AttributeError, KeyError, TypeError, ValueError, InvalidParameterValue) as error:
         raise TemporarilyUnavailable(
-            "The rules of redaction cannot be read, so nothing was stored. Try again, or have an "
-            "administrator set them anew."
+            "The rules of redaction cannot be read, so nothing was stored or sent to a provider. "
+            "Try again, or have an administrator set them anew."
         ) from error
 
 
 _rules: Setting[Rules | _NoRules] = Setting(SETTING, _parsed)
+
+
+def key() -> Key:
+    """Returns the key at which :func:`learn` needs the item."""
+    return _rules.key
 
 
 def unread_keys() -> Sequence[Key]:
@@ -74,10 +83,21 @@ def redactor(workspace: str, experiment_id: str, endpoint_id: str | None = None)
 
 
 def has_rules() -> bool:
-    """Whether any rule is set, whatever its scope."""
-    return bool(_rules.current().rules)
+    """Whether any rule of traces is set, whatever its scope."""
+    return bool(_rules.current().of_traces)
 
 
 def every_rule() -> Redactor | None:
-    """Returns what applies all rules, whatever their scope; None if there is no rule."""
+    """Returns what applies all rules of traces, whatever their scope; None if there is no rule."""
     return _rules.current().everywhere()
+
+
+def of_request(workspace: str, experiment_id: str, endpoint_id: str) -> RequestRules | None:
+    """Returns the rules for what a call of one of the gateway's endpoints sends to providers; None
+    if there are none. One GetItem per minute. Raises TemporarilyUnavailable if the rules cannot be
+    read.
+
+    Args:
+        experiment_id: that of the endpoint; empty if it has none.
+    """
+    return _rules.current().of_request(workspace, experiment_id, endpoint_id)

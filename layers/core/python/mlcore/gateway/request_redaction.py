@@ -1,0 +1,261 @@
+"""Replaces private texts in what a call sends to providers, by rules of the setting ``redaction``
+that apply to providers.
+
+What cannot be searched (pictures, sound, compressed files, lists of tokens) is refused unless the
+rules let it through. No error quotes a text of the request.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, NamedTuple
+from urllib.parse import unquote, unquote_plus
+
+from mlcore.errors import GatewayCallFailed
+from mlcore.gateway import enclosed_files, proxied_forms
+from mlcore.gateway.enclosed_files import Unsearched
+from mlcore.gateway.proxied_forms import Field
+from mlcore.providers.provider import LOGINS, brings_credentials
+from mlcore.providers.proxied import ProxiedRequest
+from mlcore.redaction.redactor import Redactor, parsed_text
+from mlcore.redaction.rules import RequestRules
+from mlcore.reserved_tags import SPAN_INPUTS
+
+Json = dict[str, Any]
+
+_PLACE: Final = ("inputs", SPAN_INPUTS)
+"""The paths of a request for rules on fields: those that it has in the trace of the call."""
+_BOM: Final = "\ufeff"
+_MAX_DECODINGS: Final = 5
+_PARAMETERS: Final = re.compile("[&;=]")
+_IN_BRACKETS: Final = re.compile(r"\[([^\]]*)\]")
+
+
+class RequestRedaction(NamedTuple):
+    """Applies the rules of one endpoint to what its calls send to providers."""
+
+    rules: RequestRules
+
+    def body(self, body: Json) -> Json:
+        """Returns a JSON body without what the rules match; the original is unchanged.
+
+        Raises:
+            GatewayCallFailed: the body has something that cannot be searched, or a rule replaces
+                all of it; status 400.
+        """
+        return _Search(self.rules).object(body, _PLACE)
+
+    def translated(self, body: Json) -> Json:
+        """Returns a body in the form of a provider that is made of a redacted one: the translation
+        may have joined texts. Rules on fields name those of the original. Raises the errors of
+        :meth:`body`."""
+        return _Search(self.rules).object(body, ())
+
+    def headers(self, headers: Mapping[str, str]) -> Mapping[str, str]:
+        """Returns a caller's headers without those in which a rule matches. Credentials for the
+        provider, which the programs of some subscriptions bring, are no matches of rules that find
+        credentials.
+
+        Args:
+            headers: names in lower case.
+
+        Raises:
+            GatewayCallFailed: another rule matches in such credentials, without which the call
+                would be made with the endpoint's; status 400.
+        """
+        redactor = self.rules.redactor()
+        brought = LOGINS if brings_credentials(headers) else frozenset()
+        others = {name: value for name, value in headers.items() if name not in brought}
+        if not redactor.is_clean((others,)):
+            others = {
+                name: value for name, value in others.items() if not _finds(redactor, (name, value))
+            }
+        of_logins = self.rules.redactor(finds_credentials=False)
+        logins = {name: headers[name] for name in brought if name in headers}
+        if logins and _finds(of_logins, logins.values()):
+            raise _refused("matches in the credentials that the call brings for the provider")
+        return {**others, **logins}
+
+    def proxied(self, request: ProxiedRequest) -> ProxiedRequest:
+        """Returns a request to any path of a provider without what the rules match.
+
+        Raises:
+            GatewayCallFailed: a rule matches in the address, in a content type or in the headers of
+                a form's part, or something cannot be searched; status 400.
+        """
+        search = _Search(self.rules)
+        if search.finds(_texts_of_address(request.path)):
+            raise _refused("matches in the address")
+        if request.body is not None:
+            return request._replace(body=search.object(request.body, _PLACE))
+        if search.finds((request.content_type,)):
+            raise _refused("matches in the content type")
+        if request.content is None:
+            return request
+        if proxied_forms.is_form(request):
+            return request._replace(content=proxied_forms.changed(request, search.field))
+        return request._replace(content=search.file(request.content, _PLACE))
+
+
+class _Search:
+    """Redacts the parts of one request; all of them share the time of one redactor."""
+
+    def __init__(self, rules: RequestRules) -> None:
+        self._rules = rules
+        self._redactor = rules.redactor()
+
+    def finds(self, texts: Iterable[str]) -> bool:
+        """Whether a rule matches in one of the texts."""
+        return _finds(self._redactor, texts)
+
+    def object(self, body: Json, place: tuple[str, ...]) -> Json:
+        """Returns a JSON object without what the rules match, at a place with these paths. Raises
+        the errors of :meth:`RequestRedaction.body`."""
+        try:
+            redacted = self._value(body, place)
+        except RecursionError:
+            raise _nested() from None
+        if not isinstance(redacted, dict):
+            raise _refused("replaces the whole request")
+        return redacted
+
+    def _value(self, value: Any, place: tuple[str, ...]) -> Any:
+        """Returns a JSON value without what the rules match; the value itself if they match
+        nothing."""
+        if self._rules.refuse_unsearchable and isinstance(value, dict):
+            self._check_tokens(value)
+        opened = self._opened(value, "", {}, "")
+        redacted = self._redactor.value(opened, *place)
+        if redacted == value:
+            return value
+        return redacted if opened is value else _closed(redacted)
+
+    def _check_tokens(self, request: Json) -> None:
+        if enclosed_files.has_tokens(request):
+            raise _unsearchable("texts as numbers of tokens")
+
+    def _opened(self, value: Any, member: str, siblings: Mapping[str, Any], holder: str) -> Any:
+        """Returns a value whose files are redacted if they are texts, and otherwise stand apart
+        from its texts. A value without such files is returned as it is."""
+        if isinstance(value, str):
+            return self._opened_text(value, member, siblings, holder)
+        if isinstance(value, dict):
+            members = {
+                name: self._opened(item, name, value, member) for name, item in value.items()
+            }
+            is_same = all(members[name] is item for name, item in value.items())
+            return value if is_same else members
+        if isinstance(value, list):
+            items = [self._opened(item, member, siblings, holder) for item in value]
+            is_same = all(new is item for new, item in zip(items, value, strict=True))
+            return value if is_same else items
+        return value
+
+    def _opened_text(
+        self, value: str, member: str, siblings: Mapping[str, Any], holder: str
+    ) -> Any:
+        file = enclosed_files.file_in(member, value, siblings, holder)
+        if file is None:
+            return value
+        if enclosed_files.text_of(file.content) is None:
+            self._check_sent("a file that is not text")
+            is_apart = file.is_compact and not self.finds((file.kind,))
+            return Unsearched(value) if is_apart else value
+        content = self.file(file.content, _PLACE)
+        return value if content == file.content else enclosed_files.encoded(file, content)
+
+    def file(self, content: bytes, place: tuple[str, ...]) -> bytes:
+        """Returns a file without what the rules match: a text, JSON, or lines of JSON."""
+        text = enclosed_files.text_of(content)
+        if text is None:
+            self._check_sent("a file that is not text in UTF-8")
+            return content
+        try:
+            redacted = self._text(text, place)
+        except RecursionError:
+            raise _nested() from None
+        return content if redacted == text else redacted.encode("utf-8", "replace")
+
+    def field(self, field: Field) -> bytes:
+        """Returns the value of a form's field without what the rules match."""
+        headers = field.headers.decode("utf-8", "replace")
+        if self.finds((headers, *headers.split("\r\n"), field.name)):
+            raise _refused("matches in the headers of a part of the form")
+        if field.is_file:
+            return self.file(field.value, _PLACE)
+        name = _IN_BRACKETS.sub(r".\1", field.name).rstrip(".")
+        return self.file(field.value, tuple(f"{path}.{name}" for path in _PLACE))
+
+    def _text(self, text: str, place: tuple[str, ...]) -> str:
+        """Returns the text of a file without what the rules match."""
+        mark = _BOM if text.startswith(_BOM) else ""
+        plain = text[len(mark) :]
+        whole = self._json_text(plain, place)
+        if whole is None:
+            lines = plain.split("\n")
+            redacted = (self._json_text(line, place) for line in lines)
+            plain = "\n".join(
+                line if new is None else new for line, new in zip(lines, redacted, strict=True)
+            )
+            return mark + self._redactor.text(plain, *place)
+        return mark + whole
+
+    def _json_text(self, text: str, place: tuple[str, ...]) -> str | None:
+        """Returns a JSON text without what the rules match; None if it is no object, array or
+        string of JSON."""
+        value, has_duplicates = parsed_text(text)
+        if value is None:
+            return None
+        redacted = self._value(value, place)
+        return text if redacted is value and not has_duplicates else json.dumps(redacted)
+
+    def _check_sent(self, what: str) -> None:
+        """Raises GatewayCallFailed (400) if what cannot be searched must not be sent."""
+        if self._rules.refuse_unsearchable:
+            raise _unsearchable(what)
+
+
+def _closed(value: Any) -> Any:
+    """Returns a value with its files in their places again."""
+    if isinstance(value, Unsearched):
+        return value.value
+    if isinstance(value, dict):
+        return {name: _closed(item) for name, item in value.items()}
+    return [_closed(item) for item in value] if isinstance(value, list) else value
+
+
+def _finds(redactor: Redactor, texts: Iterable[str]) -> bool:
+    return any(redactor.text(text) != text for text in texts)
+
+
+def _texts_of_address(path: str) -> set[str]:
+    """Returns what a path with a query says: as it is, decoded, and in its parts. Raises
+    GatewayCallFailed (400) if it is encoded again and again."""
+    way, _, query = path.partition("?")
+    texts = {path, way, query, *way.split("/"), *_PARAMETERS.split(query)}
+    waiting = texts
+    for _ in range(_MAX_DECODINGS):
+        decoded = {decode(text) for text in waiting for decode in (unquote, unquote_plus)}
+        waiting = decoded - texts
+        texts |= decoded
+        if not waiting:
+            return texts
+    raise GatewayCallFailed(400, "The address is encoded too often.")
+
+
+def _refused(reason: str) -> GatewayCallFailed:
+    return GatewayCallFailed(400, f"The request is not sent: a rule of redaction {reason}.")
+
+
+def _nested() -> GatewayCallFailed:
+    return GatewayCallFailed(400, "The request is nested too deeply.")
+
+
+def _unsearchable(what: str) -> GatewayCallFailed:
+    return GatewayCallFailed(
+        400,
+        f"The request is not sent: it has {what}, which rules of redaction cannot search. An "
+        "administrator can let it through ('unsearchable': 'send').",
+    )

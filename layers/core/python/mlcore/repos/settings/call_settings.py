@@ -1,0 +1,17 @@
+"""The settings that each call through the AI gateway needs: limits, and rules of redaction."""
+
+from __future__ import annotations
+
+from mlcore.db.table import table
+from mlcore.repos.settings import gateway_limits, redaction
+
+
+def read() -> None:
+    """Reads both settings in one BatchGetItem, unless this process has cached them. They are cached
+    together, so neither costs a round trip of its own. Raises TemporarilyUnavailable if the rules
+    of redaction cannot be read."""
+    if gateway_limits.is_read() and not redaction.unread_keys():
+        return
+    limits, rules = table.batch_get([gateway_limits.key(), redaction.key()])
+    gateway_limits.learn(limits)
+    redaction.learn([rules])
