@@ -234,9 +234,14 @@ def _metrics(table: TableStore, writes: Iterable[Write]) -> list[Raw]:
 # -- tokens ----------------------------------------------------------------------------------------
 
 
+_sorted_json: Final = json.JSONEncoder(
+    sort_keys=True, check_circular=False, default=binary_text
+).encode
+"""The same text as that of ``json.dumps``, which takes twice as long: it looks for circles."""
+
+
 def _digest(operations: Any) -> str:
-    text = json.dumps(operations, sort_keys=True, default=binary_text)
-    return hashlib.sha256(text.encode()).hexdigest()
+    return hashlib.sha256(_sorted_json(operations).encode()).hexdigest()
 
 
 def _is_known(connection: sqlite3.Connection, token: str, digest: str) -> bool:
