@@ -213,6 +213,10 @@ def test_names_of_fields_in_other_spellings(bedrock: Provider) -> None:
         '{"servicetier": "priority"}',
         '{"serviceTier": {"type": "priority"}, "servicetier": {"type": "default"}}',
         '{"serviceTier": {"Type": "priority"}}',
+        '{"service_tier": "priority"}',
+        '{"toolUse": {"toolUseId": "t", "source": {"s3Location": {"uri": "s3://b/x"}}}}',
+        '{"toolResult": {"content": [{"document": {"source": {"s3Uri": "s3://b/x"}}}]}}',
+        '{"a": {"type": "tool_use", "input": {"s3Uri": "s3://b/x"}}}',
         '{"performanceConfig": {"latency": "optimized"}, "PerformanceConfig": {}}',
         '{"a": {"s3Location": [{"uri": "s3://b/x"}]}}',
         '{"a": {"s3Location": {"x": {"uri": "s3://b/x"}}}}',
@@ -231,6 +235,21 @@ def test_names_of_fields_in_other_spellings(bedrock: Provider) -> None:
     tool = {"toolSpec": {"name": "t", "inputSchema": {"json": {"properties": schema}}}}
     text = json.dumps({"messages": TURNS, "toolConfig": {"tools": [tool]}})
     assert send("POST", f"chat/model/{MODEL}/converse", text.encode()).status == 200
+
+
+def test_tools_may_be_about_s3(bedrock: Provider) -> None:
+    """What a tool is called with, and what it has answered, is no file that Bedrock reads."""
+    ready("chat")
+    place = {"s3_uri": "s3://bucket/key", "s3Location": {"uri": "s3://bucket/key"}}
+    used = {"toolUseId": "t", "name": "read", "input": place}
+    result = {"toolUseId": "t", "content": [{"json": place}]}
+    turns = [
+        *TURNS,
+        {"role": "assistant", "content": [{"toolUse": used}]},
+        {"role": "user", "content": [{"toolResult": result}, *TURNS[0]["content"]]},
+    ]
+    client = bedrock_client("chat")
+    assert client.converse(modelId="chat", messages=turns)["stopReason"] == "end_turn"
 
 
 def test_who_may_use_it(bedrock: Provider, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -102,6 +102,8 @@ def test_types_of_vectors_of_cohere(bedrock: Provider) -> None:
         (TITAN_2, {"input": ["a", " "]}, 400),
         (TITAN_2, {"input": ""}, 400),
         (TITAN_2, {"input": ["a"] * 2049}, 400),
+        (TITAN_2, {"input": ["a"] * 400}, 400),
+        (TITAN_1, {"input": ["a"] * 800, "encoding_format": "base64"}, 400),
         (TITAN_2, {"input": [1, 2]}, 422),
         (TITAN_2, {"input": [[1, 2]]}, 422),
         (TITAN_2, {"input": "a", "encoding_format": "int8"}, 400),

@@ -220,6 +220,24 @@ def test_which_models_are_anthropics(bedrock: Provider) -> None:
     assert len(bedrock.asked) == 1
 
 
+def test_tools_may_be_about_s3(bedrock: Provider) -> None:
+    used = {"type": "tool_use", "id": "t", "name": "read", "input": {"s3_uri": "s3://b/k"}}
+    result = {"type": "tool_result", "tool_use_id": "t", "content": "done"}
+    turns = [
+        *SAID["messages"],
+        {"role": "assistant", "content": [used]},
+        {"role": "user", "content": [result]},
+    ]
+    assert messages({**BODY, "messages": turns, "service_tier": "auto"})[0] == 200
+    assert messages({**BODY, "service_tier": "priority"})[0] == 403
+
+
+def test_a_stream_without_events(bedrock: Provider) -> None:
+    bedrock.answer = partial(_streamed, (frame("initial-response", {}),))
+    status, _, text = messages({**BODY, "stream": True})
+    assert (status, json.loads(text)["error"]["type"]) == (502, "api_error")
+
+
 def test_no_file_in_s3_is_read(bedrock: Provider) -> None:
     """Anthropic's models read none, but a profile may be that of another maker's model."""
     ready("profile", PROFILE)

@@ -204,6 +204,11 @@ def test_a_stream_that_fails(bedrock: Provider) -> None:
         with pytest.raises(EventStreamError, match=message) as failed:
             next(events)
         assert failed.value.response["Error"]["Code"] == f"{code}Exception"
+    began = chunk({"type": "message_start", "message": {}})
+    bedrock.answer = partial(_streamed, (began,))
+    streamed = client.invoke_model_with_response_stream(modelId=MODEL, body=b"{}")["body"]
+    with pytest.raises(EventStreamError, match="ended before"):
+        list(streamed)
     bedrock.answer = partial(
         _streamed, (frame("throttlingException", {"message": "slow"}, "exception"),)
     )

@@ -14,7 +14,9 @@ _READ_BY_MODEL: Final = frozenset(
         *("system", "systemInstruction", "system_instruction", "instructions"),
         # Of models at Amazon Bedrock.
         *("inputText", "message", "chat_history", "preamble", "texts", "inputs"),
-        *("text_prompts", "textToImageParams"),
+        *("text_prompts", "textToImageParams", "inPaintingParams", "outPaintingParams"),
+        *("imageVariationParams", "colorGuidedGenerationParams", "tool_results", "inputPrompt"),
+        "additionalModelRequestFields",
     )
 )
 """Fields of a request that hold its messages. Others hold settings, tools and schemas."""

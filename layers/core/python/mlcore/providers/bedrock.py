@@ -32,6 +32,7 @@ T = TypeVar("T")
 
 _INVOKE: Final = "invoke"
 _END_OF_MESSAGE: Final = "messageStop"
+_ENDS_OF_ANTHROPIC: Final = ("message_stop", "error")
 
 
 class Bedrock(Provider):
@@ -95,7 +96,10 @@ class Bedrock(Provider):
             lines = bedrock_messages.lines_of(
                 self._events(bedrock_operations.INVOKE_STREAM, request)
             )
-            return next(lines, b""), lines
+            first = next(lines, None)
+            if first is None:
+                raise _incomplete()
+            return first, lines
 
         with bedrock_messages.errors():
             first, rest = _accepted(payload, headers, begin)
@@ -140,7 +144,7 @@ class Bedrock(Provider):
     def _check(self, action: str, payload: Json) -> None:
         self.path(action)
         bedrock_messages.check_model(self.model.name, action)
-        bedrock_operations.check_files(payload)  # a profile may be that of any maker's model
+        bedrock_operations.check_invoked(payload)  # a profile may be that of any maker's model
 
     def _ask(
         self, operation: str, request: Json, model: str | None = None
@@ -160,13 +164,21 @@ class Bedrock(Provider):
 
 
 def _whole(events: Iterator[BinaryEvent], operation: str) -> Iterator[BinaryEvent]:
-    """Yields the events of a stream. Raises GatewayCallFailed (502) if it ends before it should."""
-    last, has_message = None, operation != bedrock_operations.CONVERSE_STREAM
+    """Yields the events of a stream. Raises GatewayCallFailed (502) if it ends before its message
+    does, or has no event."""
+    last, is_open = None, operation == bedrock_operations.CONVERSE_STREAM
     for last in events:
-        has_message = has_message or last.kind == _END_OF_MESSAGE
+        kind = last.data.get("type")  # of a model of Anthropic's
+        is_open = kind == "message_start" or (
+            is_open and last.kind != _END_OF_MESSAGE and kind not in _ENDS_OF_ANTHROPIC
+        )
         yield last
-    if last is None or not has_message:
-        raise GatewayCallFailed(502, "The provider's stream ended before its message did.")
+    if last is None or is_open:
+        raise _incomplete()
+
+
+def _incomplete() -> GatewayCallFailed:
+    return GatewayCallFailed(502, "The provider's stream ended before its message did.")
 
 
 def _accepted(payload: Json, headers: Mapping[str, str], ask: Callable[[Json], T]) -> T:

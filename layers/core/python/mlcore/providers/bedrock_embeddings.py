@@ -29,6 +29,10 @@ Invoke = Callable[[Json], tuple[Json, Mapping[str, int]]]
 MAX_TEXTS: Final = 2048
 """As many texts as OpenAI takes in a call."""
 _COHERE_BATCH: Final = 96
+_MAX_ANSWER_BYTES: Final = 5_900_000
+"""Lambda returns little more."""
+_BYTES_OF_NUMBER: Final = {None: 21.0, "float": 21.0, "base64": 5.4}
+"""In an answer, by the format."""
 _FORMATS: Final = ("float", "base64")
 _COHERE_TYPES: Final = ("search_document", "search_query", "classification", "clustering")
 _BYTES_OF_TOKEN: Final = 4
@@ -44,6 +48,8 @@ class _Family(NamedTuple):
 
     batch: int
     """How many texts a request may hold."""
+    size: int
+    """The numbers in a vector, unless the request says otherwise."""
     request: Callable[[Sequence[str], Json], Json]
     """Returns the model's request for texts, by the fields of the embeddings request."""
     vectors: Callable[[Json], list[Any]]
@@ -65,6 +71,7 @@ def embed(model: str, payload: Json, invoke: Invoke, spend: Callable[[int], None
     family = _family_of(model)
     texts = _texts_of(payload)
     encoded = _encoder_of(payload)
+    _check_size(texts, payload, family)
     vectors: list[Any] = []
     tokens = 0
     for start in range(0, len(texts), family.batch):
@@ -135,6 +142,20 @@ def _texts_of(payload: Json) -> list[str]:
     if not all(text.strip() for text in texts):
         raise GatewayCallFailed(400, "'input' must not contain an empty text.")
     return texts
+
+
+def _check_size(texts: Sequence[str], payload: Json, family: _Family) -> None:
+    """Checks that the answer will not be too large to be returned, before it costs anything. Raises
+    GatewayCallFailed (400)."""
+    wanted = payload.get("dimensions")
+    size = wanted if is_count(wanted) and wanted else family.size
+    most = _MAX_ANSWER_BYTES // int(size * _BYTES_OF_NUMBER[payload.get("encoding_format")])
+    if len(texts) > most:
+        raise GatewayCallFailed(
+            400,
+            f"The answer would be too large: 'input' may be {most} texts for vectors of {size} "
+            "numbers. 'encoding_format': 'base64' makes them smaller.",
+        )
 
 
 def _encoder_of(payload: Json) -> Callable[[list[Any]], Any]:
@@ -217,8 +238,10 @@ def _refuse(payload: Json, *names: str) -> None:
 
 
 _FAMILIES: Final[Mapping[str, _Family]] = {
-    r"amazon\.titan-embed-(text-v1|g1-text-02)": _Family(1, _titan_1, _titan_vectors),
-    r"amazon\.titan-embed-text-v2": _Family(1, _titan_2, _titan_vectors),
-    r"cohere\.embed-(english|multilingual)-v3": _Family(_COHERE_BATCH, _cohere_3, _cohere_vectors),
-    r"cohere\.embed-v4": _Family(_COHERE_BATCH, _cohere_4, _cohere_vectors),
+    r"amazon\.titan-embed-(text-v1|g1-text-02)": _Family(1, 1536, _titan_1, _titan_vectors),
+    r"amazon\.titan-embed-text-v2": _Family(1, 1024, _titan_2, _titan_vectors),
+    r"cohere\.embed-(english|multilingual)-v3": _Family(
+        _COHERE_BATCH, 1024, _cohere_3, _cohere_vectors
+    ),
+    r"cohere\.embed-v4": _Family(_COHERE_BATCH, 1536, _cohere_4, _cohere_vectors),
 }

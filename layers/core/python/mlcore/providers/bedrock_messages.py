@@ -129,7 +129,8 @@ def errors() -> Iterator[None]:
     except CallerLeft:
         raise
     except GatewayCallFailed as error:
-        message = error.provider_fields.get("message")
+        fields = error.provider_fields
+        message = fields.get("message") or fields.get("Message")
         raise GatewayCallFailed(
             _STATUSES.get(error.status, error.status),
             message if isinstance(message, str) else error.detail,

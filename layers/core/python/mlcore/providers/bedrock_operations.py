@@ -33,8 +33,9 @@ _GUARDRAIL_HEADERS: Final = (
 )
 _TIER_HEADER: Final = "x-amzn-bedrock-service-tier"
 _LATENCY_HEADER: Final = "x-amzn-bedrock-performanceconfig-latency"
-_TIERS: Final = frozenset(("", "default", "flex"))
-"""Tiers that cost no more than the price of the model; ``priority`` does."""
+_TIERS: Final = frozenset(("", "default", "flex", "auto", "standard", "standard_only"))
+"""Tiers that cost no more than the price of the model, by the names of Bedrock and of makers;
+``priority`` costs more."""
 _LATENCIES: Final = frozenset(("", "standard"))
 _PRICED: Final = {"servicetier": _TIERS, "performanceconfig": _LATENCIES}
 _IN_S3: Final = frozenset(("s3location", "s3uri"))
@@ -94,20 +95,25 @@ def _check_body(operation: str, body: Json) -> None:
         counted = body.get("input")
         invoked = counted.get("invokeModel") if isinstance(counted, dict) else None
         if isinstance(invoked, dict) and "body" in invoked:
-            check_files(_decoded(invoked["body"]))
+            _check_files(_decoded(invoked["body"]))
+    if any(_folded(name) == "guardrailconfig" for name in body):
+        raise _no_guardrail()
+    check_invoked(body)
+
+
+def check_invoked(body: Json) -> None:
+    """Checks that a request costs no more than the price of the model, and names no object in S3,
+    which Bedrock would read with the credentials that sign the request. Raises GatewayCallFailed
+    (403), or (400) if it is nested too deeply."""
     for name, value in body.items():
-        # Each spelling is looked at: Bedrock decides which one it reads.
-        field = name.lower()
-        if field == "guardrailconfig":
-            raise _no_guardrail()
-        if field in _PRICED and not _PRICED[field].issuperset(map(str, _leaves(value))):
+        # Each spelling is looked at: Bedrock and the model decide which one they read.
+        permitted = _PRICED.get(_folded(name))
+        if permitted is not None and not permitted.issuperset(map(str, _leaves(value))):
             raise _dearer()
-    check_files(body)
+    _check_files(body)
 
 
-def check_files(body: Any) -> None:
-    """Checks that a request names no object in S3, which Bedrock would read with the credentials
-    that sign the request. Raises GatewayCallFailed (403), or (400) if it is nested too deeply."""
+def _check_files(body: Any) -> None:
     pending = [(body, 0)]
     while pending:
         part, depth = pending.pop()
@@ -116,16 +122,34 @@ def check_files(body: Any) -> None:
         if isinstance(part, dict):
             if any(_names_file(name, member) for name, member in part.items()):
                 raise _refused("Files in S3 are not forwarded: send the bytes of a file.")
-            pending += [(member, depth + 1) for member in part.values()]
+            pending += [
+                (member, depth + 1) for name, member in part.items() if not _is_data(part, name)
+            ]
         elif isinstance(part, list):
             pending += [(member, depth + 1) for member in part]
 
 
+def _is_data(part: Json, name: str) -> bool:
+    """Whether a member is what a tool is called with or has answered, which Bedrock does not look
+    into: a tool may be about objects in S3."""
+    if part.keys() == {"json"}:  # in the result of a tool
+        return True
+    if name == "toolUse":
+        used = part[name]
+        return isinstance(used, dict) and used.keys() <= {"toolUseId", "name", "input", "type"}
+    return name == "input" and part.get("type") == "tool_use" and "id" in part
+
+
 def _names_file(name: str, value: Any) -> bool:
     """Whether a field names an object in S3. A schema of a tool's arguments may describe one."""
-    if name.lower().replace("_", "") not in _IN_S3:
+    if _folded(name) not in _IN_S3:
         return False
     return any(str(leaf).strip().lower().startswith("s3:") for leaf in _leaves(value))
+
+
+def _folded(name: str) -> str:
+    """Returns a name without what distinguishes its spellings."""
+    return name.lower().replace("_", "")
 
 
 def _leaves(value: Any) -> list[Any]:
