@@ -17,7 +17,7 @@ _INTERPRETER: Final = f"3.{sys.version_info.minor}"
 
 LONG: Final = {
     "tests/browser/test_crawl.py": "all pages of MLflow's UI; test_pages.py opens the main ones",
-    "tests/contract/test_system_tables_in_s3.py::test_a_publication_makes"
+    "tests/contract/test_publication_requests.py::test_a_publication_makes"
     "_as_many_requests_as_the_bill_says[publication of five": "115 traces in each publication",
     "tests/contract/test_no_crash.py": "4,200 random requests to 176 routes",
     "tests/e2e/test_gateway_limits.py::test_many_processes": "sixteen, each limit in one minute",

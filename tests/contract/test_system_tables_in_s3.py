@@ -2,90 +2,25 @@
 
 from __future__ import annotations
 
-import itertools
 import time
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import boto3
 import pytest
 
-from bench.bill import usage
 from lander import app as lander
 from mlcore import errors
-from mlcore.system_tables import audit_landing, location
-from tests import ministack
-from tests.contract import counted_publications, delta_readers, span_files
-from tests.contract.capacity_figures import holds
+from mlcore.system_tables import location
+from tests.contract import delta_readers, span_files
 from tests.contract.conftest import EXAMPLES, STEP, Store
-from tests.contract.counted_publications import Publications
 from tests.contract.lake import Tables, tables
-from tests.contract.trace_calls import export, span, tell
-from tests.doubles import s3_front
-from tests.doubles.s3_requests import Asked, Requests
-from tests.doubles.signatures import Sent, Wrong
-from tests.engines import REGION
+from tests.contract.lake_in_s3 import Mortal, bucket, rows, s3
+from tests.contract.trace_calls import export, span
 
-__all__ = ["tables"]
+__all__ = ["bucket", "s3", "tables"]
 
 pytestmark = [pytest.mark.xdist_group("system tables in S3"), pytest.mark.timeout(300)]
-
-_numbers = itertools.count()
-
-
-class Mortal:
-    """Stands for a process that writes to S3: it dies before its n-th request that changes
-    anything, and nothing that it asks for afterwards is done. To die before a request that only
-    reads leaves what dying after the write before it leaves."""
-
-    def __init__(self) -> None:
-        self.left: int | None = None
-        self.died = False
-        self.requests = Requests()
-
-    def live_for(self, writes: int | None) -> None:
-        self.left, self.died = writes, False
-
-    def check(self, sent: Sent) -> None:
-        self.requests.check(sent)
-        if self.left is not None and sent.method not in {"GET", "HEAD"}:
-            self.died = self.died or self.left == 0
-            self.left -= 1
-        if self.died:
-            raise Wrong("who asks is dead")
-
-
-@pytest.fixture(scope="module")
-def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Mortal]]:
-    mortal = Mortal()
-    with (
-        ministack.running(tmp_path_factory.mktemp("ministack")) as url,
-        s3_front.serving(url, mortal) as front,
-    ):
-        yield front.url, mortal
-
-
-@pytest.fixture
-def bucket(
-    s3: tuple[str, Mortal], tables: Tables, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Tables]:
-    url, mortal = s3
-    mortal.live_for(None)
-    monkeypatch.delenv(location.FOLDER)
-    name = f"system-tables-{next(_numbers)}"
-    monkeypatch.setenv(location.BUCKET, name)
-    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", url)
-    monkeypatch.setenv("AWS_DEFAULT_REGION", REGION)
-    monkeypatch.setenv("AWS_REGION", REGION)
-    client = boto3.client("s3", endpoint_url=url, region_name=REGION)
-    client.create_bucket(Bucket=name)
-    client.close()
-    location.store.cache_clear()
-    yield tables
-    location.store.cache_clear()
-    mortal.live_for(None)
 
 
 def test_what_is_published_in_a_bucket_is_read_alike(
@@ -252,9 +187,9 @@ def test_whoever_dies_at_any_write_leaves_nothing_undone(
         writes += STEP
     # What was doubled or lost on the way would be so still.
     assert _points() == sorted(points)
-    (about,) = _rows("experiments_latest")
+    (about,) = rows("experiments_latest")
     assert about["name"] == f"name {writes - STEP}"
-    assert len(_rows("runs_latest")) == 2
+    assert len(rows("runs_latest")) == 2
     through, writes = False, 0
     while not through:
         through = lived("upkeep", upkeep.maintain_tables, writes)
@@ -268,114 +203,4 @@ def test_whoever_dies_at_any_write_leaves_nothing_undone(
 
 
 def _points() -> list[tuple[str, int]]:
-    return sorted((row["run_id"], row["metric_step"]) for row in _rows("run_metrics_history"))
-
-
-def _rows(table: str) -> list[dict[str, Any]]:
-    return delta_readers.scanned(table).collect().to_dicts()
-
-
-@pytest.mark.parametrize("story", counted_publications.STORIES)
-def test_a_publication_makes_as_many_requests_as_the_bill_says(
-    store: Store, bucket: Tables, s3: tuple[str, Mortal], story: str
-) -> None:
-    """`MEASURE=1` writes the figures anew."""
-    _, mortal = s3
-    told = Publications(store.api, bucket.stream.fresh, mortal.requests)
-    figures, counts = told.tell(story)
-    assert {asked.place for asked in counts} >= {"landing objects"}
-    holds(story, {"publisher": figures})
-    if story == next(iter(counted_publications.STORIES)):
-        holds(counted_publications.UPKEEP, {"publisher": told.keep_up()[0]})
-
-
-def test_who_has_an_old_copy_of_the_log_sees_what_others_committed(
-    store: Store, bucket: Tables, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """An erasure on this machine misses no row, also if it finds nothing to change in the copy."""
-    publisher = pytest.importorskip("mltables.publisher")
-    audit = pytest.importorskip("mltables.audit_verification")
-
-    def publish(machine: str, number: int) -> None:
-        monkeypatch.setenv("SYSTEM_TABLES_SCRATCH", str(tmp_path / machine))
-        entry = {"user": f"user {number}", "outcome": "done", "entity": {}}
-        request = {"rpc": "/x", "method": "POST", "status": 200, "audit": entry}
-        line = audit_landing.line_of(f"id{number}", 1_782_820_800_000, request)
-        audit_landing.put(f"part-{number}", [line])
-        publisher.publish()
-
-    publish("here", 1)
-    publish("there", 2)
-    monkeypatch.setenv("SYSTEM_TABLES_SCRATCH", str(tmp_path / "here"))
-    assert [audit.rows_about(f"user {number}") for number in (1, 2)] == [1, 1]
-    publish("there", 3)
-    publish("here", 4)
-    assert [audit.rows_about(f"user {number}") for number in (1, 2, 3, 4)] == [1, 1, 1, 1]
-    assert audit.verify()[1] == []
-
-
-def test_the_copy_of_a_deleted_table_is_not_continued(
-    store: Store, bucket: Tables, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """Its next entry would leave a gap in the log of the table that was made instead."""
-    experiment = store.api.new_experiment("s3")
-
-    def publish(machine: str) -> str:
-        monkeypatch.setenv("SYSTEM_TABLES_SCRATCH", str(tmp_path / machine))
-        run: str = store.api.new_run(experiment)
-        bucket.follow()
-        return run
-
-    for _ in range(3):
-        publish("here")
-    location.store().delete_tree("system")
-    runs = [publish("there"), publish("here"), publish("there")]
-    assert sorted(row["run_id"] for row in _rows("runs_latest")) == sorted(runs)
-    log = [file.key for file in location.store().below("system/mlflow/runs_latest/_delta_log")]
-    assert [int(Path(key).stem) for key in log] == [*range(len(log))]
-
-
-def test_a_publisher_that_starts_fetches_files_of_the_times_that_changed(
-    store: Store,
-    bucket: Tables,
-    s3: tuple[str, Mortal],
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-) -> None:
-    """Not all files of the day."""
-    monkeypatch.setattr("mltables.row_replacement.FULL_FILE_ROWS", 1)
-    experiment = store.api.new_experiment("s3")
-    for minute in range(4):
-        sent = span(f"{minute + 1:032x}", 1, start=60_000 * minute, end=60_000 * minute + 1)
-        assert export(experiment, [sent]).status == 200
-        bucket.follow()
-    monkeypatch.setenv("SYSTEM_TABLES_SCRATCH", str(tmp_path / "empty"))
-    _, mortal = s3
-    tell("PATCH", f"3.0/traces/tr-{3:032x}/tags", {"key": "seen", "value": "yes"})
-    mortal.requests.take()
-    bucket.follow()
-    counts = mortal.requests.take()
-    assert [counts[Asked("GET", f"files of {table}")] for table in ("traces", "spans")] == [1, 1]
-    seen = [
-        [tag["value"] for tag in row["tags"] if tag["key"] == "seen"] for row in _rows("traces")
-    ]
-    assert sorted(seen) == [[], [], [], ["yes"]]
-
-
-def test_the_upkeep_of_tables_at_rest_lists_their_files_and_ends(
-    store: Store, bucket: Tables, s3: tuple[str, Mortal], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It opens no table; another change wakes it."""
-    rest = pytest.importorskip("mltables.tables_at_rest")
-    definitions = pytest.importorskip("mltables.table_definitions")
-    store.api.new_run(store.api.new_experiment("s3"))
-    bucket.follow()
-    assert usage.CHECKPOINT_VERSIONS == definitions.CHECKPOINT_VERSIONS
-    _, mortal = s3
-    told = Publications(store.api, bucket.stream.fresh, mortal.requests)
-    monkeypatch.setattr(rest, "SETTLED_SECONDS", -60)
-    _, counts = told.keep_up()
-    assert [(asked.kind, count) for asked, count in counts.items()] == [("LIST", 1)] * 2
-    monkeypatch.setattr(rest, "SETTLED_SECONDS", 60)
-    _, counts = told.keep_up()
-    assert {asked.place for asked in counts} >= {"log of runs_latest", "files of runs_latest"}
+    return sorted((row["run_id"], row["metric_step"]) for row in rows("run_metrics_history"))

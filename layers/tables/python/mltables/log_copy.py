@@ -18,6 +18,7 @@ from typing import Final, NamedTuple
 
 from deltalake import DeltaTable
 
+from mlcore import errors
 from mlcore.artifacts.port import StoredFile
 from mlcore.system_tables import location
 
@@ -100,13 +101,14 @@ class LogCopy:
         return self._add(store.below(self._key, after))
 
     def _add(self, files: Iterable[StoredFile]) -> bool:
-        """Copies entries. Returns whether there are any."""
+        """Copies entries. Returns whether there are any. Raises ResourceDoesNotExist if one has
+        been deleted since the log was listed."""
         entries = [file for file in files if _ENTRY.fullmatch(Path(file.key).name)]
         with ThreadPoolExecutor(_FETCHING) as pool:
             contents = list(pool.map(lambda file: location.store().get(file.key), entries))
         for file, content in zip(entries, contents, strict=True):
             if content is None:
-                raise FileNotFoundError(file.key)
+                raise errors.ResourceDoesNotExist(f"No such file: {file.key}")
             self._write(Path(file.key).name, content)
         if not entries:
             return False

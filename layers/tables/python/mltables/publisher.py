@@ -50,6 +50,8 @@ STEP_BYTES: Final = 4 << 20
 """Compressed bytes of landing objects in one step, some 80,000 points. Bounds the memory."""
 
 ATTEMPTS: Final = 20
+MISSING_ATTEMPTS: Final = 2
+"""Attempts of a step for which a file is missing."""
 
 
 def publish(seconds: float = float("inf"), waiting: Sequence[Landed] | None = None) -> Published:
@@ -106,11 +108,12 @@ def _publish_with_retries(
     for attempt in range(ATTEMPTS):
         try:
             return step(lake, keys)
-        except (CommitFailedError, errors.ResourceDoesNotExist):
-            # A file of a table is missing if the copy of its log is old.
+        except (CommitFailedError, errors.ResourceDoesNotExist) as error:
+            # If the copy of a log is old, it may name a file that is gone: a new one does not.
             for table in TABLES:
                 lake.expect_commits(table.name)
-            if attempt == ATTEMPTS - 1:
+            is_missing = isinstance(error, errors.ResourceDoesNotExist)
+            if attempt == (MISSING_ATTEMPTS if is_missing else ATTEMPTS) - 1:
                 raise
             time.sleep(0.05 * (attempt + 1))
     raise AssertionError

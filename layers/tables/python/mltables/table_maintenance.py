@@ -19,6 +19,7 @@ import duckdb
 from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError, DeltaError
 
+from mltables import tables_at_rest
 from mltables.duckdb_connection import connect
 from mltables.lake import Lake
 from mltables.row_replacement import merge_small_files
@@ -35,7 +36,6 @@ from mltables.table_definitions import (
     open_or_create,
     writer_properties,
 )
-from mltables.tables_at_rest import stored_tables, unsettled
 from mltables.writable_table import WritableTable
 
 _logger = logging.getLogger("mlcore.system_tables")
@@ -61,37 +61,50 @@ AUDIT_DAYS: Final = "AUDIT_DAYS"
 
 
 def maintain_tables(*, today: str = "9999") -> int:
-    """Compacts, sorts and vacuums the tables that changed in the last days. Returns the number of
-    deleted files. On a conflict with another writer the table waits for the next call.
+    """Compacts, sorts and vacuums the tables that changed (``tables_at_rest``). Returns the number
+    of deleted files. On a conflict with another writer the table waits for the next call. If the
+    upkeep of a table fails, the error is raised after that of the others.
 
     Args:
         today: the first day that may still get points, as ``YYYY-MM-DD``. Earlier days are sorted.
     """
     removed = 0
-    stored = stored_tables()
-    tables = unsettled(TABLES, stored)
+    stored = tables_at_rest.stored_tables()
+    tables = tables_at_rest.unsettled(TABLES, stored)
     if AUDIT not in tables and AUDIT.name in stored:
         first = _first_audited_day()
         tables += [AUDIT] * (stored[AUDIT.name].first_partition < first)
+    failed: Exception | None = None
     with Lake() as lake:
         for table in tables:
             try:
                 delta = _merged(lake, table, today)
+                version = delta.version()
+                removed += _remove_files(delta)
+                tables_at_rest.note(table, stored[table.name], version)
             except CommitFailedError:
                 continue
+            except Exception as error:  # the other tables do not wait for this one
+                _logger.exception("the upkeep of %s failed", table.name)
+                failed = failed or error
             finally:
                 lake.expect_commits(table.name)
-            removed += len(
-                delta.vacuum(
-                    retention_hours=KEPT_HOURS,
-                    dry_run=False,
-                    enforce_retention_duration=False,
-                    full=True,  # also files of a killed writer
-                )
-            )
-            delta.cleanup_metadata()
-            lake.expect_commits(table.name)
+    if failed:
+        raise failed
     return removed
+
+
+def _remove_files(delta: DeltaTable) -> int:
+    """Deletes files and entries of the log that no version of the last day needs. Returns the
+    number of files."""
+    files = delta.vacuum(
+        retention_hours=KEPT_HOURS,
+        dry_run=False,
+        enforce_retention_duration=False,
+        full=True,  # also files of a killed writer
+    )
+    delta.cleanup_metadata()
+    return len(files)
 
 
 def _merged(lake: Lake, table: Table, today: str) -> DeltaTable:
@@ -139,8 +152,7 @@ def _merge_small_of_traces(lake: Lake, table: Table) -> None:
         tempfile.TemporaryDirectory(dir=lake.temporary) as folder,
         connect(Path(folder)) as connection,
     ):
-        # What others committed meanwhile refuses the merge, and the next upkeep repeats it.
-        snapshot = Snapshot(lake, table, open_or_create(lake, table, may_be_behind=True))
+        snapshot = Snapshot(lake, table, open_or_create(lake, table))
         writable = WritableTable(connection, lake, snapshot, Path(folder))
         merge_small_files(connection, writable, MERGED_ROWS)
 
