@@ -182,16 +182,22 @@ def events(stream: Iterator[bytes]) -> Iterator[Json]:
 
 
 def _lines_in(parts: Iterator[bytes], redactor: CredentialRedactor) -> Iterator[bytes]:
-    rest = b""
+    rest: list[bytes] = []
+    size = 0
     for part in parts:
-        *complete, rest = (rest + part).split(b"\n")
-        yield from (redactor.line(line + b"\n") for line in complete)
-        if len(rest) > MAX_ANSWER_BYTES:
+        first, *others = part.split(b"\n")
+        rest.append(first)
+        size += len(first)
+        if others:  # joined once for a line: each part may be a thousandth of a long one
+            *complete, last = b"".join(rest), *others
+            yield from (redactor.line(line + b"\n") for line in complete)
+            rest, size = [last], len(last)
+        if size > MAX_ANSWER_BYTES:
             raise GatewayCallFailed(
                 502, f"A line of the provider's stream exceeds {MAX_ANSWER_BYTES} bytes."
             )
-    if rest:
-        yield redactor.line(rest)
+    if size:
+        yield redactor.line(b"".join(rest))
 
 
 def answer_of(response: BaseHTTPResponse, redactor: CredentialRedactor) -> Json:
@@ -222,15 +228,17 @@ def answer_of(response: BaseHTTPResponse, redactor: CredentialRedactor) -> Json:
 
 
 def _read_all(response: BaseHTTPResponse) -> bytes:
-    content = b""
+    parts: list[bytes] = []
+    size = 0
     with waiting_time.counted():
         for part in read_chunks(response):
-            content += part
-            if len(content) > MAX_ANSWER_BYTES:
+            parts.append(part)
+            size += len(part)
+            if size > MAX_ANSWER_BYTES:
                 raise GatewayCallFailed(
                     502, f"The provider's answer exceeds {MAX_ANSWER_BYTES} bytes."
                 )
-    return content
+    return b"".join(parts)
 
 
 def read_chunks(response: BaseHTTPResponse) -> Iterator[bytes]:
