@@ -9,7 +9,7 @@ import pytest
 from bench.bill import usage
 from mlcore import errors
 from mlcore.system_tables import audit_landing, location
-from tests.contract import counted_publications
+from tests.contract import counted_publications, delta_readers
 from tests.contract.capacity_figures import holds
 from tests.contract.conftest import Store
 from tests.contract.counted_publications import Publications
@@ -181,3 +181,19 @@ def test_a_file_that_is_gone_is_asked_for_twice(
     with pytest.raises(errors.ResourceDoesNotExist):
         bucket.follow()
     assert mortal.requests.take()[Asked("GET", "files of runs_latest")] == 2
+
+
+def test_the_upkeep_merges_what_other_machines_published(
+    store: Store, bucket: Tables, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Its own copy of the log is behind."""
+    upkeep = pytest.importorskip("mltables.table_maintenance")
+    experiment = store.api.new_experiment("s3")
+    for number, machine in enumerate(("here", "there", "there"), start=1):
+        monkeypatch.setenv("SYSTEM_TABLES_SCRATCH", str(tmp_path / machine))
+        assert export(experiment, [span(f"{number:032x}", 1)]).status == 200
+        bucket.follow()
+    monkeypatch.setenv("SYSTEM_TABLES_SCRATCH", str(tmp_path / "here"))
+    upkeep.maintain_tables()
+    assert len(rows("traces")) == 3
+    assert len([name for name in delta_readers.live_files() if name.startswith("part-a1-")]) == 2
