@@ -33,7 +33,7 @@ SECRET: Final = "ann.secret@mail.example"
 MAIL: Final[Json] = {"entities": ["email"], "apply_to": ["providers"]}
 SAID: Final = [{"role": "user", "content": f"I am {SECRET}"}]
 CHAT: Final = {"model": "chat", "messages": SAID}
-PICTURE: Final = "data:image/png;base64," + base64.b64encode(b"\x89PNG\r\n\x1a\n\xff" * 9).decode()
+PICTURE: Final = "data:image/png;base64," + base64.b64encode(b"\x89PNG\r\n\x1a\n\xff" * 29).decode()
 
 
 @pytest.fixture(autouse=True)
@@ -169,9 +169,11 @@ def test_parts_that_are_joined_on_the_way(provider: Provider) -> None:
 @pytest.mark.parametrize(
     "part",
     [
-        {"type": "image_url", "image_url": {"url": PICTURE}},
+        {"type": "image_url", "image_url": {"url": PICTURE}, "text": "x"},
         {"type": "input_audio", "input_audio": {"format": "wav", "data": PICTURE[22:]}},
         {"type": "file", "file": {"file_data": PICTURE}},
+        {"type": "document_url", "document_url": f" {PICTURE}"},
+        {"type": "images", "images": [PICTURE[22:]]},
     ],
 )
 def test_pictures_are_refused_or_sent_as_they_are(provider: Provider, part: Json) -> None:
@@ -198,6 +200,39 @@ def test_pictures_are_refused_or_sent_as_they_are(provider: Provider, part: Json
     )
     assert answer.status == 200
     assert PICTURE[40:] in provider.asked[-1].raw.decode(), "it is not searched as a text"
+
+
+def test_what_only_the_provider_reads_is_sent_back_to_it(provider: Provider) -> None:
+    ready(provider)
+    rules({"entities": ["aws_key"], "apply_to": ["providers"]})
+    state = base64.urlsafe_b64encode(bytes(range(97, 256)) * 9).decode()
+    item = {"type": "reasoning", "encrypted_content": state, "thoughtSignature": state}
+    body = {"model": "chat", "input": [item, {"role": "user", "content": "hi"}]}
+    assert post("openai/v1/responses", body)[0] == 200
+    assert provider.asked[-1].body["input"][0] == item
+
+
+def test_short_data_is_searched_as_a_text(provider: Provider) -> None:
+    ready(provider)
+    rules({"pattern": "4111[0-9]{12}", "apply_to": ["providers"], "unsearchable": "send"})
+    card = "4111111111111111"
+    call = {"type": "tool_use", "input": {"data": card, "mimeType": "a/b", "bytes": card}}
+    body = {"a": [call, {"data": card, "mimeType": "text/plain"}, {"source": {"bytes": card}}]}
+    assert post("proxy/chat/v1/x", body)[0] == 200
+    assert card not in received(provider)
+    rules(MAIL)
+    body = {"a": [{"type": "tool_use", "input": {"data": "hello123", "mimeType": "a/b"}}]}
+    assert post("proxy/chat/v1/x", body)[0] == 200, "arguments of a tool are no files"
+
+
+def test_a_match_in_the_program_does_not_change_who_pays(provider: Provider) -> None:
+    ready(provider, "claude", "anthropic")
+    rules(MAIL)
+    headers = {**JSON, "user-agent": f"claude-cli/2 ({SECRET})", "authorization": "Bearer own"}
+    body = json.dumps({"model": "claude", "messages": [{"role": "user", "content": "hi"}]})
+    answer = send("POST", "anthropic/v1/messages", body.encode(), headers=headers, root="")
+    assert answer.status == 400
+    assert not provider.asked
 
 
 def test_tokens_are_texts(provider: Provider) -> None:
@@ -318,14 +353,13 @@ def test_rules_that_cannot_be_read_let_nothing_out(provider: Provider, value: st
     assert not provider.asked
 
 
-def test_a_slow_expression_replaces_whole_texts(provider: Provider) -> None:
+def test_a_request_that_takes_too_long_is_refused(provider: Provider) -> None:
     ready(provider)
     rules({"pattern": "(a|a)+$", "apply_to": ["providers"]})
     said = [{"role": "user", "content": "a" * 60 + "b" + SECRET}] * 3
     status, _, _ = post("openai/v1/chat/completions", {"model": "chat", "messages": said})
-    assert status == 200
-    assert "[REDACTED]" in received(provider)
-    assert SECRET not in received(provider)
+    assert status == 400
+    assert not provider.asked
 
 
 def test_the_rules_cost_no_round_trip(provider: Provider) -> None:

@@ -73,7 +73,16 @@ def test_good_rules() -> None:
         ),
         *(
             ({"rules": [{"fields": [field], "apply_to": ["providers"]}]}, "names no part")
-            for field in ("inputs", "*", "**", "outputs.a", "tags.a", "name", "_inputs")
+            for field in (
+                "inputs",
+                "*",
+                "**",
+                "outputs.a",
+                "tags.a",
+                "name",
+                "_inputs",
+                "**.inputs",
+            )
         ),
         ({"rules": [{"pattern": "RED", "apply_to": ["providers"]}]}, "matches the replacement"),
     ],

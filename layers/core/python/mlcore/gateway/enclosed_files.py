@@ -9,15 +9,9 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-_DATA_URL: Final = re.compile(r"(data:([^,]{0,250});base64,)(.*)", re.DOTALL | re.IGNORECASE)
-_URLS: Final = frozenset(
-    (
-        *("audio", "audiourl", "data", "file", "filedata", "fileurl", "fileuri", "image"),
-        *("imageurl", "inputaudio", "uri", "url", "video", "videourl"),
-    )
-)
-"""Names of members that may hold a data URL, in lower case, without ``_`` and ``-``. A data URL in
-another member, such as ``text``, is a text that the model reads."""
+_DATA_URL: Final = re.compile(r"(\s*data:([^,]*);base64,)(.*)", re.DOTALL | re.IGNORECASE)
+_OF_TEXTS: Final = frozenset(("content", "inputtext", "text"))
+"""Names of members, in lower case, without ``_`` and ``-``, whose Base64 is a text to the model."""
 _BASE64: Final = frozenset(("bytesbase64encoded", "filedata", "b64json"))
 """Names of members that hold Base64."""
 _DATA: Final = "data"
@@ -28,6 +22,24 @@ _HELD: Final = frozenset((("source", "bytes"), ("inputaudio", "data"), ("invokem
 request whose tokens Bedrock counts."""
 _TEXT: Final = "text"
 """The type of a document whose ``data`` is a text, in Anthropic's form."""
+_STATE: Final = frozenset(("encryptedcontent", "redactedcontent", "signature", "thoughtsignature"))
+"""Names of members in which a provider gets back what only it can read."""
+_STATE_TYPE: Final = "redacted_thinking"
+_CALLS: Final = frozenset(("mcp_tool_use", "server_tool_use", "tool_use"))
+_CALL_HOLDERS: Final = frozenset(("functioncall", "tooluse"))
+_ARGUMENTS: Final = frozenset(("args", "input"))
+_LONG: Final = 256
+"""Base64 of this length is a file in a member of any other name."""
+_SHORT: Final = 100
+"""Shorter Base64 may be a word or a number: it is searched as a text, too."""
+_HEADERS: Final = (
+    *(b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"RIFF", b"%PDF", b"ID3", b"\xff\xf1", b"\xff\xf3"),
+    *(b"\xff\xf9", b"\xff\xfb", b"OggS", b"fLaC", b"PK\x03\x04", b"BM", b"II*\0", b"MM\0*"),
+    *(b"\x1aE\xdf\xa3", b"\xd0\xcf\x11\xe0"),
+)
+"""How pictures, sound, films and documents begin."""
+_FILM: Final = b"ftyp"
+"""Stands after four bytes."""
 _TOKENS: Final = ("input", "prompt")
 """Members of a request that may be tokens, also of one in a line of a batch."""
 _IN_BATCH: Final = "body"
@@ -43,8 +55,18 @@ class File(NamedTuple):
     kind: str
     """What the data URL says of the type."""
     content: bytes
-    is_compact: bool
-    """Whether the Base64 has no white space, and so no words."""
+    length: int
+    """Characters of Base64; 0 if it has white space, and so perhaps words."""
+    is_state: bool = False
+    """Whether it is of the provider's, which only the provider can read."""
+
+    @property
+    def is_known(self) -> bool:
+        """Whether it is surely no text."""
+        if self.is_state:
+            return self.length >= _SHORT
+        is_media = self.content.startswith(_HEADERS) or self.content[4:8] == _FILM
+        return is_media and self.length >= _SHORT
 
 
 class Unsearched:
@@ -77,13 +99,28 @@ def file_in(member: str, value: str, siblings: Mapping[str, Any], holder: str) -
         holder: the name of the member that is this object.
     """
     name = _plain(member)
-    url = _DATA_URL.fullmatch(value) if name in _URLS else None
+    if name in _OF_TEXTS:
+        return None
+    url = _DATA_URL.fullmatch(value)
     if url is not None:
         return _file(url[1], url[2], url[3])
+    kind = siblings.get("type")
+    if name in _STATE or (name == _DATA and kind == _STATE_TYPE):
+        state = _file("", "", value)
+        return state and state._replace(is_state=True)
     names = {_plain(key) for key in siblings}
-    is_typed = name == _DATA and not names.isdisjoint(_TYPES) and siblings.get("type") != _TEXT
-    is_held = (_plain(holder), name) in _HELD
-    return _file("", "", value) if is_typed or is_held or name in _BASE64 else None
+    is_typed = name == _DATA and not names.isdisjoint(_TYPES) and kind != _TEXT
+    if is_typed or (_plain(holder), name) in _HELD or name in _BASE64:
+        return _file("", "", value)
+    file = _file("", "", value) if len(value) >= _LONG else None
+    is_text = file is None or not file.length or text_of(file.content) is not None
+    return None if is_text else file
+
+
+def is_arguments(member: str, siblings: Mapping[str, Any], holder: str) -> bool:
+    """Whether a member has the arguments of a tool, which hold no files."""
+    is_call = siblings.get("type") in _CALLS or _plain(holder) in _CALL_HOLDERS
+    return is_call and member in _ARGUMENTS
 
 
 def encoded(file: File, content: bytes) -> str:
@@ -106,14 +143,14 @@ def has_tokens(request: Mapping[str, Any]) -> bool:
 
 def _file(head: str, kind: str, data: str) -> File | None:
     compact = "".join(data.split())
-    if not compact:
+    if not compact or not compact.isascii():
         return None
     padded = compact.rstrip("=").translate({ord("-"): "+", ord("_"): "/"})
     try:
         content = base64.b64decode(padded + "=" * (-len(padded) % 4), validate=True)
     except (binascii.Error, ValueError):
         return None
-    return File(head, kind, content, len(compact) == len(data))
+    return File(head, kind, content, len(data) if len(compact) == len(data) else 0)
 
 
 def _plain(name: str) -> str:

@@ -95,7 +95,7 @@ class Invocation:
         """Returns a request without the texts that no provider may get; the request itself if it
         has none. Guardrails and the trace get what this returns. Raises GatewayCallFailed (400) if
         a part of the request cannot be searched; the call then counts to no limit."""
-        return self._redacted(lambda rules, body: rules.body(body), request)
+        return self._redacted(_body, request)
 
     def redacted_headers(self, headers: Mapping[str, str]) -> Mapping[str, str]:
         """Returns the caller's headers without those in which rules of redaction match. Raises
@@ -109,11 +109,14 @@ class Invocation:
 
     def _redacted(self, redact: Callable[[RequestRedaction, T], T], value: T) -> T:
         try:
-            for rules in self.redactions:
-                value = redact(rules, value)
+            return self._applied(redact, value)
         except GatewayCallFailed:
             self.refuse()
             raise
+
+    def _applied(self, redact: Callable[[RequestRedaction, T], T], value: T) -> T:
+        for rules in self.redactions:
+            value = redact(rules, value)
         return value
 
     def guarded_request(self, request: Json, shape: Shape | None = None) -> Json:
@@ -130,12 +133,12 @@ class Invocation:
         if self.guardrails is None:
             return request
         guarded = self.guardrails.before(request, shape)
-        return request if guarded is request else self.redacted(guarded)
+        return request if guarded is request else self._applied(_body, guarded)
 
     def _prepare(self, provider: Provider) -> None:
         """Lets a provider redact what it translates."""
         if self.redactions:
-            provider.redacted = lambda request: self._redacted(
+            provider.redacted = lambda request: self._applied(
                 lambda rules, body: rules.translated(body), request
             )
 
@@ -274,6 +277,10 @@ class Invocation:
                 span.attributes[SPAN_COST] = span_cost
                 dollars += span_cost["total_cost"]
         return dollars
+
+
+def _body(rules: RequestRedaction, body: Json) -> Json:
+    return rules.body(body)
 
 
 def _is_event(part: Any, *, is_proxied: bool) -> bool:

@@ -76,13 +76,13 @@ def changed(request: ProxiedRequest, value_of: Callable[[Field], bytes]) -> byte
     """Returns the content of a form with other values of its fields. Raises GatewayCallFailed (400)
     as :func:`read` does, and for a value that contains the form's boundary."""
     delimiter = _delimiter(request)
-    content = b""
+    pieces: list[bytes] = []
     for field in _fields(request):
         value = value_of(field)
         if delimiter in value:
             raise _refused("a value contains its boundary")
-        content += delimiter + b"\r\n" + field.headers + b"\r\n\r\n" + value + b"\r\n"
-    return content + delimiter + b"--\r\n"
+        pieces += (delimiter, b"\r\n", field.headers, b"\r\n\r\n", value, b"\r\n")
+    return b"".join((*pieces, delimiter, b"--\r\n"))
 
 
 def _delimiter(request: ProxiedRequest) -> bytes:

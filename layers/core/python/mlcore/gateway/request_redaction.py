@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
 from urllib.parse import unquote, unquote_plus
 
@@ -19,18 +20,28 @@ from mlcore.gateway.enclosed_files import Unsearched
 from mlcore.gateway.proxied_forms import Field
 from mlcore.providers.provider import LOGINS, brings_credentials
 from mlcore.providers.proxied import ProxiedRequest
-from mlcore.redaction.redactor import Redactor, parsed_text
+from mlcore.redaction.redactor import Redactor, SearchTooLong, parsed_text
 from mlcore.redaction.rules import RequestRules
-from mlcore.reserved_tags import SPAN_INPUTS
 
 Json = dict[str, Any]
 
-_PLACE: Final = ("inputs", SPAN_INPUTS)
-"""The paths of a request for rules on fields: those that it has in the trace of the call."""
+_PLACE: Final = ("inputs",)
+"""The path of a request for rules on fields, which it also has in the trace of the call."""
 _BOM: Final = "\ufeff"
 _MAX_DECODINGS: Final = 5
 _PARAMETERS: Final = re.compile("[&;=]")
 _IN_BRACKETS: Final = re.compile(r"\[([^\]]*)\]")
+
+
+@contextmanager
+def _in_time() -> Iterator[None]:
+    """Raises GatewayCallFailed (400) if a search inside of the block takes too long."""
+    try:
+        yield
+    except SearchTooLong:
+        raise GatewayCallFailed(
+            400, "The request is not sent: rules of redaction cannot search it in time."
+        ) from None
 
 
 class RequestRedaction(NamedTuple):
@@ -45,14 +56,17 @@ class RequestRedaction(NamedTuple):
             GatewayCallFailed: the body has something that cannot be searched, or a rule replaces
                 all of it; status 400.
         """
-        return _Search(self.rules).object(body, _PLACE)
+        with _in_time():
+            return _Search(self.rules).object(body, _PLACE)
 
     def translated(self, body: Json) -> Json:
         """Returns a body in the form of a provider that is made of a redacted one: the translation
         may have joined texts. Rules on fields name those of the original. Raises the errors of
         :meth:`body`."""
-        return _Search(self.rules).object(body, ())
+        with _in_time():
+            return _Search(self.rules).object(body, ())
 
+    @_in_time()
     def headers(self, headers: Mapping[str, str]) -> Mapping[str, str]:
         """Returns a caller's headers without those in which a rule matches. Credentials for the
         provider, which the programs of some subscriptions bring, are no matches of rules that find
@@ -74,10 +88,13 @@ class RequestRedaction(NamedTuple):
             }
         of_logins = self.rules.redactor(finds_credentials=False)
         logins = {name: headers[name] for name in brought if name in headers}
+        if logins and _finds(redactor, (headers["user-agent"],)):
+            raise _refused("matches in the User-Agent by which the call may bring credentials")
         if logins and _finds(of_logins, logins.values()):
             raise _refused("matches in the credentials that the call brings for the provider")
         return {**others, **logins}
 
+    @_in_time()
     def proxied(self, request: ProxiedRequest) -> ProxiedRequest:
         """Returns a request to any path of a provider without what the rules match.
 
@@ -142,6 +159,8 @@ class _Search:
         if isinstance(value, str):
             return self._opened_text(value, member, siblings, holder)
         if isinstance(value, dict):
+            if enclosed_files.is_arguments(member, siblings, holder):
+                return value
             members = {
                 name: self._opened(item, name, value, member) for name, item in value.items()
             }
@@ -160,8 +179,9 @@ class _Search:
         if file is None:
             return value
         if enclosed_files.text_of(file.content) is None:
-            self._check_sent("a file that is not text")
-            is_apart = file.is_compact and not self.finds((file.kind,))
+            if not (file.is_state and file.is_known):
+                self._check_sent("a file that is not text")
+            is_apart = file.is_known and not self.finds((file.kind,))
             return Unsearched(value) if is_apart else value
         content = self.file(file.content, _PLACE)
         return value if content == file.content else enclosed_files.encoded(file, content)
@@ -181,7 +201,7 @@ class _Search:
     def field(self, field: Field) -> bytes:
         """Returns the value of a form's field without what the rules match."""
         headers = field.headers.decode("utf-8", "replace")
-        if self.finds((headers, *headers.split("\r\n"), field.name)):
+        if self.finds((headers, unquote(headers), *headers.split("\r\n"), field.name)):
             raise _refused("matches in the headers of a part of the form")
         if field.is_file:
             return self.file(field.value, _PLACE)

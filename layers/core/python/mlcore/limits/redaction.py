@@ -5,14 +5,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
 from mlcore.errors import InvalidParameterValue
 from mlcore.limits.experiments import experiment_id
 from mlcore.redaction import rules, setting
 from mlcore.redaction.detectors import DETECTORS
-from mlcore.redaction.fields import ANY_DEPTH, WILDCARDS, normalized
+from mlcore.redaction.fields import ANY_DEPTH, WILDCARDS, parse
 
 MAX_BYTES: Final = 50_000
 MAX_RULES: Final = 50
@@ -126,16 +126,21 @@ def _check_fields(rule: Mapping[str, Any]) -> None:
                 f"the field {field!r} is no path: segments are separated by single dots, and at "
                 "most one of them is '**'."
             )
-        if setting.PROVIDERS in rule.get(setting.APPLY_TO, ()) and not _is_in_request(segments):
+        if setting.PROVIDERS in rule.get(setting.APPLY_TO, ()) and not _is_in_request(field):
             raise InvalidParameterValue(
                 f"the field {field!r} names no part of a request to a provider. Such fields begin "
                 f"with '{_REQUEST}', '*' or '**', and have at least two segments."
             )
 
 
-def _is_in_request(segments: Sequence[str]) -> bool:
+def _is_in_request(field: str) -> bool:
     """Whether a field may name a part of a request, but not the request itself."""
-    return len(segments) > 1 and normalized(segments[0]) in (_REQUEST, *WILDCARDS)
+    parsed = parse(field, setting.REFUSE)
+    return (
+        "." in field
+        and parsed.first_segment in (_REQUEST, *WILDCARDS)
+        and parsed.expression.fullmatch(_REQUEST) is None
+    )
 
 
 def _check_entities(rule: Mapping[str, Any]) -> None:

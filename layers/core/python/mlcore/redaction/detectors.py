@@ -20,7 +20,9 @@ from typing import Final
 Range = tuple[int, int]
 """Begin and end of an entity in a text."""
 
-_EMAIL: Final = re.compile(r"[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63})+")
+_LOCAL_LENGTH: Final = 64
+_LOCAL_BACKWARDS: Final = re.compile(r"[\w.+-]{1,64}")
+_DOMAIN: Final = re.compile(r"[\w-]{1,63}(?:\.[\w-]{1,63})+")
 _NUMBER: Final = re.compile(r"[\d+(][\d ./()+-]{6,}")
 _ASCII_NUMBER: Final = re.compile("[0-9+(][0-9 ./()+-]{6,}")
 """What may be a number of a card or a phone, or an IPv4 address. ``re`` searches an expression fast
@@ -53,7 +55,7 @@ _CANDIDATES: Final = 256
 _LOOK_AHEAD: Final = 2
 """Characters after a match at which expressions for numbers look."""
 _AWS_KEY: Final = re.compile(r"(?<![A-Za-z0-9])(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}(?![A-Za-z0-9])")
-_AWS_SECRET: Final = re.compile(r"(?<![A-Za-z0-9/+=])[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+=])")
+_AWS_SECRET: Final = re.compile(r"(?<![A-Za-z0-9/+=_-])[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+=_-])")
 _TOKEN: Final = re.compile(
     r"(?i:\bbearer\s{1,5})[A-Za-z0-9._~+/=-]{8,}"
     r"|\beyJ[A-Za-z0-9_-]{5,}\.eyJ[A-Za-z0-9_-]{5,}(?:\.[A-Za-z0-9_-]*)?"
@@ -115,9 +117,17 @@ class Searched:
 
 
 def _emails(searched: Searched) -> Iterator[Range]:
-    text = searched.text
-    if "@" in text:
-        yield from (match.span() for match in _EMAIL.finditer(text))
+    text, check, end = searched.text, _Clock().check, 0
+    at = text.find("@")
+    while at >= 0:
+        check()
+        before = text[max(end, at - _LOCAL_LENGTH) : at][::-1]
+        local = _LOCAL_BACKWARDS.match(before)
+        domain = None if local is None else _DOMAIN.match(text, at + 1)
+        if local is not None and domain is not None:
+            end = domain.end()
+            yield at - local.end(), end
+        at = text.find("@", at + 1)
 
 
 def _cards(searched: Searched) -> Iterator[Range]:

@@ -34,6 +34,11 @@ WITHOUT_CONTENT: Final = "[REDACTED]"
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
+class SearchTooLong(Exception):
+    """Rules cannot search all of a request in time. A request of which whole texts are replaced,
+    such as the role of a message, would say something else."""
+
+
 class Replacer(NamedTuple):
     """Replaces the parts of a text that a rule matches. ``replacement`` takes the place of a whole
     text that cannot be searched. Both functions may raise TimeoutError."""
@@ -60,6 +65,7 @@ class Redactor:
         "_fields",
         "_last_segments",
         "_of_paths",
+        "_raises",
         "_replacers",
         "_seconds_left",
         "is_content_free",
@@ -77,8 +83,9 @@ class Redactor:
         Args:
             is_content_free: whether traces are to be stored without their content
                 (:mod:`.content_free`), before texts are redacted.
-            detector_seconds: longest processor time of all detectors; later texts are replaced as
-                a whole.
+            detector_seconds: longest processor time of all detectors. If it is limited, a text for
+                which a time does not suffice raises SearchTooLong, otherwise it is replaced as a
+                whole.
         """
         self.is_content_free = is_content_free
         self._fields = fields
@@ -87,6 +94,7 @@ class Redactor:
         self._replacers = replacers
         self._seconds_left = TOTAL_SECONDS
         self._detector_seconds_left = detector_seconds
+        self._raises = detector_seconds < math.inf
 
     def is_clean(self, values: Iterable[Any], names: Iterable[str] = ()) -> bool:
         """Whether no rule matches inside of JSON values or in names. False may be wrong, True may
@@ -153,6 +161,12 @@ class Redactor:
             return True
         finally:
             self._seconds_left -= time.perf_counter() - started
+
+    def _instead_of_whole(self, replacer: Replacer) -> str:
+        """Returns what takes the place of a text for which the time does not suffice."""
+        if self._raises:
+            raise SearchTooLong
+        return replacer.replacement
 
     def _detected(self, search: Callable[[], T], *, otherwise: T) -> T:
         """Returns what a detector says; ``otherwise`` if its time does not suffice."""
@@ -262,14 +276,15 @@ class Redactor:
 
     def _replaced(self, replacer: Replacer, text: str) -> str:
         if not replacer.timed:
-            return self._detected(lambda: replacer.replace(text), otherwise=replacer.replacement)
+            redacted = self._detected(lambda: replacer.replace(text), otherwise=None)
+            return self._instead_of_whole(replacer) if redacted is None else redacted
         if self._seconds_left <= 0:
-            return replacer.replacement
+            return self._instead_of_whole(replacer)
         started = time.perf_counter()
         try:
             return replacer.replace(text)
         except (TimeoutError, MemoryError):
-            return replacer.replacement
+            return self._instead_of_whole(replacer)
         finally:
             self._seconds_left -= time.perf_counter() - started
 
