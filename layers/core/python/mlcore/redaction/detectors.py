@@ -30,6 +30,9 @@ that begins with a set of ASCII characters."""
 _DIGIT_RUN: Final = re.compile(r"(?<![\d.])\d(?:[ -]?\d){12,}")
 _DIGITS: Final = re.compile(r"\d+")
 _CARD_DIGITS: Final = (13, 19)
+_CARD_BEGINS: Final = "23456"
+_DOUBLED: Final = bytes.maketrans(b"0123456789", b"0246813579")
+"""The sum of the digits of twice a digit."""
 _IBAN_DIGITS: Final = re.compile(
     r"[0-9](?=[0-9][ -]?[A-Za-z0-9])(?<=(?<![A-Za-z0-9])[A-Za-z]{2}[0-9])"
 )
@@ -138,6 +141,9 @@ def _cards(searched: Searched) -> Iterator[Range]:
         groups = [match.span() for match in _DIGITS.finditer(text, *run)]
         first = 0
         while first < len(groups):
+            if text[groups[first][0]] not in _CARD_BEGINS:
+                first += 1
+                continue
             check()
             end = _card_end(text, groups[first : first + _CARD_DIGITS[1]])
             if end is None:
@@ -155,15 +161,16 @@ def _card_end(text: str, groups: list[Range]) -> int | None:
         digits += text[slice(*group)]
         if len(digits) > _CARD_DIGITS[1]:
             break
-        if len(digits) >= _CARD_DIGITS[0] and digits[0] in "23456" and _has_luhn(digits):
+        if len(digits) >= _CARD_DIGITS[0] and _has_luhn(digits):
             end = index
     return end
 
 
 def _has_luhn(digits: str) -> bool:
-    numbers = list(map(int, reversed(digits)))
-    doubled = (sum(divmod(2 * number, 10)) for number in numbers[1::2])
-    return (sum(numbers[::2]) + sum(doubled)) % 10 == 0
+    ascii_digits = digits if digits.isascii() else "".join(str(int(digit)) for digit in digits)
+    last_first = ascii_digits.encode()[::-1]
+    doubled = last_first[1::2].translate(_DOUBLED)
+    return (sum(last_first[::2]) + sum(doubled) - len(digits) * ord("0")) % 10 == 0
 
 
 def _ibans(searched: Searched) -> Iterator[Range]:
