@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import runs.app
-from mlcore.entities.users import Grant
+from mlcore.auth.permissions import Grant
 from mlcore.environment import AUTHENTICATION
 from mlcore.http import lambda_handler
 from mlcore.repos.users import grants, users
