@@ -14,7 +14,7 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from local import banner, data_folder, environment, program_name, runner_record, table
+from local import banner, data_folder, environment, program_name, runner_record, scorer_cages, table
 from local.audit_file import AuditFile
 from local.aws.endpoint import AwsEndpoint
 from local.aws.kms import Kms, KmsClient
@@ -114,6 +114,7 @@ class Runner:
             server = Server(application, bound)
             self._end = server.stop
             self._start_queue_pollers(stack, template, functions, queues)
+            stack.callback(scorer_cages.stop)  # before the pollers and the store: their jobs pause
             watch_catalog(stack, functions.values(), options.catalog or folder.path / "catalog")
             if options.indexer and stream:
                 job = self._stream_job(template, stream, folder, file, activity)

@@ -47,9 +47,10 @@ def invoke_scorer(message: m.InvokeScorer, request: Request) -> dict[str, Any]:
         text, source = registered.serialized_scorer, sealed_source(registered)
         model_checks.check_endpoints_of([text], request)
         data = check_payload(text)
-    of_sessions = parse_scorer(data).of_sessions
+    scorer = parse_scorer(data)
     stored_traces = load_traces(trace_ids, experiment, request)
     creator = request.creator()
+    groups = _group_by_session(stored_traces) if scorer.of_sessions else batches(trace_ids)
     submitted = [
         jobs.new(
             request.workspace,
@@ -66,8 +67,9 @@ def invoke_scorer(message: m.InvokeScorer, request: Request) -> dict[str, Any]:
             },
             len(batch),
             creator,
+            job_runs.timeout(0, job_runs.code_seconds([scorer], len(batch))),
         )
-        for batch in (_group_by_session(stored_traces) if of_sessions else batches(trace_ids))
+        for batch in groups
     ]
     jobs.submit(submitted)
     return {
@@ -117,8 +119,7 @@ def invoke_evaluation(message: m.InvokeEvaluation, request: Request) -> dict[str
         text for text, version in zip(texts, versions, strict=True) if version is not None
     ]
     model_checks.check_endpoints_of(registered, request)
-    for text in texts:
-        parse_scorer(check_payload(_check_text(text)))
+    parsed = [parse_scorer(check_payload(_check_text(text))) for text in texts]
     run_id = ids.new_ulid()
     params = {
         "trace_ids": trace_ids,
@@ -136,7 +137,9 @@ def invoke_evaluation(message: m.InvokeEvaluation, request: Request) -> dict[str
         params,
         len(trace_ids),
         request.creator(),
-        job_runs.timeout(len(trace_ids) * len(texts)),
+        job_runs.timeout(
+            len(trace_ids) * len(texts), job_runs.code_seconds(parsed, len(trace_ids))
+        ),
     )
     tags = {reserved_tags.RUN_TYPE: RUN_TYPE, JOB_TAG: job.job_id}
     job_runs.submit(job, job_runs.new_run(job, experiment, tags=tags), experiment)

@@ -94,7 +94,10 @@ def create_job(message: m.CreatePromptOptimizationJob, request: Request) -> dict
         params,
         total,
         request.creator(),
-        job_runs.timeout(total * (1 + len(texts))),
+        job_runs.timeout(
+            total * (1 + len(texts)),
+            job_runs.code_seconds([parse_scorer(json.loads(text)) for text in texts], total),
+        ),
     )
     _submit(job, _new_run(job, logged, dataset, experiment), experiment)
     return {"job": responses.job(job)}

@@ -30,9 +30,10 @@ WALL_MS: Final = "scorer_wall_ms"
 CPU_MS: Final = "scorer_cpu_ms"
 """Metadata of the assessments: what the judgement took, in milliseconds."""
 COST_USD: Final = "scorer_cost_usd"
-"""Metadata of the assessments: what the judgement cost in AWS, in US dollars."""
+"""Metadata of a judgement's first assessment: what the judgement cost in AWS, in US dollars."""
 RESERVED_SECONDS: Final = 20.0
-"""What a call of the runner needs to store results and to pause its job."""
+"""What a call of the runner needs to wait for an answer (:data:`remote_cage.EXTRA_SECONDS`, and the
+pauses before a call), to store results and to pause its job."""
 _LEAST_SECONDS: Final = 2.0
 """No judgement begins that would have less time."""
 _processors = threading.BoundedSemaphore(max(2, os.cpu_count() or 1))
@@ -90,37 +91,47 @@ class CodeScoring:
         took = {
             WALL_MS: str(judgement.wall_ms),
             CPU_MS: str(judgement.cpu_ms),
-            COST_USD: f"{judgement.dollars:.9f}" if judgement.dollars else "0",
         }
+        price = {COST_USD: f"{judgement.dollars:.9f}" if judgement.dollars else "0"}
         logger.info(
             "a scorer's code has run",
-            extra={"scorer": self._scorer.name, "trace_id": subject.trace_id, **took},
+            extra={"scorer": self._scorer.name, "trace_id": subject.trace_id, **took, **price},
         )
         if judgement.failure is not None:
             failed = assessing.failure(
                 task, subject, errors.InvalidParameterValue(judgement.failure)
             )
-            return [failed._replace(metadata={**(failed.metadata or {}), **took})]
-        measured = task._replace(extra={**task.extra, **took})
+            return [failed._replace(metadata={**(failed.metadata or {}), **took, **price})]
+        first = task._replace(extra={**task.extra, **took, **price})
+        others = task._replace(extra={**task.extra, **took})  # a sum of prices counts it once
         return [
-            _assessment(measured, subject, number, feedback)
+            _assessment(others if number else first, subject, number, feedback)
             for number, feedback in enumerate(judgement.feedback)
         ]
 
     def _judge(self, call: Mapping[str, Any]) -> Judgement:
-        """Runs the scorer with as much time as it may take. A scorer that got less, because the
-        runner's own time was nearly over, and did not finish raises OutOfTime."""
-        may_take = min(self._scorer.timeout or cage.MAX_SECONDS, cage.MAX_SECONDS)
+        """Runs the scorer with as much time as it may take, and raises OutOfTime if the runner's
+        call has less left. A call that began with less runs it nevertheless, and raises OutOfTime
+        if the scorer does not finish."""
+        may_take = self._scorer.seconds()
         with _a_processor():
             self._work.check()
             if self._source is not None:
                 self._source.check()
             seconds = min(may_take, self._work.remaining_seconds() - RESERVED_SECONDS)
-            if seconds < min(may_take, _LEAST_SECONDS):
+            another_has_more = self._work.began_with_seconds - RESERVED_SECONDS >= may_take
+            least = may_take if another_has_more else min(may_take, _LEAST_SECONDS)
+            if seconds < least:
                 raise OutOfTime
             self._work.hold(seconds)
             started = time.monotonic()
-            judgement = _run(self._scorer, call, seconds)
+            try:
+                judgement = _run(self._scorer, call, seconds)
+            except remote_cage.AnswerLost as lost:
+                self._work.add_cost(lost.dollars)
+                raise
+            except (remote_cage.Throttled, cage.ServerStops) as passing:
+                raise OutOfTime from passing  # no failure: another call continues the job
             took = time.monotonic() - started
         self._work.add_cost(judgement.dollars)
         if judgement.failure is not None and seconds < may_take and took >= seconds:

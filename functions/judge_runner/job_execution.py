@@ -50,7 +50,8 @@ class JobStopped(Exception):
 
 
 class OutOfTime(Exception):
-    """Raised if the function's time is nearly over. Another call continues the job."""
+    """Raised if the function's time is nearly over, or if Lambda runs no more functions of code
+    scorers now, or if a laptop's server stops. Another call continues the job."""
 
 
 class JobExecution:
@@ -64,6 +65,8 @@ class JobExecution:
         """
         self._job = job
         self._remaining = remaining
+        self.began_with_seconds = remaining() / 1000
+        """How long this call of the function could take at the beginning of the execution."""
         self.rights = CreatorRights(job)
         self._lock = threading.Lock()
         self._last_heartbeat = ids.now_ms()

@@ -34,7 +34,7 @@ from mlcore.limits.evaluation.code_scorers import is_code, parse_scorer
 from mlcore.limits.evaluation.scorers import check_payload, judge_endpoint, with_endpoint
 from mlcore.observability import logger
 from mlcore.optimistic_retry import WriteConflict
-from mlcore.repos.evaluation import jobs, online_scorers, scorers
+from mlcore.repos.evaluation import job_runs, jobs, online_scorers, scorers
 from mlcore.repos.experiments import experiments
 from mlcore.repos.gateway import configuration
 from mlcore.repos.traces import search
@@ -284,4 +284,6 @@ def _job(experiment: Experiment, scorer: _Scorer, trace_ids: list[str], task: st
         **({} if scorer.source is None else {"sealed_sources": [scorer.source]}),
     }
     owner = Creator(scorer.config.owner, scorer.config.owner_id)
-    return jobs.new(experiment.workspace, ONLINE_SCORING, params, len(trace_ids), owner)
+    code = job_runs.code_seconds([scorer.judge], len(trace_ids))
+    timeout = job_runs.timeout(0, code)
+    return jobs.new(experiment.workspace, ONLINE_SCORING, params, len(trace_ids), owner, timeout)

@@ -6,13 +6,14 @@ import io
 import json
 import os
 import platform
+import socket
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError, ReadTimeoutError
+from botocore.exceptions import ClientError, EndpointConnectionError, ReadTimeoutError
 
 import code_scorers.app
 from judge_runner import code_scoring
@@ -57,7 +58,7 @@ def in_aws(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[Json], Any]],
 
     def serve(handler: Callable[[Json], Any]) -> Lambda:
         client = Lambda(handler)
-        monkeypatch.setattr(remote_cage, "_client", lambda: client)
+        monkeypatch.setattr(remote_cage, "_client", lambda _seconds: client)
         return client
 
     return serve
@@ -156,9 +157,10 @@ def test_the_function_is_called_once(in_aws: Any, monkeypatch: pytest.MonkeyPatc
     assert code_scoring._run(SCORER, CALL, 30).failure is None
     assert len(asked) == 3
     monkeypatch.undo()
-    client = remote_cage._client()
+    client = remote_cage._client(315)
     assert client.meta.config.retries["total_max_attempts"] == 1
-    assert client.meta.config.read_timeout > cage.MAX_SECONDS
+    assert client.meta.config.read_timeout == 315
+    assert remote_cage.EXTRA_SECONDS < code_scoring.RESERVED_SECONDS, "within the runner's call"
 
 
 def test_the_function_forgets_its_credentials(in_aws: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -239,20 +241,50 @@ def test_a_trace_that_is_too_large_is_not_sent(in_aws: Any) -> None:
     assert client.payloads == []
 
 
-@pytest.mark.parametrize(
-    "error",
-    [
-        ClientError({"Error": {"Code": "TooManyRequestsException"}}, "Invoke"),
-        ReadTimeoutError(endpoint_url="https://lambda"),
-    ],
-)
-def test_a_function_that_cannot_be_called_is_called_later(in_aws: Any, error: Exception) -> None:
+def test_a_call_without_an_answer_is_paid_and_made_later(
+    in_aws: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def broken(_event: Json) -> Json:
-        raise error
+        raise ReadTimeoutError(endpoint_url="https://lambda")
+
+    monkeypatch.setenv(remote_cage.MEMORY, "2048")
+    in_aws(broken)
+    with pytest.raises(errors.TemporarilyUnavailable) as lost:
+        code_scoring._run(SCORER, CALL, 30)
+    assert isinstance(lost.value, remote_cage.AnswerLost)
+    assert aws.INVOCATION < lost.value.dollars < 0.001
+
+
+def test_a_function_that_cannot_be_reached_costs_nothing(in_aws: Any) -> None:
+    def broken(_event: Json) -> Json:
+        raise EndpointConnectionError(endpoint_url="https://lambda")
 
     in_aws(broken)
-    with pytest.raises(errors.TemporarilyUnavailable):
+    with pytest.raises(errors.TemporarilyUnavailable) as missing:
         code_scoring._run(SCORER, CALL, 30)
+    assert not isinstance(missing.value, remote_cage.AnswerLost)
+
+
+def test_too_many_calls_are_no_failure(in_aws: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def busy(_event: Json) -> Json:
+        metadata: Any = {"HTTPStatusCode": 429}
+        raise ClientError({"Error": {"Code": "Any"}, "ResponseMetadata": metadata}, "Invoke")
+
+    monkeypatch.setattr(remote_cage, "_PAUSES", (0.001,))
+    in_aws(busy)
+    with pytest.raises(remote_cage.Throttled):
+        code_scoring._run(SCORER, CALL, 30)
+
+
+def test_the_connection_is_kept_alive_while_a_scorer_runs() -> None:
+    session = remote_cage._client(20)._endpoint.http_session
+    (url, pool) = ("https://lambda.example", session._manager)
+    with socket.socket() as made:
+        for option in pool.connection_from_url(url).conn_kw["socket_options"]:
+            made.setsockopt(*option)
+        assert made.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+        assert made.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == 60
+        assert made.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL) == 60
 
 
 def test_a_missing_function_is_no_cage(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+import sys
 import threading
 import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from mlcore.scorer_cage import cage, children
 from tests.cage.scorers import LIMITS, run
 
 SHORT = LIMITS._replace(seconds=1)
 MEGABYTE = 1024 * 1024
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.parametrize("namespaces", [True, False])
@@ -46,6 +52,52 @@ def test_leaves_no_process_behind() -> None:
     assert "mlcore.scorer_cage.inside" not in "\n".join(
         line for line in listed.splitlines() if not line.startswith("Z")
     )
+
+
+def test_a_server_that_stops_ends_judgements(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cage, "_server_stops", threading.Event())
+    with ThreadPoolExecutor(1) as pool:
+        judgement = pool.submit(run, "import time\ntime.sleep(600)")
+        _wait(lambda: bool(cage._live))
+        cage.stop_all()
+        with pytest.raises(cage.ServerStops):
+            judgement.result(10)
+    assert not cage._live
+    with pytest.raises(cage.ServerStops):
+        run("return 1")
+
+
+@pytest.mark.parametrize("namespaces", [True, False], ids=["namespaces", "filter alone"])
+def test_a_server_that_dies_leaves_no_process_behind(namespaces: bool) -> None:
+    program = (
+        "from tests.cage.scorers import LIMITS, run; "
+        f"run('while True: pass', LIMITS._replace(namespaces={namespaces}))"
+    )
+    with subprocess.Popen([sys.executable, "-c", program], cwd=ROOT, env=_environment()) as server:
+        _wait(lambda: len(children.descendants(server.pid)) == 1 + namespaces)
+        time.sleep(0.5)
+        started = children.descendants(server.pid)
+        server.kill()
+    _wait(lambda: not any(map(_runs, started)))
+
+
+def _environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+
+
+def _runs(process: int) -> bool:
+    try:
+        status = Path(f"/proc/{process}/stat").read_text(encoding="utf-8")
+    except OSError:
+        return False
+    return status.rpartition(")")[2].split()[0] not in ("Z", "X")
+
+
+def _wait(is_true: Callable[[], bool]) -> None:
+    until = time.monotonic() + 20
+    while not is_true():
+        assert time.monotonic() < until
+        time.sleep(0.02)
 
 
 def test_counts_the_processor_time_of_a_scorer_that_was_stopped() -> None:

@@ -14,15 +14,16 @@ import pytest
 from judge_runner import code_scoring, online_scoring
 from mlcore import ids
 from mlcore.entities.evaluation.code_scorers import CodeScorer
-from mlcore.repos.evaluation import jobs
+from mlcore.entities.evaluation.jobs import MAX_SECONDS
+from mlcore.repos.evaluation import job_runs, jobs
 from mlcore.responses.evaluation import jobs as responses
-from mlcore.scorer_cage import cage
+from mlcore.scorer_cage import cage, remote_cage
 from mlcore.scorer_cage.answers import ScorerFeedback
 from mlcore.scorer_cage.cage import CageLimits, CageUnavailable, Judgement
 from tests.contract import trace_calls
 from tests.contract.code_scorer_calls import FLAG, code, refused, register
 from tests.contract.conftest import Store
-from tests.contract.judges_world import World, ask, assessments
+from tests.contract.judges_world import Context, World, ask, assessments
 
 Json = dict[str, Any]
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has cages")
@@ -118,8 +119,53 @@ def test_a_judgement_that_was_cut_short_is_begun_again(
     assert failure["error_message"] == "The scorer timed out after 2.5 seconds."
 
 
+def test_a_judgement_begins_only_with_its_whole_time(world: World) -> None:
+    """The runner's call could give it when it began, and another call can."""
+
+    class Falling(Context):
+        def get_remaining_time_in_millis(self) -> int:
+            self._left = max(60_000, self._left - 200_000)
+            return self._left
+
+    trace = world.trace("q", "a")
+    (job_id,) = world.invoke(code("return True"), [trace])
+    world.work(context=Falling(800_000))
+    assert (world.job(job_id)["status"], assessments(trace)) == ("PENDING", [])
+    world.work()
+    assert world.job(job_id)["status"] == "SUCCEEDED"
+
+
+def test_a_job_waits_while_too_many_functions_run(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However often that happens, it is no failed attempt."""
+
+    def throttled(*_: Any) -> Judgement:
+        raise remote_cage.Throttled
+
+    trace = world.trace("q", "a")
+    (job_id,) = world.invoke(code("return True"), [trace])
+    with monkeypatch.context() as busy:
+        busy.setattr(code_scoring, "_run", throttled)
+        for _ in range(5):
+            assert world.work() == []
+            assert (world.job(job_id)["status"], len(world.queue.waiting)) == ("PENDING", 1)
+    world.work()
+    assert world.job(job_id)["status"] == "SUCCEEDED"
+
+
+def test_jobs_have_the_time_that_their_judgements_may_take(world: World) -> None:
+    traces = [world.trace("q", "a") for _ in range(17)]
+    (job_id,) = world.invoke(code("return True", timeout=200), traces)
+    stored = jobs.find("default", job_id)
+    assert stored is not None
+    assert stored.timeout is not None
+    assert 3600 + 3 * 200 <= stored.timeout <= 3600 + 9 * 200
+    assert job_runs.timeout(0, 1e9) == MAX_SECONDS
+
+
 @pytest.mark.parametrize(
-    ("timeout", "seconds"), [(None, 300), (0, 480), (90, 90), (480, 480), (3600, 480)]
+    ("timeout", "seconds"), [(None, 300), (0, 300), (90, 90), (300, 300), (3600, 300)]
 )
 def test_the_lease_lasts_as_long_as_a_judgement_may(
     world: World, monkeypatch: pytest.MonkeyPatch, timeout: float | None, seconds: float
@@ -146,15 +192,16 @@ def test_what_judgements_cost_in_aws_is_told_and_expected(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def judged(_scorer: CodeScorer, _call: Mapping[str, Any], _seconds: float) -> Judgement:
-        return Judgement((ScorerFeedback("q", 1, None, {}, "q", None),), None, 7, 5, 0.0000125)
+        feedback = tuple(ScorerFeedback(name, 1, None, {}, "q", None) for name in ("q", "r"))
+        return Judgement(feedback, None, 7, 5, 0.0000125)
 
     monkeypatch.setattr(code_scoring, "_run", judged)
     traces = [world.trace("q", "a") for _ in range(4)]
     (job_id,) = world.invoke(code("return True"), traces)
     assert world.work() == []
     assert world.job(job_id)["status_details"] == {"cost_usd": pytest.approx(0.00005)}
-    metadata = assessments(traces[0])[0]["metadata"]
-    assert metadata["scorer_cost_usd"] == "0.000012500"
+    prices = [each["metadata"].get("scorer_cost_usd") for each in assessments(traces[0])]
+    assert sorted(prices, key=str) == ["0.000012500", None], "the price of the judgement, once"
     stored = jobs.find("default", job_id)
     assert stored is not None
     half = stored._replace(status="RUNNING", completed=2, dollars=0.000025)

@@ -12,20 +12,18 @@ import signal
 import subprocess
 import sys
 import sysconfig
+import threading
 import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from mlcore.entities.evaluation.code_scorers import source_digest
+from mlcore.entities.evaluation.code_scorers import MAX_SECONDS, source_digest
 from mlcore.environment import in_lambda
 from mlcore.scorer_cage import answers, children
 from mlcore.scorer_cage.answers import ScorerFeedback
 
-MAX_SECONDS: Final = 480.0
-"""Longest time of one judgement; a scorer's own ``timeout`` may be shorter. The judge runner waits
-for the end, and a call of it lasts ten minutes."""
 PACKAGES: Final = "MLFLOW_SCORER_PACKAGES"
 """Environment: installed packages that scorers may import, separated by commas."""
 MEMORY_BYTES: Final = 768 * 1024 * 1024
@@ -55,6 +53,9 @@ hold for such threads, and the process is refused if there are any."""
 _LAMBDA_PATHS: Final = ("/opt/scorer_packages", "/opt/python")
 """Where Lambda unpacks layers: those of operate.scorer_layer, and all others."""
 _STOP_SECONDS: Final = 2.0
+_server_stops: Final = threading.Event()
+_live: Final[set[_Process]] = set()
+"""Processes of judgements that have not ended."""
 _POLL_SECONDS: Final = 0.002
 _CHUNK: Final = 65_536
 
@@ -62,6 +63,11 @@ _CHUNK: Final = 65_536
 class CageUnavailable(Exception):
     """Raised if this system does not offer what the cage needs; the message says what is
     missing."""
+
+
+class ServerStops(Exception):
+    """Raised by a judgement that ends because the server stops. It says nothing about the
+    scorer."""
 
 
 class CageLimits(NamedTuple):
@@ -106,6 +112,7 @@ def judge(scorer: Mapping[str, Any], call: Mapping[str, Any], limits: CageLimits
     Raises:
         CageUnavailable: the system offers no cage, or the source is not the one that the caller
             decided on. The scorer has not run.
+        ServerStops: :func:`stop_all` was called.
     """
     if scorer.get("source_digest") != source_digest(scorer):
         raise CageUnavailable("The scorer's source was changed on its way, so it was not run.")
@@ -126,6 +133,8 @@ def judge(scorer: Mapping[str, Any], call: Mapping[str, Any], limits: CageLimits
         "cpu_seconds": int(limits.seconds) + 1,
     }
     started = time.monotonic()
+    if _server_stops.is_set():
+        raise ServerStops
     ended = _Process(json.dumps(request).encode(), limits).wait()
     wall_ms = round((time.monotonic() - started) * 1000)
     # A scorer can end its process with any exit code, but only after the process was sealed.
@@ -146,6 +155,13 @@ def judge(scorer: Mapping[str, Any], call: Mapping[str, Any], limits: CageLimits
     return Judgement(feedback, failure, wall_ms, ended.cpu_ms)
 
 
+def stop_all() -> None:
+    """Ends all judgements, and those to come, with ServerStops."""
+    _server_stops.set()
+    for process in list(_live):
+        process.stop()
+
+
 class _Ended(NamedTuple):
     answer: bytes
     exit_code: int
@@ -158,6 +174,8 @@ class _Process:
 
     def __init__(self, request: bytes, limits: CageLimits) -> None:
         self._limits = limits
+        self._ending = threading.Lock()
+        """Held while the process is reaped, after which its number may be another's."""
         environment = {name: os.environ[name] for name in (_LIBRARY_PATH,) if name in os.environ}
         environment |= _ONE_THREAD
         descriptor = os.memfd_create("request")
@@ -174,15 +192,28 @@ class _Process:
                 close_fds=True,
                 start_new_session=True,
             )
+        _live.add(self)
+        if _server_stops.is_set():
+            self.stop()
+
+    def stop(self) -> None:
+        """Kills the process and whatever it has started; :meth:`wait` then raises ServerStops. May
+        be called by another thread."""
+        with self._ending:
+            if self._process.returncode is None:
+                children.kill([*children.descendants(self._process.pid), self._process.pid])
 
     def wait(self) -> _Ended:
-        """Receives the answer, and returns when the process has ended."""
+        """Receives the answer, and returns when the process has ended. Raises ServerStops."""
         answer, failure, is_ended = b"", None, False
         try:
             answer, failure = self._receive()
             is_ended = failure is None
         finally:
             status, cpu_ms = self._end(is_ended)
+            _live.discard(self)
+        if _server_stops.is_set():
+            raise ServerStops
         code = os.waitstatus_to_exitcode(status)
         if failure is None and code != 0:
             failure = f"The scorer's process ended without an answer ({_ending(code)})."
@@ -219,8 +250,9 @@ class _Process:
         # The process is not reaped yet, so no other can have its number.
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
-        _, status, usage = os.wait4(self._process.pid, 0)
-        self._process.returncode = os.waitstatus_to_exitcode(status)
+        with self._ending:
+            _, status, usage = os.wait4(self._process.pid, 0)
+            self._process.returncode = os.waitstatus_to_exitcode(status)
         return status, round((usage.ru_utime + usage.ru_stime) * 1000)
 
     def _has_ended(self, seconds: float) -> bool:

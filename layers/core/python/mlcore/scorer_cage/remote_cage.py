@@ -8,19 +8,26 @@ from __future__ import annotations
 
 import functools
 import json
+import math
 import os
 import platform
+import socket
 import time
 from collections.abc import Mapping
 from typing import Any, Final
 
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    HTTPClientError,
+    IncompleteReadError,
+)
 
 from mlcore import aws_clients
 from mlcore.errors import TemporarilyUnavailable
 from mlcore.prices import function_calls
 from mlcore.scorer_cage import answers
-from mlcore.scorer_cage.cage import MAX_SECONDS, CageUnavailable, Judgement
+from mlcore.scorer_cage.cage import CageUnavailable, Judgement
 
 FUNCTION: Final = "CODE_SCORERS_FUNCTION"
 """Environment: the ARN of the function."""
@@ -28,17 +35,42 @@ MEMORY: Final = "CODE_SCORERS_MEMORY"
 """Environment: the function's memory in MiB."""
 MAX_REQUEST_BYTES: Final = 6_000_000
 """Lambda's limit for the payload of a synchronous call is 6 MB."""
-_READ_SECONDS: Final = MAX_SECONDS + 60
+EXTRA_SECONDS: Final = 15
+"""What a call may take beside the judgement: the start of the function, and its answer."""
+_KEEP_ALIVE: Final = (
+    (socket.IPPROTO_TCP, "TCP_KEEPIDLE", 60),
+    (socket.IPPROTO_TCP, "TCP_KEEPINTVL", 60),
+)
+"""Options of the connection, which is idle while a scorer runs; names that this system lacks are
+left out. The defaults of Linux wait for two hours."""
+_NOT_CALLED: Final = "The function of code scorers cannot be called."
+_THROTTLED: Final = ("TooManyRequestsException", "ThrottlingException", "EC2ThrottledException")
 _PAUSES: Final = (0.5, 1.0, 2.0)
 """Seconds before a call is made again that Lambda refused because too many run."""
 
 
+class Throttled(Exception):
+    """Raised if Lambda does not begin the call, because too many run. It may be made later."""
+
+
+class AnswerLost(TemporarilyUnavailable):
+    """Raised if the function was called and its answer did not come. The scorer may have run, and
+    is paid."""
+
+    def __init__(self, message: str, dollars: float) -> None:
+        super().__init__(message)
+        self.dollars = dollars
+
+
 def judge(scorer: Mapping[str, Any], call: Mapping[str, Any], seconds: float) -> Judgement:
-    """Runs a scorer in the function, as :func:`mlcore.scorer_cage.cage.judge` does: in one call.
+    """Runs a scorer in the function, as :func:`mlcore.scorer_cage.cage.judge` does: in one call,
+    which lasts at most :data:`EXTRA_SECONDS` longer than the judgement.
 
     Raises:
         CageUnavailable: there is no such function, or Lambda offers no cage. The scorer has not
             run.
+        Throttled: too many functions run.
+        AnswerLost: the scorer may have run.
         TemporarilyUnavailable: the function could not be called.
     """
     function = os.environ.get(FUNCTION)
@@ -47,13 +79,7 @@ def judge(scorer: Mapping[str, Any], call: Mapping[str, Any], seconds: float) ->
     request = json.dumps({"scorer": scorer, "call": call, "seconds": seconds}).encode()
     if len(request) > MAX_REQUEST_BYTES:
         return _failed(f"The trace is larger than {MAX_REQUEST_BYTES} bytes.")
-    started = time.monotonic()
-    try:
-        response = _invoke(function, request)
-        text = response["Payload"].read()
-    except (BotoCoreError, ClientError) as error:
-        raise TemporarilyUnavailable("The function of code scorers cannot be called.") from error
-    paid = _dollars(time.monotonic() - started)
+    response, text, paid = _invoke(function, request, math.ceil(seconds) + EXTRA_SECONDS)
     if response.get("FunctionError"):
         made = _failed(
             "The scorer's function ended with an error; it may have used too much memory."
@@ -63,19 +89,35 @@ def judge(scorer: Mapping[str, Any], call: Mapping[str, Any], seconds: float) ->
     return made._replace(dollars=paid)
 
 
-def _invoke(function: str, request: bytes) -> dict[str, Any]:
-    """Calls the function once. A call that Lambda refuses before it begins is made again."""
+def _invoke(
+    function: str, request: bytes, read_seconds: int
+) -> tuple[dict[str, Any], bytes, float]:
+    """Calls the function once. A call that Lambda refuses before it begins is made again. Returns
+    the response, its payload and the price of the call. Raises the errors of :func:`judge`."""
+    client = _client(read_seconds)
     for pause in (*_PAUSES, None):
+        started = time.monotonic()  # what was refused before is not paid
         try:
-            answer: dict[str, Any] = _client().invoke(FunctionName=function, Payload=request)
+            response: dict[str, Any] = client.invoke(FunctionName=function, Payload=request)
+            text: bytes = response["Payload"].read()
         except ClientError as error:
-            is_refused = error.response.get("Error", {}).get("Code") == "TooManyRequestsException"
-            if not is_refused or pause is None:
-                raise
+            if not _is_throttled(error):
+                raise TemporarilyUnavailable(_NOT_CALLED) from error
+            if pause is None:
+                raise Throttled from error
             time.sleep(pause)
+        except (HTTPClientError, IncompleteReadError) as error:
+            raise AnswerLost(_NOT_CALLED, _dollars(time.monotonic() - started)) from error
+        except BotoCoreError as error:
+            raise TemporarilyUnavailable(_NOT_CALLED) from error
         else:
-            return answer
+            return response, text, _dollars(time.monotonic() - started)
     raise AssertionError  # unreachable: the last attempt returns or raises
+
+
+def _is_throttled(error: ClientError) -> bool:
+    status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode")
+    return status == 429 or error.response.get("Error", {}).get("Code") in _THROTTLED
 
 
 def _dollars(seconds: float) -> float:
@@ -105,7 +147,15 @@ def _failed(reason: str) -> Judgement:
     return Judgement((), reason, 0, 0)
 
 
-@functools.cache
-def _client() -> Any:
+@functools.lru_cache(maxsize=8)  # scorers seldom have many different timeouts
+def _client(read_seconds: int) -> Any:
     # A call whose answer is lost has run, and would run once more.
-    return aws_clients.create_client("lambda", _READ_SECONDS, attempts=1)
+    client = aws_clients.create_client("lambda", read_seconds, attempts=1)
+    # botocore switches TCP's keepalive on, and has no setting for its times.
+    options = client._endpoint.http_session._socket_options
+    options += [
+        (level, getattr(socket, name), value)
+        for level, name, value in _KEEP_ALIVE
+        if hasattr(socket, name)
+    ]
+    return client

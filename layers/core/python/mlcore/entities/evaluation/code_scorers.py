@@ -5,7 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
+
+MAX_SECONDS: Final = 300.0
+"""Longest time of one judgement, as long as MLflow gives a scorer without a timeout of its own. NAT
+gateways and interface endpoints drop connections that are idle for 350 seconds, and one is idle
+while a scorer runs in AWS."""
 
 
 class CodeScorer(NamedTuple):
@@ -27,6 +32,10 @@ class CodeScorer(NamedTuple):
     """How an ensemble combines the values of its scorers, e.g. ``majority_vote``."""
     scorers: tuple[CodeScorer, ...] = ()
     """The scorers of an ensemble."""
+
+    def seconds(self) -> float:
+        """Returns how long one judgement may take."""
+        return min(self.timeout or MAX_SECONDS, MAX_SECONDS)
 
     def in_the_cage(self) -> dict[str, Any]:
         """Returns the scorer's JSON for :func:`mlcore.scorer_cage.cage.judge`."""

@@ -4,16 +4,19 @@ take."""
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 from mlcore import errors, reserved_tags
 from mlcore.db.table import Operation
+from mlcore.entities.evaluation.code_scorers import CodeScorer
 from mlcore.entities.evaluation.jobs import DEFAULT_SECONDS, MAX_SECONDS, Job
 from mlcore.entities.experiments import Experiment
 from mlcore.entities.runs import RUNNING, Run
 from mlcore.entities.stages import ACTIVE
+from mlcore.environment import in_lambda
 from mlcore.ids import new_ulid, now_ms
 from mlcore.limits.artifact_locations import join
 from mlcore.repos.evaluation import jobs
@@ -23,6 +26,8 @@ from mlcore.run_names import generate
 
 CALLS_PER_HOUR: Final = 2_000
 """A job gets an hour for so many calls of models: eight at a time, with 14 seconds each."""
+_AT_ONCE: Final = 8
+"""Judgements of a job that run at the same time in AWS; on a laptop at most one per processor."""
 
 
 def submit(job: Job, run: Run, experiment: Experiment, also: Sequence[Operation] = ()) -> None:
@@ -100,8 +105,18 @@ def end(job: Job, status: str, tags: Mapping[str, str] = MappingProxyType({})) -
         return  # it was deleted
 
 
-def timeout(calls: int) -> float | None:
-    """Returns the seconds that a job may take that asks models so many times; None for the default,
-    which is an hour."""
-    hours = math.ceil(calls / CALLS_PER_HOUR)
-    return None if hours <= 1 else float(min(hours * DEFAULT_SECONDS, MAX_SECONDS))
+def timeout(calls: int, code_seconds: float = 0) -> float | None:
+    """Returns the seconds that a job may take that asks models so many times and lets code run for
+    so long; None for the default, which is an hour."""
+    hours = max(1, math.ceil(calls / CALLS_PER_HOUR))
+    if hours == 1 and not code_seconds:
+        return None
+    return float(min(hours * DEFAULT_SECONDS + code_seconds, MAX_SECONDS))
+
+
+def code_seconds(scorers: Iterable[Any], subjects: int) -> float:
+    """Returns how long those of the scorers that are code may take for so many traces in all, if
+    each judgement takes its whole time."""
+    of_one = sum(scorer.seconds() for scorer in scorers if isinstance(scorer, CodeScorer))
+    at_once = _AT_ONCE if in_lambda() else min(_AT_ONCE, max(2, os.cpu_count() or 1))
+    return math.ceil(subjects / at_once) * of_one
