@@ -60,6 +60,7 @@ def test_upgrades_rollbacks_and_the_checkup_are_rehearsed_for_every_change() -> 
         "test_kubeflow.py",
         "test_package.py",
         "test_releases.py",
+        "test_sdks_in_aws.py",
         "test_signed_in.py",
         "test_versions.py",
         "test_wheel_deployment.py",
