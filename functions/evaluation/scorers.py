@@ -67,15 +67,7 @@ def register_scorer(message: m.RegisterScorer, request: Request) -> dict[str, An
 
     version = retry_on_conflict("scorer", attempt)
     if online is not None:
-        online_owner = request.creator()
-        confirmed = online._replace(
-            config_id=uuid4().hex,
-            owner=online_owner.username,
-            owner_id=online_owner.user_id,
-            endpoint_id=judge.endpoint_id,
-            seal=seal_of(version) if runs_code else None,
-        )
-        online_scorers.replace(confirmed, online)
+        _confirm(version, experiment, judge, request, runs_code=runs_code)
     if judge.endpoint_id is not None:
         gateway_scorers.bind_endpoint(version, judge.endpoint_id, request.workspace)
     (version,) = gateway_scorers.with_endpoint_names([version], request.workspace)
@@ -246,6 +238,36 @@ def _to_confirm(
         experiment.experiment_id, message.name, message.serialized_scorer, request
     )
     return online
+
+
+def _confirm(
+    version: ScorerVersion,
+    experiment: Experiment,
+    judge: StoredScorer,
+    request: Request,
+    *,
+    runs_code: bool,
+) -> None:
+    """Makes the caller the owner of a scorer that judges automatically, with the new version. If a
+    newer version was registered meanwhile, its request does that."""
+    owner = request.creator()
+
+    def attempt() -> None:
+        online = online_scorers.find(request.workspace, experiment.experiment_id, version.name)
+        latest = scorers.latest(experiment, version.name)
+        if online is None or online.sample_rate <= 0 or latest is None:
+            return
+        if latest.version == version.version:
+            confirmed = online._replace(
+                config_id=uuid4().hex,
+                owner=owner.username,
+                owner_id=owner.user_id,
+                endpoint_id=judge.endpoint_id,
+                seal=seal_of(version) if runs_code else None,
+            )
+            online_scorers.replace(confirmed, online)
+
+    retry_on_conflict("scorer", attempt)
 
 
 def _check_online(version: ScorerVersion) -> None:

@@ -92,12 +92,17 @@ def of_session(task: Task, first: Subject) -> Task:
 
 def existing_assessments(task: Task, trace: Trace) -> list[Assessment]:
     """Returns the assessments that the same task has already written to a trace."""
-    prefix = _id(task, trace.trace_id, 0)[:-4]
+    prefix = judgement_id(task, trace.trace_id)
     return [
         assessment
         for assessment in trace.assessments
         if assessment.assessment_id.startswith(prefix)
     ]
+
+
+def judgement_id(task: Task, trace_id: str) -> str:
+    """Returns the beginning of the ids of all assessments that a task makes of a trace."""
+    return _id(task, trace_id, 0)[:-4]
 
 
 def write(stored: StoredTrace, made: Sequence[Assessment]) -> None:

@@ -1,4 +1,5 @@
-"""The journal of a job's model calls: each is made once, also if the job is interrupted.
+"""The journal of a job's model calls and judgements by code: each is made once, also if the job is
+interrupted.
 
 A job whose calls depend on each other cannot tell from its results which calls it has made. So
 each answer is stored before it is used. A later execution of the job repeats its steps: it gets the
@@ -37,6 +38,8 @@ _LONGEST_PAUSE_SECONDS: Final = 20.0
 _FAILURE: Final = "failure"
 _COMPLETION: Final = "completion"
 _VALUE: Final = "value"
+_JUDGED: Final = "judged"
+_DOLLARS: Final = "dollars"
 
 
 class CallJournal:
@@ -79,6 +82,31 @@ class CallJournal:
             raise errors.GatewayCallFailed(502, "The model's answer is too long.") from None
         return _completion(kept)
 
+    def judge(self, request: Any, judge: Callable[[], tuple[Any, float]]) -> Any:
+        """Returns the result of a judgement by code, as a JSON value, or that of an earlier
+        execution.
+
+        Args:
+            request: a JSON value from which the result follows: the code and what it judges.
+            judge: returns the result and its cost in US dollars, and adds the cost to the job.
+
+        Raises:
+            InvalidParameterValue: the result is too large.
+            OutOfTime, JobStopped: see :meth:`JobExecution.check`.
+        """
+        call = self._next_call(_JUDGED, request)
+        data = self._stored.get(call)
+        if data is not None:
+            return job_calls.unpacked(data)[_JUDGED]
+        self._work.check()
+        result, dollars = judge()
+        outcome = {_JUDGED: result, _DOLLARS: dollars}
+        try:
+            kept = job_calls.put(self._work.job.job_id, call, outcome, self._expiry())
+        except AnswerTooLarge:
+            raise errors.InvalidParameterValue("The scorer's answer is too long.") from None
+        return kept[_JUDGED]
+
     def remember(self, name: str, read: Callable[[], T]) -> T:
         """Returns a JSON value that is read once per job: what the first execution read. So the
         steps of a later execution do not depend on what has changed meanwhile.
@@ -106,7 +134,7 @@ class CallJournal:
     def _expiry(self) -> int:
         return deadline(self._work.job) + _KEPT_AFTER_DEADLINE_MS
 
-    def _next_call(self, endpoint: str, chat: Mapping[str, Any]) -> CallId:
+    def _next_call(self, endpoint: str, chat: Any) -> CallId:
         text = json.dumps([endpoint, chat], sort_keys=True, ensure_ascii=False)
         digest = blake2b(text.encode(errors="surrogatepass"), digest_size=16).hexdigest()
         with self._lock:
@@ -133,13 +161,14 @@ class CallJournal:
         raise AssertionError  # unreachable: the last attempt returns
 
     def _set_cost(self) -> None:
-        outcomes = map(job_calls.unpacked, self._stored.values())
+        outcomes = list(map(job_calls.unpacked, self._stored.values()))
         costs = [
             judge_costs.cost_of(outcome[_COMPLETION])
             for outcome in outcomes
             if _COMPLETION in outcome
         ]
         known = [each for each in costs if each is not None]
+        known += [outcome[_DOLLARS] for outcome in outcomes if _DOLLARS in outcome]
         if known:
             self._work.set_cost(sum(known))
 

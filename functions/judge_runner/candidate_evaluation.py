@@ -11,10 +11,12 @@ from typing import Any, Final, NamedTuple
 from judge_runner import scoring, sealed_sources, trace_scoring
 from judge_runner.assessing import Task
 from judge_runner.call_journal import CallJournal
+from judge_runner.code_scoring import COST_USD
 from judge_runner.job_execution import JobExecution, JobStopped, OutOfTime
 from judge_runner.prompt_evolution import Evaluated, mean
 from judge_runner.scoring import Scoring
 from mlcore import errors
+from mlcore.entities.evaluation.code_scorers import CodeScorer
 from mlcore.entities.evaluation.datasets import EvaluationRecord
 from mlcore.entities.traces import Assessment
 from mlcore.judges import content
@@ -33,6 +35,14 @@ class Example(NamedTuple):
 
     inputs: dict[str, Any]
     expectations: dict[str, Any]
+
+
+class _Rating(NamedTuple):
+    """What an optimization takes from an assessment."""
+
+    value: Any
+    error: dict[str, Any] | None
+    rationale: str | None
 
 
 def examples_of(records: Sequence[EvaluationRecord], variables: set[str]) -> list[Example]:
@@ -78,12 +88,13 @@ class CandidateEvaluation:
         parsed = [parse_scorer(json.loads(text)) for text in texts]
         sources = sealed_sources.of_job(work.job, parsed, texts)
         tasks = [Task(work.job.job_id, scorer, None) for scorer in parsed]
-        self._scorers: list[tuple[str, Scoring]] = [
+        self._scorers: list[tuple[str, Scoring, str | None]] = [
             (
                 task.judge.name,
                 scoring.new_scoring(task, work, self._complete, source=source, expectations=True),
+                text if isinstance(task.judge, CodeScorer) else None,
             )
-            for task, source in zip(tasks, sources, strict=True)
+            for task, source, text in zip(tasks, sources, texts, strict=True)
         ]
 
     def evaluate(self, text: str, positions: Sequence[int]) -> list[Evaluated]:
@@ -111,8 +122,11 @@ class CandidateEvaluation:
         subject = _subject(example, output)
         scores: dict[str, float] = {}
         rationales: dict[str, str] = {}
-        for name, ways in self._scorers:
-            made = ways.trace(subject)
+        for name, ways, code in self._scorers:
+            if code is None:
+                made = list(map(_rating, ways.trace(subject)))
+            else:
+                made = self._judge(code, ways, example, output, subject)
             if self._interruption is not None:
                 raise self._interruption
             scores[name] = _score(name, made)
@@ -120,6 +134,19 @@ class CandidateEvaluation:
                 rationales[name] = made[0].rationale
         score = mean(list(scores.values())) if scores else 0.0
         return Evaluated(position, output, score, scores, rationales)
+
+    def _judge(
+        self, code: str, ways: Scoring, example: Example, output: str, subject: Subject
+    ) -> list[_Rating]:
+        """Returns what a code scorer makes of an answer. It runs once in a job."""
+
+        def judge() -> tuple[list[_Rating], float]:
+            made = ways.trace(subject)
+            prices = [(each.metadata or {}).get(COST_USD, "0") for each in made]
+            return list(map(_rating, made)), sum(map(float, prices))
+
+        request = [code, example.inputs, example.expectations, output]
+        return [_Rating(*fields) for fields in self._journal.judge(request, judge)]
 
     def _predict(self, template: PromptTemplate, example: Example) -> str:
         """Returns the model's answer to the filled prompt. As in MLflow, a chat that the provider
@@ -144,6 +171,10 @@ class CandidateEvaluation:
         except (OutOfTime, JobStopped, errors.TemporarilyUnavailable) as error:
             self._interruption = error
             raise
+
+
+def _rating(made: Assessment) -> _Rating:
+    return _Rating(made.value, made.error, made.rationale)
 
 
 def _subject(example: Example, output: str) -> Subject:
@@ -174,15 +205,15 @@ def _expectation(name: str, value: Any) -> Assessment:
     )
 
 
-def _score(name: str, made: Sequence[Assessment]) -> float:
+def _score(name: str, made: Sequence[_Rating]) -> float:
     """Returns a scorer's result as a number: yes is 1, no is 0. Raises InvalidParameterValue."""
     if len(made) != 1:
         raise _not_numerical(name, "list")
-    (assessment,) = made
-    if assessment.error is not None:
-        message = assessment.error.get("error_message") or "it gave no reason"
+    (rating,) = made
+    if rating.error is not None:
+        message = rating.error.get("error_message") or "it gave no reason"
         raise errors.InvalidParameterValue(f"Scorer '{name}' failed: {message}")
-    value = assessment.value
+    value = rating.value
     if value in ("yes", "no"):
         return float(value == "yes")
     if isinstance(value, bool | int | float) and math.isfinite(value):

@@ -14,14 +14,16 @@ from judge_runner.assessing import Task
 from judge_runner.job_execution import JobExecution
 from judge_runner.scoring import Scoring
 from mlcore import reserved_tags
-from mlcore.entities.evaluation.jobs import CANCELED, SUCCEEDED, Job
+from mlcore.entities.evaluation.code_scorers import CodeScorer
+from mlcore.entities.evaluation.jobs import CANCELED, SUCCEEDED, Job, deadline
 from mlcore.entities.metrics import Metric, stored_value
 from mlcore.entities.runs import RUNNING
 from mlcore.entities.traces import Assessment
 from mlcore.judges import content
 from mlcore.judges.chat import Complete
 from mlcore.limits.evaluation.code_scorers import parse_scorer
-from mlcore.repos.evaluation import job_runs
+from mlcore.repos.evaluation import job_calls, job_runs
+from mlcore.repos.evaluation.job_calls import CallId
 from mlcore.repos.runs.core import endings
 from mlcore.repos.runs.history import metric_history
 from mlcore.repos.runs.history.latest_point_text import latest_of
@@ -29,6 +31,8 @@ from mlcore.repos.traces import links, traces
 from mlcore.repos.traces.traces import StoredTrace
 
 _Scorer = tuple[Task, Scoring]
+_KEPT_AFTER_DEADLINE_MS: Final = 3_600_000
+"""An execution that has begun before the job's deadline may last a little longer."""
 _AGGREGATES: Final[Mapping[str, Callable[[Sequence[float]], float]]] = {
     "min": min,
     "max": max,
@@ -58,7 +62,7 @@ def run(work: JobExecution, complete: Complete) -> dict[str, Any]:
         (task, scoring.new_scoring(task, work, complete, source=source, expectations=True))
         for task, source in zip(tasks, sources, strict=True)
     ]
-    judgement = _Judgement(work)
+    judgement = _Judgement(work, has_code=any(isinstance(judge, CodeScorer) for judge in judges))
     judgement.judge_traces([pair for pair in scorers if not pair[0].judge.of_sessions], stored)
     judgement.judge_sessions([pair for pair in scorers if pair[0].judge.of_sessions], stored)
     summary = work.summarize(aggregate(judgement.assessments))
@@ -74,8 +78,11 @@ class _Judgement:
     """Judges the traces and sessions of an evaluation, each once: what an earlier call of the
     function has written is taken as it is, without a read of its spans."""
 
-    def __init__(self, work: JobExecution) -> None:
+    def __init__(self, work: JobExecution, *, has_code: bool) -> None:
         self._work = work
+        self._silent: dict[CallId, bytes] = {}
+        if has_code:
+            self._silent = job_calls.of_job(work.job.job_id)
         self.assessments: list[tuple[Task, Assessment]] = []
         """All assessments of the evaluation, also those of earlier calls."""
 
@@ -118,7 +125,7 @@ class _Judgement:
             for scorer in scorers:
                 existing = assessing.existing_assessments(scorer[0], trace)
                 self._add(scorer[0], existing)
-                if not existing:
+                if not existing and _silence(scorer[0], trace.trace_id) not in self._silent:
                     missing.append(scorer)
             if missing:
                 unjudged.append((group, missing))
@@ -126,11 +133,19 @@ class _Judgement:
 
     def _write(self, task: Task, trace: StoredTrace, assessments: Sequence[Assessment]) -> None:
         self._work.rights.check()  # the model may have taken minutes
-        assessing.write(trace, assessments)
+        if assessments:
+            assessing.write(trace, assessments)
+        else:  # a scorer that returns None leaves nothing else that tells a later call
+            expiry = deadline(self._work.job) + _KEPT_AFTER_DEADLINE_MS
+            job_calls.put(self._work.job.job_id, _silence(task, trace.trace_id), None, expiry)
         self._add(task, assessments)
 
     def _add(self, task: Task, assessments: Sequence[Assessment]) -> None:
         self.assessments.extend((task, assessment) for assessment in assessments)
+
+
+def _silence(task: Task, trace_id: str) -> CallId:
+    return CallId(f"silent:{assessing.judgement_id(task, trace_id)}", 0)
 
 
 def aggregate(made: Sequence[tuple[Task, Assessment]]) -> dict[str, float]:

@@ -145,6 +145,10 @@ _MLFLOW: Final[dict[str, dict[str, Any]]] = {
 }
 """The modules of MLflow that a scorer can import, with their contents."""
 
+_MAX_TEXT: Final = 1000
+_failures: Final[dict[str, str]] = {}
+"""Why modules could not be imported, by name."""
+
 
 def prepare(source: str, packages: Sequence[str]) -> dict[str, Any]:
     """Imports the allowed modules that the scorer's source imports, and forbids all other imports
@@ -174,11 +178,19 @@ def prepare(source: str, packages: Sequence[str]) -> dict[str, Any]:
 def _import(name: str) -> None:
     try:
         importlib.import_module(name)
-    except Exception:  # what a package raises when it is imported
-        return  # it is an attribute, or it is missing; the scorer's own import reports it
+    except Exception as error:  # what a package raises when it is imported
+        _failures[name] = _text(error)  # it may be an attribute; the scorer's own import decides
+        return
     for needed in _NEEDED_BY.get(name, ()):
         with contextlib.suppress(ImportError):
             importlib.import_module(needed)
+
+
+def _text(error: Exception) -> str:
+    try:
+        return str(error)[:_MAX_TEXT]
+    except Exception:  # an error of a class of the package
+        return type(error).__name__
 
 
 def _imported(source: str) -> list[str]:
@@ -236,7 +248,13 @@ def _restrict_imports(packages: Sequence[str]) -> None:
                 f"standard library that only compute{others}.",
                 name=name,
             )
-        return import_before(name, globals, locals, fromlist, level)
+        try:
+            return import_before(name, globals, locals, fromlist, level)
+        except Exception as error:
+            if not of_scorer or name not in _failures:
+                raise
+            # Now the process can open no file: the first failure says what is wrong.
+            raise ImportError(_failures[name], name=name) from error
 
     builtins.__import__ = restricted
 

@@ -1,5 +1,5 @@
-"""Answers to the model calls of jobs: a partition per job, an item per call. They expire when the
-job can no longer continue."""
+"""Answers to the model calls and judgements of jobs: a partition per job, an item per call. They
+expire when the job can no longer continue."""
 
 from __future__ import annotations
 

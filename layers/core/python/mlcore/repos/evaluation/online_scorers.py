@@ -3,7 +3,6 @@ reads whole. They are few and seldom change."""
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Collection
 
 from mlcore.db import keys
@@ -24,12 +23,14 @@ def put(config: OnlineScorer) -> None:
 
 
 def replace(config: OnlineScorer, former: OnlineScorer) -> None:
-    """Writes a scorer's online settings, unless they were written since the former ones were
-    read."""
+    """Writes a scorer's online settings. Raises WriteConflict if they were written since the former
+    ones were read."""
     unchanged = ConditionExpression()
     unchanged.require_equal(OnlineScorerItem.config_id, former.config_id)
-    with contextlib.suppress(ConditionFailed):
+    try:
         table.put(_item(config), unchanged)
+    except ConditionFailed as failed:
+        raise WriteConflict from failed
 
 
 def find(workspace: str, experiment_id: str, name: str) -> OnlineScorer | None:
