@@ -69,6 +69,31 @@ class File(NamedTuple):
         return is_media and self.length >= _SHORT
 
 
+class Holder:
+    """An object in a request."""
+
+    __slots__ = ("_is_typed", "kind", "members", "name")
+
+    def __init__(self, members: Mapping[str, Any], name: str) -> None:
+        """
+        Args:
+            name: that of the member that is the object, or has it in a list.
+        """
+        kind = members.get("type")
+        self.members = members
+        self.name = _plain(name)
+        self.kind = kind if isinstance(kind, str) else ""
+        """What the object says of its type; in a schema, types are also lists and objects."""
+        self._is_typed: bool | None = None
+
+    @property
+    def is_typed(self) -> bool:
+        """Whether the object names the type of a file."""
+        if self._is_typed is None:
+            self._is_typed = any(_plain(name) in _TYPES for name in self.members)
+        return self._is_typed
+
+
 class Unsearched:
     """Stands for a file that is sent as it is while its request is searched."""
 
@@ -91,36 +116,28 @@ def text_of(content: bytes) -> str | None:
     return None if _NO_TEXT.search(text) else text
 
 
-def file_in(member: str, value: str, siblings: Mapping[str, Any], holder: str) -> File | None:
-    """Returns the file that a member of a request holds; None if it holds a text.
-
-    Args:
-        siblings: the object that has the member.
-        holder: the name of the member that is this object.
-    """
+def file_in(member: str, value: str, holder: Holder) -> File | None:
+    """Returns the file that a member of an object holds; None if it holds a text."""
     name = _plain(member)
     if name in _OF_TEXTS:
         return None
     url = _DATA_URL.fullmatch(value)
     if url is not None:
         return _file(url[1], url[2], url[3])
-    kind = siblings.get("type")
-    if name in _STATE or (name == _DATA and kind == _STATE_TYPE):
+    if name in _STATE or (name == _DATA and holder.kind == _STATE_TYPE):
         state = _file("", "", value)
         return state and state._replace(is_state=True)
-    names = {_plain(key) for key in siblings}
-    is_typed = name == _DATA and not names.isdisjoint(_TYPES) and kind != _TEXT
-    if is_typed or (_plain(holder), name) in _HELD or name in _BASE64:
+    is_typed = name == _DATA and holder.kind != _TEXT and holder.is_typed
+    if is_typed or (holder.name, name) in _HELD or name in _BASE64:
         return _file("", "", value)
     file = _file("", "", value) if len(value) >= _LONG else None
     is_text = file is None or not file.length or text_of(file.content) is not None
     return None if is_text else file
 
 
-def is_arguments(member: str, siblings: Mapping[str, Any], holder: str) -> bool:
+def is_arguments(member: str, holder: Holder) -> bool:
     """Whether a member has the arguments of a tool, which hold no files."""
-    is_call = siblings.get("type") in _CALLS or _plain(holder) in _CALL_HOLDERS
-    return is_call and member in _ARGUMENTS
+    return member in _ARGUMENTS and (holder.kind in _CALLS or holder.name in _CALL_HOLDERS)
 
 
 def encoded(file: File, content: bytes) -> str:

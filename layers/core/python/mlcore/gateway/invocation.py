@@ -110,7 +110,7 @@ class Invocation:
     def _redacted(self, redact: Callable[[RequestRedaction, T], T], value: T) -> T:
         try:
             return self._applied(redact, value)
-        except GatewayCallFailed:
+        except Exception:  # whatever fails, no call is made
             self.refuse()
             raise
 

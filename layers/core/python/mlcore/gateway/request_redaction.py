@@ -16,7 +16,7 @@ from urllib.parse import unquote, unquote_plus
 
 from mlcore.errors import GatewayCallFailed
 from mlcore.gateway import enclosed_files, proxied_forms
-from mlcore.gateway.enclosed_files import Unsearched
+from mlcore.gateway.enclosed_files import Holder, Unsearched
 from mlcore.gateway.proxied_forms import Field
 from mlcore.providers.provider import LOGINS, brings_credentials
 from mlcore.providers.proxied import ProxiedRequest
@@ -143,7 +143,7 @@ class _Search:
         nothing."""
         if self._rules.refuse_unsearchable and isinstance(value, dict):
             self._check_tokens(value)
-        opened = self._opened(value, "", {}, "")
+        opened = self._opened(value, "", Holder({}, ""))
         redacted = self._redactor.value(opened, *place)
         if redacted == value:
             return value
@@ -153,29 +153,30 @@ class _Search:
         if enclosed_files.has_tokens(request):
             raise _unsearchable("texts as numbers of tokens")
 
-    def _opened(self, value: Any, member: str, siblings: Mapping[str, Any], holder: str) -> Any:
+    def _opened(self, value: Any, member: str, holder: Holder) -> Any:
         """Returns a value whose files are redacted if they are texts, and otherwise stand apart
-        from its texts. A value without such files is returned as it is."""
+        from its texts. A value without such files is returned as it is.
+
+        Args:
+            member: the name of the holder's member that is the value, or has it in a list.
+        """
         if isinstance(value, str):
-            return self._opened_text(value, member, siblings, holder)
+            return self._opened_text(value, member, holder)
         if isinstance(value, dict):
-            if enclosed_files.is_arguments(member, siblings, holder):
+            if enclosed_files.is_arguments(member, holder):
                 return value
-            members = {
-                name: self._opened(item, name, value, member) for name, item in value.items()
-            }
+            inner = Holder(value, member)
+            members = {name: self._opened(item, name, inner) for name, item in value.items()}
             is_same = all(members[name] is item for name, item in value.items())
             return value if is_same else members
         if isinstance(value, list):
-            items = [self._opened(item, member, siblings, holder) for item in value]
+            items = [self._opened(item, member, holder) for item in value]
             is_same = all(new is item for new, item in zip(items, value, strict=True))
             return value if is_same else items
         return value
 
-    def _opened_text(
-        self, value: str, member: str, siblings: Mapping[str, Any], holder: str
-    ) -> Any:
-        file = enclosed_files.file_in(member, value, siblings, holder)
+    def _opened_text(self, value: str, member: str, holder: Holder) -> Any:
+        file = enclosed_files.file_in(member, value, holder)
         if file is None:
             return value
         if enclosed_files.text_of(file.content) is None:
