@@ -11,7 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from mlcore.errors import GatewayCallFailed
+from mlcore.providers import bedrock_embeddings
 from tests.contract.bedrock_world import SECRET_KEY, TOKEN, bedrock_here, ready
 from tests.contract.conftest import Store
 from tests.contract.gateway_requests import post
@@ -46,10 +50,10 @@ def test_texts(bedrock: Provider, name: str) -> None:
     """In their order, in as many requests as the model needs, each signed; the tokens add up."""
     ready("e", name)
     texts = [f"text number {number}" for number in range(98)]
-    for given in (texts, texts[0]):
+    for asked in (texts, texts[0]):
         bedrock.asked.clear()
-        status, told = embed({"input": given})
-        expected = texts if given is texts else texts[:1]
+        status, told = embed({"input": asked})
+        expected = texts if asked is texts else texts[:1]
         assert (status, told["object"], told["model"]) == (200, "list", name)
         assert [item["index"] for item in told["data"]] == list(range(len(expected)))
         vectors = [item["embedding"] for item in told["data"]]
@@ -71,6 +75,30 @@ def test_dimensions_and_base64(bedrock: Provider, name: str, size: int) -> None:
     for item, text in zip(told["data"], "ab", strict=True):
         packed = base64.b64decode(item["embedding"])
         assert list(struct.unpack(f"<{size}f", packed)) == vector(text, size)
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.sampled_from(("", "float", "base64", "x")),
+        lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.just("a"), inner),
+        max_leaves=3,
+    )
+)
+def test_any_format(value: Any) -> None:
+    """Nothing stands for OpenAI's default; what is no format is refused."""
+
+    def invoke(_: Json) -> tuple[Json, dict[str, int]]:
+        return {"embedding": [1.0, 2.0]}, {}
+
+    body = {"input": "a", "encoding_format": value}
+    if value and value not in ("float", "base64"):
+        with pytest.raises(GatewayCallFailed) as refused:
+            bedrock_embeddings.embed(TITAN_2, body, invoke, lambda _: None)
+        assert refused.value.status == 400
+    else:
+        answer = bedrock_embeddings.embed(TITAN_2, body, invoke, lambda _: None)
+        kind = str if value == "base64" else list
+        assert type(answer["data"][0]["embedding"]) is kind
 
 
 def test_what_a_model_takes_besides(bedrock: Provider) -> None:

@@ -264,6 +264,10 @@ def test_a_guardrail_reads_the_fields_of_all_makers(bedrock: Provider, stage: st
         "BEFORE": {
             **{"inputText": long, "prompt": long, "message": long, "texts": [long]},
             **{"text_prompts": [{"text": long}], "textToImageParams": {"text": long}},
+            **{"singleEmbeddingParams": {"text": {"value": long}}, "text": {"inputText": long}},
+            **{"search_prompt": long, "negative_prompt": long, "suffix": long},
+            **{"textToVideoParams": {"text": long}, "virtualTryOnParams": {"maskPrompt": long}},
+            **{"image": long, "unknown to us": [{"deep": {"value": long}}]},
         },
         "AFTER": {
             **{"generation": long, "results": [{"outputText": long}], "completion": long},
@@ -288,6 +292,24 @@ def test_a_guardrail_does_not_read_the_bytes_of_files(bedrock: Provider) -> None
     picture = {"image": {"format": "png", "source": {"bytes": bytes(99)}}}
     turns = [{"role": "user", "content": [picture, {"text": "what?"}]}]
     assert bedrock_client("guarded").converse(modelId="guarded", messages=turns)["output"]
+
+
+def test_a_guardrail_does_not_read_settings_and_pictures(bedrock: Provider) -> None:
+    endpoint_id = ready("guarded")
+    rule = {"name": "short", "builtin_scorer_class": "ResponseLength"}
+    limit = {"max_length": 40, "unit": "chars"}
+    guard(endpoint_id, {**rule, "builtin_scorer_pydantic_data": limit}, "BEFORE")
+    data = base64.b64encode(bytes(range(150))).decode()
+    bodies: tuple[Json, ...] = (
+        {"image": data, "mask": data, "prompt": "what?", "aspect_ratio": "16:9"},
+        {"text": {"inputText": "what?"}, "mediaSource": {"base64String": data}},
+        {"textToImageParams": {"text": "what?", "images": [data]}, "taskType": "x" * 50},
+        {"prompt": "what?", "tools": [{"description": "x" * 50}], "anthropic_version": "x" * 50},
+    )
+    bedrock.answer = partial(_answered, {"completion": "that"})
+    client = bedrock_client("guarded")
+    for body in bodies:
+        assert client.invoke_model(modelId="guarded", body=json.dumps(body))["body"].read()
 
 
 def _answered(body: Json, _: Asked) -> Told:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from mlcore.errors import GatewayCallFailed
 from mlcore.providers import event_stream
+from mlcore.providers.anthropic_requests import CALL_TYPES
 from mlcore.providers.bedrock_operations import operation_of
 from mlcore.providers.bedrock_usage import counts_of
 from mlcore.providers.credential_redactor import CredentialRedactor
@@ -66,6 +67,83 @@ def test_an_object_in_s3_is_found_wherever_it_is(
     request = ProxiedRequest(f"model/{quote(MODEL)}/invoke", body={"a": value})
     with pytest.raises(GatewayCallFailed, match="S3"):
         operation_of(request, {}, MODEL)
+
+
+PLACE = {"s3_uri": "s3://b/k", "s3Location": {"uri": "s3://b/k"}}
+SCHEMA = {"properties": {"s3_uri": {"description": "s3://b/k of the file", "examples": ["s3://b"]}}}
+PARTS = (
+    {"toolUse": {"toolUseId": "t", "name": "n", "input": PLACE}},
+    *({"type": kind, "id": "t", "name": "n", "input": PLACE} for kind in CALL_TYPES),
+    {"functionCall": {"name": "n", "args": PLACE}},
+    {"json": PLACE},
+    {"json": PLACE, "type": "json"},
+)
+HONEST: tuple[dict[str, Any], ...] = (
+    *({"content": [part]} for part in PARTS),
+    *({"parts": [part]} for part in PARTS),
+    {"content": [{"toolResult": {"toolUseId": "t", "content": [{"json": PLACE}]}}]},
+    {"content": [{"type": "tool_result", "content": [{"json": PLACE, "type": "json"}]}]},
+    {"tools": [{"name": "n", "input_schema": SCHEMA, "input_examples": [PLACE]}]},
+    {"tools": [{"type": "function", "function": {"name": "n", "parameters": SCHEMA}}]},
+    {"tools": [{"name": "n", "parameter_definitions": SCHEMA["properties"]}]},
+    {"toolConfig": {"tools": [{"toolSpec": {"inputSchema": {"json": SCHEMA}}}]}},
+    {"tool_calls": [{"type": "function", "function": {"name": "n", "arguments": PLACE}}]},
+    {"tool_calls": [{"name": "n", "parameters": PLACE}]},
+)
+
+
+def sent(operation: str, body: dict[str, Any]) -> None:
+    operation_of(ProxiedRequest(f"model/{quote(MODEL)}/{operation}", body=body), {}, MODEL)
+
+
+@given(st.sampled_from(HONEST), st.sampled_from(("converse", "invoke")), st.integers(0, 3))
+def test_a_tool_may_be_about_objects_in_s3(
+    part: dict[str, Any], operation: str, depth: int
+) -> None:
+    for _ in range(depth):
+        part = {"messages": [part]}
+    sent(operation, part)
+    with pytest.raises(GatewayCallFailed, match="S3"):
+        sent(operation, {**part, "more": [{"document": {"source": PLACE}}]})
+
+
+@given(
+    st.sampled_from(PARTS),
+    st.sampled_from(("input", "converse", "x", "contents", "invokeModel", "tools")),
+    st.integers(0, 3),
+)
+@example(PARTS[1], "x", 0)
+def test_what_looks_like_a_call_of_a_tool_elsewhere_is_none(
+    part: dict[str, Any], name: str, depth: int
+) -> None:
+    """CountTokens and unknown models may read the same names as something else."""
+    body: Any = part
+    for level in range(depth):
+        body = {name: [body] if level % 2 else body}
+    for operation in ("count-tokens", "invoke"):
+        with pytest.raises(GatewayCallFailed, match="S3"):
+            sent(operation, body)
+    for nested in ({"content": body}, {"content": [[body]]}, {"content": [{"x": body}]}):
+        with pytest.raises(GatewayCallFailed, match="S3"):
+            sent("converse", nested)
+
+
+@given(JSON)
+def test_a_type_may_be_anything(kind: Any) -> None:
+    part = {"type": kind, "id": "t", "input": PLACE}
+    with pytest.raises(GatewayCallFailed, match="S3"):
+        sent("converse", {"content": [part]})
+
+
+@pytest.mark.parametrize("name", ["service_tier", "serviceTier", "performanceConfig"])
+def test_null_is_no_tier(name: str) -> None:
+    nothing: tuple[Any, ...] = (None, {"type": None}, [None])
+    for value in nothing:
+        sent("invoke", {name: value})
+    dearer: tuple[Any, ...] = ("None", "priority", {"type": [None, "priority"]})
+    for value in dearer:
+        with pytest.raises(GatewayCallFailed, match="cost more"):
+            sent("invoke", {name: value})
 
 
 @given(st.lists(EVENTS, max_size=4), st.lists(st.floats(0, 1), max_size=4))

@@ -64,6 +64,11 @@ class ModelDefinition(NamedTuple):
     last_updated_at: int
     revision: int = 0
 
+    @property
+    def is_at_bedrock(self) -> bool:
+        """Whether the model is called at Amazon Bedrock."""
+        return _same_name(self.provider) == "bedrock"
+
 
 class SavedKeyModel(NamedTuple):
     """A model of a provider that is called with a saved key, without a definition and an

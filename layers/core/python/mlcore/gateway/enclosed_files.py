@@ -9,6 +9,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
+from mlcore.providers.anthropic_requests import CALL_TYPES
+
 _DATA_URL: Final = re.compile(r"(\s*data:([^,]*);base64,)(.*)", re.DOTALL | re.IGNORECASE)
 _OF_TEXTS: Final = frozenset(("content", "inputtext", "text"))
 """Names of members, in lower case, without ``_`` and ``-``, whose Base64 is a text to the model."""
@@ -25,7 +27,6 @@ _TEXT: Final = "text"
 _STATE: Final = frozenset(("encryptedcontent", "redactedcontent", "signature", "thoughtsignature"))
 """Names of members in which a provider gets back what only it can read."""
 _STATE_TYPE: Final = "redacted_thinking"
-_CALLS: Final = frozenset(("mcp_tool_use", "server_tool_use", "tool_use"))
 _CALL_HOLDERS: Final = frozenset(("functioncall", "tooluse"))
 _ARGUMENTS: Final = frozenset(("args", "input"))
 _LONG: Final = 256
@@ -137,7 +138,7 @@ def file_in(member: str, value: str, holder: Holder) -> File | None:
 
 def is_arguments(member: str, holder: Holder) -> bool:
     """Whether a member has the arguments of a tool, which hold no files."""
-    return member in _ARGUMENTS and (holder.kind in _CALLS or holder.name in _CALL_HOLDERS)
+    return member in _ARGUMENTS and (holder.kind in CALL_TYPES or holder.name in _CALL_HOLDERS)
 
 
 def encoded(file: File, content: bytes) -> str:

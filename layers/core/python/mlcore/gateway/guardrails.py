@@ -64,7 +64,11 @@ class EndpointGuardrails:
         self._record = record
         self._guardrails = [
             _Guardrail(
-                route.known.guardrails[use.guardrail_id], route.known, record.caller, redactions
+                route.known.guardrails[use.guardrail_id],
+                route.known,
+                record.caller,
+                redactions,
+                may_ask_bedrock=route.may_ask_bedrock,
             )
             for use in route.known.guardrails_of(route.endpoint)
         ]
@@ -113,12 +117,15 @@ class _Guardrail:
         known: Configuration,
         caller: Caller,
         redactions: tuple[RequestRedaction, ...],
+        *,
+        may_ask_bedrock: bool,
     ) -> None:
         """Prepares a guardrail: its judge, and the sanitizer if it has one. Raises
         GatewayCallFailed (501) if this server cannot apply the guardrail."""
         self.name = guardrail.name
         self.stage = guardrail.stage
         self._action = guardrail.action
+        self._may_ask_bedrock = may_ask_bedrock
 
         def model_behind(endpoint_name: str, *, judges: bool) -> JudgeModel:
             complete = partial(chats.complete_unguarded, judges=judges, redactions=redactions)
@@ -158,7 +165,7 @@ class _Guardrail:
         the sanitization fails.
         """
         with record.span("judge", EVALUATOR) as span:
-            judged = self._verdicts(request, answer)
+            judged = self._verdicts(request, answer, shape)
             failing = [verdict for verdict in judged if not self._is_passing(verdict.value)]
             text = "; ".join(_rationale(verdict) for verdict in failing or judged)
             rationale = text[:RATIONALE_LENGTH]
@@ -173,10 +180,10 @@ class _Guardrail:
             span.set_outputs(rewritten)
         return rewritten
 
-    def _verdicts(self, request: Json, answer: Json | None) -> list[Verdict]:
+    def _verdicts(self, request: Json, answer: Json | None, shape: Shape | None) -> list[Verdict]:
         model = self._model
         if model is None:
-            return [self._by_rule(request, answer)]
+            return [self._by_rule(request, answer, shape)]
         if self._judge.builtin:
             questions = builtin.questions_about_trace(
                 self._judge, content.subject_of_call(request, answer)
@@ -192,11 +199,13 @@ class _Guardrail:
                 status, f"Guardrail '{self.name}' could not be applied: {error.message}"
             ) from error
 
-    def _by_rule(self, request: Json, answer: Json | None) -> Verdict:
+    def _by_rule(self, request: Json, answer: Json | None, shape: Shape | None) -> Verdict:
         if answer is not None:
             text = call_texts.of_answer(answer)
         elif self._judge.builtin == PII_RULE:
             text = call_texts.all_of_request(request)
+        elif self._may_ask_bedrock and shape is None:
+            text = call_texts.of_request_to_bedrock(request)
         else:
             text = call_texts.of_request(request)
         try:

@@ -39,6 +39,14 @@ class Route(NamedTuple):
     """Whether the endpoint has fallbacks; a failure is then reported as that of all attempts."""
     known: Configuration
 
+    @property
+    def may_ask_bedrock(self) -> bool:
+        """Whether one of the models is at Amazon Bedrock."""
+        definitions = self.known.model_definitions
+        return any(
+            definitions[mapping.model_definition_id].is_at_bedrock for mapping in self.mappings
+        )
+
     def ask(self, call: Callable[[Provider], T], handling: Handling) -> T:
         """Returns the answer of the first model that does not fail.
 

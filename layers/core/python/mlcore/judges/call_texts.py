@@ -28,6 +28,27 @@ _ANSWERED: Final = (
 """Fields of an answer that hold its messages."""
 _SETTINGS: Final = frozenset(("model", "previous_response_id", "prompt_cache_key"))
 """Fields of a request that hold no texts."""
+_SETTINGS_AT_BEDROCK: Final = _SETTINGS | frozenset(
+    (
+        # Of Converse.
+        *("toolConfig", "inferenceConfig", "outputConfig", "requestMetadata", "serviceTier"),
+        *("performanceConfig", "guardrailConfig", "additionalModelResponseFieldPaths"),
+        # Of Anthropic's models and of those that OpenAI's SDK calls.
+        *("anthropic_version", "anthropic_beta", "tools", "tool_choice", "metadata", "thinking"),
+        *("stop_sequences", "stop", "stream", "stream_options", "service_tier", "user"),
+        *("output_config", "output_format", "context_management", "cache_control", "mcp_servers"),
+        *("container", "response_format", "reasoning_effort", "logit_bias", "encoding_format"),
+        # Of Amazon's.
+        *("schemaVersion", "taskType", "inputType", "textGenerationConfig", "embeddingConfig"),
+        *("embeddingTypes", "imageGenerationConfig", "videoGenerationConfig"),
+        # Of Cohere's.
+        *("input_type", "embedding_types", "truncate", "safety_mode", "citation_quality"),
+        *("prompt_truncation", "return_likelihoods", "connectors"),
+        # Of Stability's.
+        *("mode", "aspect_ratio", "style_preset", "clip_guidance_preset", "sampler"),
+    )
+)
+"""Fields of a request to a model at Bedrock that hold settings, tools and schemas."""
 _ARGUMENTS: Final = frozenset(("arguments", "args", "input"))
 """Fields of a tool's call, below which all strings are texts."""
 _FILE_TYPES: Final = ("mediaType", "media_type", "mimeType", "mime_type")
@@ -42,12 +63,21 @@ _LABELS: Final = frozenset(
 _LABEL: Final = re.compile(r"[\w.:/+=-]*")
 """What a label holds. Anything else in its place is a text."""
 _NOT_SHOWN: Final = frozenset(("logprobs", "annotations", "safetyRatings"))
+_FILE: Final = re.compile(r"(images?|mask|base64string)$", re.IGNORECASE)
+"""How names of members end that hold a picture or another file in Base64, or a list of them."""
+_BASE64: Final = re.compile(r"[\w+/-]{100,}={0,2}", re.ASCII)
 _DATA_URL: Final = re.compile(r"data:(?!text/)[\w.+/-]*[;,]")
 
 
 def of_request(request: Mapping[str, Any]) -> str:
     """Returns the texts of a request's messages, each on lines of its own."""
     return _joined({name: request[name] for name in request if name in _READ_BY_MODEL})
+
+
+def of_request_to_bedrock(request: Mapping[str, Any]) -> str:
+    """Returns the texts of a request to a model at Amazon Bedrock. Each maker has fields of its
+    own, so those that are not known are messages, too."""
+    return _joined({name: request[name] for name in request if name not in _SETTINGS_AT_BEDROCK})
 
 
 def all_of_request(request: Mapping[str, Any]) -> str:
@@ -62,7 +92,14 @@ def of_answer(answer: Mapping[str, Any]) -> str:
 
 
 def _joined(fields: Mapping[str, Any]) -> str:
-    return "\n".join(text for value in fields.values() for text in _texts(value))
+    return "\n".join(text for name, value in fields.items() for text in _of_member(name, value))
+
+
+def _of_member(name: str, value: Any) -> Iterator[str]:
+    texts = _texts(value)
+    if isinstance(value, dict) or _FILE.search(name) is None:
+        return texts
+    return (text for text in texts if _BASE64.fullmatch(text) is None)
 
 
 def _texts(value: Any) -> Iterator[str]:
@@ -80,7 +117,7 @@ def _texts(value: Any) -> Iterator[str]:
             elif name in _NOT_SHOWN or (encodes_file and name in _FILE_CONTENTS):
                 continue
             elif not (name in _LABELS and isinstance(part, str) and _LABEL.fullmatch(part)):
-                yield from _texts(part)
+                yield from _of_member(name, part)
 
 
 def _strings(value: Any) -> Iterator[str]:

@@ -31,9 +31,8 @@ MAX_TEXTS: Final = 2048
 _COHERE_BATCH: Final = 96
 _MAX_ANSWER_BYTES: Final = 5_900_000
 """Lambda returns little more."""
-_BYTES_OF_NUMBER: Final = {None: 21.0, "float": 21.0, "base64": 5.4}
+_BYTES_OF_NUMBER: Final = {"float": 21.0, "base64": 5.4}
 """In an answer, by the format."""
-_FORMATS: Final = ("float", "base64")
 _COHERE_TYPES: Final = ("search_document", "search_query", "classification", "clustering")
 _BYTES_OF_TOKEN: Final = 4
 _PAUSES: Final = (0.5, 1.0)
@@ -70,8 +69,9 @@ def embed(model: str, payload: Json, invoke: Invoke, spend: Callable[[int], None
     """
     family = _family_of(model)
     texts = _texts_of(payload)
-    encoded = _encoder_of(payload)
-    _check_size(texts, payload, family)
+    format_name = _format_of(payload)
+    encoded = _base64 if format_name == "base64" else _numbers
+    _check_size(texts, payload, family, format_name)
     vectors: list[Any] = []
     tokens = 0
     for start in range(0, len(texts), family.batch):
@@ -144,12 +144,12 @@ def _texts_of(payload: Json) -> list[str]:
     return texts
 
 
-def _check_size(texts: Sequence[str], payload: Json, family: _Family) -> None:
+def _check_size(texts: Sequence[str], payload: Json, family: _Family, format_name: str) -> None:
     """Checks that the answer will not be too large to be returned, before it costs anything. Raises
     GatewayCallFailed (400)."""
     wanted = payload.get("dimensions")
     size = wanted if is_count(wanted) and wanted else family.size
-    most = _MAX_ANSWER_BYTES // int(size * _BYTES_OF_NUMBER[payload.get("encoding_format")])
+    most = _MAX_ANSWER_BYTES // int(size * _BYTES_OF_NUMBER[format_name])
     if len(texts) > most:
         raise GatewayCallFailed(
             400,
@@ -158,13 +158,14 @@ def _check_size(texts: Sequence[str], payload: Json, family: _Family) -> None:
         )
 
 
-def _encoder_of(payload: Json) -> Callable[[list[Any]], Any]:
-    """Returns the function that encodes a vector as the request asks: as numbers, or as Base64 of
-    their 32 bits each, little end first. Raises GatewayCallFailed (400) for another format."""
+def _format_of(payload: Json) -> str:
+    """Returns the format that the request asks a vector in: ``float``, numbers, or ``base64``, the
+    Base64 of their 32 bits each, little end first. Raises GatewayCallFailed (400) for another
+    format."""
     name = payload.get("encoding_format") or "float"
-    if name not in _FORMATS:
+    if not isinstance(name, str) or name not in _BYTES_OF_NUMBER:
         raise GatewayCallFailed(400, "'encoding_format' must be 'float' or 'base64'.")
-    return _base64 if name == "base64" else _numbers
+    return name
 
 
 def _tokens_in(answer: Json, counted: Mapping[str, int], texts: Sequence[str]) -> int:

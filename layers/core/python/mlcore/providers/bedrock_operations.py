@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import unquote
 
 from mlcore.errors import GatewayCallFailed
+from mlcore.providers.anthropic_requests import CALL_TYPES
 from mlcore.providers.bedrock_messages import foundation_model
 from mlcore.providers.proxied import ProxiedRequest
 from mlcore.wire.json_text import parse_json_bytes
@@ -40,6 +41,34 @@ _LATENCIES: Final = frozenset(("", "standard"))
 _PRICED: Final = {"servicetier": _TIERS, "performanceconfig": _LATENCIES}
 _IN_S3: Final = frozenset(("s3location", "s3uri"))
 _MAX_DEPTH: Final = 200
+_CONTENTS: Final = ("content", "parts")
+"""Lists that hold the parts of messages and of tools' results."""
+_USES: Final = {
+    "toolUse": frozenset(("toolUseId", "name", "input", "type")),
+    "functionCall": frozenset(("id", "name", "args")),
+}
+"""The fields of a tool's call, by the member of a message's part that holds the call."""
+_OF_TOOLS: Final = frozenset(
+    ("input_schema", "input_examples", "function", "parameters", "parameter_definitions")
+)
+"""Members of a tool that describe its arguments, in the forms of Anthropic, OpenAI and Cohere."""
+_CALLED_WITH: Final = ("function", "parameters")
+"""Members of a call in ``tool_calls`` that hold its arguments, in OpenAI's form and Cohere's."""
+
+
+class _Place(NamedTuple):
+    """Where an object or a list is in a body. Both are None for the body itself."""
+
+    list_name: str | None = None
+    """The list of which it, or the object that has it, is an item."""
+    member: str | None = None
+    """The member that holds it; None for an item of a list."""
+
+    def of_member(self, name: str) -> _Place:
+        return _Place(self.list_name if self.member is None else None, name)
+
+    def of_item(self) -> _Place:
+        return _Place(self.member)
 
 
 class Operation(NamedTuple):
@@ -108,40 +137,52 @@ def check_invoked(body: Json) -> None:
     for name, value in body.items():
         # Each spelling is looked at: Bedrock and the model decide which one they read.
         permitted = _PRICED.get(_folded(name))
-        if permitted is not None and not permitted.issuperset(map(str, _leaves(value))):
+        chosen = {str(leaf) for leaf in _leaves(value) if leaf is not None}
+        if permitted is not None and not chosen <= permitted:
             raise _dearer()
     _check_files(body)
 
 
 def _check_files(body: Any) -> None:
-    pending = [(body, 0)]
+    pending = [(body, 0, _Place())]
     while pending:
-        part, depth = pending.pop()
+        part, depth, place = pending.pop()
         if depth > _MAX_DEPTH:
             raise GatewayCallFailed(400, "The body is nested too deeply.")
         if isinstance(part, dict):
             if any(_names_file(name, member) for name, member in part.items()):
                 raise _refused("Files in S3 are not forwarded: send the bytes of a file.")
             pending += [
-                (member, depth + 1) for name, member in part.items() if not _is_data(part, name)
+                (member, depth + 1, place.of_member(name))
+                for name, member in part.items()
+                if not _is_data(place, part, name)
             ]
         elif isinstance(part, list):
-            pending += [(member, depth + 1) for member in part]
+            pending += [(member, depth + 1, place.of_item()) for member in part]
 
 
-def _is_data(part: Json, name: str) -> bool:
-    """Whether a member is what a tool is called with or has answered, which Bedrock does not look
-    into: a tool may be about objects in S3."""
-    if part.keys() == {"json"}:  # in the result of a tool
-        return True
-    if name == "toolUse":
+def _is_data(place: _Place, part: Json, name: str) -> bool:
+    """Whether a member describes a tool's arguments, or is what a tool is called with or has
+    answered. Bedrock does not look into it, and a tool may be about objects in S3. The same names
+    in another place may be those of a request's own fields, as ``input`` is in CountTokens."""
+    if place == _Place("tools", "toolSpec"):
+        return name == "inputSchema"
+    if place == _Place("tools"):
+        return name in _OF_TOOLS
+    if place == _Place("tool_calls"):
+        return name in _CALLED_WITH
+    if place.member is not None or place.list_name not in _CONTENTS:
+        return False
+    if name in _USES:
         used = part[name]
-        return isinstance(used, dict) and used.keys() <= {"toolUseId", "name", "input", "type"}
-    return name == "input" and part.get("type") == "tool_use" and "id" in part
+        return isinstance(used, dict) and used.keys() <= _USES[name]
+    if name == "json":  # in the result of a tool
+        return part.keys() <= {"json", "type"}
+    return name == "input" and part.get("type") in CALL_TYPES and "id" in part
 
 
 def _names_file(name: str, value: Any) -> bool:
-    """Whether a field names an object in S3. A schema of a tool's arguments may describe one."""
+    """Whether a field names an object in S3."""
     if _folded(name) not in _IN_S3:
         return False
     return any(str(leaf).strip().lower().startswith("s3:") for leaf in _leaves(value))
