@@ -19,7 +19,14 @@ from judge_runner import (
     trace_scoring,
 )
 from judge_runner.issue_detection import detection, scheduled_runs
-from judge_runner.job_execution import JobExecution, JobLeased, JobStopped, OutOfTime, start
+from judge_runner.job_execution import (
+    JobExecution,
+    JobLeased,
+    JobStopped,
+    JobThrottled,
+    OutOfTime,
+    start,
+)
 from mlcore import ids, job_queue
 from mlcore.entities.evaluation import issue_detection
 from mlcore.entities.evaluation.jobs import (
@@ -161,6 +168,9 @@ def _attempt(work: JobExecution, attempt: int) -> None:
         work.rights.check()
         complete = judge_costs.metered(_completion(job), work.add_cost)
         result = _RUN_BY_JOB_NAME[job.name](work, complete)
+    except JobThrottled:
+        seconds = work.pause_throttled()
+        job_queue.send(JobMessage(job.workspace, job.job_id), seconds)
     except OutOfTime:
         work.pause()
         job_queue.send(JobMessage(job.workspace, job.job_id))

@@ -46,8 +46,8 @@ class CallJournal:
     """Makes the model calls of a job. May be used from several threads."""
 
     def __init__(self, work: JobExecution, complete: Complete) -> None:
-        """Reads the calls that earlier executions of the job have made (one Query per MB), and sets
-        the job's cost to theirs.
+        """Reads the calls that earlier executions of the job have made (one Query per MB), and
+        raises the job's cost to theirs.
 
         Args:
             complete: makes a call and adds its cost to the job.
@@ -57,7 +57,7 @@ class CallJournal:
         self._stored = job_calls.of_job(work.job.job_id)
         self._repeats: Counter[str] = Counter()
         self._lock = threading.Lock()
-        self._set_cost()
+        self._restore_cost()
 
     def complete(
         self, workspace: str, endpoint: str, chat: Mapping[str, Any], username: str | None
@@ -160,7 +160,7 @@ class CallJournal:
                 self._work.check()
         raise AssertionError  # unreachable: the last attempt returns
 
-    def _set_cost(self) -> None:
+    def _restore_cost(self) -> None:
         outcomes = list(map(job_calls.unpacked, self._stored.values()))
         costs = [
             judge_costs.cost_of(outcome[_COMPLETION])
@@ -170,7 +170,7 @@ class CallJournal:
         known = [each for each in costs if each is not None]
         known += [outcome[_DOLLARS] for outcome in outcomes if _DOLLARS in outcome]
         if known:
-            self._work.set_cost(sum(known))
+            self._work.restore_cost(sum(known))
 
 
 def _completion(outcome: Mapping[str, Any]) -> dict[str, Any]:

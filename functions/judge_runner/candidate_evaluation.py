@@ -5,13 +5,12 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from judge_runner import scoring, sealed_sources, trace_scoring
 from judge_runner.assessing import Task
 from judge_runner.call_journal import CallJournal
-from judge_runner.code_scoring import COST_USD
 from judge_runner.job_execution import JobExecution, JobStopped, OutOfTime
 from judge_runner.prompt_evolution import Evaluated, mean
 from judge_runner.scoring import Scoring
@@ -123,10 +122,10 @@ class CandidateEvaluation:
         scores: dict[str, float] = {}
         rationales: dict[str, str] = {}
         for name, ways, code in self._scorers:
-            if code is None:
+            if code is None or ways.priced is None:
                 made = list(map(_rating, ways.trace(subject)))
             else:
-                made = self._judge(code, ways, example, output, subject)
+                made = self._judge(code, ways.priced, example, output, subject)
             if self._interruption is not None:
                 raise self._interruption
             scores[name] = _score(name, made)
@@ -136,14 +135,18 @@ class CandidateEvaluation:
         return Evaluated(position, output, score, scores, rationales)
 
     def _judge(
-        self, code: str, ways: Scoring, example: Example, output: str, subject: Subject
+        self,
+        code: str,
+        priced: Callable[[Subject], tuple[list[Assessment], float]],
+        example: Example,
+        output: str,
+        subject: Subject,
     ) -> list[_Rating]:
         """Returns what a code scorer makes of an answer. It runs once in a job."""
 
         def judge() -> tuple[list[_Rating], float]:
-            made = ways.trace(subject)
-            prices = [(each.metadata or {}).get(COST_USD, "0") for each in made]
-            return list(map(_rating, made)), sum(map(float, prices))
+            made, dollars = priced(subject)
+            return list(map(_rating, made)), dollars
 
         request = [code, example.inputs, example.expectations, output]
         return [_Rating(*fields) for fields in self._journal.judge(request, judge)]

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from judge_runner import assessing
 from judge_runner.assessing import Task
-from judge_runner.job_execution import JobExecution, OutOfTime
+from judge_runner.job_execution import JobExecution, JobThrottled, OutOfTime
 from judge_runner.sealed_sources import SourceCheck
 from mlcore import errors
 from mlcore.entities.evaluation.code_scorers import CodeScorer
@@ -70,7 +70,15 @@ class CodeScoring:
             TemporarilyUnavailable: the function of code scorers cannot be called.
             OutOfTime, JobStopped, PermissionDenied: see :meth:`JobExecution.check`. The trace is
                 judged by another call of the runner.
+            JobThrottled: Lambda runs no more functions of code scorers now.
         """
+        return self.judge_trace(subject, expectations=expectations)[0]
+
+    def judge_trace(
+        self, subject: Subject, *, expectations: bool
+    ) -> tuple[list[Assessment], float]:
+        """As :meth:`assess_trace`; returns also what the judgement cost, in US dollars. A scorer
+        that returns None makes no assessment, and costs something."""
         call = {
             "inputs": content.inputs(subject),
             "outputs": content.outputs(subject),
@@ -84,9 +92,11 @@ class CodeScoring:
         errors of :meth:`assess_trace`."""
         ordered = content.chronological(session)
         call = {"session": list(map(_trace, ordered))}
-        return self._assess(assessing.of_session(self._task, ordered[0]), ordered[0], call)
+        return self._assess(assessing.of_session(self._task, ordered[0]), ordered[0], call)[0]
 
-    def _assess(self, task: Task, subject: Subject, call: Mapping[str, Any]) -> list[Assessment]:
+    def _assess(
+        self, task: Task, subject: Subject, call: Mapping[str, Any]
+    ) -> tuple[list[Assessment], float]:
         judgement = self._judge(call)
         took = {
             WALL_MS: str(judgement.wall_ms),
@@ -101,13 +111,15 @@ class CodeScoring:
             failed = assessing.failure(
                 task, subject, errors.InvalidParameterValue(judgement.failure)
             )
-            return [failed._replace(metadata={**(failed.metadata or {}), **took, **price})]
+            made = [failed._replace(metadata={**(failed.metadata or {}), **took, **price})]
+            return made, judgement.dollars
         first = task._replace(extra={**task.extra, **took, **price})
         others = task._replace(extra={**task.extra, **took})  # a sum of prices counts it once
-        return [
+        made = [
             _assessment(others if number else first, subject, number, feedback)
             for number, feedback in enumerate(judgement.feedback)
         ]
+        return made, judgement.dollars
 
     def _judge(self, call: Mapping[str, Any]) -> Judgement:
         """Runs the scorer with as much time as it may take, and raises OutOfTime if the runner's
@@ -130,8 +142,10 @@ class CodeScoring:
             except remote_cage.AnswerLost as lost:
                 self._work.add_cost(lost.dollars)
                 raise
-            except (remote_cage.Throttled, cage.ServerStops) as passing:
-                raise OutOfTime from passing  # no failure: another call continues the job
+            except remote_cage.Throttled as passing:
+                raise JobThrottled from passing  # no failure: another call continues the job
+            except cage.ServerStops as passing:
+                raise OutOfTime from passing
             took = time.monotonic() - started
         self._work.add_cost(judgement.dollars)
         if judgement.failure is not None and seconds < may_take and took >= seconds:

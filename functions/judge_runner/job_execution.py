@@ -19,9 +19,9 @@ from mlcore.entities.evaluation.jobs import (
     PENDING,
     RUNNING,
     SUCCEEDED,
-    TIMEOUT,
     Job,
     deadline,
+    timed_out,
 )
 from mlcore.optimistic_retry import retry_on_conflict
 from mlcore.repos.evaluation import jobs
@@ -32,6 +32,9 @@ HEARTBEAT_MS: Final = 10_000
 LARGE_HEARTBEAT_MS: Final = 30_000
 LARGE_TRACES: Final = 2_000
 """The item of a job with more traces is large, so it is written less often."""
+_THROTTLED_SECONDS: Final = 30
+_MAX_THROTTLED_SECONDS: Final = 300
+"""First and longest pause of a job for which Lambda runs no more functions."""
 MIN_REMAINING_MS: Final = 45_000
 """If the function has less time than this left, no other trace is started."""
 
@@ -50,8 +53,13 @@ class JobStopped(Exception):
 
 
 class OutOfTime(Exception):
-    """Raised if the function's time is nearly over, or if Lambda runs no more functions of code
-    scorers now, or if a laptop's server stops. Another call continues the job."""
+    """Raised if the function's time is nearly over, or if a laptop's server stops. Another call
+    continues the job."""
+
+
+class JobThrottled(OutOfTime):
+    """Raised if Lambda runs no more functions of code scorers now. Another call continues the job
+    after a while."""
 
 
 class JobExecution:
@@ -134,11 +142,12 @@ class JobExecution:
         with self._lock:
             self._dollars = (self._dollars or 0.0) + dollars
 
-    def set_cost(self, dollars: float) -> None:
-        """Replaces what the job's calls of models have cost so far: an execution that died has not
-        stored its last calls' cost in the job."""
+    def restore_cost(self, dollars: float) -> None:
+        """Raises what the job has cost so far to what its known calls have cost: an execution that
+        died has not stored its last calls' cost in the job. The job may have cost more, since the
+        answers of some calls were lost."""
         with self._lock:
-            self._dollars = dollars
+            self._dollars = max(dollars, self._dollars or 0.0)
 
     def summarize(self, metrics: Mapping[str, float]) -> dict[str, Any]:
         """Stores the metrics of an evaluation and the time at which they are logged, and returns
@@ -189,6 +198,14 @@ class JobExecution:
         Raises JobStopped."""
         self._write(status=PENDING, lease_until=None, **self._progress())
 
+    def pause_throttled(self) -> int:
+        """Pauses as :meth:`pause`. Returns the seconds after which another call should continue:
+        more with each such pause in a row without a judgement. Raises JobStopped."""
+        progress = self._progress()
+        throttled: int = progress.get("throttled", self._job.throttled) + 1
+        self._write(status=PENDING, lease_until=None, **{**progress, "throttled": throttled})
+        return min(_THROTTLED_SECONDS << min(throttled - 1, 10), _MAX_THROTTLED_SECONDS)
+
     def succeed(self, result: Any) -> None:
         """Ends the job with its result. Raises JobStopped."""
         self._write(status=SUCCEEDED, lease_until=None, result=result, completed=self._job.total)
@@ -210,7 +227,10 @@ class JobExecution:
         a job finds traces again that are done; the number does not go back meanwhile."""
         with self._lock:
             count = max(len(self.results) + self._done, self._job.completed or 0)
-            return {"result": dict(self.results) or None, "completed": count}
+            progress = {"result": dict(self.results) or None, "completed": count}
+        if count > (self._job.completed or 0):
+            progress["throttled"] = 0
+        return progress
 
     def _check_own(self, current: Job) -> None:
         """Raises JobStopped unless this execution still has the job, as it is stored now."""
@@ -238,7 +258,7 @@ def start(job: Job, remaining: Callable[[], float]) -> JobExecution | None:
         if current.status in FINAL:
             return None
         if now > deadline(current):
-            return current._replace(status=TIMEOUT, lease_until=None, result=None)
+            return timed_out(current)._replace(lease_until=None, result=None)
         if current.status == RUNNING and (current.lease_until or 0) > now:
             raise JobLeased(((current.lease_until or 0) - now) / 1000)
         is_retry = current.status == RUNNING

@@ -18,11 +18,13 @@ from mlcore.judges.content import Subject
 
 
 class Scoring(NamedTuple):
-    """The two ways in which a scorer assesses. Both return assessments and may raise the errors of
+    """The ways in which a scorer assesses. All return assessments and may raise the errors of
     :mod:`judge_runner.code_scoring`."""
 
     trace: Callable[[Subject], list[Assessment]]
     session: Callable[[Sequence[Subject]], list[Assessment]]
+    priced: Callable[[Subject], tuple[list[Assessment], float]] | None = None
+    """As ``trace``, of code alone: returns also what the judgement cost, in US dollars."""
 
 
 def new_scoring(
@@ -50,6 +52,7 @@ def new_scoring(
         return Scoring(
             lambda subject: code.assess_trace(subject, expectations=expectations),
             code.assess_session,
+            lambda subject: code.judge_trace(subject, expectations=expectations),
         )
     if not scorer.asks_model:
         return Scoring(

@@ -33,6 +33,7 @@ class Context:
 class Put(NamedTuple):
     body: str
     receives: int = 0
+    delay_seconds: int = 0
 
 
 class Queue:
@@ -46,7 +47,9 @@ class Queue:
     def send(self, _url: str, messages: Sequence[queues.QueueMessage]) -> None:
         if self.broken:
             raise TemporarilyUnavailable("The queue cannot be reached.")
-        self.waiting += [Put(message.body) for message in messages]
+        self.waiting += [
+            Put(message.body, delay_seconds=message.delay_seconds) for message in messages
+        ]
 
     def postpone(self, _url: str, _handle: str, seconds: float) -> None:
         self.postponed.append(seconds)

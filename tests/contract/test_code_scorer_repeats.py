@@ -36,11 +36,15 @@ class Cages:
     def __init__(self, feedback: tuple[ScorerFeedback, ...], most: int) -> None:
         self.judged: Counter[str] = Counter()
         self.left = most
+        self.lost = 0
         self._feedback = feedback
 
     def run(self, _scorer: CodeScorer, call: Mapping[str, Any], _seconds: float) -> Judgement:
         if self.left == 0:
             raise remote_cage.Throttled
+        if self.lost:
+            self.lost -= 1
+            raise remote_cage.AnswerLost("lost", DOLLARS)
         self.left -= 1
         self.judged[json.dumps([call["inputs"], call["outputs"]])] += 1
         return Judgement(self._feedback, None, 1, 1, DOLLARS)
@@ -76,6 +80,7 @@ def test_an_optimization_judges_each_answer_once_and_sums_the_costs(
     world = OptimizationWorld(store.api, monkeypatch, tmp_path)
     rated = (ScorerFeedback("quality", 0.5, "So so.", {}, "quality", None),)
     cages = Cages(rated, 1)
+    cages.lost = 1
     monkeypatch.setattr(code_scoring, "_run", cages.run)
     register(world, code("return 0.5"))
     body = world.body("METAPROMPT")
@@ -92,7 +97,7 @@ def test_an_optimization_judges_each_answer_once_and_sums_the_costs(
     assert stored is not None
     judged = sum(cages.judged.values())
     assert judged == len(world.predicted), "one judgement of each answer"
-    assert stored.dollars == pytest.approx(judged * DOLLARS)
+    assert stored.dollars == pytest.approx((judged + 1) * DOLLARS), "the lost answer is paid, too"
 
 
 def test_of_two_registrations_at_once_the_latest_judges_automatically(

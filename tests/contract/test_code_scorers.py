@@ -138,7 +138,7 @@ def test_a_judgement_begins_only_with_its_whole_time(world: World) -> None:
 def test_a_job_waits_while_too_many_functions_run(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However often that happens, it is no failed attempt."""
+    """However often that happens, it is no failed attempt. The pauses become longer."""
 
     def throttled(*_: Any) -> Judgement:
         raise remote_cage.Throttled
@@ -147,11 +147,21 @@ def test_a_job_waits_while_too_many_functions_run(
     (job_id,) = world.invoke(code("return True"), [trace])
     with monkeypatch.context() as busy:
         busy.setattr(code_scoring, "_run", throttled)
-        for _ in range(5):
+        for seconds in (30, 60, 120, 240, 300, 300):
             assert world.work() == []
-            assert (world.job(job_id)["status"], len(world.queue.waiting)) == ("PENDING", 1)
+            job = world.job(job_id)
+            assert job["status"] == "PENDING"
+            assert "Lambda" in job["status_details"]["stage"]
+            assert [put.delay_seconds for put in world.queue.waiting] == [seconds]
+    with monkeypatch.context() as late:
+        late.setattr(ids, "now_ms", lambda: job["creation_time"] + 2 * 24 * 3_600_000)
+        timed_out = world.job(job_id)
+    assert timed_out["status"] == "TIMEOUT"
+    assert "concurrent" in timed_out["error_message"]
     world.work()
-    assert world.job(job_id)["status"] == "SUCCEEDED"
+    job = world.job(job_id)
+    assert job["status"] == "SUCCEEDED"
+    assert "stage" not in job["status_details"]
 
 
 def test_jobs_have_the_time_that_their_judgements_may_take(world: World) -> None:

@@ -52,6 +52,16 @@ def test_a_message_in_work_is_out_of_sight_until_its_time_is_over(queues: Queues
     assert _bodies(queues, "Work") == []
 
 
+def test_a_batch_delays_the_messages_that_ask_for_it(queues: Queues) -> None:
+    entries = [
+        {"Id": "0", "MessageBody": "later", "DelaySeconds": 30},
+        {"Id": "1", "MessageBody": "now"},
+    ]
+    queues._send_message_batch({"QueueUrl": "http://queue/Work", "Entries": entries})
+    assert [message.body for message in queues.receive("Work", 10)] == ["now"]
+    assert sorted(_bodies(queues, "Work")) == ["later", "now"]
+
+
 def _bodies(queues: Queues, queue: str) -> list[str]:
     """Those of all messages of a queue, in flight or not, oldest first."""
     rows = queues._database.execute(

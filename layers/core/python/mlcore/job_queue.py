@@ -19,11 +19,13 @@ class JobMessage(NamedTuple):
     job_id: str
 
 
-def send(message: JobMessage) -> None:
-    """Sends a job to the queue. Raises TemporarilyUnavailable if it is not certain that the queue
-    has it."""
+def send(message: JobMessage, delay_seconds: int = 0) -> None:
+    """Sends a job to the queue, which delivers it after the delay, at most 15 minutes. Raises
+    TemporarilyUnavailable if it is not certain that the queue has it."""
     body = json.dumps(message._asdict())
-    queues.send(os.environ[QUEUE_URL], [queues.QueueMessage(body, message.workspace)])
+    queues.send(
+        os.environ[QUEUE_URL], [queues.QueueMessage(body, message.workspace, delay_seconds)]
+    )
 
 
 def parse(body: str) -> JobMessage:

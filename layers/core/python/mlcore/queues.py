@@ -19,6 +19,7 @@ BATCH_MESSAGES: Final = 10
 BATCH_BYTES: Final = 256 * 1024
 SEND_ATTEMPTS: Final = 3
 MAX_DELAY_SECONDS: Final = 12 * 60 * 60
+MAX_SEND_DELAY_SECONDS: Final = 15 * 60
 
 
 class QueueMessage(NamedTuple):
@@ -26,6 +27,9 @@ class QueueMessage(NamedTuple):
     """ASCII text; at most 1 MB."""
     group: str
     """Message group for fair queues: a group with many messages does not delay other groups."""
+    delay_seconds: int = 0
+    """Until the message can be received; at most :data:`MAX_SEND_DELAY_SECONDS`. 0 for the
+    queue's own delay."""
 
 
 def send(queue_url: str, messages: Sequence[QueueMessage]) -> None:
@@ -38,10 +42,7 @@ def send(queue_url: str, messages: Sequence[QueueMessage]) -> None:
     for batch in _batches(messages):
         unsent = {str(number): message for number, message in enumerate(batch)}
         for _ in range(SEND_ATTEMPTS):
-            entries = [
-                {"Id": number, "MessageBody": message.body, "MessageGroupId": message.group}
-                for number, message in unsent.items()
-            ]
+            entries = [_entry(number, message) for number, message in unsent.items()]
             answer = _call("send_message_batch", QueueUrl=queue_url, Entries=entries)
             unsent = {failed["Id"]: unsent[failed["Id"]] for failed in answer.get("Failed", ())}
             if not unsent:
@@ -58,6 +59,12 @@ def postpone(queue_url: str, receipt_handle: str, seconds: float) -> None:
         ReceiptHandle=receipt_handle,
         VisibilityTimeout=min(math.ceil(seconds), MAX_DELAY_SECONDS),
     )
+
+
+def _entry(number: str, message: QueueMessage) -> dict[str, Any]:
+    entry = {"Id": number, "MessageBody": message.body, "MessageGroupId": message.group}
+    delay = min(message.delay_seconds, MAX_SEND_DELAY_SECONDS)
+    return {**entry, "DelaySeconds": delay} if delay else entry
 
 
 def _batches(messages: Sequence[QueueMessage]) -> Iterator[list[QueueMessage]]:

@@ -123,6 +123,7 @@ class Job(Item):
     summary = BytesAttribute(null=True)
     dollars = TextAttribute(null=True)
     stage = TextAttribute(null=True)
+    throttled = IntAttribute(null=True)
 
 
 class JobCall(Item):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -16,6 +17,12 @@ from mlcore.scorer_cage.syscalls import NoCage, control
 _PR_SET_PDEATHSIG: Final = 1
 _PR_SET_CHILD_SUBREAPER: Final = 36
 _ALL_CHILDREN: Final = os.WNOHANG | 0x40000000  # __WALL: also those that are no forks
+_ENDED_SECONDS: Final = 0.05
+"""The kernel may still list a thread that has been joined; not for longer than this."""
+_POLL_SECONDS: Final = 0.002
+_KILL_ROUNDS: Final = 100
+"""Some processes cannot be killed, e.g. of another user."""
+_ROUND_SECONDS: Final = 0.01
 
 
 def adopt() -> None:
@@ -32,7 +39,11 @@ def end_with_parent() -> None:
 
 def check_alone() -> None:
     """Checks that this process has neither threads nor children. Raises NoCage."""
-    threads = len(list(Path("/proc/self/task").iterdir())) - 1
+    until = time.monotonic() + _ENDED_SECONDS
+    while (
+        threads := len(list(Path("/proc/self/task").iterdir())) - 1
+    ) and time.monotonic() < until:
+        time.sleep(_POLL_SECONDS)
     if threads:
         raise NoCage(
             f"the packages that it imports have started {threads} threads, which cannot be locked "
@@ -47,9 +58,13 @@ def check_alone() -> None:
 
 
 def kill_all() -> None:
-    """Kills all processes that this one has started."""
-    while _has_children():
+    """Kills all processes that this one has started. Gives up after a second with those that cannot
+    be killed."""
+    for _ in range(_KILL_ROUNDS):
+        if not _has_children():
+            return
         kill(descendants(os.getpid()))
+        time.sleep(_ROUND_SECONDS)
 
 
 def kill(processes: list[int]) -> None:

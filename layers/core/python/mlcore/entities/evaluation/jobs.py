@@ -27,6 +27,13 @@ out."""
 MAX_SECONDS: Final = 24 * 3600
 """Longest timeout of a job."""
 
+WAITS_FOR_CONCURRENCY: Final = "waits until Lambda runs more functions at once"
+"""What a throttled job is doing, a phrase that users see."""
+_WAITED: Final = (
+    "The job timed out while it waited for Lambda, which ran no more functions of code scorers at "
+    "once. Raise the account's limit of concurrent executions, or judge fewer traces at a time."
+)
+
 TRACES_PER_JOB: Final = 100
 """Traces that one job judges."""
 
@@ -81,6 +88,9 @@ class Job(NamedTuple):
     """What the job is doing, for jobs with several stages."""
     creator_id: int | None = None
     key_id: str | None = None
+    throttled: int = 0
+    """How often in a row the job has paused because Lambda ran no more functions of code
+    scorers."""
     version: int = 0
     """Version of the stored item; 0 before it is stored."""
 
@@ -110,4 +120,11 @@ def as_of(job: Job, now: int) -> Job:
     its worker has died and could not say so."""
     if job.status in FINAL or now <= deadline(job):
         return job
-    return job._replace(status=TIMEOUT, last_update_time=deadline(job))
+    return timed_out(job)._replace(last_update_time=deadline(job))
+
+
+def timed_out(job: Job) -> Job:
+    """Returns the job with the status of one whose deadline has passed; if it waited for Lambda
+    then, with an error message that says so."""
+    message = _WAITED if job.throttled else job.error_message
+    return job._replace(status=TIMEOUT, error_message=message)

@@ -213,6 +213,7 @@ def _item(job: Job) -> Raw:
         summary=None if job.summary is None else _packed(job.summary),
         dollars=None if job.dollars is None else repr(job.dollars),
         stage=job.stage,
+        throttled=job.throttled or None,
         version=job.version + 1,
         updated_at=now_ms(),
         ttl=int(time.time()) + KEPT_SECONDS,
@@ -244,6 +245,7 @@ def of_item(raw: Raw) -> Job:
         summary=None if item.summary is None else _unpacked(item.summary),
         dollars=None if item.dollars is None else float(item.dollars),
         stage=item.stage,
+        throttled=item.throttled or 0,
         version=item.version,
     )
 

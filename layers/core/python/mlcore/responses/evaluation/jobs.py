@@ -11,6 +11,7 @@ from mlcore.entities.evaluation.jobs import (
     PENDING,
     RUNNING,
     TIMEOUT,
+    WAITS_FOR_CONCURRENCY,
     Job,
     expected_dollars,
 )
@@ -70,8 +71,9 @@ def _details(entity: Job) -> dict[str, Any] | None:
     runs, what they will have cost at its end; None if nothing of it is known."""
     is_running = entity.status in (PENDING, RUNNING)
     expected = expected_dollars(entity) if is_running else None
+    stage = WAITS_FOR_CONCURRENCY if entity.throttled else entity.stage
     details = {
-        "stage": entity.stage if is_running else None,
+        "stage": stage if is_running else None,
         "cost_usd": entity.dollars,
         "expected_cost_usd": expected,
     }
