@@ -18,6 +18,7 @@ from mltables.snapshot import quoted
 from mltables.table_columns import Table
 from mltables.table_definitions import ASSESSMENTS, TRACES
 
+_DAY_MS: Final = 86_400_000
 _LINES: Final = "{x: 'VARCHAR', t: 'VARCHAR', m: 'BIGINT[]', gone: 'BOOLEAN'}"
 _ENTRIES: Final = "{n: 'BIGINT', kind: 'VARCHAR', k: 'VARCHAR', v: 'VARCHAR'}"
 _MAPS: Final = ("trace_metadata", "tags")
@@ -30,7 +31,12 @@ def load_landed(connection: duckdb.DuckDBPyConnection, keys: Sequence[str], fold
     ``named_times`` (experiment_id, trace_id, day, ms) from landing objects. ``gone`` says that a
     request deleted the trace at some time, ``anywhere`` that its published rows may have any time.
     ``first_time`` is the earliest named time of its request in milliseconds since 1970; NULL if
-    none is named."""
+    none is named.
+
+    Of a deleted trace ``named_times`` also has the bounds of each named day and of the days before
+    and after. If the trace was deleted before a change of its time was published, the step of this
+    change found no trace and left the rows at the former time, which the record of the deletion
+    does not name. That time is mostly near: a span that came before the root began later."""
     path = folder / "traces-landed.ndjson"
     with path.open("wb") as file:
         file.writelines(landing.read(keys))
@@ -45,7 +51,15 @@ def load_landed(connection: duckdb.DuckDBPyConnection, keys: Sequence[str], fold
         FROM lines GROUP BY ALL;
         CREATE OR REPLACE TEMP TABLE named_times AS
         SELECT DISTINCT experiment_id, trace_id, {_day("ms")} AS day, ms
-        FROM (SELECT experiment_id, trace_id, unnest(m) AS ms FROM lines);
+        FROM (
+            SELECT experiment_id, trace_id, unnest(m) AS ms FROM lines
+            UNION ALL
+            SELECT experiment_id, trace_id,
+                   (floor(ms / {_DAY_MS})::BIGINT + days) * {_DAY_MS} + since AS ms
+            FROM (SELECT experiment_id, trace_id, unnest(m) AS ms FROM lines WHERE gone),
+                 (SELECT unnest([-1, 0, 1]) AS days),
+                 (SELECT unnest([0, {_DAY_MS} - 1]) AS since)
+        );
         DROP TABLE lines
         """
     )
