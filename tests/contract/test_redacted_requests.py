@@ -221,7 +221,7 @@ def test_short_data_is_searched_as_a_text(provider: Provider) -> None:
     assert post("proxy/chat/v1/x", body)[0] == 200
     assert card not in received(provider)
     rules(MAIL)
-    body = {"a": [{"type": "tool_use", "input": {"data": "hello123", "mimeType": "a/b"}}]}
+    body = {"content": [{"type": "tool_use", "input": {"data": "hello123", "mimeType": "a/b"}}]}
     assert post("proxy/chat/v1/x", body)[0] == 200, "arguments of a tool are no files"
 
 

@@ -207,3 +207,11 @@ def test_detectors_have_little_time_in_a_request(monkeypatch: pytest.MonkeyPatch
 
 def test_names_may_hide_a_text_in_escapes() -> None:
     assert redacting({"pattern": "secret"}).value({"\\u0073ecret": 1}) == {"[REDACTED]": 1}
+
+
+@pytest.mark.parametrize("zero", ["0", "\uff10", "\u0660"])
+def test_card_numbers_in_digits_of_other_scripts(zero: str) -> None:
+    card = "".join(chr(ord(zero) + int(digit)) for digit in "4111111111111111")
+    redactor = redacting({"entities": ["credit_card"]})
+    assert redactor.text(f"card {card}.") == "card [REDACTED credit card]."
+    assert redactor.text(f"card {card[:-1]}{zero}.") == f"card {card[:-1]}{zero}."

@@ -13,7 +13,12 @@ from mlcore.providers.anthropic_requests import CALL_TYPES
 
 _DATA_URL: Final = re.compile(r"(\s*data:([^,]*);base64,)(.*)", re.DOTALL | re.IGNORECASE)
 _OF_TEXTS: Final = frozenset(("content", "inputtext", "text"))
-"""Names of members, in lower case, without ``_`` and ``-``, whose Base64 is a text to the model."""
+"""Names of members, in lower case, without ``_`` and ``-``, whose Base64 is a text to the model,
+also in a data URL."""
+_ALSO_TEXTS: Final = frozenset(
+    ("arguments", "input", "instructions", "output", "prompt", "query", "system", "texts")
+)
+"""Further ones, which may have data URLs of files."""
 _BASE64: Final = frozenset(("bytesbase64encoded", "filedata", "b64json"))
 """Names of members that hold Base64."""
 _DATA: Final = "data"
@@ -24,15 +29,29 @@ _HELD: Final = frozenset((("source", "bytes"), ("inputaudio", "data"), ("invokem
 request whose tokens Bedrock counts."""
 _TEXT: Final = "text"
 """The type of a document whose ``data`` is a text, in Anthropic's form."""
-_STATE: Final = frozenset(("encryptedcontent", "redactedcontent", "signature", "thoughtsignature"))
+_TEXT_MEDIA: Final = "text/"
+_STATE: Final = frozenset(("redactedcontent", "signature", "thoughtsignature", "thoughtsignatures"))
 """Names of members in which a provider gets back what only it can read."""
-_STATE_TYPE: Final = "redacted_thinking"
-_CALL_HOLDERS: Final = frozenset(("functioncall", "tooluse"))
-_ARGUMENTS: Final = frozenset(("args", "input"))
+_ENCRYPTED: Final = "encrypted"
+"""How further such names begin."""
+_STATE_TYPES: Final = frozenset(("reasoning.encrypted", "redacted_thinking"))
+"""Types of objects whose ``data`` is state."""
+_BLOCKS: Final = frozenset(("content", "parts", "toolcalls"))
+"""Lists whose items are parts of a message."""
+_ARGUMENTS: Final = frozenset(
+    (
+        *(("function", "arguments"), ("functioncall", "args"), ("tooluse", "input")),
+        ("functionresponse", "response"),
+    )
+)
+"""Members that hold arguments or a result of a tool, in an object of that name in such a part."""
+_RESULT: Final = ("toolresult", "content", "json")
+"""Where a part has a result in Bedrock's form."""
 _LONG: Final = 256
 """Base64 of this length is a file in a member of any other name."""
 _SHORT: Final = 100
 """Shorter Base64 may be a word or a number: it is searched as a text, too."""
+_HEX: Final = re.compile(r"[0-9a-fA-F=\s]*")
 _HEADERS: Final = (
     *(b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"RIFF", b"%PDF", b"ID3", b"\xff\xf1", b"\xff\xf3"),
     *(b"\xff\xf9", b"\xff\xfb", b"OggS", b"fLaC", b"PK\x03\x04", b"BM", b"II*\0", b"MM\0*"),
@@ -57,7 +76,8 @@ class File(NamedTuple):
     """What the data URL says of the type."""
     content: bytes
     length: int
-    """Characters of Base64; 0 if it has white space, and so perhaps words."""
+    """Characters of Base64 without ends of lines; 0 if it has other white space, and so perhaps
+    words."""
     is_state: bool = False
     """Whether it is of the provider's, which only the provider can read."""
 
@@ -73,26 +93,51 @@ class File(NamedTuple):
 class Holder:
     """An object in a request."""
 
-    __slots__ = ("_is_typed", "kind", "members", "name")
+    __slots__ = ("_media_types", "is_item", "kind", "members", "name", "parent")
 
-    def __init__(self, members: Mapping[str, Any], name: str) -> None:
+    def __init__(
+        self,
+        members: Mapping[str, Any],
+        name: str = "",
+        parent: Holder | None = None,
+        *,
+        is_item: bool = False,
+    ) -> None:
         """
         Args:
-            name: that of the member that is the object, or has it in a list.
+            name: that of the parent's member that is the object, or has it in a list.
+            parent: None for what holds the whole request.
+            is_item: whether the object is in a list.
         """
         kind = members.get("type")
         self.members = members
         self.name = _plain(name)
+        self.parent = parent
+        self.is_item = is_item
         self.kind = kind if isinstance(kind, str) else ""
         """What the object says of its type; in a schema, types are also lists and objects."""
-        self._is_typed: bool | None = None
+        self._media_types: list[Any] | None = None
 
     @property
-    def is_typed(self) -> bool:
-        """Whether the object names the type of a file."""
-        if self._is_typed is None:
-            self._is_typed = any(_plain(name) in _TYPES for name in self.members)
-        return self._is_typed
+    def is_block(self) -> bool:
+        """Whether the object is a part of a message."""
+        return self.is_item and self.name in _BLOCKS
+
+    @property
+    def media_types(self) -> list[Any]:
+        """What the object says of the type of its file."""
+        if self._media_types is None:
+            self._media_types = [
+                value for name, value in self.members.items() if _plain(name) in _TYPES
+            ]
+        return self._media_types
+
+    @property
+    def is_text(self) -> bool:
+        """Whether the object says that its ``data`` is a text."""
+        return self.kind == _TEXT and all(
+            isinstance(kind, str) and kind.startswith(_TEXT_MEDIA) for kind in self.media_types
+        )
 
 
 class Unsearched:
@@ -125,20 +170,51 @@ def file_in(member: str, value: str, holder: Holder) -> File | None:
     url = _DATA_URL.fullmatch(value)
     if url is not None:
         return _file(url[1], url[2], url[3])
-    if name in _STATE or (name == _DATA and holder.kind == _STATE_TYPE):
-        state = _file("", "", value)
-        return state and state._replace(is_state=True)
-    is_typed = name == _DATA and holder.kind != _TEXT and holder.is_typed
-    if is_typed or (holder.name, name) in _HELD or name in _BASE64:
+    if _is_of_state(name, holder):
+        return _state(value)
+    if (holder.name, name) in _HELD or name in _BASE64:
         return _file("", "", value)
-    file = _file("", "", value) if len(value) >= _LONG else None
-    is_text = file is None or not file.length or text_of(file.content) is not None
-    return None if is_text else file
+    if name == _DATA and (holder.media_types or holder.is_text):
+        return None if holder.is_text else _file("", "", value)
+    if name in _ALSO_TEXTS or len(value) < _LONG or not _is_mixed(value):
+        return None
+    file = _file("", "", value)
+    return file if file is not None and file.length >= _LONG else None
 
 
 def is_arguments(member: str, holder: Holder) -> bool:
-    """Whether a member has the arguments of a tool, which hold no files."""
-    return member in _ARGUMENTS and (holder.kind in CALL_TYPES or holder.name in _CALL_HOLDERS)
+    """Whether a member has the arguments or the result of a tool, which hold no files. It has only
+    in a part of a message: elsewhere providers may read something else in it."""
+    parent = holder.parent
+    if parent is None or parent.parent is None:  # the request itself
+        return False
+    if holder.kind in CALL_TYPES and member == "input":
+        return holder.is_block
+    if (parent.name, holder.name, member) == _RESULT:
+        return holder.is_item and parent.parent.is_block
+    return (holder.name, member) in _ARGUMENTS and not holder.is_item and parent.is_block
+
+
+def _is_of_state(name: str, holder: Holder) -> bool:
+    return (
+        name in _STATE
+        or name.startswith(_ENCRYPTED)
+        or (name == _DATA and holder.kind in _STATE_TYPES)
+    )
+
+
+def _state(value: str) -> File | None:
+    """Returns what only the provider reads, or a text in Base64; None for another text, such as a
+    short mark, a digest in hexadecimal or a number."""
+    file = _file("", "", value)
+    if file is None or text_of(file.content) is not None:
+        return file
+    return file._replace(is_state=True) if file.length >= _SHORT and _is_mixed(value) else None
+
+
+def _is_mixed(text: str) -> bool:
+    """Whether a text has letters of both cases, as Base64 has, and is no hexadecimal number."""
+    return text not in (text.lower(), text.upper()) and _HEX.fullmatch(text) is None
 
 
 def encoded(file: File, content: bytes) -> str:
@@ -160,7 +236,8 @@ def has_tokens(request: Mapping[str, Any]) -> bool:
 
 
 def _file(head: str, kind: str, data: str) -> File | None:
-    compact = "".join(data.split())
+    lines = data.strip().replace("\r\n", "").replace("\n", "")
+    compact = "".join(lines.split())
     if not compact or not compact.isascii():
         return None
     padded = compact.rstrip("=").translate({ord("-"): "+", ord("_"): "/"})
@@ -168,7 +245,7 @@ def _file(head: str, kind: str, data: str) -> File | None:
         content = base64.b64decode(padded + "=" * (-len(padded) % 4), validate=True)
     except (binascii.Error, ValueError):
         return None
-    return File(head, kind, content, len(data) if len(compact) == len(data) else 0)
+    return File(head, kind, content, len(compact) if len(compact) == len(lines) else 0)
 
 
 def _plain(name: str) -> str:

@@ -35,13 +35,16 @@ _IN_BRACKETS: Final = re.compile(r"\[([^\]]*)\]")
 
 @contextmanager
 def _in_time() -> Iterator[None]:
-    """Raises GatewayCallFailed (400) if a search inside of the block takes too long."""
+    """Raises GatewayCallFailed (400) if a search inside of the block takes too long, or what it
+    searches is nested too deeply."""
     try:
         yield
     except SearchTooLong:
         raise GatewayCallFailed(
             400, "The request is not sent: rules of redaction cannot search it in time."
         ) from None
+    except RecursionError:
+        raise _nested() from None
 
 
 class RequestRedaction(NamedTuple):
@@ -143,7 +146,7 @@ class _Search:
         nothing."""
         if self._rules.refuse_unsearchable and isinstance(value, dict):
             self._check_tokens(value)
-        opened = self._opened(value, "", Holder({}, ""))
+        opened = self._opened(value, "", Holder({}))
         redacted = self._redactor.value(opened, *place)
         if redacted == value:
             return value
@@ -153,34 +156,35 @@ class _Search:
         if enclosed_files.has_tokens(request):
             raise _unsearchable("texts as numbers of tokens")
 
-    def _opened(self, value: Any, member: str, holder: Holder) -> Any:
+    def _opened(self, value: Any, member: str, holder: Holder, *, is_item: bool = False) -> Any:
         """Returns a value whose files are redacted if they are texts, and otherwise stand apart
         from its texts. A value without such files is returned as it is.
 
         Args:
             member: the name of the holder's member that is the value, or has it in a list.
+            is_item: whether the value is in a list.
         """
         if isinstance(value, str):
             return self._opened_text(value, member, holder)
+        if not isinstance(value, dict | list):
+            return value
+        if not is_item and enclosed_files.is_arguments(member, holder):
+            return value
         if isinstance(value, dict):
-            if enclosed_files.is_arguments(member, holder):
-                return value
-            inner = Holder(value, member)
+            inner = Holder(value, member, holder, is_item=is_item)
             members = {name: self._opened(item, name, inner) for name, item in value.items()}
             is_same = all(members[name] is item for name, item in value.items())
             return value if is_same else members
-        if isinstance(value, list):
-            items = [self._opened(item, member, holder) for item in value]
-            is_same = all(new is item for new, item in zip(items, value, strict=True))
-            return value if is_same else items
-        return value
+        items = [self._opened(item, member, holder, is_item=True) for item in value]
+        is_same = all(new is item for new, item in zip(items, value, strict=True))
+        return value if is_same else items
 
     def _opened_text(self, value: str, member: str, holder: Holder) -> Any:
         file = enclosed_files.file_in(member, value, holder)
         if file is None:
             return value
         if enclosed_files.text_of(file.content) is None:
-            if not (file.is_state and file.is_known):
+            if not file.is_state:
                 self._check_sent("a file that is not text")
             is_apart = file.is_known and not self.finds((file.kind,))
             return Unsearched(value) if is_apart else value

@@ -30,7 +30,7 @@ that begins with a set of ASCII characters."""
 _DIGIT_RUN: Final = re.compile(r"(?<![\d.])\d(?:[ -]?\d){12,}")
 _DIGITS: Final = re.compile(r"\d+")
 _CARD_DIGITS: Final = (13, 19)
-_CARD_BEGINS: Final = "23456"
+_CARD_BEGINS: Final = frozenset((2, 3, 4, 5, 6))
 _DOUBLED: Final = bytes.maketrans(b"0123456789", b"0246813579")
 """The sum of the digits of twice a digit."""
 _IBAN_DIGITS: Final = re.compile(
@@ -141,7 +141,7 @@ def _cards(searched: Searched) -> Iterator[Range]:
         groups = [match.span() for match in _DIGITS.finditer(text, *run)]
         first = 0
         while first < len(groups):
-            if text[groups[first][0]] not in _CARD_BEGINS:
+            if int(text[groups[first][0]]) not in _CARD_BEGINS:  # also digits of other scripts
                 first += 1
                 continue
             check()

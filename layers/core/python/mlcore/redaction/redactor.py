@@ -200,7 +200,9 @@ class Redactor:
 
     @property
     def _whole(self) -> str:
-        """The replacement of a value that cannot be searched."""
+        """The replacement of a value that cannot be searched. Raises SearchTooLong in a request."""
+        if self._raises:
+            raise SearchTooLong
         rules: Sequence[Replacer | RedactedField] = self._replacers or self._fields
         return rules[0].replacement if rules else WITHOUT_CONTENT
 
