@@ -14,7 +14,7 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from local import banner, data_folder, environment, program_name, runner_record, scorer_cages, table
+from local import banner, data_folder, environment, program_name, runner_record, table
 from local.audit_file import AuditFile
 from local.aws.endpoint import AwsEndpoint
 from local.aws.kms import Kms, KmsClient
@@ -24,7 +24,7 @@ from local.command_line import Options
 from local.data_folder import DataFolder
 from local.disk_health import DiskHealth, no_room_message, unwritable_message
 from local.events.catalog_watch import start_watching as watch_catalog
-from local.events.queue_poller import QueuePoller
+from local.events.queue_poller import QueuePoller, stop_all
 from local.events.stream_job import StreamJob
 from local.events.stream_process import StreamProcess
 from local.events.table_publisher import TablePublisher
@@ -44,6 +44,7 @@ from local.template import Template
 from local.template_cache import read
 from mlcore import secrets
 from mlcore.errors import MlflowError
+from mlcore.scorer_cage import server_stop
 
 _ADVICE = "Make room or make it writable, or choose another folder with --data"
 
@@ -114,7 +115,6 @@ class Runner:
             server = Server(application, bound)
             self._end = server.stop
             self._start_queue_pollers(stack, template, functions, queues)
-            stack.callback(scorer_cages.stop)  # before the pollers and the store: their jobs pause
             watch_catalog(stack, functions.values(), options.catalog or folder.path / "catalog")
             if options.indexer and stream:
                 job = self._stream_job(template, stream, folder, file, activity)
@@ -228,14 +228,17 @@ class Runner:
         functions: dict[str, Function],
         queues: Queues,
     ) -> None:
-        for mapping in template.queue_mappings:
-            poller = QueuePoller(
+        pollers = [
+            QueuePoller(
                 mapping,
                 queues=queues,
                 invoke=functions[mapping.function].invoke,
                 region=environment.region(),
             )
-            stack.callback(poller.stop)
+            for mapping in template.queue_mappings
+        ]
+        stack.callback(stop_all, pollers, server_stop.stop_all)
+        for poller in pollers:
             poller.start()
 
     def _start_stream_process(

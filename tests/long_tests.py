@@ -31,6 +31,7 @@ LONG: Final = {
     "tests/rehearsal/test_upgrades.py": "`make rehearse` runs it, too; deploys a second time",
     "tests/rehearsal/test_local_api.py": "`make rehearse` runs it, too; the deployed stack stays",
     "tests/rehearsal/test_protection.py": "`make rehearse` runs it, too; changes the stack again",
+    "tests/e2e/test_code_scorers.py::test_a_server_stops": "test_limits.py stops cages",
     "tests/e2e/test_gateway_bench.py": "measures calls whose answers other tests check",
     "tests/e2e/test_example.py": "the browser's tests train as well, in an experiment of their own",
     "tests/e2e/test_export.py::test_a_target_that_cannot_be_used[http": "that of PostgreSQL stays",

@@ -25,6 +25,7 @@ from judge_runner.job_execution import (
     JobStopped,
     JobThrottled,
     OutOfTime,
+    ServerStopping,
     start,
 )
 from mlcore import ids, job_queue
@@ -113,6 +114,8 @@ def _handle(record: Mapping[str, Any], context: Any, broken: list[str]) -> bool:
                 return False
         else:
             _run_job(job, int(record["attributes"]["ApproximateReceiveCount"]), remaining)
+    except ServerStopping:
+        return False
     except JobLeased as leased:
         _postpone(record["receiptHandle"], leased.seconds)
         return False
@@ -136,7 +139,7 @@ def _find(message: JobMessage) -> Job | None:
 
 def _run_job(job: Job, attempt: int, remaining: Callable[[], float]) -> None:
     """Runs a job until it ends, pauses or is stopped. Raises JobLeased if another call holds it,
-    and unexpected errors as long as the job has attempts left."""
+    ServerStopping, and unexpected errors as long as the job has attempts left."""
     work = start(job, remaining)
     if work is None:
         _end_unfinished_run(job)
@@ -168,6 +171,9 @@ def _attempt(work: JobExecution, attempt: int) -> None:
         work.rights.check()
         complete = judge_costs.metered(_completion(job), work.add_cost)
         result = _RUN_BY_JOB_NAME[job.name](work, complete)
+    except ServerStopping:  # the queue may be gone in a moment, and keeps this message
+        work.pause()
+        raise
     except JobThrottled:
         seconds = work.pause_throttled()
         job_queue.send(JobMessage(job.workspace, job.job_id), seconds)

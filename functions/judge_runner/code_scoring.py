@@ -12,7 +12,12 @@ from typing import Any, Final
 
 from judge_runner import assessing
 from judge_runner.assessing import Task
-from judge_runner.job_execution import JobExecution, JobThrottled, OutOfTime
+from judge_runner.job_execution import (
+    JobExecution,
+    JobThrottled,
+    OutOfTime,
+    ServerStopping,
+)
 from judge_runner.sealed_sources import SourceCheck
 from mlcore import errors
 from mlcore.entities.evaluation.code_scorers import CodeScorer
@@ -71,6 +76,7 @@ class CodeScoring:
             OutOfTime, JobStopped, PermissionDenied: see :meth:`JobExecution.check`. The trace is
                 judged by another call of the runner.
             JobThrottled: Lambda runs no more functions of code scorers now.
+            ServerStopping: a laptop's server stops.
         """
         return self.judge_trace(subject, expectations=expectations)[0]
 
@@ -145,7 +151,7 @@ class CodeScoring:
             except remote_cage.Throttled as passing:
                 raise JobThrottled from passing  # no failure: another call continues the job
             except cage.ServerStops as passing:
-                raise OutOfTime from passing
+                raise ServerStopping from passing
             took = time.monotonic() - started
         self._work.add_cost(judgement.dollars)
         if judgement.failure is not None and seconds < may_take and took >= seconds:

@@ -53,8 +53,11 @@ class JobStopped(Exception):
 
 
 class OutOfTime(Exception):
-    """Raised if the function's time is nearly over, or if a laptop's server stops. Another call
-    continues the job."""
+    """Raised if the function's time is nearly over. Another call continues the job."""
+
+
+class ServerStopping(OutOfTime):
+    """Raised if a laptop's server stops. The job's message comes again after the next start."""
 
 
 class JobThrottled(OutOfTime):

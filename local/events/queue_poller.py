@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any
 
 from local.aws.sqs import Queues, ReceivedMessage, checksum
@@ -13,6 +14,8 @@ from local.log import report
 
 LOOK_SECONDS = 5.0
 STOP_SECONDS = 3.0
+CALLS_SECONDS = 2.0
+"""How long a stop waits for calls that have begun."""
 
 
 class QueuePoller:
@@ -35,6 +38,7 @@ class QueuePoller:
         self._stop = threading.Event()
         self._free = threading.Semaphore(mapping.concurrency)
         self._pool = ThreadPoolExecutor(mapping.concurrency, thread_name_prefix=mapping.name)
+        self._calls: set[Future[None]] = set()
         self._thread = threading.Thread(target=self._run, name=mapping.name, daemon=True)
 
     def start(self) -> None:
@@ -45,15 +49,20 @@ class QueuePoller:
         """Stops receiving messages. Waits for no running call; messages whose calls do not finish
         are received again after the next start."""
         self._stop.set()
+        self._free.release()  # the thread may wait for a call to end
         self._queues.wake()
         if self._thread.is_alive():
             self._thread.join(STOP_SECONDS)
         self._pool.shutdown(wait=False, cancel_futures=True)
 
+    def wait_for_calls(self, seconds: float) -> None:
+        """Waits at most so long for the calls that had begun when the poller was stopped."""
+        wait(list(self._calls), max(0.0, seconds))
+
     def _run(self) -> None:
         mapping = self._mapping
         while not self._stop.is_set():
-            if not self._free.acquire(timeout=LOOK_SECONDS):
+            if not self._free.acquire(timeout=LOOK_SECONDS) or self._stop.is_set():
                 continue
             batch: list[ReceivedMessage] = []
             try:
@@ -64,7 +73,9 @@ class QueuePoller:
                 report(f"{mapping.name}: cannot go on, trying again", error)
                 self._stop.wait(1.0)
             if batch:
-                self._pool.submit(self._work, batch)
+                call = self._pool.submit(self._work, batch)
+                self._calls.add(call)
+                call.add_done_callback(self._calls.discard)
             else:
                 self._free.release()
 
@@ -105,3 +116,14 @@ class QueuePoller:
             "eventSourceARN": f"arn:aws:sqs:{self._region}:000000000000:{self._mapping.queue}",
             "awsRegion": self._region,
         }
+
+
+def stop_all(pollers: Sequence[QueuePoller], interrupt: Callable[[], None]) -> None:
+    """Stops pollers, then interrupts what their calls do, and waits shortly for the calls: they
+    still need the queues and the store."""
+    for poller in pollers:
+        poller.stop()
+    interrupt()
+    until = time.monotonic() + CALLS_SECONDS
+    for poller in pollers:
+        poller.wait_for_calls(until - time.monotonic())

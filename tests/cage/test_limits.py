@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from mlcore.scorer_cage import cage, children
+from mlcore.scorer_cage import cage, children, server_stop
 from tests.cage.scorers import LIMITS, run
 
 SHORT = LIMITS._replace(seconds=1)
@@ -55,14 +55,14 @@ def test_leaves_no_process_behind() -> None:
 
 
 def test_a_server_that_stops_ends_judgements(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cage, "_server_stops", threading.Event())
+    monkeypatch.setattr(server_stop, "requested", threading.Event())
     with ThreadPoolExecutor(1) as pool:
         judgement = pool.submit(run, "import time\ntime.sleep(600)")
-        _wait(lambda: bool(cage._live))
-        cage.stop_all()
+        _wait(lambda: bool(server_stop.running))
+        server_stop.stop_all()
         with pytest.raises(cage.ServerStops):
             judgement.result(10)
-    assert not cage._live
+    assert not server_stop.running
     with pytest.raises(cage.ServerStops):
         run("return 1")
 

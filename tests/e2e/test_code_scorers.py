@@ -18,6 +18,7 @@ import pytest
 from mlflow.entities import Trace
 from mlflow.genai.scorers import scorer
 
+from tests.contract.code_scorer_calls import code
 from tests.e2e import warm_clients
 from tests.e2e.documented_ensembles import ENSEMBLES
 from tests.e2e.documented_scorers import SCORERS
@@ -217,3 +218,43 @@ def test_a_scorer_of_the_client_that_attacks_gets_nothing(world: World) -> None:
     [failure] = result["failures"]
     assert failure["error_code"] == "SCORER_ERROR"
     assert failure["error_message"] == "[Errno 1] Operation not permitted: '/'"
+
+
+def test_a_server_stops_at_once_during_a_judgement_and_goes_on_later(tmp_path: Path) -> None:
+    before = mlflow.get_tracking_uri()
+    with stopped(_start(tmp_path)) as server:
+        mlflow.set_tracking_uri(server.url)
+        try:
+            experiment_id, trace_ids = _two_traces(server)
+        finally:
+            mlflow.set_tracking_uri(before)
+        body = {
+            "experiment_id": experiment_id,
+            "serialized_scorer": json.dumps(code("import time\ntime.sleep(5)\nreturn 1")),
+            "trace_ids": trace_ids,
+            "log_assessments": True,
+        }
+        [job] = _call(server, "POST", "/ajax-api/3.0/mlflow/scorer/invoke", body)["jobs"]
+        path = f"/ajax-api/3.0/jobs/{job['job_id']}"
+        while _call(server, "GET", path)["status"] == "PENDING":
+            time.sleep(0.05)
+        time.sleep(1)
+        started = time.monotonic()
+        server.process.terminate()
+        assert server.process.wait(20) == 0
+        assert time.monotonic() - started < 4
+        log = server.log.read_text(encoding="utf-8")
+        assert "Traceback" not in log
+        assert "cannot be reached" not in log
+    with stopped(_start(tmp_path)) as server:
+        assert _ended(server, job["job_id"])["status"] == "SUCCEEDED"
+
+
+def _start(folder: Path) -> Server:
+    data = ("--data", str(folder / "data"))
+    return start_product(folder, *data, MLFLOW_SERVER_ENABLE_CUSTOM_SCORERS="true")
+
+
+def _two_traces(server: Server) -> tuple[str, list[str]]:
+    logged = _logged(server)
+    return logged.experiment_id, [trace.info.trace_id for trace in logged.traces]

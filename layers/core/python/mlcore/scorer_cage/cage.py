@@ -21,7 +21,7 @@ from typing import Any, Final, NamedTuple
 
 from mlcore.entities.evaluation.code_scorers import MAX_SECONDS, source_digest
 from mlcore.environment import in_lambda
-from mlcore.scorer_cage import answers, children
+from mlcore.scorer_cage import answers, children, server_stop
 from mlcore.scorer_cage.answers import ScorerFeedback
 
 PACKAGES: Final = "MLFLOW_SCORER_PACKAGES"
@@ -53,9 +53,6 @@ hold for such threads, and the process is refused if there are any."""
 _LAMBDA_PATHS: Final = ("/opt/scorer_packages", "/opt/python")
 """Where Lambda unpacks layers: those of operate.scorer_layer, and all others."""
 _STOP_SECONDS: Final = 2.0
-_server_stops: Final = threading.Event()
-_live: Final[set[_Process]] = set()
-"""Processes of judgements that have not ended."""
 _POLL_SECONDS: Final = 0.002
 _CHUNK: Final = 65_536
 
@@ -112,7 +109,7 @@ def judge(scorer: Mapping[str, Any], call: Mapping[str, Any], limits: CageLimits
     Raises:
         CageUnavailable: the system offers no cage, or the source is not the one that the caller
             decided on. The scorer has not run.
-        ServerStops: :func:`stop_all` was called.
+        ServerStops: :func:`server_stop.stop_all` was called.
     """
     if scorer.get("source_digest") != source_digest(scorer):
         raise CageUnavailable("The scorer's source was changed on its way, so it was not run.")
@@ -133,7 +130,7 @@ def judge(scorer: Mapping[str, Any], call: Mapping[str, Any], limits: CageLimits
         "cpu_seconds": int(limits.seconds) + 1,
     }
     started = time.monotonic()
-    if _server_stops.is_set():
+    if server_stop.requested.is_set():
         raise ServerStops
     ended = _Process(json.dumps(request).encode(), limits).wait()
     wall_ms = round((time.monotonic() - started) * 1000)
@@ -153,13 +150,6 @@ def judge(scorer: Mapping[str, Any], call: Mapping[str, Any], limits: CageLimits
         except answers.MalformedAnswer as error:
             failure = f"The scorer's answer cannot be used: {error}"
     return Judgement(feedback, failure, wall_ms, ended.cpu_ms)
-
-
-def stop_all() -> None:
-    """Ends all judgements, and those to come, with ServerStops."""
-    _server_stops.set()
-    for process in list(_live):
-        process.stop()
 
 
 class _Ended(NamedTuple):
@@ -192,8 +182,8 @@ class _Process:
                 close_fds=True,
                 start_new_session=True,
             )
-        _live.add(self)
-        if _server_stops.is_set():
+        server_stop.running.add(self)
+        if server_stop.requested.is_set():
             self.stop()
 
     def stop(self) -> None:
@@ -211,8 +201,8 @@ class _Process:
             is_ended = failure is None
         finally:
             status, cpu_ms = self._end(is_ended)
-            _live.discard(self)
-        if _server_stops.is_set():
+            server_stop.running.discard(self)
+        if server_stop.requested.is_set():
             raise ServerStops
         code = os.waitstatus_to_exitcode(status)
         if failure is None and code != 0:
