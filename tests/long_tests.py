@@ -29,13 +29,13 @@ LONG: Final = {
     "tests/e2e/test_export.py::test_what_was_exported_can_be_imported": "three commands in turn",
     "tests/rehearsal/test_doctor.py": "`make rehearse` runs it, too; the checkup of a laptop stays",
     "tests/rehearsal/test_upgrades.py": "`make rehearse` runs it, too; deploys a second time",
-    "tests/rehearsal/test_local_api.py": "`make rehearse` runs it, too; the deployed stack stays",
+    "tests/rehearsal/test_local_api.py::test_start_api": "builds; `make rehearse` runs it, too",
     "tests/rehearsal/test_protection.py": "`make rehearse` runs it, too; changes the stack again",
     "tests/e2e/test_code_scorers.py::test_a_server_stops": "test_limits.py stops cages",
     "tests/e2e/test_gateway_bench.py": "measures calls whose answers other tests check",
     "tests/e2e/test_example.py": "the browser's tests train as well, in an experiment of their own",
     "tests/e2e/test_export.py::test_a_target_that_cannot_be_used[http": "that of PostgreSQL stays",
-    "tests/e2e/test_import.py::test_a_killed_import": "kills; the other tests repeat one import",
+    "tests/e2e/test_import.py::test_a_killed_import_goes_on[three": "that of one kill stays",
     "tests/e2e/test_files.py::test_a_folder[2.22.1": _OTHER_CLIENT,
     "tests/e2e/test_files.py::test_older_clients_go_on_to_send_small_files_through_a_function[2.": (
         _OTHER_CLIENT

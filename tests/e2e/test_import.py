@@ -129,11 +129,14 @@ def _sorted(run: Any) -> Any:
     return run
 
 
-def test_a_killed_import_goes_on(old: Server, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "points", [(RUNS // 2,), (3, RUNS // 2, RUNS + 1)], ids=["once", "three times"]
+)
+def test_a_killed_import_goes_on(old: Server, tmp_path: Path, points: tuple[int, ...]) -> None:
     data, journal = tmp_path / "data", tmp_path / "journal.jsonl"
     arguments = (f"--from={old.url}", f"--data={data}", f"--journal={journal}")
     kills = 0
-    for lines in (3, RUNS // 2, RUNS + 1):
+    for lines in points:
         process = subprocess.Popen(
             command("import", *arguments),
             cwd=ROOT,
