@@ -51,6 +51,8 @@ def invoke_scorer(message: m.InvokeScorer, request: Request) -> dict[str, Any]:
     stored_traces = load_traces(trace_ids, experiment, request)
     creator = request.creator()
     groups = _group_by_session(stored_traces) if scorer.of_sessions else batches(trace_ids)
+    judged = [1 if scorer.of_sessions else len(batch) for batch in groups]
+    timeout = job_runs.timeout(0, job_runs.code_seconds([scorer], judged))
     submitted = [
         jobs.new(
             request.workspace,
@@ -67,7 +69,7 @@ def invoke_scorer(message: m.InvokeScorer, request: Request) -> dict[str, Any]:
             },
             len(batch),
             creator,
-            job_runs.timeout(0, job_runs.code_seconds([scorer], len(batch))),
+            timeout,
         )
         for batch in groups
     ]
@@ -138,7 +140,7 @@ def invoke_evaluation(message: m.InvokeEvaluation, request: Request) -> dict[str
         len(trace_ids),
         request.creator(),
         job_runs.timeout(
-            len(trace_ids) * len(texts), job_runs.code_seconds(parsed, len(trace_ids))
+            len(trace_ids) * len(texts), job_runs.code_seconds(parsed, [len(trace_ids)])
         ),
     )
     tags = {reserved_tags.RUN_TYPE: RUN_TYPE, JOB_TAG: job.job_id}

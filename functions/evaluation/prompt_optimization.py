@@ -96,7 +96,7 @@ def create_job(message: m.CreatePromptOptimizationJob, request: Request) -> dict
         request.creator(),
         job_runs.timeout(
             total * (1 + len(texts)),
-            job_runs.code_seconds([parse_scorer(json.loads(text)) for text in texts], total),
+            job_runs.code_seconds([parse_scorer(json.loads(text)) for text in texts], [total]),
         ),
     )
     _submit(job, _new_run(job, logged, dataset, experiment), experiment)

@@ -132,7 +132,7 @@ def submit_jobs(experiment: Experiment, configs: Sequence[OnlineScorer]) -> None
         new,
         until,
     )
-    jobs.submit(new_jobs)
+    jobs.submit(_timed(new_jobs, scorers_of_experiment))
     reached = ScoringProgress(traces[-1].request_time, traces[-1].trace_id, progress.version)
     try:
         online_scorers.set_progress(workspace, experiment.experiment_id, reached)
@@ -284,6 +284,18 @@ def _job(experiment: Experiment, scorer: _Scorer, trace_ids: list[str], task: st
         **({} if scorer.source is None else {"sealed_sources": [scorer.source]}),
     }
     owner = Creator(scorer.config.owner, scorer.config.owner_id)
-    code = job_runs.code_seconds([scorer.judge], len(trace_ids))
-    timeout = job_runs.timeout(0, code)
-    return jobs.new(experiment.workspace, ONLINE_SCORING, params, len(trace_ids), owner, timeout)
+    return jobs.new(experiment.workspace, ONLINE_SCORING, params, len(trace_ids), owner)
+
+
+def _timed(submitted: Sequence[Job], candidates: Sequence[_Scorer]) -> list[Job]:
+    """Returns the jobs with the time that code may take in all of them, because they share
+    processors and runners."""
+    code = 0.0
+    for scorer in candidates:
+        judged = [
+            1 if scorer.judge.of_sessions else len(job.params["trace_ids"])
+            for job in submitted
+            if job.params["scorer_name"] == scorer.config.name
+        ]
+        code += job_runs.code_seconds([scorer.judge], judged)
+    return [job._replace(timeout=job_runs.timeout(0, code)) for job in submitted]

@@ -28,6 +28,8 @@ CALLS_PER_HOUR: Final = 2_000
 """A job gets an hour for so many calls of models: eight at a time, with 14 seconds each."""
 _AT_ONCE: Final = 8
 """Judgements of a job that run at the same time in AWS; on a laptop at most one per processor."""
+_RUNNERS: Final = 5
+"""Jobs that run at the same time: MaximumConcurrency of the judge runner in the template."""
 
 
 def submit(job: Job, run: Run, experiment: Experiment, also: Sequence[Operation] = ()) -> None:
@@ -114,9 +116,19 @@ def timeout(calls: int, code_seconds: float = 0) -> float | None:
     return float(min(hours * DEFAULT_SECONDS + code_seconds, MAX_SECONDS))
 
 
-def code_seconds(scorers: Iterable[Any], subjects: int) -> float:
-    """Returns how long those of the scorers that are code may take for so many traces in all, if
-    each judgement takes its whole time."""
+def code_seconds(scorers: Iterable[Any], subjects: Sequence[int]) -> float:
+    """Returns how long those of the scorers that are code may take in all jobs of a request, which
+    share runners and processors, if each judgement takes its whole time.
+
+    Args:
+        subjects: the numbers of traces and sessions that each scorer judges in each of the jobs.
+    """
     of_one = sum(scorer.seconds() for scorer in scorers if isinstance(scorer, CodeScorer))
-    at_once = _AT_ONCE if in_lambda() else min(_AT_ONCE, max(2, os.cpu_count() or 1))
-    return math.ceil(subjects / at_once) * of_one
+    most = max(subjects, default=0)
+    if in_lambda():
+        rounds = math.ceil(len(subjects) / _RUNNERS) * math.ceil(most / _AT_ONCE)
+    else:
+        in_jobs = min(len(subjects), _RUNNERS) * min(most, _AT_ONCE)
+        at_once = max(1, min(in_jobs, max(2, os.cpu_count() or 1)))
+        rounds = math.ceil(sum(subjects) / at_once)
+    return rounds * of_one
