@@ -25,7 +25,10 @@ NEVER_READ: Final = frozenset(
     {"alert", "api_key", "saved_query", "scim_group", "scim_name", "scim_value"}
 )
 """Types of items whose partitions the last release never asks for."""
-IGNORED: Final = {"user_name": {"is_service_account:BOOL"}}
+IGNORED: Final = {
+    "scorer_version": {"seal:S"},
+    "user_name": {"is_service_account:BOOL"},
+}
 """Forms that the last release ignores, in items that it writes only when they are created."""
 
 
