@@ -14,6 +14,10 @@ REGISTRIES = {
     ("layers/core/python/mlcore/models/base.py", "MODELS"): "the models that were imported",
     ("layers/core/python/mlcore/models/base.py", "_VIEWS"): "a class for each model",
     ("layers/core/python/mlcore/models/base.py", "_WRITERS"): "a function for each model",
+    (
+        "layers/core/python/mlcore/scorer_cage/modules.py",
+        "_failures",
+    ): "imports that failed in a scorer's process, which ends with its judgement",
     ("layers/core/python/mlcore/secrets.py", "_in_process"): "the local runner's key",
     ("layers/core/python/mlcore/system_tables/freshness.py", "_refresh"): "the local runner's way",
     (
@@ -24,9 +28,10 @@ REGISTRIES = {
 """Filled by the program itself, whatever it is asked."""
 
 INTERNED = {
-    "layers/core/python/mlcore/db/keys/pattern.py": "halves of keys, when keys are declared"
+    "layers/core/python/mlcore/db/keys/pattern.py": "halves of keys, when keys are declared",
+    "layers/core/python/mlcore/scorer_cage/remote_cage.py": "at most eight clients, by timeout",
 }
-"""Caches with parameters that the program itself gives."""
+"""Caches with parameters that the program itself gives, or with few entries."""
 
 CACHE_MODULE = project.LAYER / "process_cache.py"
 
