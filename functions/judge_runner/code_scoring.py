@@ -156,6 +156,7 @@ class CodeScoring:
         self._work.add_cost(judgement.dollars)
         if judgement.failure is not None and seconds < may_take and took >= seconds:
             raise OutOfTime
+        self._work.record_judgement()
         return judgement
 
 

@@ -133,7 +133,7 @@ class _Judgement:
 
     def _write(self, task: Task, trace: StoredTrace, assessments: Sequence[Assessment]) -> None:
         self._work.rights.check()  # the model may have taken minutes
-        if assessments:
+        if assessments or not isinstance(task.judge, CodeScorer):
             assessing.write(trace, assessments)
         else:  # a scorer that returns None leaves nothing else that tells a later call
             expiry = deadline(self._work.job) + _KEPT_AFTER_DEADLINE_MS

@@ -85,6 +85,7 @@ class JobExecution:
         self._heartbeat_ms = LARGE_HEARTBEAT_MS if is_large else HEARTBEAT_MS
         self._lease_ms = LEASE_MS
         self._done = 0
+        self._has_judged = False
         self._is_stopped = False
         self._dollars = job.dollars
         self.results: dict[str, Any] = dict(job.result or {})
@@ -139,6 +140,10 @@ class JobExecution:
         """Counts traces that are done and have no result of their own in the job."""
         with self._lock:
             self._done += traces
+
+    def record_judgement(self) -> None:
+        """Notes that a judgement by code was made in this execution."""
+        self._has_judged = True
 
     def add_cost(self, dollars: float) -> None:
         """Adds what a call of a judge's model, or a judgement by code, has cost."""
@@ -231,7 +236,7 @@ class JobExecution:
         with self._lock:
             count = max(len(self.results) + self._done, self._job.completed or 0)
             progress = {"result": dict(self.results) or None, "completed": count}
-        if count > (self._job.completed or 0):
+        if self._has_judged or count > (self._job.completed or 0):
             progress["throttled"] = 0
         return progress
 

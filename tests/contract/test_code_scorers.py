@@ -163,6 +163,27 @@ def test_a_job_waits_while_too_many_functions_run(
     assert "stage" not in job["status_details"]
 
 
+def test_the_pauses_become_short_again_after_a_judgement(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = code_scoring._run
+    traces = [world.trace("q", "a") for _ in range(3)]
+    world.invoke(code("return True"), traces)
+    judged: list[bool] = []
+
+    def one_at_a_time(*arguments: Any) -> Judgement:
+        if judged:
+            raise remote_cage.Throttled
+        judged.append(True)
+        return run(*arguments)
+
+    monkeypatch.setattr(code_scoring, "_run", one_at_a_time)
+    for _ in range(2):
+        judged.clear()
+        world.work()
+        assert [put.delay_seconds for put in world.queue.waiting] == [30]
+
+
 @pytest.mark.parametrize(
     ("timeout", "seconds"), [(None, 300), (0, 300), (90, 90), (300, 300), (3600, 300)]
 )

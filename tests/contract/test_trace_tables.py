@@ -228,6 +228,31 @@ def test_a_trace_that_is_deleted_before_its_new_time_is_published_leaves_no_row(
         assert [row["trace_id"] for row in tables.rows(table)] == [f"tr-{other}"]
 
 
+def test_a_deletion_needs_no_room_for_whole_days(
+    store: Store, tables: Tables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files near the time of a deleted trace are searched where the disk has room for them."""
+    publishing = pytest.importorskip("mltables.trace_publishing")
+    trace, experiment = new_trace(), store.api.new_experiment("large")
+    assert export(experiment, [span(trace, 1, start=0, end=2, note="root")]).status == 200
+    tables.follow()
+    body = {"experiment_id": experiment, "request_ids": [f"tr-{trace}"]}
+    assert tell("POST", "2.0/traces/delete-traces", body)["traces_deleted"] == 1
+    replace_rows, asked = publishing.replace_rows, []
+
+    def crowded(connection: Any, table: Any, owner: str, new: str, maybe: str) -> int:
+        asked.append(maybe)
+        if maybe.count("partition.request_date") > 1:
+            raise publishing.NoRoom("no room for three days")
+        return int(replace_rows(connection, table, owner, new, maybe))
+
+    monkeypatch.setattr(publishing, "replace_rows", crowded)
+    tables.follow()
+    assert any(maybe.count("partition.request_date") == 3 for maybe in asked)
+    for table in ("traces", "assessments", "spans"):
+        assert tables.rows(table) == []
+
+
 def test_each_column_has_its_type_and_content(store: Store, tables: Tables) -> None:
     trace = new_trace()
     experiment = store.api.new_experiment("told")

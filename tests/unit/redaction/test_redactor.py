@@ -98,6 +98,8 @@ def test_a_text_without_matches_stays_to_the_letter(value: Any) -> None:
         ("phone", "call +49 (30) 1234-567 now", "call [REDACTED phone] now"),
         ("phone", "(212) 555-0100", "[REDACTED phone]"),
         ("phone", "1700000000000 and 3.14.15", "1700000000000 and 3.14.15"),
+        ("phone", "loss 0.00123456789, v1.0012345678", "loss 0.00123456789, v1.0012345678"),
+        ("phone", "Tel.0049 30 1234567", "Tel.[REDACTED phone]"),
         ("ip_address", "at 192.168.0.1:80", "at [REDACTED ip address]:80"),
         ("ip_address", "from 2001:db8::1.", "from [REDACTED ip address]."),
         ("ip_address", "std::vector at 12:30:45, 1.2.3.4.5", "std::vector at 12:30:45, 1.2.3.4.5"),

@@ -16,7 +16,7 @@ from deltalake.exceptions import CommitFailedError
 from mlcore.repos.traces.traces import StoredTrace
 from mlcore.system_tables import source, span_source, trace_source
 from mltables import file_rewriting, span_staging, trace_staging
-from mltables.lake import Lake
+from mltables.lake import Lake, NoRoom
 from mltables.row_replacement import replace_rows
 from mltables.snapshot import Snapshot, quoted
 from mltables.table_definitions import ASSESSMENTS, OF_TRACES, SPANS, TRACES
@@ -98,23 +98,24 @@ class TraceStep:
             """
         )
         self._merge_times_of_expired()
-        places = self._places()
-        changed = [
-            self._replace(table, places) for table in self._tables if table.table is not SPANS
-        ]
+        changed = [self._replace(table) for table in self._tables if table.table is not SPANS]
         self._replace_spans()
         return changed[0]
 
-    def _replace(self, table: WritableTable, places: str) -> int:
+    def _replace(self, table: WritableTable) -> int:
         """Replaces the rows of the traces in ``decided``.
 
         A trace whose time changed more than once may have two rows for a while: if the record of
         its last change arrives before the others, the first time is not known yet. The records that
         follow name it, and the old row is removed then.
-
-        Args:
-            places: a condition on files that may hold their rows (:meth:`_places`).
         """
+        try:
+            return self._replace_in(table, self._places())
+        except NoRoom:
+            # Nothing is committed yet. The files of whole days are a precaution.
+            return self._replace_in(table, self._places(with_near=False))
+
+    def _replace_in(self, table: WritableTable, places: str) -> int:
         maybe = f"{table.overlapping('decided', 'experiment_id')} AND ({places})"
         new = STAGED[table.table.name]
         return replace_rows(self._connection, table, _OWNER, new, maybe)
@@ -171,7 +172,7 @@ class TraceStep:
             """
         )
         if self._connection.execute("SELECT 1 FROM decided LIMIT 1").fetchall():
-            self._replace(table, self._places())
+            self._replace(table)
         for _ in span_staging.batches(self._connection, self._with_spans):
             self._connection.execute(
                 """
@@ -179,7 +180,7 @@ class TraceStep:
                 SELECT * FROM whole_part SEMI JOIN span_traces USING (experiment_id, trace_id)
                 """
             )
-            self._replace(table, self._places())
+            self._replace(table)
 
     def _noted(self, stored_traces: Iterator[StoredTrace]) -> Iterator[StoredTrace]:
         """Yields the traces of a part, and notes those whose spans are to be read."""
@@ -191,10 +192,14 @@ class TraceStep:
             yield stored
         self._with_spans.sort(key=lambda trace: trace.request_time)
 
-    def _places(self) -> str:
+    def _places(self, *, with_near: bool = True) -> str:
         """Returns an SQL condition on the statistics of files that may hold rows of the traces in
         ``decided``: their days, and the request times that they had. A day has many files, and
-        traces that change are mostly those of the last minutes."""
+        traces that change are mostly those of the last minutes.
+
+        Args:
+            with_near: whether also files of the days near a deleted trace.
+        """
         ((anywhere,),) = self._connection.execute(
             "SELECT coalesce(bool_or(anywhere), false) FROM decided"
         ).fetchall()
@@ -204,6 +209,7 @@ class TraceStep:
             f"""
             SELECT day, min(ms), max(ms) FROM (
                 SELECT experiment_id, trace_id, day, ms FROM named_times
+                WHERE NOT near OR {with_near}
                 UNION ALL
                 SELECT experiment_id, trace_id, {TRACES.partition}, epoch_ms(request_time)
                 FROM new_traces

@@ -28,15 +28,16 @@ _READ_AS: Final = {"TIMESTAMP WITH TIME ZONE": "BIGINT"}
 
 def load_landed(connection: duckdb.DuckDBPyConnection, keys: Sequence[str], folder: Path) -> None:
     """Creates ``named_traces`` (experiment_id, trace_id, gone, anywhere, first_time) and
-    ``named_times`` (experiment_id, trace_id, day, ms) from landing objects. ``gone`` says that a
-    request deleted the trace at some time, ``anywhere`` that its published rows may have any time.
-    ``first_time`` is the earliest named time of its request in milliseconds since 1970; NULL if
-    none is named.
+    ``named_times`` (experiment_id, trace_id, day, ms, near) from landing objects. ``gone`` says
+    that a request deleted the trace at some time, ``anywhere`` that its published rows may have any
+    time. ``first_time`` is the earliest named time of its request in milliseconds since 1970; NULL
+    if none is named.
 
     Of a deleted trace ``named_times`` also has the bounds of each named day and of the days before
-    and after. If the trace was deleted before a change of its time was published, the step of this
-    change found no trace and left the rows at the former time, which the record of the deletion
-    does not name. That time is mostly near: a span that came before the root began later."""
+    and after, as ``near`` ones. If the trace was deleted before a change of its time was published,
+    the step of this change found no trace and left the rows at the former time, which the record of
+    the deletion does not name. That time is mostly near: a span that came before the root began
+    later."""
     path = folder / "traces-landed.ndjson"
     with path.open("wb") as file:
         file.writelines(landing.read(keys))
@@ -50,12 +51,12 @@ def load_landed(connection: duckdb.DuckDBPyConnection, keys: Sequence[str], fold
                bool_or(m IS NULL) AS anywhere, min(list_min(m)) AS first_time
         FROM lines GROUP BY ALL;
         CREATE OR REPLACE TEMP TABLE named_times AS
-        SELECT DISTINCT experiment_id, trace_id, {_day("ms")} AS day, ms
+        SELECT DISTINCT experiment_id, trace_id, {_day("ms")} AS day, ms, near
         FROM (
-            SELECT experiment_id, trace_id, unnest(m) AS ms FROM lines
+            SELECT experiment_id, trace_id, unnest(m) AS ms, false AS near FROM lines
             UNION ALL
             SELECT experiment_id, trace_id,
-                   (floor(ms / {_DAY_MS})::BIGINT + days) * {_DAY_MS} + since AS ms
+                   (floor(ms / {_DAY_MS})::BIGINT + days) * {_DAY_MS} + since AS ms, true AS near
             FROM (SELECT experiment_id, trace_id, unnest(m) AS ms FROM lines WHERE gone),
                  (SELECT unnest([-1, 0, 1]) AS days),
                  (SELECT unnest([0, {_DAY_MS} - 1]) AS since)

@@ -38,7 +38,7 @@ _IBAN_DIGITS: Final = re.compile(
 )
 """The first of the two digits of an IBAN's checksum, after its country."""
 _PHONE: Final = re.compile(
-    r"(?<![\w+])(?:\+|00)[1-9](?:[ ./-]?\(?\d\)?){6,14}(?!\d)"
+    r"(?<![\w+])(?<!\d\.)(?:\+|00)[1-9](?:[ ./-]?\(?\d\)?){6,14}(?!\d)"
     r"|(?<![\w.])(?:\(\d{3}\) ?|\d{3}[. -])\d{3}[. -]\d{4}(?![\w.]\d|\d)"
 )
 _IPV4: Final = re.compile(r"(?<![\w.])\d{1,3}(?:\.\d{1,3}){3}(?![\w]|\.\d)")

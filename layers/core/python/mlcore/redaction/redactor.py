@@ -226,12 +226,15 @@ class Redactor:
 
     def _object(self, value: dict[str, Any], paths: Paths) -> dict[str, Any]:
         redacted: dict[str, Any] = {}
+        numbers: dict[str, int] = {}
+        """The next number by name: many names may be redacted to the same one."""
         for key, item in value.items():
             name = new = self._unescaped(key)
-            number = 2
+            number = numbers.get(new, 2)
             while name in redacted or (name != key and name in value):
                 name = f"{new} {number}"
                 number += 1
+            numbers[new] = number
             redacted[name] = self._value(item, field_paths.below(paths, key) if paths else paths)
         return redacted
 

@@ -19,6 +19,7 @@ from typing import Any, Final
 from botocore.exceptions import (
     BotoCoreError,
     ClientError,
+    ConnectionError,
     HTTPClientError,
     IncompleteReadError,
 )
@@ -44,13 +45,20 @@ _KEEP_ALIVE: Final = (
 """Options of the connection, which is idle while a scorer runs; names that this system lacks are
 left out. The defaults of Linux wait for two hours."""
 _NOT_CALLED: Final = "The function of code scorers cannot be called."
-_THROTTLED: Final = ("TooManyRequestsException", "ThrottlingException", "EC2ThrottledException")
+_REFUSED_FOR_NOW: Final = frozenset(
+    (
+        *("TooManyRequestsException", "ThrottlingException", "EC2ThrottledException"),
+        # Of a function in a VPC that nobody has called for weeks.
+        *("ResourceNotReadyException", "ENINotReadyException", "ResourceConflictException"),
+    )
+)
 _PAUSES: Final = (0.5, 1.0, 2.0)
 """Seconds before a call is made again that Lambda refused because too many run."""
 
 
 class Throttled(Exception):
-    """Raised if Lambda does not begin the call, because too many run. It may be made later."""
+    """Raised if Lambda does not begin the call, because too many run or the function is not ready.
+    It may be made later."""
 
 
 class AnswerLost(TemporarilyUnavailable):
@@ -106,6 +114,10 @@ def _invoke(
             if pause is None:
                 raise Throttled from error
             time.sleep(pause)
+        except ConnectionError as error:  # nothing was sent
+            if pause is None:
+                raise TemporarilyUnavailable(_NOT_CALLED) from error
+            time.sleep(pause)
         except (HTTPClientError, IncompleteReadError) as error:
             raise AnswerLost(_NOT_CALLED, _dollars(time.monotonic() - started)) from error
         except BotoCoreError as error:
@@ -117,7 +129,7 @@ def _invoke(
 
 def _is_throttled(error: ClientError) -> bool:
     status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode")
-    return status == 429 or error.response.get("Error", {}).get("Code") in _THROTTLED
+    return status == 429 or error.response.get("Error", {}).get("Code") in _REFUSED_FOR_NOW
 
 
 def _dollars(seconds: float) -> float:
