@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 from botocore.exceptions import BotoCoreError, ClientError
 
 from local import program_name
+from operate import sam_build
 
 UNRESERVED: Final = 100
 """Concurrent executions that Lambda keeps for functions without reserved concurrency (AWS,
@@ -27,7 +28,6 @@ NOBODY: Final = "nobody"
 """The value of ``AlarmEmail`` that states that nobody shall be notified of alarms."""
 FAR_CERTIFICATES: Final = "us-east-1"
 """The region in which CloudFront's certificates must be."""
-RUNTIME: Final = "python3.13"
 UNREADY: Final = {
     "ROLLBACK_COMPLETE": "the first deployment failed; delete the stack, then deploy",
     "ROLLBACK_FAILED": "the first deployment failed, and so did its removal; turn off the deletion"
@@ -234,7 +234,7 @@ def _scorer_layer(plan: Plan, service: Any) -> CheckResult:
     layer = service.get_layer_version_by_arn(Arn=arn)
     for field, wanted in (
         ("CompatibleArchitectures", plan.value("Architecture")),
-        ("CompatibleRuntimes", RUNTIME),
+        ("CompatibleRuntimes", sam_build.PYTHON),
     ):
         named = layer.get(field, ())
         if named and wanted not in named:

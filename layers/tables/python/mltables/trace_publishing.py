@@ -98,19 +98,25 @@ class TraceStep:
             """
         )
         self._merge_times_of_expired()
-        changed = [self._replace(table) for table in self._tables if table.table is not SPANS]
+        places = self._places()
+        changed = [
+            self._replace(table, places) for table in self._tables if table.table is not SPANS
+        ]
         self._replace_spans()
         return changed[0]
 
-    def _replace(self, table: WritableTable) -> int:
+    def _replace(self, table: WritableTable, places: str) -> int:
         """Replaces the rows of the traces in ``decided``.
 
         A trace whose time changed more than once may have two rows for a while: if the record of
         its last change arrives before the others, the first time is not known yet. The records that
         follow name it, and the old row is removed then.
+
+        Args:
+            places: a condition on files that may hold their rows (:meth:`_places`).
         """
         try:
-            return self._replace_in(table, self._places())
+            return self._replace_in(table, places)
         except NoRoom:
             # Nothing is committed yet. The files of whole days are a precaution.
             return self._replace_in(table, self._places(with_near=False))
@@ -172,7 +178,7 @@ class TraceStep:
             """
         )
         if self._connection.execute("SELECT 1 FROM decided LIMIT 1").fetchall():
-            self._replace(table)
+            self._replace(table, self._places())
         for _ in span_staging.batches(self._connection, self._with_spans):
             self._connection.execute(
                 """
@@ -180,7 +186,7 @@ class TraceStep:
                 SELECT * FROM whole_part SEMI JOIN span_traces USING (experiment_id, trace_id)
                 """
             )
-            self._replace(table)
+            self._replace(table, self._places())
 
     def _noted(self, stored_traces: Iterator[StoredTrace]) -> Iterator[StoredTrace]:
         """Yields the traces of a part, and notes those whose spans are to be read."""

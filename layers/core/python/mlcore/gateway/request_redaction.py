@@ -44,7 +44,7 @@ def _in_time() -> Iterator[None]:
             400, "The request is not sent: rules of redaction cannot search it in time."
         ) from None
     except RecursionError:
-        raise _nested() from None
+        raise GatewayCallFailed(400, "The request is nested too deeply.") from None
 
 
 class RequestRedaction(NamedTuple):
@@ -133,10 +133,7 @@ class _Search:
     def object(self, body: Json, place: tuple[str, ...]) -> Json:
         """Returns a JSON object without what the rules match, at a place with these paths. Raises
         the errors of :meth:`RequestRedaction.body`."""
-        try:
-            redacted = self._value(body, place)
-        except RecursionError:
-            raise _nested() from None
+        redacted = self._value(body, place)
         if not isinstance(redacted, dict):
             raise _refused("replaces the whole request")
         return redacted
@@ -197,10 +194,7 @@ class _Search:
         if text is None:
             self._check_sent("a file that is not text in UTF-8")
             return content
-        try:
-            redacted = self._text(text, place)
-        except RecursionError:
-            raise _nested() from None
+        redacted = self._text(text, place)
         return content if redacted == text else redacted.encode("utf-8", "replace")
 
     def field(self, field: Field) -> bytes:
@@ -272,10 +266,6 @@ def _texts_of_address(path: str) -> set[str]:
 
 def _refused(reason: str) -> GatewayCallFailed:
     return GatewayCallFailed(400, f"The request is not sent: a rule of redaction {reason}.")
-
-
-def _nested() -> GatewayCallFailed:
-    return GatewayCallFailed(400, "The request is nested too deeply.")
 
 
 def _unsearchable(what: str) -> GatewayCallFailed:
