@@ -1,8 +1,9 @@
 """Checks whether the data folder and the database file can be written, and makes the message for
 the user if not.
 
-Nothing is checked while requests succeed. A failed request or a failed call of the table marks the
-disk as suspected, which starts a check; a check without a fault ends the suspicion.
+Nothing is checked while requests succeed. A failed request starts a check, at most
+one a second. A warning about a failed DynamoDB call only sets ``suspected``; then the next call of
+``fault`` checks. A check that finds no fault clears ``suspected``.
 """
 
 from __future__ import annotations

@@ -175,8 +175,8 @@ class Runner:
 
     def _ensure_admin(self) -> None:
         """Creates the first administrator if the user does not exist, and sets a password if that
-        administrator has none (an imported user has none). Raises Refused if the password is the
-        well-known default and other machines can connect.
+        administrator has none (an imported user has none). Raises UnsafeOptions if the password is
+        the well-known default and other machines can connect.
         """
         # After the environment is complete:
         from mlcore.auth.passwords import check_password, hash_password  # noqa: PLC0415

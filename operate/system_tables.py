@@ -112,7 +112,8 @@ def _said(error: urllib.error.HTTPError) -> str:
 
 
 def given_parameters(pairs: Sequence[str]) -> dict[str, Any]:
-    """Parses ``name=value`` pairs; values are texts."""
+    """Parses the query parameters of the command line (``--parameter name=value``) into a dict of
+    strings. Raises CannotRun for a pair without ``=``."""
     parameters = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")

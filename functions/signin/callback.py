@@ -99,7 +99,7 @@ def _unavailable(error: Exception, over: str) -> Response:
 
 def _attempt(message: Answer, base: str) -> tuple[SignInAttempt, Issuer]:
     """Returns the sign-in attempt that this browser began and to which the issuer's answer belongs,
-    and the issuer. Raises Refused if there is none."""
+    and the issuer. Raises SignInRefused if there is none."""
     name = cookie_name(cookie_headers.SIGN_IN, base)
     values = message.attempts.get(name, [])
     content: Any = cookies.open_only(values, name)
@@ -131,7 +131,7 @@ def _session(issuer: Issuer, proof: Proof) -> Session:
     assigns the roles that the person's groups give.
 
     Raises:
-        Refused: the claims name no person who may sign in.
+        SignInRefused: the claims name no person who may sign in.
         OtherAccount: the username belongs to another account.
         MayNotSignIn: the username is that of a service account, or a directory has deactivated the
             user.

@@ -37,7 +37,7 @@ def exchange(
         address: the redirect URI with which the sign-in began.
 
     Raises:
-        Refused: the issuer rejects the code, or its token is not valid for this server.
+        SignInRefused: the issuer rejects the code, or its token is not valid for this server.
         OSError, ValueError: the issuer does not answer, or its answer is malformed.
         TemporarilyUnavailable: the client secret cannot be read.
     """

@@ -100,7 +100,8 @@ class Evaluation:
         )
 
     def _budget_value(self, condition: AlertCondition) -> float:
-        """Returns the condition's column of the one row that a budget has. Raises Malformed."""
+        """Returns the condition's column of the one row that a budget has. Raises InvalidCondition
+        if a budget has no such column, or if this budget was deleted."""
         policy = budgets.find(self._alert.workspace, self._alert.budget_policy_id)
         if policy is None:
             raise InvalidCondition("The budget policy was deleted.")

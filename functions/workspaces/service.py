@@ -79,8 +79,7 @@ def update_workspace(message: m.UpdateWorkspace, request: Request) -> dict[str, 
 
 
 def check_enabled(path: str) -> None:
-    """Checks that workspaces are on. Raises Refused (503) with the message of MLflow's server
-    otherwise."""
+    """Raises RequestRefused (503) with the message of MLflow's server, unless workspaces are on."""
     if not workspaces_enabled():
         text = (
             f"Endpoint: /api/3.0/mlflow/workspaces{path} disabled because the server is running "

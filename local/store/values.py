@@ -137,7 +137,8 @@ def checked_item(item: Any) -> tuple[Raw, int]:
 
 
 def checked_values(values: Any) -> tuple[Raw, int]:
-    """Returns values by name in normal form, and the size in bytes of all names and values.
+    """Validates the attribute values of an item (DynamoDB JSON by name). Returns them in
+    normal form, and the size in bytes of all names and values.
 
     Raises:
         ClientError: a value is invalid.

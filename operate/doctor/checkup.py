@@ -84,7 +84,7 @@ class Checkup:
         """Calls ``condition`` repeatedly until its result is true, and returns that result.
 
         Args:
-            what: describes the condition in the message.
+            awaited: describes the condition in the message.
 
         Raises:
             Wrong: the condition was not true within ``options.patience`` seconds.

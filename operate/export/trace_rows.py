@@ -25,7 +25,7 @@ def put_trace(store: StockStore, trace: Trace, info_fields: Json, spans: Sequenc
 
     Args:
         trace: the trace, in an experiment of the target.
-        told: the same trace as the source's REST API returned it.
+        info_fields: the same trace as the source's REST API returned it.
         spans: the spans in MLflow's JSON, if they are in the tracking store.
     """
     from mlflow.entities import Span, TraceInfo  # noqa: PLC0415 - installed if there is a store

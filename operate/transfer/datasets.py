@@ -41,7 +41,7 @@ def item(server: Server, fields: Json, target_of: Callable[[str], str]) -> Trans
     """Returns the item that transfers one dataset.
 
     Args:
-        told: the dataset as the server returned it.
+        fields: the dataset as the server returned it.
         target_of: returns this product's id of an experiment, given the server's id.
     """
     dataset_id, workspace = fields["dataset_id"], server.workspace

@@ -28,8 +28,9 @@ class Experiments:
     """Maps the server's experiments to experiments of the table.
     An experiment keeps its id if the id is free in the table. If the table has another experiment
     with the same name, the server's runs are added to that experiment, which also gets the server's
-    tags and is otherwise unchanged. In other cases an import gives the experiment a new number; a
-    comparison uses an unused id.
+    tags and is otherwise unchanged. In other cases an import gives the experiment a new number. A
+    comparison, which writes nothing, uses an id that no experiment has, so that everything counts
+    as missing.
     """
 
     def __init__(self, journal: Journal, *, write: bool) -> None:

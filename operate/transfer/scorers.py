@@ -30,7 +30,7 @@ def names(source: SourceReader, experiment_id: str) -> list[str]:
 
 
 def read(source: SourceReader, experiment_id: str, name: str, target_id: str) -> Content:
-    """Returns the content of a scorer on a server that is compared.
+    """Returns the content of a scorer, with all its versions, as the source server has it.
 
     Args:
         experiment_id: the experiment's id on the server.

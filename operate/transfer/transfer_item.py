@@ -54,7 +54,7 @@ class Difference(NamedTuple):
 
 
 class Surplus(NamedTuple):
-    """An entity that the table has and the server does not have."""
+    """An entity that the target has and the source server does not have."""
 
     kind: str
     identity: str

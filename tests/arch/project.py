@@ -8,7 +8,7 @@ import importlib
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from local import cloudformation
 
@@ -117,14 +117,37 @@ def sources(*folders: str) -> list[Path]:
     ]
 
 
+class Documented(NamedTuple):
+    """A function or class with a docstring."""
+
+    line: int
+    name: str
+    parameters: frozenset[str]
+    """Of a class: those of its ``__init__``, and its annotated fields."""
+    docstring: str
+
+
+class Contents(NamedTuple):
+    """What the tests read of a Python file, which is parsed once for all of them."""
+
+    literals: tuple[tuple[int, str], ...]
+    documented: tuple[Documented, ...]
+    classes: frozenset[str]
+    """The names of the classes that it defines, and of what it imports from modules."""
+
+
 @functools.cache
+def contents(path: Path) -> Contents:
+    tree = ast.parse(path.read_text())
+    return Contents(tuple(_literals(tree)), tuple(_documented(tree)), frozenset(_class_names(tree)))
+
+
 def literals(path: Path) -> tuple[tuple[int, str], ...]:
     """(line, text) of each string literal of a file; parts of f-strings count, docstrings not."""
-    return tuple(_literals(path))
+    return contents(path).literals
 
 
-def _literals(path: Path) -> Iterator[tuple[int, str]]:
-    tree = ast.parse(path.read_text())
+def _literals(tree: ast.Module) -> Iterator[tuple[int, str]]:
     prose = {
         id(node.value)
         for node in ast.walk(tree)
@@ -133,3 +156,32 @@ def _literals(path: Path) -> Iterator[tuple[int, str]]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in prose:
             yield node.lineno, node.value
+
+
+def _documented(tree: ast.Module) -> Iterator[Documented]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and (
+            docstring := ast.get_docstring(node)
+        ):
+            yield Documented(node.lineno, node.name, frozenset(_parameters(node)), docstring)
+
+
+def _parameters(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> Iterator[str]:
+    if isinstance(node, ast.ClassDef):
+        for member in node.body:
+            if isinstance(member, ast.FunctionDef) and member.name == "__init__":
+                yield from _parameters(member)
+            elif isinstance(member, ast.AnnAssign) and isinstance(member.target, ast.Name):
+                yield member.target.id
+    else:
+        yield from (
+            argument.arg for argument in ast.walk(node.args) if isinstance(argument, ast.arg)
+        )
+
+
+def _class_names(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef):
+            yield node.name
+        elif isinstance(node, ast.ImportFrom):
+            yield from (alias.asname or alias.name for alias in node.names)

@@ -23,7 +23,7 @@ _KINDS: Final = {
 
 
 def read(data: bytes) -> list[ResourceSpans]:
-    """Returns the spans of a request, by resource. Raises Malformed if the data is not in this
+    """Returns the spans of a request, by resource. Raises InvalidExport if the data is not in this
     format."""
     try:
         request = json.loads(data)

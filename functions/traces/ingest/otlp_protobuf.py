@@ -21,7 +21,7 @@ Field = tuple[int, int, Any]
 
 
 def read(data: bytes) -> list[ResourceSpans]:
-    """Returns the spans of a request, by resource. Raises Malformed if the data is not in this
+    """Returns the spans of a request, by resource. Raises InvalidExport if the data is not in this
     format."""
     try:
         return [_resource_spans(value) for value in _messages(memoryview(data), 1)]

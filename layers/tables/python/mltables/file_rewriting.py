@@ -1,5 +1,5 @@
-"""Rewrites the files of a partitioned table that have rows of given runs, experiments or other
-entities."""
+"""Removes the rows of given entities from a partitioned table, or corrects the workspace of
+the rows of experiments, by rewriting only the files that have such rows."""
 
 from __future__ import annotations
 

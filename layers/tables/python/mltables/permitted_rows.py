@@ -123,7 +123,7 @@ def row_sources(
 
     Raises:
         NoRoomForColumns: the disk has no space for the columns that are read.
-        Refused: there is no version of a moment.
+        StatementRefused: there is no version of a moment.
     """
     lake = Lake()
     sources = []

@@ -62,7 +62,8 @@ def stored_tables() -> Mapping[str, StoredTable]:
 
 
 def unsettled(tables: Iterable[Table], stored: Mapping[str, StoredTable]) -> list[Table]:
-    """Returns those of these tables that exist and changed since they were settled."""
+    """Returns the tables that exist and have changed since their last complete maintenance, so that
+    they need it again."""
     existing = [(table, stored[table.name]) for table in tables if table.name in stored]
     return [
         table for table, found in existing if found.changed > found.settled.get(found.version, 0)

@@ -76,7 +76,7 @@ class Moment(NamedTuple):
 
 def take_past_tables(query: exp.Query) -> list[AsOf]:
     """Removes ``AS OF`` from the tables of a statement and returns each different one. The tables
-    are marked with its position. Raises Refused."""
+    are marked with its position. Raises StatementRefused."""
     versions: list[AsOf] = []
     for table in list(query.find_all(exp.Table)):
         version = table.args.get("version")
@@ -105,7 +105,7 @@ def is_past(table: exp.Table) -> bool:
 
 def view_name(table: exp.Table, name: str) -> str:
     """Returns the name of the view that a table of a statement reads: its own name, or that of a
-    past version. Raises Refused for a table that has no past versions."""
+    past version. Raises StatementRefused for a table that has no past versions."""
     if not is_past(table):
         return name
     if name in VIEWS and AUDIT not in VIEWS[name].tables:
@@ -137,7 +137,7 @@ def evaluate(
             all workspaces, so other callers name times.
 
     Raises:
-        Refused: a value is no time or number, in the future, or too old.
+        StatementRefused: a value is no time or number, in the future, or too old.
     """
     if len(as_ofs) > MOST:
         raise StatementRefused(f"A statement reads at most {MOST} past versions.")
@@ -192,8 +192,8 @@ def gone() -> StatementRefused:
 
 
 def travel(delta: DeltaTable, moment: Moment) -> None:
-    """Makes an open table show its version of a moment. Raises Refused if the table has no such
-    version, or only an older one."""
+    """Makes an open table show its version of a moment. Raises StatementRefused if the table has no
+    such version, or only an older one."""
     if moment.time is not None:
         delta.load_as_version(moment.time)
         return

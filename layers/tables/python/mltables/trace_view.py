@@ -137,7 +137,8 @@ _CONTENT: Final = {
 
 
 def tables_read(columns: Collection[str]) -> Mapping[str, frozenset[str]]:
-    """Returns the tables, with their columns, that the view needs for some of its columns."""
+    """Returns the tables that ``trace_unified`` reads for these columns, each with the columns that
+    it needs."""
     own = {name for name in columns if name not in {*_CONTENT, "spans", "assessments"}}
     reads = {TRACES.name: _KEY | own}
     for name in _CONTENT.keys() & columns:

@@ -67,7 +67,7 @@ def _ordered(number: float) -> tuple[bool, float]:
 
 
 def parse(text: str) -> AlertCondition:
-    """Parses a condition such as ``MIN(success_ratio) < 0.9``. Raises Malformed if it is not
+    """Parses a condition such as ``MIN(success_ratio) < 0.9``. Raises InvalidCondition if it is not
     ``AGGREGATE(column) comparison number``, where the number may also be ``NaN``, ``Infinity`` or
     ``-Infinity``."""
     match = _CONDITION.fullmatch(text)

@@ -97,7 +97,8 @@ class Gate:
             answers: ``requestContext.authorizer`` of the event.
 
         Raises:
-            Refused: the caller is unknown, the password is wrong, or the login was not checked.
+            RequestRefused: the caller is unknown, the password is wrong, or the login was not
+                checked.
         """
         checked = any(kind in answers for kind in _ANSWERS)
         if not (self._on or checked):
@@ -161,7 +162,7 @@ class Gate:
         its workspace. Where no login is required, every call passes.
 
         Raises:
-            Refused: the caller may not (403).
+            RequestRefused: the caller may not (403).
             CallerLimitReached: the limits of the workspace are reached.
         """
         if request.access is None:

@@ -49,7 +49,7 @@ class Misfits:
         """Adds a validation error. After the first 1,000 errors, further ones are dropped.
 
         Args:
-            place: the position of the value, such as ``("tags", 0, "key")``.
+            path: the position of the value, such as ``("tags", 0, "key")``.
             text: pydantic's message.
             kind: pydantic's name of the type of error.
             value: the invalid value.

@@ -45,8 +45,8 @@ _WORD: Final = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 
 def check(tree: exp.Expr) -> None:
-    """Checks all nodes of the syntax tree of a query, or of a part of one. Raises Refused if it is
-    too long or uses syntax that is not allowed."""
+    """Checks all nodes of the syntax tree of a query, or of a part of one. Raises StatementRefused
+    if it is too long or uses syntax that is not allowed."""
     for count, node in enumerate(tree.walk()):
         if count > MOST_NODES:
             raise StatementRefused("The statement is too long.")

@@ -36,7 +36,7 @@ _REFUSED: Final = "A path in JSON is like a:b[0].c here."
 
 
 def rewrite(query: exp.Query) -> None:
-    """Rewrites a query in place. Raises Refused for a path with a wildcard."""
+    """Rewrites a query in place. Raises StatementRefused for a path with a wildcard."""
     for path in query.find_all(exp.JSONExtract):
         # The parser knows other databases' operator ->, too, with any value on its right.
         if not path.args.get("variant_extract") or not isinstance(path.expression, exp.JSONPath):

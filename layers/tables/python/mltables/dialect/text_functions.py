@@ -32,7 +32,7 @@ def literal(node: exp.Expr | None, beginning: str) -> str:
     """Returns the text of a string literal.
 
     Raises:
-        Refused: the node is not a string literal. The message begins with ``beginning``.
+        StatementRefused: the node is not a string literal. The message begins with ``beginning``.
     """
     if not isinstance(node, exp.Literal) or not node.is_string:
         raise StatementRefused(f"{beginning} has to be written as a text here.")

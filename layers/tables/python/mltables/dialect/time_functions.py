@@ -210,7 +210,7 @@ def strftime_format(node: exp.Expr, function: str) -> str:
     """Returns the strftime format for a Java date pattern, as an SQL literal.
 
     Raises:
-        Refused: the pattern is not a literal, or strftime cannot express it.
+        StatementRefused: the pattern is not a literal, or strftime cannot express it.
     """
     pattern_text = ""
     position = 0

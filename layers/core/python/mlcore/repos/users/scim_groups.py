@@ -95,7 +95,7 @@ def have_member(group_ids: Sequence[str], scim_id: str) -> set[str]:
 
 
 def create(display_name: str, external_id: str | None, role_ids: tuple[int, ...]) -> ScimGroup:
-    """Creates a group without members. Raises NameTaken."""
+    """Creates a group without members. Raises GroupNameTaken."""
     lock = _free_lock(display_name, "")
     now = now_ms()
     made = ScimGroup(new_ulid(), display_name, external_id, role_ids, 1, now, now)
@@ -109,7 +109,7 @@ def create(display_name: str, external_id: str | None, role_ids: tuple[int, ...]
 
 def update(group_id: str, edit: Edit) -> ScimGroup | None:
     """Changes a group, and returns it as stored; None if there is no such group. Nothing is written
-    if nothing changes. Raises NameTaken."""
+    if nothing changes. Raises GroupNameTaken."""
 
     def attempt() -> ScimGroup | None:
         before = find(group_id)
@@ -279,8 +279,8 @@ def _changing(before: ScimGroup, after: ScimGroup) -> list[Operation]:
 
 
 def _free_lock(name: str, group_id: str) -> Raw | None:
-    """Returns what is stored of a name that the group may take. Raises NameTaken if another group
-    has it."""
+    """Returns what is stored of a name that the group may take. Raises GroupNameTaken if another
+    group has it."""
     lock = table.get(keys.scim_name(GROUP, name.lower()))
     if lock is not None:
         holder = ScimName.of(lock).scim_id

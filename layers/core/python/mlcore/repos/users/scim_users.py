@@ -87,7 +87,7 @@ def page(first: int, count: int) -> tuple[int, list[ScimUser]]:
 
 
 def create(new_user: ScimUser) -> ScimUser:
-    """Creates a user, without a password and grants. Raises NameTaken.
+    """Creates a user, without a password and grants. Raises UserNameTaken.
 
     Args:
         new_user: the user's name, ``is_active``, external id and attributes; the rest is ignored.
@@ -133,7 +133,7 @@ def update(scim_id: str, edit: Edit) -> ScimUser | None:
     written if nothing changes. Two round trips, three for the directory's first write.
 
     Raises:
-        NameTaken: the directory has not written about this user yet, and provisions another one
+        UserNameTaken: the directory has not written about this user yet, and provisions another one
             whose name has another spelling.
     """
 

@@ -137,7 +137,7 @@ def paged(
         read: reads the page again, keeping only the points that a filter accepts. Called if a page
             that is not the last contained later points.
         page: the page as it was read.
-        place: which page it is.
+        position: where the page begins (``after``), and how many points it may have (``size``).
     """
     points = known(page.points, latest)
     if page.more and len(points) < len(page.points):
