@@ -33,7 +33,7 @@ from mlcore.repos.gateway import configuration as gateway
 from mlcore.repos.registry import registered_models
 from mlcore.repos.removal import former_root, purging, remains, workspace_moves
 from mlcore.repos.removal.remains import OutOfTime
-from mlcore.repos.removal.workspace_moves import NameTakenInDefault
+from mlcore.repos.removal.workspace_moves import NameTakenInTarget
 from mlcore.repos.settings import system_tables
 from mlcore.repos.users import grants, roles, users
 from mlcore.repos.workspaces import workspaces
@@ -181,7 +181,7 @@ def _move(name: str, deadline: float) -> None:
         for experiment_id in _experiments(name):
             workspace_moves.experiment(experiment_id, DEFAULT_WORKSPACE)
             remains.check_deadline(deadline)
-    except NameTakenInDefault as taken:
+    except NameTakenInTarget as taken:
         raise _conflicts(name, [f"  - {taken}"]) from taken
     for webhook in webhooks.of_workspace(name):
         workspace_moves.webhook(webhook, DEFAULT_WORKSPACE)

@@ -19,7 +19,7 @@ def create_client(service: str, read_seconds: float = 4, attempts: int = 3) -> A
 
     Args:
         read_seconds: how long each part of an answer may take.
-        attempts: how often a call is made that fails and may succeed later.
+        attempts: how many times a call is tried at most if its failure may be temporary.
     """
     import botocore.session  # noqa: PLC0415 -- 60 ms at cold start, needed by few calls
     from botocore.config import Config  # noqa: PLC0415

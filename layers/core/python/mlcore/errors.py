@@ -166,12 +166,13 @@ class ResourceConflict(MlflowError):
 
 
 class RequestLimitExceeded(MlflowError):
-    """A refusal because of the load."""
+    """The server refuses the request because of its load or of concurrent writes (429). Clients
+    retry it."""
 
     error_code = "REQUEST_LIMIT_EXCEEDED"
     http_status = 429
     retry_seconds = 1
-    """When the client may repeat the request."""
+    """After how many seconds the client may repeat the request (``Retry-After``)."""
 
 
 class RunMoved(RequestLimitExceeded):
@@ -214,8 +215,8 @@ class TemporarilyUnavailable(_ServiceError):
 
 
 class FailureTraits(NamedTuple):
-    """What is known about the provider after a failed call. The defaults are those of a call that
-    failed before anything was sent, or after the provider may have worked on it."""
+    """What a failed call tells about the provider. With the defaults nothing is known: the provider
+    may have executed the call, or the gateway never sent it."""
 
     is_answer: bool = False
     """Whether the provider answered with the error's status."""
@@ -226,7 +227,7 @@ class FailureTraits(NamedTuple):
     and did not forbid to send the request again. Then the same request may be sent again without
     being executed twice."""
     is_unavailable: bool = False
-    """Whether the failure says that the provider cannot work, whatever it is asked."""
+    """Whether the failure says that the provider cannot serve any request now."""
 
 
 _NOTHING_KNOWN: Final = FailureTraits()
@@ -274,7 +275,8 @@ class GatewayCallFailed(MlflowError):
     def with_texts(
         self, detail: Any, retry_after: str | None, provider_fields: Mapping[str, Any]
     ) -> GatewayCallFailed:
-        """Returns this failure with other texts."""
+        """Returns a copy of this failure with another message, ``Retry-After`` and provider
+        fields."""
         return GatewayCallFailed(
             *(self._status, detail, retry_after, self.headers),
             traits=self.traits,

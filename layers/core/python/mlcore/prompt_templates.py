@@ -1,6 +1,6 @@
 """Templates of prompts: a text, or a list of chat messages, with variables in double braces.
 
-A template is handled as one text; that of a chat prompt is the JSON of its messages, as the
+A template is passed as one text. For a chat prompt the text is the JSON of its messages, as the
 registry stores it.
 """
 
@@ -17,13 +17,14 @@ Message = dict[str, Any]
 
 
 class PromptTemplate(NamedTuple):
-    """A template with its form."""
+    """The text of a prompt template, and whether it is the JSON of chat messages."""
 
     text: str
     is_chat: bool = False
 
     def messages(self) -> list[Message]:
-        """Returns the messages of the template; a template that is a text is one of the user.
+        """Returns the template as chat messages. A text template becomes one message of the role
+        ``user``.
 
         Raises:
             ValueError: the JSON of a chat prompt is no list of messages with role and content.
@@ -48,12 +49,14 @@ class PromptTemplate(NamedTuple):
         return set(VARIABLE.findall(self.text))
 
     def is_jinja(self) -> bool:
-        """Whether it has statements of Jinja2, which nothing on this server runs."""
+        """Whether the template contains statements of Jinja2 (``{% … %}``), which this server does
+        not run."""
         return "{%" in self.text and "%}" in self.text
 
     def filled(self, values: Mapping[str, Any]) -> list[Message]:
-        """Returns the messages with values in place of variables. All are replaced in one pass, so
-        a value with braces stays what it is. Raises ValueError as :meth:`messages`."""
+        """Returns the messages with the variables replaced by their values. A variable without a
+        value stays. Values are not searched for variables. Raises ValueError as
+        :meth:`messages`."""
 
         def value(match: re.Match[str]) -> str:
             return str(values[match[1]]) if match[1] in values else match[0]

@@ -1,5 +1,5 @@
-"""Tells prompts from registered models: both are stored as models, and prompts and their versions
-have a tag.
+"""Distinguishes prompts from registered models. Both are stored as registered models; a tag marks
+prompts and their versions.
 """
 
 from __future__ import annotations

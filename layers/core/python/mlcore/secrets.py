@@ -48,8 +48,8 @@ _in_process: Final[list[KeyClient]] = []
 
 
 def register(client: KeyClient | None) -> None:
-    """Makes a client of this process answer in place of KMS: a call over the loopback would take a
-    third of the gateway's time. None ends that."""
+    """Sets a client in this process that is used instead of KMS; None goes back to KMS. The local
+    runner sets one, because a call over the loopback would take a third of the gateway's time."""
     _in_process[:] = [] if client is None else [client]
 
 

@@ -1,7 +1,8 @@
-"""The configuration of trace archival: after which time a trace's spans leave the table.
+"""The configuration of trace archival: after which time the spans of a trace move from the table
+to files (the *retention*).
 
-The server names a retention. A workspace may name another one, and an experiment a shorter one, or
-a longer one if the server allows that experiment to.
+The server's environment sets a retention. A workspace may set another one. An experiment may set a
+shorter one, or a longer one if :data:`LONG_RETENTION` lists it.
 """
 
 from __future__ import annotations

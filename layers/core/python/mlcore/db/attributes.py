@@ -198,8 +198,11 @@ def _texts_of(text: str) -> dict[str, str]:
 
 
 def _text_at(text: str, key: str) -> str | None:
-    """Returns the text of a key in a map that is encoded as one text behind ``&``; None without
-    it."""
+    """Returns the value of a key in a map; None if the map lacks the key.
+
+    Args:
+        text: ``&`` and the map encoded by :func:`_as_text`, such as ``&lr=0.01&opt=adam``.
+    """
     if "%" in key or "&" in key or "=" in key:
         key = key.translate(_IN_KEY)
     begin = text.find(f"&{key}=")

@@ -76,8 +76,9 @@ def measure() -> Iterator[Measurement]:
 
 @contextmanager
 def writing_for_itself() -> Iterator[None]:
-    """Counts the calls within, but not as writes of the request: what the request does is unchanged
-    by them, so a client may still repeat it."""
+    """Within this context, writes do not set ``may_have_written``. For writes of the server's own
+    that do not execute the request (such as a counter), so that a client may still repeat the
+    request. Calls and units are counted as usual."""
     measurement = current()
     may_have_written = measurement is not None and measurement.may_have_written
     try:

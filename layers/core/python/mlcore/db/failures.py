@@ -24,10 +24,10 @@ class ConditionFailed(Exception):
 
 
 class AdditionalOperationFailed(Exception):
-    """Raised if the condition of an operation did not hold that the caller of a repository function
-    added to its transaction.
+    """Raised by a repository function that takes further operations for its transaction, if the
+    condition of one of these operations did not hold.
 
-    ``position`` is the index of the operation among those that the caller added.
+    ``position`` is the index of this operation among the further operations.
     """
 
     def __init__(self, position: int) -> None:
@@ -40,8 +40,8 @@ class ItemTooLarge(errors.InvalidParameterValue):
 
 
 IS_LOST: Final = "IsLost"
-"""Field of a ClientError's ``ResponseMetadata``: whether an attempt before the refused one may have
-been executed."""
+"""Field of a ClientError's ``ResponseMetadata``: whether an earlier attempt of the same call, whose
+answer was lost, may have been executed."""
 
 
 class NotExecuted(BotoCoreError):
@@ -57,7 +57,8 @@ class NotSaved(NotExecuted):
 
 
 NOT_SAVED: Final = "NotSaved"
-"""Error code with which a stand-in for an AWS service says the same; its message is the advice."""
+"""Error code that a local stand-in for an AWS service returns in this case; the error's message is
+the advice."""
 
 
 _THROTTLED = {
@@ -73,7 +74,7 @@ _UNFINISHED = {
     "ServiceUnavailable",
     "TransactionInProgressException",
 }
-"""Codes that leave open whether the call is executed."""
+"""Error codes after which DynamoDB may or may not have executed the call."""
 
 
 def code(error: ClientError) -> str:
@@ -131,8 +132,8 @@ def unanswered_error(error: BotoCoreError) -> errors.MlflowError:
 
 
 def translate(error: ClientError) -> Exception:
-    """Returns the project's exception to raise instead of a DynamoDB error; an unexpected error
-    itself."""
+    """Returns the exception to raise instead of a DynamoDB error: ConditionFailed or an error of
+    :mod:`mlcore.errors`. Returns an unexpected error unchanged."""
     name = code(error)
     message = error.response.get("Error", {}).get("Message", "")
     if name == "ConditionalCheckFailedException":

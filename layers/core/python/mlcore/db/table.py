@@ -148,6 +148,7 @@ class Table:
             index: ``LSI1`` … ``GSI5``, or None for the table.
             prefix: prefix of the sort key.
             between: inclusive bounds of the sort key, instead of ``prefix``.
+            start: ``last_key`` of the page before; None for the first page.
             attributes: attributes to return; None for all (for an index, read from the table).
         """
         partition, sort = _index_keys(index)

@@ -308,7 +308,7 @@ def _refusal(
     """Returns the exception that botocore would raise for this response.
 
     Args:
-        is_lost: whether an attempt before it may have been executed.
+        is_lost: whether an earlier attempt of the call may have been executed.
     """
     error = answer or {}
     code = str(error.get("__type", status)).rpartition("#")[2]

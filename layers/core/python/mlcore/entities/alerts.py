@@ -28,8 +28,7 @@ REMINDER_EVENT: Final = "reminder"
 TEST_EVENT: Final = "test"
 
 MAX_ERROR_LENGTH: Final = 1_000
-"""Of the text why an alert cannot be evaluated: it is part of the alert's item, whose size is
-limited."""
+"""Maximum characters of :attr:`AlertState.error`, which is stored in the alert's item."""
 
 
 class AlertDestination(NamedTuple):

@@ -1,4 +1,4 @@
-"""Limits of the requests of each caller, as the environment of a function states them."""
+"""Limits on the number of requests of each caller, from a function's environment variables."""
 
 from __future__ import annotations
 

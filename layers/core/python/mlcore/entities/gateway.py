@@ -23,7 +23,7 @@ _PROVIDER_BY_OTHER_NAME: Final = {
     "amazon-bedrock": "bedrock",
     "together_ai": "togetherai",
 }
-"""Providers that are called alike, whatever their name."""
+"""Alternative names of providers, each with the name that it stands for."""
 
 
 class Secret(NamedTuple):
@@ -45,8 +45,8 @@ class Secret(NamedTuple):
     """Revision of the stored item; 0 before it is stored."""
 
     def is_of(self, provider: str) -> bool:
-        """Whether these are credentials of a provider: the stored one, in any case of its letters.
-        Without a stored provider they may be those of any."""
+        """Whether these credentials may be used with a provider: the stored one, whose name is not
+        case-sensitive. Credentials without a stored provider may be used with any."""
         return self.provider is None or _same_name(self.provider) == _same_name(provider)
 
 
@@ -205,7 +205,8 @@ class Configuration(NamedTuple):
 
 
 def _same_name(provider: str) -> str:
-    """Returns one of the names that a provider has."""
+    """Returns the same name for all names of one provider: lower case, and ``bedrock`` for
+    ``amazon-bedrock``."""
     name = provider.lower()
     return _PROVIDER_BY_OTHER_NAME.get(name, name)
 

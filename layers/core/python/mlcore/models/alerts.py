@@ -47,4 +47,5 @@ class Alert(IndexedItem):
     met_in_a_row = IntAttribute()
     notified_at = IntAttribute(null=True)
     event = TextAttribute(null=True)
-    """The text that announces a message to the destinations; of the last write only."""
+    """The announcement (:mod:`mlcore.webhooks.announcement`) of a message to the destinations, if
+    the last write of the item made one."""

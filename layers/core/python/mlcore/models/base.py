@@ -128,7 +128,7 @@ class Item(Model):
         if view is None:
             view = _VIEWS[cls] = compile_view(cls)
         made: Any = view(item)
-        return made  # type: ignore[no-any-return]  # a class that only looks like the model
+        return made  # type: ignore[no-any-return]  # a View with the model's attributes
 
     @classmethod
     def _get_connection(cls) -> TableConnection:

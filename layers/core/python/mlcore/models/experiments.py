@@ -21,7 +21,8 @@ class Experiment(StagedItem):
     name = TextAttribute()
     workspace = TextAttribute()
     former_workspaces = TextSetAttribute()
-    """Those from which it was moved. Files of its traces' spans stay in their folders."""
+    """The workspaces from which it was moved. Files with spans of its traces stay in the folders of
+    these workspaces."""
     artifact_location = TextAttribute()
     creation_time = IntAttribute()
     last_update_time = IntAttribute()
@@ -32,11 +33,11 @@ class Experiment(StagedItem):
     external_id = TextAttribute(null=True)
     property_types = TextMapAttribute(null=True)
     archival_request = TextAttribute(null=True)
-    """The request to archive now (value of the tag) that the last passes worked on."""
+    """The request to archive now (value of the tag) that the last archival passes executed."""
     archival_position = IntAttribute(null=True)
-    """The request time, in milliseconds, up to which they looked at the traces."""
+    """The request time, in milliseconds, up to which the archival passes have read the traces."""
     archival_started = IntAttribute(null=True)
-    """When they began with the oldest trace, in milliseconds since the epoch."""
+    """When the archival passes began with the oldest trace, in milliseconds since the epoch."""
 
 
 class ExperimentTag(ChildItem):

@@ -133,7 +133,8 @@ class GatewayUsage(Item):
     minute_requests = IntAttribute()
     minute_tokens = IntAttribute()
     held_tokens = IntAttribute(null=True)
-    """Those of ``minute_tokens`` and ``tokens`` that are not used: open calls hold them."""
+    """The part of ``minute_tokens`` and ``tokens`` that open calls have reserved and not used
+    yet."""
     requests = IntAttribute()
     tokens = IntAttribute()
 

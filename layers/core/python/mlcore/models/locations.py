@@ -10,9 +10,9 @@ from mlcore.models.base import Item
 
 
 class Location(Item):
-    """A path in the artifact store and its owner: an experiment, or the version ``model_version``
-    in the partition ``home``. The entry is valid as long as the owner exists. If the path is the
-    folder of a run that was moved to the experiment, ``run_id`` is the run."""
+    """A path in the artifact store and its owner: an experiment, or a version of a registered model
+    (``model_version`` in the partition ``home``). The entry is valid as long as the owner exists.
+    If the path is the folder of a run that was moved to the experiment, ``run_id`` is the run."""
 
     pattern = keys.LOCATION
 

@@ -1,5 +1,5 @@
 """Alerts: one item each, all in one partition, whose LSI2 has those that are evaluated by schedule
-in the order in which they are due. So a look for due ones reads nothing else. All reads are
+in the order in which they are due. So the query for due alerts reads no other items. All reads are
 strongly consistent.
 
 A write of an alert may announce an event. The stream then delivers it to the alert's destinations:
@@ -53,8 +53,8 @@ def of_workspace(workspace: str) -> list[Alert]:
 
 
 def due(now: int, most: int) -> list[Alert]:
-    """Returns at most so many alerts that are due at a time in ms since the epoch, in all
-    workspaces, oldest first; one consistent Query of the index, which has no others."""
+    """Returns at most ``most`` alerts of all workspaces that are due at ``now`` (ms since the
+    epoch), the longest due first; one consistent Query of LSI2."""
     page = table.query(
         keys.alert("", "").pk, index="LSI2", between=keys.lsi2_alerts_until(now), limit=most
     )
@@ -71,7 +71,8 @@ def write(alert: Alert) -> Alert:
     """
     written = alert._replace(revision=alert.revision + 1)
     if not alert.revision:
-        # An evaluation of a deleted alert must not take a new one of the same id for it.
+        # A random start: an evaluation of a deleted alert must not write the state of a new alert
+        # that has the same id.
         written = written._replace(evaluations=secrets.randbelow(_FIRST_COUNTS))
     operation = Put(_item(written, None), _unchanged(alert))
     is_guarded = not alert.revision and alert.workspace != keys.OF_FILES
@@ -83,7 +84,8 @@ def write_state(alert: Alert, event: str | None = None) -> Alert:
     """Writes the state of an alert that was evaluated, and returns it as it is stored.
 
     Args:
-        event: announces a message to the destinations.
+        event: the announcement (:mod:`mlcore.webhooks.announcement`) of a message to the alert's
+            destinations; None for no message.
 
     Raises:
         WriteConflict: the alert was written, evaluated or deleted since it was read.

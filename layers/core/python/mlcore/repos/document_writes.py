@@ -281,14 +281,15 @@ class _Change(NamedTuple):
 
     def _after(self, name: str) -> dict[str, str]:
         """Returns the keys and values that a map has in the item after the write."""
-        gone = {key for attribute, key in self.leaving if attribute == name}
-        kept = {key: text for key, text in self.present[name].items() if key not in gone}
-        return {**kept, **self.inline.get(name, {})}
+        removed = {key for attribute, key in self.leaving if attribute == name}
+        remaining = {key: text for key, text in self.present[name].items() if key not in removed}
+        return {**remaining, **self.inline.get(name, {})}
 
     def all_as_text(self) -> dict[str, Raw | None]:
-        """Returns every map as one JSON text, as it is after the write, except unchanged maps that
-        are stored so already. Empty if the texts do not fit into the item or if some values are in
-        child items."""
+        """Returns the attribute values that store each map after the write as one text; None for
+        an empty map. Leaves out unchanged maps that are stored so already, and maps without
+        :attr:`Map.as_text`. Empty if the texts do not fit into the item, or if values are in child
+        items."""
         maps, touched = self.document.maps, self._touched()
         packed = [
             name
@@ -307,7 +308,8 @@ def _account(
     document: Document, outside: Sequence[str], size: int, update: Update, *, exclusive: bool
 ) -> None:
     """Adds to ``update`` the item's next version, its size, and the list of maps that have values
-    in child items; with the condition that no other writer changed them.
+    in child items. Adds the condition that no other writer has changed this list or, if
+    ``exclusive``, the item.
 
     Args:
         outside: names of the maps of which values move to child items.

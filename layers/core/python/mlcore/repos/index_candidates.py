@@ -24,11 +24,12 @@ RUN_COST = 10
 """Cost of reading a run, in index entries."""
 
 NARROWING_SHARE = 2
-"""Entries of further conditions are read for up to this part of the cost of the runs or traces that
-the cheapest condition refers to: those that not all conditions refer to need not be read."""
+"""After the cheapest condition, index entries of further conditions are read as long as that costs
+less than the runs or traces of the cheapest condition, divided by this number. Only the runs or
+traces that all these conditions refer to are then read."""
 
 FEW = 250
-"""Minimum of entries in a page: a further round trip costs as much as reading these."""
+"""Minimum number of entries in a page: reading them costs as much as a further round trip."""
 
 RUN, TRACE = "run", "trace"
 
@@ -51,8 +52,8 @@ class Entries:
     Args:
         keep: filter on entries; all are kept without it.
         first: length of the first page; later pages are longer.
-        refer: returns the sort keys of the runs or traces that entries refer to; without it the
-            entries' attributes tell.
+        refer: returns the sort keys of the runs or traces that entries refer to; None to take them
+            from the entries' attributes.
     """
 
     def __init__(
@@ -107,14 +108,14 @@ class Entries:
 
 class Candidates:
     """The candidates of one condition: ranges of an index whose entries together refer to every run
-    or trace that can meet the condition. All are of one experiment, so that sort keys tell them
-    apart."""
+    or trace that can meet the condition. All are of one experiment, so that sort keys identify
+    them."""
 
     __slots__ = ("access", "beside", "late", "ranges")
 
     def __init__(self, access: str, *ranges: Range) -> None:
         self.access = access
-        """The name of the way in which an index answers the condition, for the log."""
+        """The name of the access path (which index answers the condition, and how), for the log."""
         self.ranges: tuple[Range, ...] = ranges
         self.late = False
         """Whether the indexer writes these entries. Then runs and traces that it has not processed
@@ -160,7 +161,7 @@ class Candidates:
         return [entries for entries in self.ranges if isinstance(entries, Entries)]
 
     def follow(self) -> None:
-        """Is called after each read. A subclass whose first ranges lead to further ranges replaces
+        """Called after each read. A subclass whose first ranges lead to further ranges replaces
         ``ranges`` by these."""
 
 
@@ -204,9 +205,11 @@ def read_first_pages(competitors: Sequence[Candidates]) -> None:
 
 
 def race(conditions: Sequence[Candidates], everything: Candidates) -> list[Candidates]:
-    """Reads the candidates of several conditions, and the list of all runs or traces, in parallel,
-    page by page, until none that is incomplete can be cheaper than the cheapest complete one, or
-    narrow it down at a small share of its cost. Returns all complete ones, cheapest first."""
+    """Reads the candidates of several conditions, and ``everything`` (the list of all runs or
+    traces), in parallel, page by page. Returns those that were read completely, cheapest first.
+
+    Incomplete candidates are read on as long as they can become cheaper than the cheapest complete
+    ones, or can narrow these down at a small part of their cost (:data:`NARROWING_SHARE`)."""
     while True:
         ended = sorted(
             (each for each in (*conditions, everything) if each.done), key=lambda each: each.cost
@@ -229,8 +232,8 @@ def race(conditions: Sequence[Candidates], everything: Candidates) -> list[Candi
 
 
 def _cheaper_by(candidates: Candidates, cheapest: Candidates) -> int:
-    """Returns after how many further entries incomplete candidates are as costly as complete
-    ones; 0 if they are already."""
+    """Returns how many further entries of incomplete candidates can be read before they cost as
+    much as ``cheapest``; 0 if they do already."""
     left = cheapest.cost - candidates.cost
     return 0 if left <= 0 else max(1, int(left) // (1 + RUN_COST))
 

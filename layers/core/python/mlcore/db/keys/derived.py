@@ -25,7 +25,7 @@ DATASET_LINK = Pattern(
     "dataset_link",
     _EXP,
     "DLINK#<run_id>#<dataset_name>#<digest>",
-    "a run used a dataset",
+    "a dataset that a run used",
     "indexer",
 )
 RANK_METRIC = Pattern(
@@ -49,14 +49,14 @@ RANK_ROWS_SORTED = Pattern(
     "rank_rows_sorted",
     _EXP,
     "RANKROWS_SORTED",
-    "how often rows were sorted into segments; behind all rows",
+    "how often rows were sorted into segments; sorts after all rows",
     "indexer",
 )
 RANK_SEGMENT = Pattern(
     "rank_segment",
     _EXP,
     "RANKSEGMENT#<key>#<number>#<segment_id>",
-    "values of a metric in order, or where its pages are; the fewest first",
+    "values of a metric in order, or the list of their pages; least merged first",
     "indexer",
 )
 RANK_PAGE = Pattern(
@@ -70,7 +70,7 @@ FTS = Pattern(
     "fts",
     _EXP,
     "FTS#<level>#<token>#<entity_type>#<entity_id>",
-    "an entity holds a token",
+    "an entity that contains a token",
     "indexer",
 )
 FTS_REV = Pattern(
@@ -92,7 +92,7 @@ MARKED_EXPERIMENT = Pattern(
     "marked_experiment",
     "MARKED",
     "MARKED#<experiment_id>",
-    "an experiment that may have runs which the indexer has not followed",
+    "an experiment that may have runs which the indexer has not processed",
     "indexer",
 )
 

@@ -22,7 +22,7 @@ LSI2_EVALUATION_RECORD = Pattern(
     "lsi2_evaluation_record",
     "EVALRECORDS#<evaluation_dataset_id>",
     "RECORD#<time>#<number>#<record_id>",
-    "records in the order in which they came",
+    "records in the order of their creation",
     index="LSI2",
 )
 SCORER_VERSION = Pattern(
@@ -32,16 +32,19 @@ ONLINE_SCORER = Pattern(
     "online_scorer",
     "ONLINESCORERS",
     "ONLINESCORER#<workspace>#<experiment_id>#<scorer_name>",
-    "how many of an experiment's new traces a scorer judges by itself",
+    "the settings by which a scorer judges an experiment's new traces automatically",
 )
 ONLINE_PROGRESS = Pattern(
     "online_progress",
     "ONLINESCORERS",
     "ONLINEPROGRESS#<workspace>#<experiment_id>",
-    "up to which trace the scorers of an experiment have judged by themselves",
+    "up to which trace the online scorers of an experiment have judged",
 )
 JOB = Pattern(
-    "job", "JOBS#<workspace>", "JOB#<job_id>", "work that goes on after its request; ids go by time"
+    "job",
+    "JOBS#<workspace>",
+    "JOB#<job_id>",
+    "work that continues after its request; ids sort by time",
 )
 JOB_CALL = Pattern(
     "job_call",
@@ -77,7 +80,7 @@ LABEL_SCHEMA_NAME = Pattern(
     "LABELSCHEMANAME#<label_schema_name>",
     "makes the label schema's name unique",
 )
-REVIEW_QUEUE = Pattern("review_queue", _EXP, "REVIEWQUEUE#<queue_id>", "a queue of reviewers")
+REVIEW_QUEUE = Pattern("review_queue", _EXP, "REVIEWQUEUE#<queue_id>", "a review queue")
 REVIEW_QUEUE_NAME = Pattern(
     "review_queue_name",
     _EXP,
@@ -85,14 +88,14 @@ REVIEW_QUEUE_NAME = Pattern(
     "makes the queue's name unique; in lower case",
 )
 REVIEW_QUEUE_ITEM = Pattern(
-    "review_queue_item", _EXP, "REVIEWQUEUEITEM#<queue_id>#<item_id>", "what is to be reviewed"
+    "review_queue_item", _EXP, "REVIEWQUEUEITEM#<queue_id>#<item_id>", "a trace to review"
 )
 ISSUE = Pattern("issue", _EXP, "ISSUE#<issue_id>", "an issue that was found in traces")
 ENTITY_REF = Pattern(
     "entity_ref",
     "ENTITY#<entity_id>",
     "ENTITY#REF",
-    "where the label schema, review queue or issue with this id is",
+    "the experiment of the label schema, review queue or issue with this id",
 )
 
 EVALUATION_INDEX_PATTERNS = (LSI2_EVALUATION_RECORD, LSI2_DETECTION_SCHEDULE)

@@ -45,7 +45,7 @@ RUN_METRIC_FILE = Pattern(
     "run_metric_file",
     _EXP,
     "R#<run_id>#MBFILE#<file_id>",
-    "where in the artifact store points of many batches are; right behind the batches",
+    "where in the artifact store points of many batches are; sorts after the batches",
     "indexer",
 )
 RUN_PARAM = Pattern("run_param", _EXP, "R#<run_id>#PARAM#<key>", "one param", "overflow")

@@ -16,7 +16,7 @@ GATEWAY_CONFIGURATION = Pattern(
     "counts the changes of a workspace's gateway configuration",
 )
 GATEWAY_SECRET = Pattern(
-    "gateway_secret", _CONFIGURATION, "GWSECRET#<secret_id>", "a provider's credentials, sealed"
+    "gateway_secret", _CONFIGURATION, "GWSECRET#<secret_id>", "a provider's credentials, encrypted"
 )
 GATEWAY_MODEL_DEFINITION = Pattern(
     "gateway_model_definition",
@@ -34,7 +34,10 @@ GATEWAY_GUARDRAIL = Pattern(
     "gateway_guardrail", _CONFIGURATION, "GWGUARDRAIL#<guardrail_id>", "a scorer that guards calls"
 )
 GATEWAY_BUDGET = Pattern(
-    "gateway_budget", _BUDGETS, "GWBUDGET#<budget_policy_id>", "how much may be spent"
+    "gateway_budget",
+    _BUDGETS,
+    "GWBUDGET#<budget_policy_id>",
+    "a budget policy: how much calls may cost",
 )
 GATEWAY_SPENDING = Pattern(
     "gateway_spending",

@@ -42,13 +42,13 @@ LSI5_RUN_MARK = _local(
     5,
     "run_mark",
     "PENDING#R#<run_id>#<version>",
-    "runs that the indexer has not yet followed",
+    "runs that the indexer has not yet processed",
 )
 LSI1_TRACE = _local(
     1,
     "trace",
     "PENDING#T#<trace_id>#<suffix>",
-    "traces and spans that the indexer has not yet followed",
+    "traces and spans that the indexer has not yet processed",
 )
 LSI2_TRACE = _local(2, "trace", "T#<time>#<inv_trace_id>", "traces by request time")
 LSI3_TRACE = _local(
@@ -81,7 +81,7 @@ LSI5_LOGGED_MODEL = _local(
     5,
     "logged_model",
     "LM#<run_id>#<time>#<inv_model_id>",
-    "logged models by the run that made them, if any",
+    "logged models by the run that created them, if any",
 )
 
 GSI1_RUN = _global(1, "run", "RUN#<run_id>", "EXP#<experiment_id>", "the experiment of a run")
@@ -92,7 +92,7 @@ GSI2_EXPERIMENT = _global(
     2, "experiment", "WS#<workspace>", "EXP#<experiment_id>", "experiments of a workspace"
 )
 GSI2_FTS = _global(
-    2, "fts", "FTS#<token>", "<level>#<entity_type>#<entity_id>", "entities that hold a token"
+    2, "fts", "FTS#<token>", "<level>#<entity_type>#<entity_id>", "entities that contain a token"
 )
 GSI3_EXPERIMENT = _global(
     3, "experiment", "EXPNAME#<experiment_name>", "EXP#<experiment_id>", "experiment by name"
@@ -103,10 +103,14 @@ GSI4_EXPERIMENT_PERMISSION = _global(
     "experiment_permission",
     "EXPPERM#<experiment_id>",
     "USER#<username>",
-    "who may what in an experiment",
+    "users with a permission on an experiment",
 )
 GSI4_MODEL_PERMISSION = _global(
-    4, "model_permission", "RMPERM#<model_name>", "USER#<username>", "who may what with a model"
+    4,
+    "model_permission",
+    "RMPERM#<model_name>",
+    "USER#<username>",
+    "users with a permission on a model",
 )
 GSI5_EXPERIMENT = _global(
     5, "experiment", "WS#<workspace>#EXP", "<experiment_name>", "experiments by name"
@@ -117,7 +121,7 @@ GSI5_WORKSPACE_MODEL = _global(
     "workspace_model",
     "RM_LIST#<workspace>",
     "<model_name>",
-    "registered models of another workspace than the default one by name",
+    "registered models of a workspace other than the default one, by name",
 )
 
 INDEX_PATTERNS = (

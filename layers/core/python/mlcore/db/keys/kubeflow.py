@@ -13,7 +13,10 @@ from mlcore.db.keys.pattern import IndexKey, Key, Pattern
 _CONTEXT = "CONTEXT#<context_id>"
 
 CONTEXT_REF = Pattern(
-    "context_ref", _CONTEXT, "CONTEXT#REF", "where the model, version, run … of a number is"
+    "context_ref",
+    _CONTEXT,
+    "CONTEXT#REF",
+    "the item of the model, version, run … with a Kubeflow number",
 )
 CONTEXT_CHILD = Pattern(
     "context_child",
@@ -49,28 +52,28 @@ GSI2_NUMBER = Pattern(
     "gsi2_number",
     "NUMBER#<workspace>#<child_kind>",
     "<number>",
-    "what has a number, by kind and number",
+    "entities with a Kubeflow number, by kind and number",
     index="GSI2",
 )
 GSI2_UNSEEN = Pattern(
     "gsi2_unseen",
     "UNSEEN#<workspace>#<child_kind>",
     "<suffix>",
-    "what MLflow made and Kubeflow has not listed: it has no number",
+    "entities that MLflow created and Kubeflow has not listed; they have no number",
     index="GSI2",
 )
 GSI1_CREATED = Pattern(
     "gsi1_created",
     "CREATED#<workspace>#<child_kind>",
     "<time>#<number>",
-    "what has a number, by kind and time of creation",
+    "entities with a Kubeflow number, by kind and time of creation",
     index="GSI1",
 )
 GSI4_UPDATED = Pattern(
     "gsi4_updated",
     "UPDATED#<workspace>#<child_kind>",
     "<time>#<number>",
-    "what has a number, by kind and time of its last update",
+    "entities with a Kubeflow number, by kind and time of their last update",
     index="GSI4",
 )
 

@@ -13,13 +13,14 @@ from typing import Final
 from mlcore.db.keys.pattern import Key, Pattern
 
 STEM_BYTES: Final = 150
-"""Most bytes of a path in a key: a third of the room, because an escaped character takes three."""
+"""Maximum bytes of a path in a key: a third of the bytes that the key has for it, because an
+escaped character takes three."""
 
 LOCATION = Pattern(
     "location",
     "LOCATIONS",
     "LOCATION#<location>#<holder>",
-    "files below a path are an experiment's or a model version's to name",
+    "the experiment or model version that owns the files below a path",
 )
 LOCATION_LIST = Pattern(
     "location_list", "LOCATIONS", "LISTED", "the ARTIFACT_ROOT for which the list is complete"

@@ -10,10 +10,16 @@ LOGGED_MODEL = Pattern(
     "logged_model", _EXP, "LM#<model_id>", "a logged model with its params, tags and first points"
 )
 LOGGED_MODEL_PARAM = Pattern(
-    "logged_model_param", _EXP, "LM#<model_id>#PARAM#<key>", "a param its model has no room for"
+    "logged_model_param",
+    _EXP,
+    "LM#<model_id>#PARAM#<key>",
+    "a param that the item of its model has no room for",
 )
 LOGGED_MODEL_TAG = Pattern(
-    "logged_model_tag", _EXP, "LM#<model_id>#TAG#<key>", "a tag its model has no room for"
+    "logged_model_tag",
+    _EXP,
+    "LM#<model_id>#TAG#<key>",
+    "a tag that the item of its model has no room for",
 )
 LOGGED_MODEL_POINTS = Pattern(
     "logged_model_points",

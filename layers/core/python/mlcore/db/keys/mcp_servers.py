@@ -15,7 +15,7 @@ MCP_SERVER_VERSION = Pattern(
     "mcp_server_version",
     "MCPSERVER#<workspace>#<mcp_server_name>",
     "MCPVERSION#<mcp_server_version>",
-    "what a version of an MCP server says: its server.json and its tools",
+    "the content of a version of an MCP server: its server.json and its tools",
 )
 
 MCP_SERVER_PATTERNS = (MCP_SERVER, MCP_SERVER_VERSION)

@@ -13,16 +13,16 @@ WORKSPACE_NAME = Pattern(
 )
 USER = Pattern("user", _USER, "U#META", "a user with the hash of the password")
 EXPERIMENT_PERMISSION = Pattern(
-    "experiment_permission", _USER, "U#PERM#<experiment_id>", "what a user may in an experiment"
+    "experiment_permission", _USER, "U#PERM#<experiment_id>", "a user's permission on an experiment"
 )
 MODEL_PERMISSION = Pattern(
-    "model_permission", _USER, "U#RPERM#<model_name>", "what a user may with a registered model"
+    "model_permission", _USER, "U#RPERM#<model_name>", "a user's permission on a registered model"
 )
 USER_GRANT = Pattern(
     "user_grant",
     _USER,
     "U#GRANT#<workspace>#<resource_type>#<resource_pattern>",
-    "what a user may with any other resource, or in another workspace than the default one",
+    "a user's permission on any other resource, or on one outside the default workspace",
 )
 USER_ROLE = Pattern("user_role", _USER, "U#ROLE#<role_id>", "a user has a role")
 USER_NAME = Pattern("user_name", "USERS", "USERS#<username>", "lists the users")
@@ -40,7 +40,12 @@ ROLE_USER = Pattern("role_user", "ROLES", "ROLEUSER#<role_id>#<username>", "a ro
 API_KEY = Pattern(
     "api_key", "APIKEYS#<user_id>", "APIKEYS#<key_id>", "an API key of a user: hash, scopes, expiry"
 )
-LOGIN = Pattern("login", "LOGIN#<address>", "LOGIN#<counter>", "wrong passwords of the last minute")
+LOGIN = Pattern(
+    "login",
+    "LOGIN#<address>",
+    "LOGIN#<counter>",
+    "the number of wrong passwords in the last minute",
+)
 SIGN_IN = Pattern(
     "sign_in", _USER, "U#SIGNIN", "the account with which a user signs in, and roles of its groups"
 )
@@ -48,7 +53,10 @@ SESSION = Pattern(
     "session", "SESSIONS#<username>", "SESSION#<hash>", "a browser in which a user is signed in"
 )
 SESSION_KEY = Pattern(
-    "session_key", "SESSION_KEYS", "SESSION_KEY#<key_id>", "a sealed key that seals cookies"
+    "session_key",
+    "SESSION_KEYS",
+    "SESSION_KEY#<key_id>",
+    "an encrypted key that encrypts session cookies",
 )
 CALLER_USAGE = Pattern(
     "caller_usage",

@@ -15,13 +15,15 @@ from mlcore.entities.workspaces import DEFAULT_WORKSPACE
 _RM = "RM#<model_name>"
 
 REGISTERED_MODEL = Pattern("registered_model", _RM, "M#META", "a registered model with its tags")
-MODEL_HOME = Pattern("model_home", _RM, "M#HOME", "whose versions this partition holds")
+MODEL_HOME = Pattern(
+    "model_home", _RM, "M#HOME", "the model that owns the versions in this partition"
+)
 MODEL_VERSION = Pattern("model_version", _RM, "M#V#<version>", "a version with its tags")
 MODEL_VERSION_TAG = Pattern(
     "model_version_tag",
     _RM,
     "M#V#<version>#TAG#<key>",
-    "one tag that its version has no room for",
+    "one tag that the item of its version has no room for",
 )
 MODEL_TAG = Pattern("model_tag", _RM, "M#TAG#<key>", "one tag", "overflow")
 MODEL_ALIAS = Pattern("model_alias", _RM, "M#ALIAS#<alias>", "the version that an alias names")

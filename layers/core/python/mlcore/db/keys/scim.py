@@ -6,7 +6,7 @@ from mlcore.db.keys.pattern import Key, Pattern
 
 _USER = "USER#<username>"
 
-SCIM_USER = Pattern("scim_user", _USER, "U#SCIM", "what a directory says about a user")
+SCIM_USER = Pattern("scim_user", _USER, "U#SCIM", "a directory's attributes of a user")
 SCIM_NAME = Pattern(
     "scim_name",
     "SCIMNAME#<scim_kind>#<lower_name>",

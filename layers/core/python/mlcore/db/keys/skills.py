@@ -15,7 +15,7 @@ SKILL_VERSION = Pattern(
     "skill_version",
     "SKILL#<workspace>#<organization>#<skill_name>",
     "SKILLVERSION#<version>",
-    "where a version of a skill comes from, with its tags",
+    "the source of a version of a skill, with its tags",
 )
 
 SKILL_PATTERNS = (SKILL, SKILL_VERSION)

@@ -17,9 +17,17 @@ TRACE_ASSESSMENT = Pattern(
 TRACE_PROMPT = Pattern(
     "trace_prompt", _EXP, "T#<trace_id>#PROMPT#<key>", "a linked prompt version", "overflow"
 )
-TRACE_SPANS = Pattern("trace_spans", _EXP, "T#<trace_id>#SPANS", "the first spans that came")
+TRACE_SPANS = Pattern(
+    "trace_spans",
+    _EXP,
+    "T#<trace_id>#SPANS",
+    "the first spans of the trace that arrived, as a pack",
+)
 TRACE_SPANS_PACK = Pattern(
-    "trace_spans_pack", _EXP, "T#<trace_id>#SPANS#<suffix>", "further spans that came together"
+    "trace_spans_pack",
+    _EXP,
+    "T#<trace_id>#SPANS#<suffix>",
+    "further spans of the trace that arrived in one export",
 )
 TRACE_LINK = Pattern(
     "trace_link", "RUN#<run_id>", "RUN#TRACE#<trace_id>", "a trace that was linked to the run"

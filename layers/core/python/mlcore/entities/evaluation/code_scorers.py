@@ -54,6 +54,7 @@ class CodeScorer(NamedTuple):
 
 
 def source_digest(parts: Mapping[str, Any]) -> str:
-    """Returns the digest of what runs, so that the process's side can compare it."""
-    kept = {name: value for name, value in parts.items() if name != "source_digest"}
-    return hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()
+    """Returns the digest of a scorer's JSON (:meth:`CodeScorer.in_the_cage`). The process that runs
+    the scorer compares it with the field ``source_digest``."""
+    digested = {name: value for name, value in parts.items() if name != "source_digest"}
+    return hashlib.sha256(json.dumps(digested, sort_keys=True).encode()).hexdigest()

@@ -1,4 +1,5 @@
-"""What issue detection shall look for in an experiment, as MLflow's UI keeps it in a tag."""
+"""What issue detection searches for in an experiment: instructions and categories, from the tag in
+which MLflow's UI stores them."""
 
 from __future__ import annotations
 
@@ -22,8 +23,8 @@ class Priorities(NamedTuple):
 
 def parse_priorities(text: str | None) -> Priorities:
     """Returns the priorities in a tag, such as ``{"instructions": "Refunds matter most.",
-    "categories": {"latency": true}}``. Without a category that is true, all are meant, as in
-    MLflow. What is longer than a request may have is cut off."""
+    "categories": {"latency": true}}``. If no category is true, all
+    categories count, as in MLflow. Values beyond the limits of a request are cut off or ignored."""
     try:
         values = parse_json_text(text or "null")
     except ValueError:

@@ -16,9 +16,10 @@ from mlcore.entities.evaluation.detection_schedule import DAILY, HOURLY, WEEKLY,
 _HOUR_MS: Final = 3_600_000
 _DAY_MS: Final = 24 * _HOUR_MS
 INTERVAL_MS: Final = {HOURLY: _HOUR_MS, DAILY: _DAY_MS, WEEKLY: 7 * _DAY_MS}
-"""What the first run of a schedule looks back, by its cadence."""
+"""How far back the first run of a schedule searches traces, in ms by cadence."""
 MAX_WINDOW_MS: Final = 8 * _DAY_MS
-"""What any run looks back at most: a week, and a day for late runs and changed clocks."""
+"""How far back any run searches traces at most, in ms: a week, and a day for late runs and changed
+clocks."""
 
 _STEPS: Final = {HOURLY: timedelta(hours=1), DAILY: timedelta(days=1), WEEKLY: timedelta(weeks=1)}
 
@@ -56,8 +57,9 @@ def window_start(schedule: Schedule, fire_time: int, scanned: int | None) -> int
 
 
 def _at(schedule: Schedule, near: int, steps: int) -> int:
-    """Returns a time at which the schedule fires: that of the hour, day or week of ``near``, and so
-    many hours, days or weeks later. A weekly one fires in the seven days until then."""
+    """Returns the time (ms) at which the schedule fires in the hour or day of ``near`` or, if it is
+    weekly, in the seven days that end with the day of ``near``; plus ``steps`` hours, days or
+    weeks."""
     zone = ZoneInfo(schedule.timezone)
     clock = datetime.fromtimestamp(near / 1000, tz=zone).replace(tzinfo=None)
     hour, minute = map(int, schedule.fire_time.split(":"))

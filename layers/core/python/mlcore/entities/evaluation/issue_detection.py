@@ -37,6 +37,7 @@ MAX_CATEGORIES: Final = 20
 MAX_CATEGORY_LENGTH: Final = 100
 MAX_INSTRUCTIONS_LENGTH: Final = 10_000
 MAX_GROUPS: Final = 100
-"""Sessions, or traces without one, that the model is shown; of more, a sample is taken."""
+"""Maximum number of sessions (or traces without a session) that the model is shown. If there are
+more, a sample is taken."""
 MAX_ISSUES: Final = 20
-"""Issues that one detection reports."""
+"""Maximum number of issues that one detection reports."""

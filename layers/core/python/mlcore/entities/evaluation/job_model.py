@@ -1,4 +1,4 @@
-"""The model that a job asks."""
+"""The language model that a job calls."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ MAX_SECONDS: Final = 24 * 3600
 """Longest timeout of a job."""
 
 WAITS_FOR_CONCURRENCY: Final = "waits until Lambda runs more functions at once"
-"""What a throttled job is doing, a phrase that users see."""
+"""The :attr:`Job.stage` of a throttled job, which users see."""
 _WAITED: Final = (
     "The job timed out while it waited for Lambda, which ran no more functions of code scorers at "
     "once. Raise the account's limit of concurrent executions, or judge fewer traces at a time."
@@ -124,7 +124,7 @@ def as_of(job: Job, now: int) -> Job:
 
 
 def timed_out(job: Job) -> Job:
-    """Returns the job with the status of one whose deadline has passed; if it waited for Lambda
-    then, with an error message that says so."""
+    """Returns the job with the status TIMEOUT. If the job was waiting for Lambda to run more
+    functions, its error message says so."""
     message = _WAITED if job.throttled else job.error_message
     return job._replace(status=TIMEOUT, error_message=message)

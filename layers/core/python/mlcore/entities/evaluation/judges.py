@@ -48,5 +48,5 @@ class Judge(NamedTuple):
 
     @property
     def asks_model(self) -> bool:
-        """Whether it asks a model; otherwise :mod:`mlcore.judges.rules` rates."""
+        """Whether the judge calls a model. If not, :mod:`mlcore.judges.rules` gives the answer."""
         return self.builtin not in RULES

@@ -21,8 +21,8 @@ class OnlineScorer(NamedTuple):
     since: int
     """Only traces from this time on are judged; in milliseconds since the epoch."""
     owner: str | None = None
-    """The user in whose name it judges: who saved this last, with a rate above 0. None without a
-    login, and in settings of release 0.1.0."""
+    """The user with whose rights it judges: the one who last saved these settings with a rate above
+    0. None without a login, and in settings that release 0.1.0 wrote."""
     owner_id: int | None = None
     """The number of the owner, which a later user of the same name does not have."""
     endpoint_id: str | None = None

@@ -1,4 +1,5 @@
-"""A version of a scorer, and the seal by which a change of it is found."""
+"""A version of a scorer, and its *seal*: a digest that shows whether the stored version was changed
+after its registration."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from typing import NamedTuple
 
 
 class SealedSource(NamedTuple):
-    """Which source a job runs: a version of a scorer, and its seal."""
+    """Identifies the source that a job runs: a version of a scorer, and the seal of the version."""
 
     name: str
     version: int
@@ -27,7 +28,7 @@ class ScorerVersion(NamedTuple):
     versions of release 0.1.0."""
 
     def is_intact(self) -> bool:
-        """Whether the version is what was registered."""
+        """Whether the version is unchanged since it was registered, by its seal."""
         return self.seal is None or self.seal == seal_of(self)
 
     def source(self) -> SealedSource:

@@ -1,6 +1,6 @@
-"""Schedules by which issues of experiments are detected, one item for each experiment that has one:
-all in one partition, whose LSI2 has them in the order in which they are due. So a look for due ones
-reads nothing else."""
+"""Schedules of issue detection, one item for each experiment that has a schedule. All are in one
+partition, whose LSI2 orders them by the time at which they are due. So the query for due schedules
+reads no other items."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def find(workspace: str, experiment_id: str) -> ConfirmedSchedule | None:
 
 
 def due(now: int, most: int) -> list[ConfirmedSchedule]:
-    """Returns at most so many schedules that are due at a time in ms since the epoch, in all
-    workspaces, oldest first; one consistent Query of the index, which has no others."""
+    """Returns at most ``most`` schedules of all workspaces that are due at ``now`` (ms since the
+    epoch), the longest due first; one consistent Query of LSI2."""
     page = table.query(
         keys.detection_schedule("", "").pk,
         index="LSI2",
@@ -42,8 +42,8 @@ def put(confirmed: ConfirmedSchedule) -> None:
 
 
 def replacement(confirmed: ConfirmedSchedule) -> Put:
-    """Returns the write of a schedule unless it was written since it was read, for a
-    transaction."""
+    """Returns the put of a schedule, for a transaction. The put fails if the schedule was written
+    or removed since it was read."""
     key = keys.detection_schedule(confirmed.workspace, confirmed.experiment_id)
     item = ScheduleItem(
         PK=key.pk,
@@ -66,14 +66,14 @@ def replacement(confirmed: ConfirmedSchedule) -> Put:
 
 
 def removal(confirmed: ConfirmedSchedule) -> Delete:
-    """Returns the deletion of a schedule unless it was written since it was read, for a
-    transaction."""
+    """Returns the deletion of a schedule, for a transaction. The deletion fails if the schedule was
+    written since it was read."""
     key = keys.detection_schedule(confirmed.workspace, confirmed.experiment_id)
     return Delete(key, _unchanged(confirmed))
 
 
 def remove(confirmed: ConfirmedSchedule) -> None:
-    """Deletes a schedule, unless it was written since it was read: then it is another one."""
+    """Deletes a schedule; does nothing if it was written since it was read."""
     deletion = removal(confirmed)
     try:
         table.delete(deletion.key, deletion.condition)

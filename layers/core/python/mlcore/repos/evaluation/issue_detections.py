@@ -22,7 +22,8 @@ from mlcore.optimistic_retry import WriteConflict
 from mlcore.repos.evaluation import jobs
 
 _SUBMISSION_MS: Final = 60_000
-"""A detection whose job does not exist is being submitted, or was given up after this time."""
+"""If the job of a detection does not exist, it is still being submitted for this time after the
+detection began; later it counts as given up."""
 _KEPT_SECONDS: Final = 2 * 24 * 3600
 
 
@@ -58,7 +59,7 @@ def new_job(
 
 
 def run_tags(categories: Sequence[str], model: JobModel, traces: int) -> dict[str, str]:
-    """Returns the tags with which the run of a detection begins."""
+    """Returns the tags of a new run that records a detection."""
     return {
         reserved_tags.RUN_TYPE: issue_detection.RUN_TYPE,
         "categories": ",".join(categories),
@@ -68,25 +69,26 @@ def run_tags(categories: Sequence[str], model: JobModel, traces: int) -> dict[st
 
 
 def begin(experiment: Experiment, job_id: str, run_id: str) -> RunningDetection | None:
-    """Notes that a job will detect issues in an experiment; returns the detection that is running
-    there instead, and then writes nothing. Two round trips, three if there was one before.
+    """Records that a job will detect issues in an experiment, and returns None. If a detection is
+    already running in the experiment, returns that one and writes nothing. Two round trips, three
+    if an earlier detection is recorded.
 
     Raises:
         WriteConflict: another detection has begun at this moment.
     """
-    note = beginning(experiment, job_id, run_id)
-    if isinstance(note, RunningDetection):
-        return note
+    put = beginning(experiment, job_id, run_id)
+    if isinstance(put, RunningDetection):
+        return put
     try:
-        table.put(note.item, note.condition)
+        table.put(put.item, put.condition)
     except ConditionFailed as failed:
         raise WriteConflict from failed
     return None
 
 
 def beginning(experiment: Experiment, job_id: str, run_id: str) -> RunningDetection | Put:
-    """Returns the write that notes a job as :func:`begin` does, for a transaction; instead, the
-    detection that is running."""
+    """Returns the put with which :func:`begin` records a job, for a transaction. If a detection is
+    already running in the experiment, returns that one."""
     key = keys.issue_detection(experiment.workspace, experiment.experiment_id)
     raw = table.get(key)
     former = None if raw is None else DetectionItem.of(raw)
@@ -111,8 +113,8 @@ def beginning(experiment: Experiment, job_id: str, run_id: str) -> RunningDetect
 
 
 def withdraw(experiment: Experiment, job_id: str) -> None:
-    """Removes the note about a job that was not submitted. Does nothing if another job has begun
-    since."""
+    """Deletes the item that :func:`begin` wrote, for a job that was not submitted. Does nothing if
+    another job has begun since."""
     own = ConditionExpression()
     own.require_equal(DetectionItem.job_id, job_id)
     try:

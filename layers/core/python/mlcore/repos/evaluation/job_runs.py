@@ -1,5 +1,5 @@
-"""Runs that are created with the jobs that fill them, how they end, and how long such jobs may
-take."""
+"""Runs to which a job writes its results: they are created and ended with the job. Also computes
+the timeouts of such jobs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from mlcore.repos.runs.core import creations, endings, runs
 from mlcore.run_names import generate
 
 CALLS_PER_HOUR: Final = 2_000
-"""A job gets an hour for so many calls of models: eight at a time, with 14 seconds each."""
+"""A job gets an hour for this many calls of models: eight at a time, 14 seconds each."""
 _AT_ONCE: Final = 8
 """Judgements of a job that run at the same time in AWS; on a laptop at most one per processor."""
 _RUNNERS: Final = 5
@@ -33,15 +33,15 @@ _RUNNERS: Final = 5
 
 
 def submit(job: Job, run: Run, experiment: Experiment, also: Sequence[Operation] = ()) -> None:
-    """Queues a job, and then stores it and the run that it will fill in one transaction: so neither
-    is ever without the other.
+    """Queues a job, and then stores it and its run in one transaction, so that neither exists
+    without the other.
 
     Args:
         also: further operations of the transaction.
 
     Raises:
         InvalidParameterValue: the params of the job are too large; nothing is stored.
-        RequestLimitExceeded: the queue takes no jobs; nothing is stored.
+        RequestLimitExceeded: the queue accepts no messages; nothing is stored.
         AdditionalOperationFailed: a condition of ``also`` does not hold; nothing is stored.
     """
     stored = jobs.creation(job)
@@ -55,8 +55,8 @@ def new_run(
     name: str = "",
     tags: Mapping[str, str] = MappingProxyType({}),
 ) -> Run:
-    """Returns the running run of a job, whose params have its id. Without a name it gets a random
-    one."""
+    """Returns the new run of a job, in the status RUNNING, with the id in ``job.params``. Without a
+    name it gets a random one."""
     run = _run(job.params["run_id"], job.creator, job.creation_time, experiment)
     name = name or run.run_name
     return run._replace(run_name=name, tags={**tags, reserved_tags.RUN_NAME: name})
@@ -90,9 +90,10 @@ def _run(run_id: str, creator: str | None, time: int, experiment: Experiment) ->
 
 
 def end(job: Job, status: str, tags: Mapping[str, str] = MappingProxyType({})) -> None:
-    """Ends the run of a job now, with further tags, if it exists and has not ended, also if its
-    experiment was moved to another workspace. A run that was moved to another experiment gets no
-    tags, since the job's creator may have no rights there."""
+    """Ends the run of a job now and sets tags. Does nothing if the run does not exist, was deleted
+    or has ended. The run is also found if its experiment was moved to another workspace. A run that
+    was moved to another experiment gets no tags, since the job's creator may have no rights there.
+    """
     try:
         try:
             run = runs.load(job.params["run_id"], job.workspace)
@@ -108,8 +109,12 @@ def end(job: Job, status: str, tags: Mapping[str, str] = MappingProxyType({})) -
 
 
 def timeout(calls: int, code_seconds: float = 0) -> float | None:
-    """Returns the seconds that a job may take that asks models so many times and lets code run for
-    so long; None for the default, which is an hour."""
+    """Returns the timeout of a job in seconds; None for the default of one hour.
+
+    Args:
+        calls: how many calls of models the job makes.
+        code_seconds: how long the job's code scorers may run.
+    """
     hours = max(1, math.ceil(calls / CALLS_PER_HOUR))
     if hours == 1 and not code_seconds:
         return None
@@ -117,8 +122,8 @@ def timeout(calls: int, code_seconds: float = 0) -> float | None:
 
 
 def code_seconds(scorers: Iterable[Any], subjects: Sequence[int]) -> float:
-    """Returns how long those of the scorers that are code may take in all jobs of a request, which
-    share runners and processors, if each judgement takes its whole time.
+    """Returns the seconds that the code scorers among ``scorers`` need at most for all jobs of a
+    request, which share runners and processors.
 
     Args:
         subjects: the numbers of traces and sessions that each scorer judges in each of the jobs.

@@ -25,19 +25,21 @@ from mlcore.optimistic_retry import WriteConflict, retry_on_conflict
 
 KEPT_SECONDS: Final = 30 * 24 * 3600
 _STORED_WITHIN_MS: Final = 40_000
-"""A request that stores a job ends within 30 seconds."""
+"""How long after the creation of its id a job may still be stored: a request ends within 30
+seconds."""
 _ITEM_BYTES: Final = 390_000
-"""DynamoDB allows 400 KB."""
+"""Maximum size of a job's item; DynamoDB allows 400 KB."""
 
 
 def new_id() -> str:
-    """Returns a UUID, as MLflow's jobs have, that sorts by time."""
+    """Returns a new job id: a UUID, as in MLflow, made from a ULID, so that ids sort by time."""
     return str(ULID().to_uuid())
 
 
 def may_be_stored_soon(job_id: str, now: int) -> bool:
-    """Whether a job that is missing may be stored in a moment, because its message is sent before
-    (:func:`enqueue`): the id, which has a time, is young."""
+    """Whether a job that does not exist may still be stored, because a job is queued before it is
+    stored (:func:`enqueue`). True if its id, which contains its creation time, is younger than 40
+    seconds at ``now`` (ms since the epoch)."""
     try:
         made = ULID.from_uuid(UUID(job_id)).milliseconds
     except ValueError:
@@ -82,7 +84,7 @@ def submit(new_jobs: Iterable[Job]) -> None:
 
     Raises:
         InvalidParameterValue: the params of a job are too large.
-        RequestLimitExceeded: the queue takes no messages; no job is stored.
+        RequestLimitExceeded: the queue accepts no messages; no job is stored.
         TemporarilyUnavailable: some jobs are stored and queued, others are not.
     """
     for number, job in enumerate(new_jobs):
@@ -97,12 +99,12 @@ def submit(new_jobs: Iterable[Job]) -> None:
 
 
 def enqueue(job: Job) -> None:
-    """Sends the message about a job to the queue of the judge runner, before the job is stored: so
-    no job is without its message. The judge runner waits a little for a job whose message comes
-    first, and drops the message of a job that was never stored.
+    """Sends the message about a job to the queue of the judge runner. Must be called before the job
+    is stored, so that no stored job lacks its message. The judge runner waits a little if the job
+    is not stored yet, and drops the message of a job that was never stored.
 
     Raises:
-        RequestLimitExceeded: the queue takes no messages.
+        RequestLimitExceeded: the queue accepts no messages.
     """
     try:
         job_queue.send(JobMessage(job.workspace, job.job_id))
@@ -116,8 +118,8 @@ def create(job: Job) -> None:
 
 
 def creation(job: Job) -> Put:
-    """Returns the write that stores a new job. Raises InvalidParameterValue if its params are too
-    large."""
+    """Returns the put of a new job, for a transaction. Raises InvalidParameterValue if its params
+    are too large."""
     item = _item(job)
     if _size(item) > _ITEM_BYTES:
         raise errors.InvalidParameterValue(
@@ -129,15 +131,15 @@ def creation(job: Job) -> Put:
 
 
 def replacement(job: Job) -> Put:
-    """Returns the write that replaces a job unless it was changed since it was read, for a
-    transaction."""
+    """Returns the put of a changed job, for a transaction. The put fails if the job was written
+    since it was read."""
     unchanged = ConditionExpression()
     unchanged.require_equal(JobItem.version, job.version)
     return Put(_item(job._replace(last_update_time=now_ms())), unchanged)
 
 
 def delete(workspace: str, job_id: str) -> None:
-    """Deletes a job. Whoever works on it stops at the next write of its progress."""
+    """Deletes a job. A worker of the job stops when it next writes its progress."""
     table.delete(keys.job(workspace, job_id))
 
 

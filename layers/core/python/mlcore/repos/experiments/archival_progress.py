@@ -1,7 +1,7 @@
 """How far the archival of an experiment's traces has come, in attributes of the experiment's item.
 
-A pass looks at the traces from the oldest on, and the next pass continues where it stopped. So a
-trace that is archived already is not read again at each pass.
+Each pass of the archival reads traces from the oldest on, and the next pass continues where it
+stopped. So traces that are already archived are not read again in each pass.
 """
 
 from __future__ import annotations
@@ -20,14 +20,15 @@ from mlcore.repos.experiments.experiments import StoredExperiment
 
 
 class ArchivalProgress(NamedTuple):
-    """Times are in milliseconds since the epoch."""
+    """How far the passes over an experiment's traces have come. Times are in milliseconds since the
+    epoch."""
 
     started: int
     """When the passes began with the oldest trace."""
     position: int | None = None
-    """The request time up to which they looked at the traces; None for none."""
+    """The request time up to which they have read the traces; None if they have read none."""
     request: str | None = None
-    """The request to archive now (value of the tag) that they worked on."""
+    """The request to archive now (value of the tag) that they are executing; None for none."""
 
 
 def of_experiment(stored: StoredExperiment) -> ArchivalProgress | None:
@@ -49,8 +50,8 @@ def save(experiment_id: str, progress: ArchivalProgress) -> None:
 
 
 def complete_request(stored: StoredExperiment, progress: ArchivalProgress, request: str) -> None:
-    """Deletes the tag that asked to archive now, unless it holds another request by now, and writes
-    the progress. Raises WriteConflict if the experiment was removed."""
+    """Deletes the tag with the request to archive now, unless its value has changed, and writes the
+    progress. Raises WriteConflict if the experiment was removed."""
 
     def also(update: Update) -> None:
         _set(update, progress._replace(request=None))

@@ -20,7 +20,7 @@ from mlcore.repos.workspaces import workspaces
 
 ATTEMPTS: Final = 4
 SECONDS: Final = 10.0
-"""No retry of a creation after this time: API Gateway waits at most 29 s."""
+"""A creation is not retried after this time, because API Gateway waits at most 29 s."""
 
 
 class ExperimentNameTaken(Exception):
@@ -71,8 +71,8 @@ def put(experiment: Experiment, item: Raw, also: Sequence[Operation]) -> None:
 
 
 def put_if_possible(experiment: Experiment, item: Raw) -> bool:
-    """Creates an experiment as :func:`put` does, unless another process was faster. Returns False
-    if nothing can be stored now."""
+    """Creates an experiment as :func:`put` does; does nothing if another process has created it.
+    Returns False if nothing can be stored because the disk is full."""
     try:
         put(experiment, item, ())
     except (ExperimentNameTaken, IdTaken):

@@ -197,9 +197,9 @@ def create(experiment: Experiment, also: Sequence[Operation] = (), more: Raw | N
     Raises:
         ExperimentNameTaken: another experiment has the name.
         IdTaken: another experiment has the id, and the name is free.
+        ResourceDoesNotExist: the workspace was deleted.
         ExperimentOperationFailed: a condition of ``also`` does not hold.
-        TemporarilyUnavailable, RequestLimitExceeded: the transaction may have been executed, or may
-            be later.
+        TemporarilyUnavailable, RequestLimitExceeded: it may have been executed, now or later.
     """
     _before_naming(experiment, experiment.name)
     item, children = _items(experiment)

@@ -50,7 +50,7 @@ def ids(workspace: str, comparisons: Sequence[Comparison]) -> Iterator[str]:
             yield holder.experiment_id
         return
     if workspace == DEFAULT_WORKSPACE:
-        yield DEFAULT_EXPERIMENT_ID  # which may not have been made yet
+        yield DEFAULT_EXPERIMENT_ID  # it may have no item yet
     tests = [value_test(condition) for condition in named]
     begin = max((_begin(condition) for condition in named), key=len)
     pk, prefix = keys.gsi5_experiment_begin(workspace, begin)

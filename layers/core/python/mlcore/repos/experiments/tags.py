@@ -15,12 +15,14 @@ from mlcore.repos.property_types import remove_types
 
 
 def set_tag(stored: StoredExperiment, key: str, value: str) -> None:
-    """Sets a tag of an experiment. Raises Conflict if the experiment is deleted meanwhile."""
+    """Sets a tag of an experiment. Raises WriteConflict if the experiment is deleted or restored
+    meanwhile."""
     _write(stored, {"tags": {key: value}}, ())
 
 
 def delete_tag(stored: StoredExperiment, key: str) -> None:
-    """Deletes a tag of an experiment. Raises Conflict if the experiment is deleted meanwhile."""
+    """Deletes a tag of an experiment. Raises WriteConflict if the experiment is deleted or restored
+    meanwhile."""
     _write(stored, {}, [("tags", key)])
 
 
@@ -28,7 +30,7 @@ def delete_tag_with_value(
     stored: StoredExperiment, key: str, value: str, also: Callable[[Update], None]
 ) -> None:
     """Deletes a tag of an experiment unless it has another value now. Raises WriteConflict if the
-    experiment is deleted meanwhile.
+    experiment no longer exists.
 
     Args:
         also: adds further changes of the experiment to the same write.

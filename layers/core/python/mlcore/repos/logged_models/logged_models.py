@@ -48,7 +48,8 @@ class StoredLoggedModel(NamedTuple):
 
 
 def load(model_id: str, workspace: str) -> StoredLoggedModel:
-    """Returns a model; one consistent GetItem, and another to find its experiment the first time.
+    """Returns a model; one consistent read, and another one before it if the model's experiment is
+    not cached.
     Raises ResourceDoesNotExist if the model does not exist, or is in another workspace."""
     (item,) = find([model_id], workspace)
     if item is None:

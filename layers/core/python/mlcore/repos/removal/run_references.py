@@ -1,5 +1,5 @@
-"""Finds what names a run and the run's experiment: logged models, traces and issues. Such a run is
-not moved, because the references would point to another experiment."""
+"""Finds the logged models, traces and issues that refer to a run. A run with such references is not
+moved to another experiment, because they also name the run's experiment."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ ISSUE: Final = "an issue"
 
 
 def find(runs: list[StoredRun]) -> tuple[str, str] | None:
-    """Returns the id of the first of the runs that something names, and what names it; None if
-    nothing names any of them. The queries run in parallel."""
+    """Returns (run id, kind of the reference) of the first run to which a logged model, trace or
+    issue refers; None if there is no such run. The queries run in parallel."""
     experiment_ids = sorted({run.experiment.experiment_id for run in runs})
     of_issues = table.parallel([partial(_runs_of_issues, each) for each in experiment_ids])
     named_by_issues = set().union(*of_issues)

@@ -26,13 +26,13 @@ from mlcore.repos.registry import registered_models
 from mlcore.webhooks import destination_values, secret_values
 
 
-class NameTakenInDefault(Exception):
+class NameTakenInTarget(Exception):
     """The target workspace already has an experiment or model of that name."""
 
 
 def experiment(experiment_id: str, workspace: str) -> None:
     """Moves an experiment with its contents and its name to another workspace. Raises
-    NameTakenInDefault, and Conflict if it changes meanwhile."""
+    NameTakenInTarget, and WriteConflict if it changes meanwhile."""
     key = keys.experiment(experiment_id)
     raw = table.get(key)
     if raw is None or (item := Experiment.of(raw)).workspace == workspace:
@@ -74,7 +74,7 @@ def experiment(experiment_id: str, workspace: str) -> None:
     except TransactionFailed as failed:
         held = failed.items.get(0)
         if held is not None and ExperimentNameLock.of(held).experiment_id != experiment_id:
-            raise NameTakenInDefault(name) from failed
+            raise NameTakenInTarget(name) from failed
         raise WriteConflict from failed
     for model in table.query_all(key.pk, prefix=keys.LOGGED_MODEL.sk.prefix()):
         if Item.of(model).type == keys.LOGGED_MODEL.name:
@@ -83,7 +83,7 @@ def experiment(experiment_id: str, workspace: str) -> None:
 
 def registered_model(key: Key, workspace: str) -> None:
     """Moves a registered model to another workspace; the items of its versions stay in their
-    partition. Raises NameTakenInDefault, and Conflict if it changes meanwhile."""
+    partition. Raises NameTakenInTarget, and WriteConflict if it changes meanwhile."""
     raw = table.get(key)
     if raw is None:
         return
@@ -121,7 +121,7 @@ def registered_model(key: Key, workspace: str) -> None:
         )
     except TransactionFailed as failed:
         if failed.items.get(0) is not None:
-            raise NameTakenInDefault(stored.model.name) from failed
+            raise NameTakenInTarget(stored.model.name) from failed
         raise WriteConflict from failed
 
 

@@ -71,7 +71,8 @@ def of_profile(profile: Profile) -> list[Role]:
 
 
 def find_named(workspace: str, name: str) -> Role | None:
-    """Returns the role of a workspace with a name; None if there is none. Two GetItem."""
+    """Returns the role of a workspace with a name; None if there is none. One GetItem and one
+    BatchGetItem."""
     named = table.get(keys.role_name(workspace, name))
     if named is None:
         return None

@@ -1,4 +1,4 @@
-"""Ends the runs whose work a job of this server does."""
+"""Ends the runs to which jobs of this server write their results."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def end(
     """Ends a run with further tags and latest metrics. A run that has ended is not changed.
 
     Args:
-        metrics: points that are in the run's history already, by metric. The indexer may have made
-            them the latest ones of the run before.
+        metrics: points by metric that become the run's latest values. They are already in the
+            run's history, so the indexer may have set them already.
 
     Raises:
         InvalidParameterValue: the run was deleted.

@@ -80,8 +80,9 @@ def write(
 
 
 def _stopping_moves(run: StoredRun) -> ItemUpdate:
-    """Returns the update that requires that a run is in the experiment in which it was read, and
-    makes a move of it that has begun start again (:mod:`.moving`)."""
+    """Returns an update of a run's reference for the transaction. It fails if the run is no longer
+    in the experiment in which it was read, and it makes a concurrent move of the run start again
+    (:mod:`.moving`)."""
     update = Update()
     update.remove(RunReference.move_id)
     update.require_equal(RunReference.experiment_id, run.experiment.experiment_id)

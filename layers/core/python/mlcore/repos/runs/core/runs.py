@@ -179,15 +179,15 @@ def relocate(run_ids: Sequence[str]) -> bool:
 
 
 def check_unmoved(run_id: str, experiment_id: str) -> None:
-    """Raises RunMoved if a run is not in the experiment that this process has cached: for requests
-    that do not read the run's item. One consistent GetItem."""
+    """Raises RunMoved if a run is not in the experiment that this process has cached. For requests
+    that do not read the run's item. One consistent BatchGetItem."""
     if owners([run_id]) != [(experiment_id, run_id)]:
         check_place(run_id, experiment_id)
 
 
 def owners(run_ids: Sequence[str]) -> list[tuple[str, str]]:
-    """Returns (experiment id, run id) of those of the runs that have a reference, from the table
-    and not from a cache. One consistent BatchGetItem."""
+    """Returns (experiment id, run id) for each run that has a reference (``RUN#REF``). Other runs
+    are left out. One consistent BatchGetItem, which reads no cache."""
     references = table.batch_get([keys.run_ref(run_id) for run_id in run_ids])
     return [
         (RunReference.of(reference).experiment_id, run_id)
