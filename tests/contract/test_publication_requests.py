@@ -108,11 +108,11 @@ def test_a_publisher_that_starts_fetches_files_of_the_times_that_changed(
     assert sorted(seen) == [[], [], [], ["yes"]]
 
 
-def test_the_upkeep_of_tables_at_rest_lists_their_files_and_ends(
+def test_the_upkeep_of_unchanged_tables_lists_their_files_and_ends(
     store: Store, bucket: Tables, s3: tuple[str, Mortal], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It opens no table; another change wakes it."""
-    rest = pytest.importorskip("mltables.tables_at_rest")
+    rest = pytest.importorskip("mltables.maintenance_needed")
     definitions = pytest.importorskip("mltables.table_definitions")
     store.api.new_run(store.api.new_experiment("s3"))
     bucket.follow()
@@ -122,7 +122,7 @@ def test_the_upkeep_of_tables_at_rest_lists_their_files_and_ends(
     places = {"log of runs_latest", "files of runs_latest"}
     for _ in range(2):  # it changed less than a day ago
         assert {asked.place for asked in told.keep_up()[1]} >= places
-    monkeypatch.setattr(rest, "SETTLED_SECONDS", -60)
+    monkeypatch.setattr(rest, "COMPLETE_SECONDS", -60)
     told.keep_up()
     _, counts = told.keep_up()
     assert [(asked.kind, count) for asked, count in counts.items()] == [("LIST", 1)] * 2

@@ -1,4 +1,4 @@
-"""Makes Arrow arrays of Python values, which DuckDB reads without a text in between."""
+"""Makes Arrow arrays from Python values, so that DuckDB reads them without parsing text."""
 
 from __future__ import annotations
 
@@ -26,16 +26,17 @@ _PRIMITIVE: Final = {"string": large_string(), "long": int64()}
 
 
 def joined(parts: Sequence[CArray]) -> Array:
-    """Returns the rows of at least one part in a form that ``DuckDBPyConnection.register`` takes.
-    All parts have the same columns."""
+    """Returns the rows of all parts as one array, which ``DuckDBPyConnection.register`` accepts.
+    There is at least one part, and all parts have the same columns."""
     return Array.from_chunks(parts)
 
 
 def rows_of(columns: Sequence[Column], rows: Sequence[Sequence[Any]]) -> CArray:
-    """Returns rows as columns.
+    """Converts rows to an Arrow array of structs.
 
     Args:
-        columns: the columns of texts, integers, maps, structs and lists of these.
+        columns: the names and types of the fields: texts, integers, maps, structs and lists of
+            these.
         rows: the values of each row, in the order of ``columns``.
     """
     values = zip(*rows, strict=True) if rows else [()] * len(columns)
@@ -47,12 +48,12 @@ def rows_of(columns: Sequence[Column], rows: Sequence[Sequence[Any]]) -> CArray:
 
 
 def _array(kind: Any, values: Sequence[Any]) -> CArray:
-    """Returns the values of a column as an array.
+    """Converts the values of a column to an Arrow array.
 
     Args:
         kind: the column's type in Delta.
-        values: texts or integers, each may be None; a dict for a map or a struct. The order of a
-            map's keys stays.
+        values: texts or integers (or None), lists, or dicts for maps and structs. Maps keep the
+            order of their keys.
     """
     if isinstance(kind, PrimitiveType):
         return c_array(values, _PRIMITIVE[kind.type])
@@ -87,10 +88,11 @@ def _struct(fields: Mapping[str, CArray], length: int) -> CArray:
 
 
 def _nested(schema: Any, ends: array[int], elements: CArray) -> CArray:
-    """Returns an array of lists or maps.
+    """Returns an Arrow array of lists or maps.
 
     Args:
-        ends: zero, and after each value the number of elements so far.
+        ends: offsets into ``elements``: zero, then for each list or map the position after its last
+            element.
     """
     return c_array_from_buffers(
         schema, len(ends) - 1, [None, ends], null_count=0, children=[elements]

@@ -1,9 +1,9 @@
-"""Reads attributes of spans from columns of their own (``span_attribute_columns.py``), in
-a statement that looks them up in the map ``attributes``.
+"""Rewrites lookups such as ``attributes['k']`` in a statement, so that they read a column that
+holds only this attribute (``span_attribute_columns.py``) and not the map of all attributes.
 
-A lookup stays with the map unless it is certain that it means the map of a mention of ``spans`` in
-its own SELECT. A statement that fails is run again with the map (``query_server.py``), so errors
-are those of the map, and name no column that the caller did not write.
+A lookup is rewritten only if it certainly means the map of ``spans`` in the FROM of its own SELECT.
+A rewritten statement that fails is run again with the map (``query_server.py``), so that no error
+message names a column that the caller did not write.
 """
 
 from __future__ import annotations
@@ -20,22 +20,23 @@ from mltables.table_definitions import SPANS, TABLES
 from mltables.views import VIEWS
 
 _READS_COLUMNS: Final = "reads_columns"
-"""In the ``meta`` of a mention of ``spans``: whether its columns are read."""
+"""Key in the ``meta`` of a table node of ``spans``: True if the statement reads attribute columns
+of it."""
 _WITHOUT_MAP: Final = frozenset(
     {table.name for table in TABLES if MAP not in {name for name, *_ in table.columns}}
     | {name for name, view in VIEWS.items() if MAP not in view.columns}
 )
-"""Tables and views in which the name of the map means nothing."""
+"""The tables and views that have no column with the name of the map."""
 
 
 def spells_columns(query: exp.Query) -> bool:
-    """Whether a statement has a name that could be that of a column in place of the map. It must
-    mean then what it means without them."""
+    """Whether a statement contains a name with the prefix of the attribute columns. Such a
+    statement must not be rewritten, because the name could then mean one of these columns."""
     return any(word.name.lower().startswith(PREFIX) for word in query.find_all(exp.Identifier))
 
 
 def read_columns(query: exp.Query, schema: str) -> None:
-    """Notes the columns of lookups in mentions of ``spans``, in place.
+    """Makes lookups in ``spans`` read the attribute columns, in place.
 
     Args:
         query: its table names already point to DuckDB's views in the schema.
@@ -63,8 +64,8 @@ def read_columns(query: exp.Query, schema: str) -> None:
 
 
 def own_lookups(select: exp.Select) -> Iterable[MapLookup]:
-    """Yields the lookups of attributes that may have columns, which belong to a SELECT itself: not
-    to one inside of it, where names may mean something else, nor to a lambda."""
+    """Yields the lookups in a SELECT whose attributes may have columns. Lookups in its subqueries
+    and lambdas are left out, because names may mean something else there."""
     for lookup in lookups(select):
         if column_of(lookup.key) is None:
             continue
@@ -75,15 +76,16 @@ def own_lookups(select: exp.Select) -> Iterable[MapLookup]:
 
 
 def read_from_column(lookup: MapLookup) -> str:
-    """Lets one of :func:`own_lookups` read its column, which is returned."""
+    """Makes a lookup of :func:`own_lookups` read its attribute column. Returns the column's
+    name."""
     column = str(column_of(lookup.key))
     lookup.read_from(column)
     return column
 
 
 def has_alias(select: exp.Select, names: Collection[str]) -> bool:
-    """Whether a SELECT gives one of its own columns one of these names, which its HAVING, for
-    example, prefers."""
+    """Whether a SELECT gives one of its columns an alias that is one of these names. HAVING, for
+    example, would use the alias and not the column of the table."""
     return any(
         isinstance(expression, exp.Alias) and expression.alias.lower() in names
         for expression in select.expressions
@@ -91,20 +93,21 @@ def has_alias(select: exp.Select, names: Collection[str]) -> bool:
 
 
 def mark(table: exp.Expr) -> None:
-    """Notes that a mention of ``spans`` is read with its columns."""
+    """Marks a table node of ``spans``: the statement reads attribute columns of it."""
     table.meta[_READS_COLUMNS] = True
 
 
 def point_to_columns(query: exp.Query) -> None:
-    """Lets the mentions whose columns are read point to the view that has them. Bounds are found by
-    the names of tables, so this comes after them."""
+    """Replaces ``spans`` by the view with attribute columns, in the table nodes that :func:`mark`
+    has marked. Must be called after ``file_pruning.where_bounds``, which goes by the tables'
+    names."""
     for table in query.find_all(exp.Table):
         if table.meta.get(_READS_COLUMNS):
             table.set("this", exp.to_identifier(VIEW, quoted=True))
 
 
 def sources_of(select: exp.Select) -> list[exp.Expr]:
-    """Returns what a SELECT reads: the sources in its FROM and its joins."""
+    """Returns the sources that a SELECT reads: those in its FROM and in its joins."""
     source = select.args.get("from_")
     joined = [join.this for join in select.args.get("joins") or []]
     return [source.this, *joined] if source else joined

@@ -3,10 +3,10 @@
 Rows are numbered in the order of their publication. The hash of a row covers the row and the hash
 of the row before it, so a row that is changed, removed, added or moved breaks the chain from there
 on. Who can write the table could compute the chain again, so the last hash of a day has to be noted
-elsewhere to prove that the whole is unchanged.
+elsewhere to prove that no row was changed.
 
-The hash covers a person's pseudonym and not the name. So a name can be erased, and the chain still
-holds.
+The hash covers a person's pseudonym and not the name. So a name can be erased without breaking the
+chain.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ table is created."""
 BEGINNING: Final = "0" * 64
 """The hash before the first row."""
 PERSONS: Final = ("username", "user_id")
-"""Fields of ``entity`` that name a person or several. ``user_id`` is what a client says of who
-makes a run."""
+"""Fields of ``entity`` that name one or more persons. ``user_id`` is the user whom a client names
+as the creator of a run."""
 _PSEUDONYM: Final = re.compile(r"person-[0-9a-f]{16}")
 
 
@@ -54,13 +54,14 @@ def new_key() -> str:
 
 
 def pseudonym(name: str, key: str) -> str:
-    """Returns the pseudonym of a user. It is the same each time for one key."""
+    """Returns the pseudonym of a user. The same name and key always give the same pseudonym."""
     digest = hmac.new(bytes.fromhex(key), name.encode(), hashlib.sha256).hexdigest()
     return f"person-{digest[:16]}"
 
 
 def erased(event: Event, name: str, key: str) -> Event:
-    """Returns the event without a user's name, which its hash does not cover."""
+    """Returns the event without a user's name: ``user_name`` becomes None, and the pseudonym takes
+    its place in ``entity``. The hash of the row stays the same."""
     replaced = event._replace(user_name=None) if event.user_name == name else event
     fields = json.loads(event.entity)
     for field in PERSONS:
@@ -90,7 +91,7 @@ def hash_of(event: Event, inserted: int, sequence: int, previous: str, key: str)
 
 
 def names_the_person(event: Event, key: str) -> bool:
-    """Whether the row's name, unless it was erased, is that of its pseudonym."""
+    """Whether the row's name belongs to its pseudonym. True also if the name was erased."""
     return event.user_name is None or event.user_id == pseudonym(event.user_name, key)
 
 

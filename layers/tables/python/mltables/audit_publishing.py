@@ -29,11 +29,11 @@ _STAGED: Final = (*Event._fields, "sequence", "previous_hash", "hash", *_MEASURE
 
 
 def open_table(lake: Lake, *, may_be_behind: bool = False) -> DeltaTable:
-    """Opens ``audit_log`` (``Lake.open``), and creates it with a key for pseudonyms if it does not
+    """Opens ``audit_log`` (``Lake.open``). Creates it, with a key for pseudonyms, if it does not
     exist.
 
-    The upkeep of earlier versions created the table without a key if nothing had been audited. It
-    gets one then, before its first row.
+    Earlier releases could create the empty table without a key. Such a table gets its key here,
+    before its first row.
     """
     properties = {audit_chain.PROPERTY: audit_chain.new_key()}
     delta = open_or_create(lake, AUDIT, properties, may_be_behind=may_be_behind)
@@ -47,7 +47,7 @@ def open_table(lake: Lake, *, may_be_behind: bool = False) -> DeltaTable:
 
 
 def key_of(delta: DeltaTable) -> str:
-    """Returns the key of a table's pseudonyms."""
+    """Returns the key from which the table's pseudonyms are computed."""
     key: str = delta.metadata().configuration[audit_chain.PROPERTY]
     return key
 
@@ -64,7 +64,7 @@ def append(
     Raises:
         CommitFailedError: another publisher committed first; the caller repeats the step.
     """
-    # A request that an older version has, newer ones have, too, until its time is over.
+    # An old snapshot is enough: its rows are in newer versions, too, until their retention ends.
     delta = open_table(lake, may_be_behind=True)
     table = WritableTable(connection, lake, Snapshot(lake, AUDIT, delta), folder)
     _load_landed(connection, keys, folder)
@@ -121,8 +121,8 @@ def _load_landed(connection: duckdb.DuckDBPyConnection, keys: Sequence[str], fol
 def _end_of_chain(
     connection: duckdb.DuckDBPyConnection, table: WritableTable, today: str
 ) -> tuple[str, int, str]:
-    """Returns the day to which rows are appended, and number and hash of the last row. A clock that
-    was set back does not make an earlier day."""
+    """Returns the day to which rows are appended, and number and hash of the last row. The day is
+    never before that of the last row, even if the clock was set back."""
     days = [name.partition("/")[0].rpartition("=")[2] for name in table.names()]
     if not days:
         return today, 0, audit_chain.BEGINNING
@@ -136,7 +136,8 @@ def _end_of_chain(
 
 def _lacking(connection: duckdb.DuckDBPyConnection, table: WritableTable) -> Any:
     """Returns a cursor with the landed requests that the table lacks, in the order of their times.
-    No request is published on a day before it happened, so only later days are searched."""
+    A request is published on the day on which it happened or later, so only these days are
+    searched."""
     ((oldest,),) = connection.execute("SELECT min(t) FROM landed_audit").fetchall()
     # A day earlier, in case that the clock of a function is ahead of the publisher's.
     since = _text_of((oldest or 0) - 86_400_000)

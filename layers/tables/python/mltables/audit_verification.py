@@ -28,7 +28,8 @@ class Day(NamedTuple):
     rows: int
     last_sequence: int
     last_hash: str
-    """To be noted elsewhere: whoever can write the table cannot change what it covers unnoticed."""
+    """The hash of the day's last row. If it is noted elsewhere, nobody can change this row or an
+    earlier one unnoticed."""
 
 
 class Problem(NamedTuple):
@@ -47,13 +48,13 @@ class Verified(NamedTuple):
 
 
 def verify(noted: Mapping[str, str] | None = None) -> Verified:
-    """Computes the chain again and compares it with the table.
+    """Computes the hash of each row again and compares it with the table.
 
-    The oldest row follows rows that were deleted after their time of retention, unless it is the
-    first of all; so its previous hash is taken as it is.
+    The previous hash of the oldest row cannot be checked, unless it is row 1, because the rows
+    before it were deleted at the end of their retention.
 
     Args:
-        noted: last hashes by day that were noted elsewhere.
+        noted: the last hash of a day, by day (``YYYY-MM-DD``), as somebody noted it elsewhere.
     """
     days: dict[str, Day] = {}
     problems: list[Problem] = []
@@ -84,7 +85,7 @@ def _wrong(
     before: tuple[int, str] | None,
     key: str,
 ) -> str:
-    """Returns what is wrong with a row; an empty text if nothing is.
+    """Returns a description of what is wrong with a row; "" if nothing is.
 
     Args:
         link: number, previous hash and hash of the row.
@@ -136,8 +137,8 @@ def rows_about(name: str) -> int:
 
 
 def erase(name: str) -> int:
-    """Replaces a user's name by the pseudonym in all rows, in one commit. Returns the number of
-    changed rows. The chain still holds.
+    """Removes a user's name from all rows, in one commit (:func:`audit_chain.erased`). Returns the
+    number of changed rows. The hashes stay valid.
 
     Raises:
         CommitFailedError: a publisher committed first; repeat the call.

@@ -1,6 +1,6 @@
 """Backfill: adds the existing data of the DynamoDB table to the system tables. Writes and publishes
-one experiment after the other, then the entities outside of experiments. An interrupted backfill
-can be started again and continues."""
+one experiment after the other, then the entities outside of experiments. If it is interrupted and
+started again, it continues."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from mltables.publisher import publish
 
 
 def backfill(tell: Callable[[str], None] = lambda _: None) -> Published:
-    """Lands (writes as batches for the publisher) and publishes all experiments and other entities.
+    """Writes landing objects of all experiments and other entities, and publishes them.
 
     Args:
-        tell: called with a line of progress for each experiment, and for each table of others.
+        tell: called with a line of progress for each experiment, and for each table of other
+            entities.
 
     Returns:
         The counts of this call. A resumed backfill counts only what remained.

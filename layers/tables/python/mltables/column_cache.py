@@ -3,8 +3,8 @@ read.
 
 A copy is a sparse file of the original's size: it holds the footer and the bytes of some columns,
 each at its original position, and the holes take no space. Files never change once they are
-written, so copies stay for later queries as long as there is space. A query must read no column
-that its copy lacks.
+written, so copies stay for later queries as long as there is space. A query may only read columns
+that its copy holds.
 
 The folder of a file contains ``<copy>.parquet`` and ``<copy>.json``, a list of the cached columns.
 The list is written after the columns and deleted before them. A query reads a hard link in its own
@@ -40,12 +40,12 @@ MAX_REQUEST_BYTES: Final = 8 << 20
 RESERVED_DISK_BYTES: Final = 192 << 20
 """Bytes of the disk that the cache leaves free."""
 MAX_CACHE_BYTES: Final = 4 << 30
-"""Most bytes of the cache, however large the disk is."""
+"""Most bytes that the cache uses, even if the disk has more space."""
 
 _MAGIC: Final = b"PAR1"
 _BLOCK: Final = 512
 _TRAILER: Final = 8
-"""Length of the footer, and the magic number."""
+"""The last bytes of a Parquet file: the length of the footer, and the magic number."""
 
 
 _ALL: Final = frozenset("*")

@@ -1,9 +1,9 @@
 """Column pruning: finds the tables that a statement reads and the columns that it names.
 
-The engine of a query gets only these columns. A column that is missing by mistake makes the engine
-refuse the statement; it never changes a result. Syntax whose meaning depends on the columns that a
-table has therefore reads all of them: ``*``, ``COLUMNS``, ``PIVOT``, ``NATURAL JOIN``, a table used
-as a value, columns that are renamed by position.
+The engine of a query gets only these columns. If a column is missing by mistake, the engine refuses
+the statement; a result is never wrong. So a statement reads all columns if its meaning depends on
+the columns that a table has: ``*``, ``COLUMNS``, ``PIVOT``, ``NATURAL JOIN``, a table used as a
+value, columns that are renamed by position.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def columns_read(query: exp.Query, schema: str) -> Mapping[str, Columns]:
 
 
 def all_columns(reads: Mapping[str, Columns]) -> Mapping[str, Columns]:
-    """Returns the tables and the views of a query with all of their columns."""
+    """Returns the tables and views in ``reads``, each with all of its columns."""
     whole = {
         view: frozenset(name for name, *_ in table.columns)
         for table in TABLES
@@ -68,7 +68,7 @@ def _add_view(reads: dict[str, Columns], view: str, columns: Columns) -> None:
 
 
 def _identifiers(query: exp.Query) -> frozenset[str]:
-    """Returns the names in a query, except those of its tables."""
+    """Returns the identifiers in a query, except the names of its tables."""
     return frozenset(
         word.name.lower()
         for word in map_lookups.identifiers(query)

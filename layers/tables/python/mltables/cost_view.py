@@ -15,10 +15,10 @@ from mltables.table_definitions import AUDIT
 
 NAME: Final = "request_costs"
 MEMORY_MB: Final = 1024
-"""Memory of a function whose log line does not say it (of a laptop): that of the template's
-parameter ``MemorySize``."""
+"""Memory in MB for requests without it in their log line (on a laptop): the default of the
+template's parameter ``MemorySize``."""
 STREAMED: Final = "/gateway/"
-"""How paths begin that a deployment serves through the API that streams."""
+"""The prefix of paths that a deployment serves through the API that streams."""
 
 _KINDS: Final = {name: kind for name, kind, *_ in AUDIT.columns}
 _SAME: Final = (
@@ -62,11 +62,12 @@ COLUMNS: Final[Mapping[str, str]] = {name: kind for name, (kind, *_) in _COLUMNS
 """The view's columns and their types in DuckDB, in order."""
 TABLES: Final = (AUDIT,)
 BOUNDED: Final = frozenset(("insert_time",))
-"""Columns that the view shares with the table: what bounds them bounds the table."""
+"""Columns of the view that the table has, too: a bound on one of them bounds the table."""
 
 
 def tables_read(columns: Collection[str]) -> Mapping[str, frozenset[str]]:
-    """Returns the table, with its columns, that the view needs for some of its columns."""
+    """Returns the columns of ``audit_log`` that ``request_costs`` reads for these columns, by
+    table."""
     read = {source for name in columns if name in _COLUMNS for source in _COLUMNS[name][2]}
     return {AUDIT.name: frozenset(read | {"milliseconds"})}
 

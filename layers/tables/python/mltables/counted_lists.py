@@ -1,8 +1,9 @@
-"""Lists that a statement only counts are not built: ``size(collect_list(x))`` becomes ``count(x)``.
+"""Rewrites statements that build a list only to count it: ``size(collect_list(x))`` becomes
+``count(x)``.
 
 The list may be a column of a common table expression or of a subquery, if everything that names the
-column is ``size(…)``. The lists of all spans by trace do not fit into a query's memory; their
-numbers do.
+column is ``size(…)``. The lists of the spans of all traces do not fit into a query's memory; their
+sizes do.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ def _count_columns(query: exp.Query, expression: exp.CTE | exp.Subquery) -> None
     if not isinstance(select, exp.Select):
         return
     if select.args.get("distinct") or select.args.get("order"):
-        return  # numbers are equal and in order where lists are not
+        return  # lists compare and sort differently from their sizes
     for projection in select.expressions:
         if isinstance(projection, exp.Alias) and _is_list(projection.this):
             sizes = _sizes(query, expression, projection)
@@ -65,8 +66,8 @@ def _count_columns(query: exp.Query, expression: exp.CTE | exp.Subquery) -> None
 def _sizes(
     query: exp.Query, expression: exp.CTE | exp.Subquery, projection: exp.Alias
 ) -> list[exp.Anonymous]:
-    """Returns the calls of ``size`` that count a column; none if the column may be used in another
-    way."""
+    """Returns the calls of ``size`` on a column. Empty if the statement may use the column in any
+    other way."""
     name = projection.alias.lower()
     sizes: list[exp.Anonymous] = []
     for word in query.find_all(exp.Identifier):
@@ -95,7 +96,7 @@ def _sizes(
 
 
 def _is_of(source: exp.Expr, expression: exp.CTE | exp.Subquery) -> bool:
-    """Whether a source in a FROM shows the columns of a common table expression or subquery."""
+    """Whether a source in a FROM is this common table expression or subquery."""
     if isinstance(expression, exp.Subquery):
         return source is expression
     alias = source.args.get("alias")
@@ -113,9 +114,9 @@ def _sources(select: exp.Select) -> list[exp.Expr]:
 
 
 def _is_list(node: exp.Expr) -> bool:
-    """Whether an expression is a list of the values of each group, or of some of them. The values
-    must be plain, because the engine would compute no others only to count them, and a value that
-    cannot be computed is an error."""
+    """Whether an expression is ``collect_list`` or the like over plain values. Other values, such
+    as a cast, may fail when they are computed; a count does not compute them, so it would hide the
+    error."""
     call = node.this if isinstance(node, exp.Filter) else node
     if not isinstance(call, exp.Anonymous) or call.name.lower() not in _LISTS:
         return False
@@ -123,7 +124,7 @@ def _is_list(node: exp.Expr) -> bool:
 
 
 def _values(call: exp.Anonymous) -> list[exp.Expr]:
-    """Returns the value of which a list consists, or the members of a struct."""
+    """Returns the value that a list collects; if that is a struct, its members."""
     (member,) = call.expressions
     return list(member.expressions) if _is_struct(member) else [member]
 
@@ -142,7 +143,7 @@ def _is_struct(member: exp.Expr) -> bool:
 
 
 def _count(listed: exp.Expr) -> exp.Expr:
-    """Turns an expression that makes a list into the number of the list's members."""
+    """Returns the expression for the size of the list that ``listed`` makes."""
     call = listed.this if isinstance(listed, exp.Filter) else listed
     (member,) = call.expressions
     call.replace(counted := exp.Anonymous(this="count", expressions=[member]))

@@ -22,7 +22,8 @@ class _Column(NamedTuple):
 
 
 def _same(name: str, of: str = "") -> dict[str, _Column]:
-    """A column of ``gateway_usage`` (``of``) under this name."""
+    """A column that shows the column ``of`` of ``gateway_usage`` under another name; by default one
+    of the same name."""
     source = of or name
     return {name: _Column(gateway_view.COLUMNS[source], source, (source,))}
 
@@ -93,7 +94,7 @@ _ENDPOINT_USAGE: Final[Mapping[str, _Column]] = {
 
 
 class UsageView:
-    """``gateway_usage`` under the names of one of Databricks' tables."""
+    """A view that shows ``gateway_usage`` under the column names of one of Databricks' tables."""
 
     def __init__(self, columns: Mapping[str, _Column]) -> None:
         self._columns: Final = columns
@@ -107,11 +108,13 @@ class UsageView:
                 if column.sql in gateway_view.BOUNDED
             },
         }
-        """The columns that bound the tables, by their names here. A name that only the tables have
-        bounds nothing: in a subquery it belongs to the statement around it."""
+        """The names in ``gateway_usage`` of the columns whose bounds count, by their names in this
+        view. A condition on a name that only ``gateway_usage`` has bounds nothing: in a subquery it
+        belongs to the statement around it."""
 
     def tables_read(self, columns: Collection[str]) -> Mapping[str, frozenset[str]]:
-        """Returns the tables, with their columns, that the view needs for some of its columns."""
+        """Returns the tables that this view reads for these columns, each with the columns that it
+        needs."""
         return gateway_view.tables_read(self._read(columns))
 
     def definition(self, schema: str, columns: Collection[str]) -> str:

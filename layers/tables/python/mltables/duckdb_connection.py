@@ -1,8 +1,9 @@
 """Opens DuckDB databases in memory for one step or query.
 
-To open one takes about 30 ms of processor time, much of a small query. A process that forks others
-for queries therefore opens one database before it forks (:func:`open_before_fork`). Each forked
-process has its own copy of it, as of all memory, and configures it when it connects.
+Opening a database takes about 30 ms of processor time, a large part of a small query. A process
+that forks others for queries therefore opens one database before it forks
+(:func:`open_before_fork`). Each forked process has its own copy of it, as of all memory, and
+configures it when it connects.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ def connect(folder: Path | None, memory: str = MEMORY) -> duckdb.DuckDBPyConnect
     """Opens a database in memory, in UTC. It spills into ``folder``, or not at all without one.
 
     In a process that was forked after :func:`open_before_fork`, this is a new connection to the
-    process's copy of that database. Such a process names one folder at most, and once it has named
-    it, connections without a folder may spill there, too.
+    process's copy of that database. Such a process may use one folder only. After it has connected
+    with a folder, its connections without a folder may spill there, too.
     """
     if _databases_before_fork:
         connection = _databases_before_fork[0].cursor()
@@ -51,7 +52,7 @@ def _open(memory: str, threads: int, spill: str) -> duckdb.DuckDBPyConnection:
         config={
             "memory_limit": memory,
             "threads": threads,
-            # They would read ahead; files are on the local disk.
+            # Asynchronous threads would read ahead, which is useless for files on the local disk.
             "async_threads": 0,
             "temp_directory": spill,
             "autoinstall_known_extensions": False,
@@ -64,7 +65,7 @@ def _open(memory: str, threads: int, spill: str) -> duckdb.DuckDBPyConnection:
 
 
 def _set_spill(connection: duckdb.DuckDBPyConnection, spill: str) -> None:
-    # A folder that was used cannot be set again, not even to itself.
+    # DuckDB refuses to set a spill folder that is already in use, even to the same value.
     ((current,),) = connection.execute("SELECT current_setting('temp_directory')").fetchall()
     if current != spill:
         connection.execute("SET temp_directory = $spill", {"spill": spill})

@@ -3,9 +3,9 @@ their versions (``mlcore/system_tables/entity_sources``): makes rows from landin
 DynamoDB items and commits the tables of one kind of root and its parts. ``publisher`` decides when
 to run a step and whether to repeat it.
 
-The rows of parts are committed before the row of their root. A root without a row therefore says
-that its parts have not all been read: a part of such a root is left to the record of the root, and
-a step that was killed reads all parts again.
+The rows of parts are committed before the row of their root. So if a root has no row, perhaps not
+all of its parts are published. Changes of such parts are skipped: the landing object of the root
+makes a later step read all parts, also after a killed step.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from mltables.writable_table import WritableTable
 _BY_NAME = {table.name: table for table in OF_ENTITIES}
 
 Changes = Mapping[EntityRef, bool]
-"""Whether all parts of the entity are to be read, by the entity."""
+"""The changed entities. The value says whether all parts of the entity must be read."""
 
 
 def tables_of(root: RootSource) -> list[Table]:
@@ -79,7 +79,7 @@ class EntityStep:
         return changed
 
     def _published(self, ids: Collection[str]) -> dict[str, str]:
-        """Returns the workspaces of the published ones of some roots, by id."""
+        """Returns the workspace of each of these roots that has a published row, by id."""
         self._load_ids("named", self._roots.table, [self._id], [(root_id,) for root_id in ids])
         rows = self._connection.execute(
             f"SELECT {self._id}, workspace_id "
@@ -110,8 +110,8 @@ class EntityStep:
         return changed, exist
 
     def _follow_roots(self, appeared: Sequence[EntityRef]) -> int:
-        """Corrects the inherited columns of the parts of the roots in ``new_rows``, and publishes
-        all parts of the roots that appeared."""
+        """Corrects the inherited columns in the rows of parts whose roots are in ``new_rows``, and
+        publishes all parts of the roots in ``appeared``."""
         kind, table = self._kind.part, self._parts
         if not kind or not table:
             return 0
@@ -164,7 +164,7 @@ class EntityStep:
     def _publish_parts(
         self, kind: PartSource, table: WritableTable, refs: Sequence[EntityRef]
     ) -> int:
-        """Commits changed parts of published roots."""
+        """Commits the rows of changed parts whose roots are published."""
         if not refs:
             return 0
         self._load_ids("named", self._roots.table, [self._id], [(ref[0],) for ref in refs])

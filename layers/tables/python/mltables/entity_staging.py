@@ -85,7 +85,8 @@ def load_roots(
 
 
 def differs(inherited: Sequence[str]) -> str:
-    """Returns a condition on rows of parts joined with ``roots``: an inherited column differs."""
+    """Returns an SQL condition on rows of parts that are joined with ``roots``: true if an
+    inherited column differs from that of the root."""
     return " OR ".join(f"{column} IS DISTINCT FROM {_INHERITED}{column}" for column in inherited)
 
 

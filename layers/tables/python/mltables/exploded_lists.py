@@ -1,10 +1,10 @@
 """Replaces ``explode(spans)`` and ``explode(assessments)`` over ``trace_unified`` by joins with the
 tables ``spans`` and ``assessments``.
 
-The view would build the list of each trace's spans only to take it apart again, in memory that does
-not suffice for 20,000 traces. The join streams, and reads only the fields that the statement names.
-A statement in another form than ``FROM trace_unified LATERAL VIEW explode(spans) t AS s`` or
-``SELECT explode(spans) AS s FROM trace_unified`` stays as it is.
+The view would build the list of each trace's spans only to take it apart again, which needs too
+much memory for 20,000 traces. The join streams, and reads only the fields that the statement names.
+Only statements of two forms are rewritten: ``FROM trace_unified LATERAL VIEW explode(spans) t AS
+s`` or ``SELECT explode(spans) AS s FROM trace_unified``.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from mltables.table_definitions import ASSESSMENTS, SPANS
 _ELEMENT: Final = "inner_element"
 _JOINED: Final = "inner_elements_of"
 _KEY: Final = {"experiment_id": "inner_experiment_id", "trace_id": "inner_trace_id"}
-"""The join's columns, and their names beside those of the statement."""
+"""The columns of the join, and the names under which it selects them, which no statement uses."""
 
 
 class _ListColumn(NamedTuple):
     """A column of ``trace_unified`` with a list for each trace."""
 
     table: Table
-    """Has a row for each element; its name is that of the column."""
+    """The table with a row for each element. It has the same name as the column."""
     fields: Mapping[str, tuple[str, tuple[str, ...]]]
     """The fields of an element: the expression, and the columns of the table that it reads."""
 
@@ -53,7 +53,7 @@ def join_lists(query: exp.Query, schema: str, *, from_columns: bool) -> None:
         from_columns: whether attributes of spans are read from columns where they have some.
     """
     if needs_all_columns(query):
-        return  # the columns of the join would be shown, too
+        return  # the result would show the columns of the join, too
     for select in list(query.find_all(exp.Select)):
         source = select.args.get("from_")
         traces = source.this if source else None
@@ -120,7 +120,8 @@ def _join_projection(
 
 
 def _names_what_it_reads(select: exp.Select) -> bool:
-    """Whether a query around a SELECT uses its columns by their names."""
+    """Whether a SELECT is a common table expression, or a subquery in FROM, whose columns keep
+    their names, so that the query around it uses them by name."""
     parent = select.parent
     if not isinstance(parent, exp.Subquery | exp.CTE):
         return False
@@ -131,8 +132,8 @@ def _names_what_it_reads(select: exp.Select) -> bool:
 
 
 def _exploded(projection: exp.Expr, traces: exp.Table, joins: list[exp.Join]) -> _ListColumn | None:
-    """Returns the list that an expression such as ``unnest(spans)`` takes apart; None if it is none
-    of a mention of ``trace_unified``."""
+    """Returns the list column of ``traces`` (a table node of ``trace_unified``) that an expression
+    such as ``unnest(spans)`` explodes; None if it explodes anything else."""
     made = projection.this
     if not isinstance(made, Duck) or made.this != EXPLODED:
         return None
@@ -155,7 +156,7 @@ def _join(
     element: exp.Expr,
     fields: list[str],
 ) -> exp.Join:
-    """Returns a join of a mention of ``trace_unified`` with the elements of a list, as structs.
+    """Returns a join of a table node of ``trace_unified`` with the elements of a list, as structs.
 
     Args:
         fields: fields of the elements, or columns of the table that become fields.
@@ -165,7 +166,7 @@ def _join(
         sql, columns = exploded.fields.get(field, (field, (field,)))
         packed.append(f"'{field}': {sql}")
         read.update(dict.fromkeys(columns))
-    # The columns are not placed in the template, but make the statement one that reads them.
+    # The template does not use these columns. They are here so that column pruning sees them.
     template = f"{{{', '.join(packed)}}}".replace("{", "{{").replace("}", "}}")
     struct = Duck(this=template, expressions=[exp.column(name) for name in read])
     rows_of = exp.Table(
@@ -198,8 +199,8 @@ def _fields(
     query: exp.Query, exploded: _ListColumn, readers: list[exp.Select], element: str
 ) -> list[str]:
     """Returns the fields of the elements that the query may use: those that it names, or all if it
-    uses an element as a value. Lookups of attributes that are read from columns have these in place
-    of the map.
+    uses an element as a value. For lookups that read attribute columns, these columns are returned
+    in place of the map.
 
     Args:
         readers: the SELECTs in which the name of an element means a column of the exploded
@@ -215,8 +216,8 @@ def _fields(
 
 
 def _columns(readers: list[exp.Select], span: str) -> list[str]:
-    """Lets lookups of attributes of an exploded span read columns, and returns these. They become
-    fields of the span.
+    """Makes lookups of attributes of an exploded span read attribute columns. Returns the names of
+    these columns, which become fields of the span.
 
     Args:
         readers: see :func:`_fields`.

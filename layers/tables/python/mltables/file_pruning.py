@@ -31,7 +31,7 @@ _COLUMNS: Final = {
 }
 """The columns whose bounds count, by table or view."""
 _OF_PAST: Final = frozenset(("request_time", "trace_id", "experiment_id"))
-"""The same of past tables."""
+"""The same for past versions of the tables."""
 
 _OPERATORS: Final[Mapping[type[exp.Expr], str]] = {
     exp.GTE: ">=",
@@ -61,14 +61,15 @@ _FIRST_YEAR: Final = 1000
 _PRECISION: Final = timedelta(milliseconds=1)
 """Precision of times in the log of a table."""
 UNNESTS: Final = "unnests"
-"""In the ``meta`` of a join that stands for a list that is unnested (``exploded_lists.py``)."""
+"""Key in the ``meta`` of a join that replaces an unnested list (``exploded_lists.py``)."""
 BOUNDED_BY: Final = "bounded_by"
-"""In the ``meta`` of a mention of a table: the mention of a view with its rows, whose bounds bound
-this table, too."""
+"""Key in the ``meta`` of a table node: the node of the view that it replaces; bounds on that node
+bound this table, too."""
 
 
 class ColumnBound(NamedTuple):
-    """A condition ``column operator value`` that holds for at least one of the values."""
+    """A condition such as ``column >= value``. With several values it holds if it is true for at
+    least one of them."""
 
     column: str
     operator: str
@@ -76,16 +77,16 @@ class ColumnBound(NamedTuple):
     """SQL for DuckDB; after :func:`evaluate_bounds` texts or times."""
 
     def admits(self, low: Any, high: Any) -> bool:
-        """Returns whether a file whose values lie between ``low`` and ``high`` may have a value
-        that meets the condition. None stands for an unknown end. Statistics truncate texts, so the
-        greatest value may be longer than ``high``."""
+        """Returns whether a file whose values lie between ``low`` and ``high`` may contain a value
+        that meets the condition. None means that this bound is unknown. Statistics truncate texts,
+        so ``high`` may be a prefix of the greatest value."""
         if low is None or high is None:
             return True
         return any(self._admits(value, low, high) for value in self.values)
 
     def _admits(self, value: Any, low: Any, high: Any) -> bool:
         if isinstance(value, datetime):
-            # The differences, because a time beside the first or the last one does not exist.
+            # Differences are compared: adding to the first or last possible time would overflow.
             reaches = value - high <= _PRECISION
             begins = low - value <= _PRECISION
         else:
@@ -107,12 +108,12 @@ class ColumnBound(NamedTuple):
 
 
 Bounds = Sequence[Sequence[ColumnBound]]
-"""Alternatives, one for each mention of the table. A row is needed if it fulfils all bounds of one
-alternative. An empty alternative, or no alternative, means all rows."""
+"""Alternatives, one for each place in the statement that names the table. A row is needed if it
+fulfils all bounds of one alternative. An empty alternative, or no alternative, means all rows."""
 
 
 def where_bounds(query: exp.Query, schema: str) -> Mapping[str, Bounds]:
-    """Returns for each table one list of bounds for each time that the statement names it, or a
+    """Returns, by table, a list of bounds for each place in the statement that names the table or a
     view of it.
 
     Args:
@@ -134,10 +135,10 @@ def where_bounds(query: exp.Query, schema: str) -> Mapping[str, Bounds]:
 
 
 def _bounds(table: exp.Table, renamed: Mapping[str, str]) -> Iterator[ColumnBound]:
-    """Yields the bounds of a mention of a table.
+    """Yields the bounds that WHERE sets on one table node of a statement.
 
     Args:
-        renamed: names of columns in the tables below a view, by their names in the view.
+        renamed: the names of columns in the underlying tables, by their names in the view.
     """
     parent = table.parent
     select = parent.parent if isinstance(parent, exp.From | exp.Join) else None
@@ -145,7 +146,7 @@ def _bounds(table: exp.Table, renamed: Mapping[str, str]) -> Iterator[ColumnBoun
     if not isinstance(select, exp.Select) or where is None:
         return
     names = {table.alias_or_name.lower()}
-    # A name without a table is a column of this one if only lists are unnested beside it.
+    # A column name without a table belongs to this table if all joins only unnest lists.
     beside = _unnested_names(select)
     if beside is not None and not beside & (TIMES | TEXTS | renamed.keys()):
         names.add("")
@@ -191,8 +192,7 @@ def _bounds_of(
     else:
         return
     for operator, values in given:
-        # The statement runs later than this: a value may be below now() by then but not here. So
-        # now() is used in lower bounds only.
+        # The statement runs later, when now() is greater. So now() is safe in lower bounds only.
         if values and all(is_constant(value, now=operator in (">", ">=")) for value in values):
             yield ColumnBound(
                 name, operator, tuple(sql_generator.generate_sql(value.copy()) for value in values)
@@ -260,7 +260,7 @@ def _known(
 
 def may_hold(file: Mapping[str, Any], bounds: Bounds) -> bool:
     """Returns whether a file may contain rows that meet all bounds, according to its statistics in
-    the table's log."""
+    Delta's log."""
     return not bounds or any(
         all(
             bound.admits(file.get(f"min.{bound.column}"), file.get(f"max.{bound.column}"))

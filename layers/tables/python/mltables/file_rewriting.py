@@ -19,11 +19,12 @@ def remove_rows(
     named: str,
     column: str,
 ) -> None:
-    """Adds to a commit the removal of all rows that have a staged table's value of a column.
+    """Adds to a commit the removal of all rows whose value of ``column`` is in the staged table
+    ``named``.
 
     Args:
-        named: the staged table.
-        column: the id that it shares with the table.
+        named: the staged table with the ids of the removed entities.
+        column: the name of the id column in both tables.
     """
     rewrite(
         connection,
@@ -39,7 +40,7 @@ def remove_points(
     connection: duckdb.DuckDBPyConnection, table: WritableTable, change: TableCommit
 ) -> None:
     """Adds to a commit the removal of all points of the runs in the staged table ``gone``, and of
-    those that the staged table ``rewinds`` deletes."""
+    the points that rewinds deleted (staged table ``rewinds``)."""
     connection.execute(
         "CREATE OR REPLACE TEMP TABLE losing AS SELECT run_id FROM gone "
         "UNION SELECT run_id FROM rewinds"
@@ -60,7 +61,7 @@ def remove_points(
 
 def correct_workspaces(connection: duckdb.DuckDBPyConnection, table: WritableTable) -> None:
     """Sets the workspace of the rows of the experiments in ``placed`` to ``destination``, in one
-    commit. Rewrites only files that have a row with another workspace."""
+    commit. Rewrites only files that have a row with a wrong workspace."""
     change = table.change()
     rewrite(
         connection,
@@ -86,12 +87,13 @@ def rewrite(
     affected_rows: Callable[[str], str],
     new_rows: Callable[[str], str],
 ) -> None:
-    """Adds to a commit new files for those that have affected rows.
+    """Adds to a commit the replacement of each file that has affected rows by a new file.
 
     Args:
-        maybe: a condition on the files' statistics that all files with affected rows meet.
+        maybe: an SQL condition on the statistics of a file, true for every file that may have
+            affected rows.
         affected_rows: turns a FROM source into one with the affected rows only.
-        new_rows: turns the FROM source of a file into that of its new rows.
+        new_rows: turns the FROM source of a file into one with the rows of the new file.
     """
     partition = table.table.partition
     files = table.local(table.names(maybe))

@@ -1,9 +1,9 @@
 """The view ``gateway_usage``: one row for each call of an endpoint of the AI gateway.
 
 The gateway records a call as a trace in the experiment of its endpoint, if the endpoint tracks its
-usage. So the view has no rows of its own: it shows those of ``traces`` that the gateway wrote, and
-the model that was asked last from their ``spans``. A query gets the view with only the columns that
-it names, so ``spans`` is read only if it needs them.
+usage. So the view has no rows of its own: it shows the rows of ``traces`` that the gateway wrote,
+each with the last model that was called, from its ``spans``. A query gets the view with only the
+columns that it names, so ``spans`` is read only if it needs them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from mltables.trace_metadata_columns import VIEW as TRACES_VIEW
 NAME: Final = "gateway_usage"
 
 _NAMED: Final = "gateway/"
-"""How the name of a call's trace begins; the name of the endpoint follows."""
+"""The prefix of the name of a call's trace; the name of the endpoint follows it."""
 _ENDPOINT_ID: Final = METADATA_COLUMNS[reserved_tags.GATEWAY_ENDPOINT]
 _IS_CALL: Final = f"t.{_ENDPOINT_ID} IS NOT NULL"
 _ERROR: Final = (
@@ -59,7 +59,8 @@ _OF_TRACE: Final[Mapping[str, tuple[str, str, str]]] = {
     "latency_ms": ("BIGINT", "t.execution_duration_ms", "execution_duration_ms"),
     **{name: (_KINDS[name], f"t.{name}", name) for name in (*_COUNTS, *_COSTS)},
 }
-"""Of the columns from ``traces``: type in DuckDB, expression, and the column that it reads."""
+"""The columns that come from ``traces``: type in DuckDB, expression, and the column that it
+reads."""
 _PROVIDER: Final = ATTRIBUTE_COLUMNS[reserved_tags.SPAN_PROVIDER]
 _MODEL: Final = ATTRIBUTE_COLUMNS[reserved_tags.SPAN_MODEL]
 _OF_SPANS: Final[Mapping[str, tuple[str, str, tuple[str, ...]]]] = {
@@ -81,7 +82,8 @@ _OF_SPANS: Final[Mapping[str, tuple[str, str, tuple[str, ...]]]] = {
     ),
     "error_message": ("VARCHAR", _ERROR, ("status",)),
 }
-"""The same of the columns from ``spans``; the expressions are aggregates over a trace's spans."""
+"""The columns that come from ``spans``, in the same form; the expressions are aggregates over a
+trace's spans."""
 
 COLUMNS: Final[Mapping[str, str]] = {
     **{name: kind for name, (kind, *_) in _OF_TRACE.items()},
@@ -89,14 +91,16 @@ COLUMNS: Final[Mapping[str, str]] = {
 }
 """The view's columns and their types in DuckDB, in order."""
 BOUNDED: Final = frozenset(("request_time", "trace_id", "experiment_id"))
-"""Columns that the view shares with both tables below it: what bounds them bounds the tables."""
+"""Columns of the view that both of its tables have, too: a bound on one of them bounds the
+tables."""
 TABLES: Final = (TRACES, SPANS)
 
 _KEY: Final = frozenset(("experiment_id", "trace_id"))
 
 
 def tables_read(columns: Collection[str]) -> Mapping[str, frozenset[str]]:
-    """Returns the tables, with their columns, that the view needs for some of its columns."""
+    """Returns the tables that ``gateway_usage`` reads for these columns, each with the columns that
+    it needs."""
     of_trace = {_OF_TRACE[name][2] for name in columns if name in _OF_TRACE}
     reads = {TRACES.name: _KEY | {_ENDPOINT_ID} | of_trace}
     of_spans = {read for name in columns if name in _OF_SPANS for read in _OF_SPANS[name][2]}
@@ -116,7 +120,7 @@ def definition(schema: str, columns: Collection[str]) -> str:
         aggregates = ", ".join(f"{_OF_SPANS[name][1]} AS {name}" for name in of_spans)
         join = (
             f" LEFT JOIN (SELECT experiment_id, trace_id, {aggregates} "
-            # Without this, the spans of all other traces would be read, too.
+            # Without this condition, the spans of all other traces would be read, too.
             f"FROM {schema}.{SPANS_VIEW} SEMI JOIN (SELECT experiment_id, trace_id "
             f"FROM {schema}.{TRACES_VIEW} t WHERE {_IS_CALL}) calls "
             "USING (experiment_id, trace_id) GROUP BY experiment_id, trace_id) s "

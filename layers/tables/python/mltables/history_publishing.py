@@ -1,5 +1,5 @@
-"""Publishes points: appends landed points to ``run_metrics_history`` and removes the points of
-deleted runs, and those that rewinds deleted."""
+"""Publishes points of metrics: appends landed points to ``run_metrics_history``, and removes the
+points of deleted runs and the points that rewinds deleted."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Common table expressions that only choose rows and columns of one table are computed where they
-are mentioned.
+"""Inlines common table expressions that only choose rows and columns of one table: each mention
+computes the expression again.
 
 DuckDB would compute a common table expression with several mentions once, and keep all of its rows
-in memory: those of ten million spans do not fit. To read the columns of a table twice takes less
-time than to keep them.
+in memory: those of ten million spans do not fit. Reading the columns of a table twice takes less
+time than keeping them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from mltables.dialect.row_generators import Duck
 from mltables.table_definitions import TABLES
 
 MOST_MENTIONS: Final = 4
-"""An expression with more mentions stays as it is: it would be computed for each of them."""
+"""An expression with more mentions is not inlined, because it would be computed for each of
+them."""
 
 _CHOOSES_ROWS: Final = frozenset(("kind", "expressions", "from_", "where"))
 """The clauses of a SELECT that only chooses rows and columns."""
@@ -29,7 +30,7 @@ _TABLES: Final = {table.name: table for table in TABLES}
 
 
 def inline(query: exp.Query, schema: str) -> None:
-    """Marks common table expressions in place.
+    """Marks the common table expressions that DuckDB must not materialize, in place.
 
     Args:
         query: its table names point to DuckDB's views in the schema, or to its common table
@@ -41,10 +42,10 @@ def inline(query: exp.Query, schema: str) -> None:
         return
     mentions = Counter(table.name for table in query.find_all(exp.Table) if not table.db)
     small: set[str] = set()
-    """Expressions over small tables that give the same each time."""
+    """The names of deterministic expressions that read small tables only."""
     computed_again: set[str] = set()
-    """Expressions that are marked, or mention one of these. They are not marked in turn: the number
-    of computations would grow exponentially."""
+    """The names of expressions that are marked, or that mention a marked one. An expression that
+    mentions one of these is not marked: the number of computations would grow exponentially."""
     for expression in expressions:
         if all(_is_small(node, small, schema) for node in expression.this.walk()):
             small.add(expression.alias)
@@ -85,8 +86,8 @@ def _is_plain(select: exp.Expr, small: set[str], schema: str) -> bool:
 
 
 def _is_cheap(node: exp.Expr, small: set[str], schema: str) -> bool:
-    """Whether a part of a SELECT is computed row by row, gives the same each time, and reads no
-    other large table, nor an expression over one."""
+    """Whether a part of a SELECT is computed row by row, is deterministic, and reads no other large
+    table, directly or in another expression."""
     if isinstance(node, exp.Anonymous):
         name = node.name.lower()
         if name in AGGREGATES or name in WITHIN:
@@ -95,12 +96,12 @@ def _is_cheap(node: exp.Expr, small: set[str], schema: str) -> bool:
 
 
 def _is_small(node: exp.Expr, small: set[str], schema: str) -> bool:
-    """Whether a part of a query gives the same each time and reads small tables only."""
+    """Whether a part of a query is deterministic and reads small tables only."""
     if isinstance(node, exp.Table):
         if not node.db:
             return node.name in small
         return node.db == schema and node.name in _TABLES and not _TABLES[node.name].partition
     if isinstance(node, exp.Anonymous):
         return node.name.lower() not in _NONDETERMINISTIC
-    # Without an order, LIMIT may choose other rows each time.
+    # Without an order, LIMIT may choose different rows each time.
     return not isinstance(node, exp.Limit | exp.Offset | exp.Fetch)

@@ -58,12 +58,12 @@ class Lake:
 
     @property
     def temporary(self) -> Path:
-        """Returns a folder that only this object uses. The next process removes the folder of a
-        killed one."""
+        """Returns a folder that only this object uses. If this process is killed, the next process
+        removes the folder."""
         return self._part.temporary
 
     def close(self) -> None:
-        """Releases the part of the scratch folder, as the end of the process does too."""
+        """Unlocks the part of the scratch folder. The end of the process does the same."""
         if "_part" in self.__dict__:
             self._part.close()
             del self._part
@@ -76,8 +76,9 @@ class Lake:
         does not exist.
 
         Args:
-            may_be_behind: whether commits of others may be missing. A commit fails in this case; so
-                this is for callers that commit to the table even if they find nothing to change.
+            may_be_behind: whether the opened version may lack commits of other writers. A commit to
+                such a version fails. So this is only for callers that always commit, even if they
+                find nothing to change.
         """
         if self._is_remote:
             return self._log(table).open(may_be_behind=may_be_behind)
@@ -101,7 +102,8 @@ class Lake:
             delta.create_checkpoint()
 
     def expect_commits(self, table: str) -> None:
-        """Notes that a table may have commits that were not made by this object."""
+        """Records that other writers may have committed to a table, so that the next :meth:`open`
+        looks for their commits."""
         if self._is_remote:
             self._log(table).expect_more()
 
@@ -140,7 +142,8 @@ class Lake:
         folder: Path,
     ) -> list[str]:
         """Returns local paths from which these columns of files can be read: the files themselves,
-        or links in ``folder`` to the column cache, which all processes of this user share.
+        or links in ``folder`` to copies in the column cache, which all processes of this user
+        share.
 
         Args:
             name: the name of the table.
@@ -161,8 +164,8 @@ class Lake:
         return list(table.get_add_actions(flatten=True).column("path").to_pylist())
 
     def forget(self, name: str, table: DeltaTable) -> dict[str, int]:
-        """Deletes copies of files that this version of a table does not have. Returns the sizes of
-        the files that it has, by their names in the log."""
+        """Deletes the local copies of files that are not part of this version of a table. Returns
+        the sizes of the files of this version, by their names in the log."""
         if not self._is_remote:
             return {}
         actions = table.get_add_actions(flatten=True)
@@ -175,10 +178,11 @@ class Lake:
         return dict(zip(names, sizes, strict=True))
 
     def store(self, table: str, name: str, made: Path) -> None:
-        """Moves a file into a table's folder. It belongs to the table only after a commit.
+        """Moves a local file into a table's folder. It becomes part of the table with the commit
+        that names it.
 
         Args:
-            name: its future name in the table's log.
+            name: the file's name in the commit.
             made: the local file.
         """
         key = f"{location.table_key(table)}/{name}"

@@ -2,8 +2,8 @@
 
 Delta's library reads and lists the log several times for each commit, and each request costs money.
 A writer reads this copy instead: it asks S3 only whether the last entry that it has is still there,
-and writes one object for a commit. That others have committed since then is seen when the entry is
-written, because S3 refuses a second object of this name.
+and writes one object for a commit. If others have committed since then, S3 refuses the object,
+because its name exists already.
 """
 
 from __future__ import annotations
@@ -48,11 +48,13 @@ class LogCopy:
         self._key = log_key(table)
 
     def open(self, *, may_be_behind: bool) -> DeltaTable | None:
-        """Opens the table; None if it does not exist. A copy of another log is renewed first.
+        """Opens the table; None if it does not exist. If the table was deleted and created again,
+        the log is copied anew.
 
         Args:
-            may_be_behind: whether entries may be missing that others wrote. To look for them costs
-                a request, and who commits in any case is refused if there are any.
+            may_be_behind: whether entries of other writers may be missing. Looking for them costs a
+                request, which a caller that always commits can save: its commit fails if there are
+                any.
         """
         end = self._read_end()
         if end is None or not self._has(end):
@@ -75,7 +77,7 @@ class LogCopy:
         return True
 
     def expect_more(self) -> None:
-        """Notes that the log has entries that the copy lacks."""
+        """Records that the log has entries that the copy lacks."""
         if end := self._read_end():
             self._write_end(end._replace(is_last=False))
 
@@ -86,12 +88,13 @@ class LogCopy:
             location.store().put(f"{self._key}/{name}", (self._log / name).read_bytes())
 
     def _has(self, end: _End) -> bool:
-        """Whether S3 still has the last entry: a table may have been deleted and made again."""
+        """Whether S3 still has the last entry of the copy. It has not if the table was deleted and
+        created again."""
         stored = location.store().open(end.key, 0)
         return stored is not None and stored.etag == end.etag
 
     def _copy(self) -> bool:
-        """Copies the log from its last checkpoint on. Returns whether there is one."""
+        """Copies the log from its last checkpoint on. Returns False if the table has no log."""
         shutil.rmtree(self._folder, ignore_errors=True)
         self._log.mkdir(parents=True)
         store, after = location.store(), ""
@@ -101,8 +104,8 @@ class LogCopy:
         return self._add(store.below(self._key, after))
 
     def _add(self, files: Iterable[StoredFile]) -> bool:
-        """Copies entries. Returns whether there are any. Raises ResourceDoesNotExist if one has
-        been deleted since the log was listed."""
+        """Copies these objects of the log. Returns False if there are none. Raises
+        ResourceDoesNotExist if one has been deleted since the log was listed."""
         entries = [file for file in files if _ENTRY.fullmatch(Path(file.key).name)]
         with ThreadPoolExecutor(_FETCHING) as pool:
             contents = list(pool.map(lambda file: location.store().get(file.key), entries))
@@ -117,7 +120,7 @@ class LogCopy:
         return True
 
     def _drop_old(self) -> None:
-        """Deletes the entries before the last checkpoint."""
+        """Deletes the copied entries before the last checkpoint."""
         versions = {
             path: (int(match[1]), match[2])
             for path in self._log.iterdir()
@@ -152,7 +155,7 @@ def entry_key(log: str, version: int) -> str:
 
 
 def _replace(path: Path, content: bytes) -> None:
-    """Writes a file as a whole, so that a killed process leaves no part of it."""
+    """Writes a file atomically: a killed process leaves the old file or the new one."""
     new = path.with_name(f".{path.name}.new")
     new.write_bytes(content)
     new.replace(path)

@@ -14,10 +14,10 @@ from mltables.table_definitions import AGGREGATE
 def aggregate_metrics(
     connection: duckdb.DuckDBPyConnection, history_of: Callable[[str], str]
 ) -> None:
-    """Creates the table ``aggregated_runs``. The latest value of a metric is the run's own. The
-    smallest and greatest are computed from the published values, the landed points and the latest
-    value; if one of these is NaN, both are NaN. Of runs that were rewound, the published points
-    take the place of the published values, which may be those of deleted points.
+    """Creates the table ``aggregated_runs``. The latest value of a metric comes from the run. The
+    smallest and greatest are computed from their published values, the landed points and the latest
+    value; if one of these is NaN, both are NaN. For runs that were rewound, they are computed from
+    the published points instead of the published values, which may belong to deleted points.
 
     Args:
         history_of: takes the name of a staged table and returns a FROM source with the published
@@ -65,9 +65,9 @@ def aggregate_metrics(
 def _add_reach_of_history(
     connection: duckdb.DuckDBPyConnection, history_of: Callable[[str], str]
 ) -> None:
-    """Adds to ``reach`` the smallest and greatest values of metrics for which it has none, because
-    their points were published before the run itself showed the metric; and those of the metrics of
-    rewound runs."""
+    """Adds to ``reach`` the smallest and greatest published values of metrics that it lacks. Such a
+    metric has points that were published before the run itself had the metric, or its run was
+    rewound."""
     connection.execute(
         "CREATE OR REPLACE TEMP TABLE unknown AS "
         "SELECT run_id, metric_name FROM latest ANTI JOIN reach USING (run_id, metric_name) "

@@ -1,8 +1,8 @@
 """The view ``otel_spans``: the table ``spans`` in the columns of Databricks' tables of spans.
 
 What MLflow does not store of a span is NULL: the resource, the instrumentation scope, the trace
-state, the flags and the numbers of what was dropped. ``experiment_id`` and ``workspace_id`` are
-ours.
+state, the flags and the counts of dropped attributes, events and links. Databricks has no
+``experiment_id`` and ``workspace_id``.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ COLUMNS: Final[Mapping[str, str]] = {
 
 
 def tables_read(columns: Collection[str]) -> Mapping[str, frozenset[str]]:
-    """Returns the table, with its columns, that the view needs for some of its columns."""
+    """Returns the columns of ``spans`` that ``otel_spans`` reads for these columns, by table."""
     reads = {"trace_id"}
     for name in columns:
         reads |= set(_COMPUTED[name][2]) if name in _COMPUTED else {name} & _KINDS.keys()

@@ -30,11 +30,11 @@ from mltables.time_travel import Moment
 from mltables.views import VIEWS
 
 MEMORY: Final = "450MB"
-"""Memory for choosing rows. DuckDB spills the rest to the folder of the query."""
+"""Memory for copying permitted rows. DuckDB spills the rest to the folder of the query."""
 
 _FIRST: Final = ("experiment_id", "run_id", "metric_name", "metric_step", "metric_time")
-"""The columns by which the history is sorted first; then by all others that are read, because no
-columns identify its rows."""
+"""The first sort columns of the history's rows. All other columns that are read follow, because no
+columns identify a row."""
 
 _NEVER_REACHED: Final = 2**63 - 1
 
@@ -43,7 +43,8 @@ class RowSource(NamedTuple):
     """The columns of a table that a query reads, and the table's files (none if it has no rows)."""
 
     view: str
-    """The name of the view that shows the rows: that of the table, or of a past version of it."""
+    """The name of the view that shows the rows: the table's name, or that of a past version of the
+    table."""
     columns: tuple[str, ...]
     files: tuple[str, ...]
     underived: tuple[str, ...] = ()
@@ -68,8 +69,8 @@ class RowSource(NamedTuple):
         return table
 
     def views(self) -> list[tuple[str, tuple[str, ...]]]:
-        """Returns the views that the engine needs, with their columns. A statement sees derived
-        columns only where the gate has put them in, so they have a view of their own."""
+        """Returns the views that the engine needs, with their columns. Derived columns are only in
+        a view of their own, which a statement reads only if the translation has put its name in."""
         shown = {name for name, *_ in self.table.columns}
         views = [(self.view, tuple(name for name in self.columns if name in shown))]
         if self.table.derived_view and self.view == self.table.name:
@@ -118,12 +119,12 @@ def row_sources(
         workspaces: the workspaces whose rows the caller may read; None means all rows.
         folder: the folder of the query.
         wanted: bounds by view; rows outside of them may be left out.
-        of_table: the same as ``workspaces``, for tables with rights of their own.
-        moments: the times of past versions, by the position in the view's name.
+        of_table: the same as ``workspaces``, by table, for tables with rights of their own.
+        moments: the past versions. The names in ``reads`` contain their positions in this list.
 
     Raises:
         NoRoomForColumns: the disk has no space for the columns that are read.
-        StatementRefused: there is no version of a moment.
+        StatementRefused: a table has no version of a moment.
     """
     lake = Lake()
     sources = []
@@ -163,8 +164,8 @@ def _files_with_columns(
     moment: Moment | None = None,
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Returns the local paths of the table's files that may matter, with at least these columns
-    (the map in place of computed ones), and in a list of their own those of files from whose
-    columns derived ones are to be computed.
+    (the map in place of computed ones). The paths are in two lists: files that have the derived
+    columns, and files without them, for which these must be computed.
 
     Args:
         folder: where links to the files are made.
@@ -196,7 +197,7 @@ def _files_with_columns(
 
 
 def _has_derived(name: str) -> bool:
-    """Whether a file has the columns in ``Table.derived``, by its name in the table's log."""
+    """Whether a file has the columns in ``Table.derived``. Its name in the table's log decides."""
     return name.rpartition("/")[2].startswith(DERIVED_MARK)
 
 
@@ -211,8 +212,8 @@ def _write_permitted_rows(
     """Copies the rows of some workspaces to a file and returns it as the source. A file is written
     even without rows, so that an empty table looks like one with only rows of others.
 
-    Files are skipped only by whole days or months. If they were also skipped by ids, a caller could
-    probe for the ids of others by the time that a query takes.
+    Files are skipped only by whole days or months. If they were also skipped by ids, the time of a
+    query would reveal which ids exist in other workspaces.
     """
     partition = f"partition.{table.partition}"
     used = {*columns, "workspace_id", *(bound.column for each in bounds for bound in each)}
@@ -314,8 +315,8 @@ def _is_in(workspaces: Sequence[str]) -> str:
 
 
 def _within(rows: str, columns: Sequence[str], bounds: Bounds) -> str:
-    """Returns a FROM source with the rows of another that are within bounds, which are evaluated
-    after it."""
+    """Returns a FROM source with those rows of another that are within bounds. DuckDB evaluates the
+    bounds only after that source."""
     where = sql_condition(bounds)
     if not where:
         return rows

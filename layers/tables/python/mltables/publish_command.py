@@ -1,7 +1,7 @@
 """``python -m mltables.publish_command``: publishes the landing objects in a process of its own.
 
-With ``--upkeep`` it merges small files afterwards. It prints one line of JSON with the counts and
-the seconds of processor time."""
+With ``--upkeep`` it also maintains the tables afterwards (``table_maintenance``). It prints one
+line of JSON with the counts and the seconds of processor time."""
 
 from __future__ import annotations
 

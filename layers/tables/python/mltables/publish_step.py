@@ -121,17 +121,17 @@ class PublishStep:
 
     def _touch_runs_of_moved(self, ever_deleted: list[str]) -> None:
         """Adds to ``touched`` the runs of experiments that were deleted, restored, moved or
-        removed, and creates ``placed``: the experiments whose published rows may have a wrong
-        workspace, and ``gone_experiments``: those that were removed.
+        removed. Creates ``placed`` (the experiments whose published rows may have a wrong
+        workspace) and ``gone_experiments`` (those that were removed).
 
         A killed step can leave rows with a workspace that ``experiments_latest`` never had. The
         landing objects of the move, or of the move back, still name the experiment. So for each
         experiment that a landing object reports as written, the workspaces of the rows themselves
-        are compared. In the same way a killed step can leave runs that were deleted with an
-        experiment, which was restored before ``experiments_latest`` said so: the deleted runs of a
-        written experiment that exists are read again, if it was ever deleted. The times of the rows
-        do not tell which: another publisher may have published the restored experiment before this
-        one publishes the runs that it has read as deleted.
+        are compared. In the same way a killed step can leave runs published as deleted, although
+        their experiment has been restored. So if an experiment was written, exists and was ever
+        deleted, all of its runs that are published as deleted are read again. The times of the rows
+        cannot narrow this down: another publisher may publish the restored experiment before this
+        one publishes runs that it has read as deleted.
 
         Args:
             ever_deleted: the experiments that were deleted at least once.

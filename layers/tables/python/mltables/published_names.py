@@ -35,25 +35,27 @@ _WITH_MORE_COLUMNS: Final[Mapping[str, tuple[str, frozenset[str]]]] = {
     otel_spans_view.NAME: (SPANS.name, frozenset(name for name, *_ in SPANS.columns)),
     trace_view.METADATA_NAME: (trace_view.NAME, frozenset(trace_view.COLUMNS)),
 }
-"""What has the same rows as a view and is read faster, or taken apart faster: its columns."""
+"""By view: a table or view with the same rows that is faster to read, and its columns."""
 
 
 def published_view(catalog: str, schema: str, name: str) -> str | None:
-    """Returns the view that a published name in lower case means; None if it is none."""
+    """Returns the view here that one of Databricks' names (in lower case) stands for; None for
+    other names."""
     if catalog in ("", "system") and (schema, name) in SYSTEM_NAMES:
         return SYSTEM_NAMES[schema, name]
     return next((view for ending, view in _ENDINGS.items() if name.endswith(ending)), None)
 
 
 class PublishedSources:
-    """What a query may read in place of the views that it names."""
+    """Chooses for each view that a query names what is read: the view, or a faster table or view
+    with the same rows."""
 
     def __init__(self, query: exp.Query) -> None:
         self._query = query
 
     @cached_property
     def _named(self) -> frozenset[str] | None:
-        """The names of columns that the query may use; None for all."""
+        """The names of the columns that the query may use; None if it may use all."""
         if needs_all_columns(self._query):
             return None
         words = identifiers(self._query)

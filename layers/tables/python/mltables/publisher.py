@@ -1,4 +1,5 @@
-"""The publisher: applies the landing objects to the system tables, then deletes these objects.
+"""The publisher: adds the changes that the landing objects name to the system tables, then deletes
+these objects.
 
 Objects about runs, about traces, about other entities and about the audit have steps of their own.
 A step about the audit (``audit_publishing``) appends what has landed. A step of another kind reads
@@ -62,7 +63,7 @@ def publish(seconds: float = float("inf"), waiting: Sequence[Landed] | None = No
 
     Args:
         seconds: after this time no new step begins.
-        waiting: these objects, if the caller has listed them.
+        waiting: the landing objects to publish, if the caller has listed them already.
 
     Raises:
         CommitFailedError: other publishers committed first in each of :data:`ATTEMPTS` attempts.
@@ -79,7 +80,7 @@ def publish(seconds: float = float("inf"), waiting: Sequence[Landed] | None = No
             ]
             for kind, step in _STEPS.items()
         ]
-        # The kinds take turns, so that none waits for all steps of another.
+        # The kinds of objects take turns, so that none waits for all steps of another kind.
         for turn in itertools.zip_longest(*steps):
             for keys, step in filter(None, turn):
                 if total.objects and time.monotonic() >= end:
@@ -109,7 +110,7 @@ def _publish_with_retries(
         try:
             return step(lake, keys)
         except (CommitFailedError, errors.ResourceDoesNotExist) as error:
-            # If the copy of a log is old, it may name a file that is gone: a new one does not.
+            # An old copy of a table's log may name files that are deleted. Read the log again.
             for table in TABLES:
                 lake.expect_commits(table.name)
             is_missing = isinstance(error, errors.ResourceDoesNotExist)

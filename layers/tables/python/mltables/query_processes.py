@@ -40,7 +40,7 @@ ADDRESS_SPACE: Final = 800 << 20
 ROWS: Final = 10_000
 BYTES: Final = 4 << 20
 RUN_AGAIN: Final = "again"
-"""The first member of the result of a statement that :func:`has_to_run_again`."""
+"""A member of the JSON result of a statement that :func:`has_to_run_again`."""
 
 
 def prepare_rows(request: dict[str, Any], folder: Path) -> dict[str, Any]:
@@ -96,7 +96,7 @@ def run_statement(request: dict[str, Any], plan: dict[str, Any]) -> dict[str, An
     try:
         sources = [RowSource.of_json(source) for source in plan["sources"]]
         connection = open_views(sources, plan["views"])
-        # From here on the caller's statement runs. It can neither write files nor reach others.
+        # From here on the caller's statement runs. It can neither write files nor read other files.
         _restrict_resources()
         _set_deadline(float(request["seconds"]))
         return execute(connection, plan["sql"], {**request, "parameters": plan["parameters"]})
@@ -108,10 +108,10 @@ def run_statement(request: dict[str, Any], plan: dict[str, Any]) -> dict[str, An
 
 
 def has_to_run_again(sql: str, error: Exception) -> bool:
-    """Whether a statement that failed is run again with all columns of its tables, and with maps in
-    place of their derived columns: the engine did not know a name, or the statement reads derived
-    columns, or elements without their traces. Then its error may name one, or come from a row that
-    another condition would have dropped first."""
+    """Whether a statement that failed is run again, with all columns of its tables and without the
+    rewriting of lookups and joins. This is so if the engine did not know a name, or if the
+    statement was rewritten: then its error may name a derived column, or come from a row that the
+    original statement would have dropped first."""
     if isinstance(error, duckdb.BinderException):
         return True
     return (PREFIX in sql or unjoined_lists.ELEMENT in sql) and not _is_of_memory(error)
@@ -144,13 +144,13 @@ def open_views(
     only the files of the sources, and does not spill to disk.
 
     Args:
-        views: the columns of the views over these sources (``views.py``), by name.
+        views: the views over these sources (``views.py``) to create: columns by name of the view.
     """
     connection = connect(None, MEMORY)
     macros.set_arithmetic_errors(connection)
     if any(map(_reads_structs, sources)):
-        # With a condition on a member of a struct and ORDER BY … LIMIT, this optimizer of DuckDB
-        # 2.0.0 makes a plan that fails: "Vector::Reference used on vector of different type".
+        # For a condition on a struct's member with ORDER BY … LIMIT, this optimizer of DuckDB 2.0.0
+        # makes a plan that fails: "Vector::Reference used on vector of different type".
         connection.execute("SET disabled_optimizers = 'late_materialization'")
     connection.execute(f"CREATE SCHEMA {statement_check.SCHEMA}")
     for source in sources:

@@ -56,7 +56,7 @@ Json = dict[str, Any]
 def main(idle_seconds: float = IDLE_SECONDS) -> NoReturn:
     """Serves queries, and ends the process after ``idle_seconds`` without one."""
     _serve(idle_seconds)
-    # A normal exit of the interpreter would print all frozen objects as leaks of DuckDB's library.
+    # A normal exit would make DuckDB's library report all frozen objects as leaks.
     os._exit(0)
 
 
@@ -150,8 +150,9 @@ def _processes(request: Json, folder: Path, conversation: socket.socket) -> tupl
         return {**ended, "began": False}, result
     ended, result = _process(lambda: _confined(request, plan), conversation)
     if result.startswith(_AGAIN) and not request.get("whole"):
-        # The error may come from column pruning, or from columns that stand for a map. Run again
-        # with all columns and with maps, so that the error names what the statement may have meant.
+        # Column pruning or a rewritten lookup may have caused the error. Run the statement again
+        # with all columns and the original lookups, so that the error is about what the caller
+        # wrote.
         again = folder / "whole"
         again.mkdir()
         return _processes({**request, "whole": True}, again, conversation)
@@ -168,7 +169,7 @@ def _confined(request: Json, plan: Json) -> Json:
 
 
 def _process(act: Callable[[], Json], conversation: socket.socket) -> tuple[Json, bytes]:
-    """Runs ``act`` in a forked process. Returns how the process ended, and its result as JSON."""
+    """Runs ``act`` in a forked process. Returns how the process ended, and its result in JSON."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:

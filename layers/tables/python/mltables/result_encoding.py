@@ -40,8 +40,9 @@ class RowTooLarge(TooLarge):
 def encode_json(
     cursor: duckdb.DuckDBPyConnection, most_rows: int, most_bytes: int
 ) -> dict[str, Any]:
-    """Returns ``{"columns", "types", "rows", "truncated"}``. The rows end at the limit of rows or
-    bytes; ``truncated`` is then true. Raises RowTooLarge if a single row exceeds ``most_bytes``."""
+    """Returns ``{"columns", "types", "rows", "truncated"}``. If there are more rows than one of the
+    limits allows, ``truncated`` is true and the rest is missing. Raises RowTooLarge if a single row
+    exceeds ``most_bytes``."""
     about = cursor.description or []
     rows: list[list[Any]] = []
     size = 0

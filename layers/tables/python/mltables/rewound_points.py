@@ -1,9 +1,10 @@
 """Finds points that rewinds deleted: points of a run after a step.
 
-The staged table ``rewinds`` has a row for each rewind of a run, or for each metric that it names:
-``run_id``, ``rewound_at`` (milliseconds), ``after_step`` and ``metric_name`` (NULL for all). A
-point is deleted if it was inserted at that time or before. Points that are logged again are
-inserted later (:mod:`mlcore.repos.runs.history.rewinds`).
+The staged table ``rewinds`` has a row for each rewind of a run, or, if the rewind names metrics,
+one for each of them: ``run_id``, ``rewound_at`` (milliseconds), ``after_step`` (NULL for all steps)
+and ``metric_name`` (NULL for all). A rewind deletes the points after that step that were inserted
+at ``rewound_at`` or before. Points that are logged again are inserted later
+(:mod:`mlcore.repos.runs.history.rewinds`).
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import duckdb
 
 
 def deletes(point: str, inserted: str) -> str:
-    """Returns the condition under which the row ``w`` of ``rewinds`` deletes a point.
+    """Returns the SQL condition under which the row ``w`` of ``rewinds`` deletes a point.
 
     Args:
         point: the alias of the table with the point.
@@ -26,13 +27,13 @@ def deletes(point: str, inserted: str) -> str:
 
 
 def published(point: str) -> str:
-    """Returns the condition under which the row ``w`` of ``rewinds`` deletes a published point."""
+    """Returns :func:`deletes` for a published point, whose time of insertion is a column."""
     return deletes(point, f"epoch_ms({point}.insert_time)")
 
 
 def remove_landed(connection: duckdb.DuckDBPyConnection) -> None:
-    """Removes deleted points from the staged table ``points``. A point that was logged again gets
-    the time at which it was logged last."""
+    """Removes deleted points from the staged table ``points``. A point that was logged again after
+    a rewind gets the time at which it was logged last."""
     connection.execute(
         f"""
         DELETE FROM points WHERE EXISTS

@@ -22,7 +22,7 @@ FULL_FILE_ROWS: Final = 20_000
 FULL_FILE_BYTES: Final = FILE_BYTES // 4
 """A file of this size is full, even if it has fewer rows."""
 SMALL_FILES: Final = 8
-"""A commit merges the small files of a partition when there are more."""
+"""A commit merges the small files of a partition if it has more than this many."""
 
 
 class Partition(NamedTuple):
@@ -30,7 +30,7 @@ class Partition(NamedTuple):
 
     value: str
     changed: int
-    """The number of changed rows that belong to it."""
+    """The number of changed rows in this partition."""
     files: Sequence[ListedFile]
     """Its published files."""
 
@@ -49,15 +49,15 @@ def replace_rows(
     Args:
         owner: the columns of ``decided``, separated by commas: the ids of an entity.
         new: has all stored columns.
-        maybe: a condition on the statistics of files, which all files meet that may hold published
-            rows of the entities.
+        maybe: an SQL condition on the statistics of a file, true for every file that may hold
+            published rows of the entities.
 
     Raises:
         CommitFailedError: another publisher committed first.
     """
     stored, identity, partition = table.table.stored, table.table.identity, table.table.partition
     files = _holding(connection, table, owner, maybe)
-    # To compare whole rows is slow, and most entities have no published rows.
+    # Comparing whole rows is slow, and most entities have no published rows.
     connection.execute(
         f"""
         CREATE OR REPLACE TEMP TABLE old_rows AS
@@ -129,8 +129,8 @@ def partition_of(name: str) -> str:
 def _holding(
     connection: duckdb.DuckDBPyConnection, table: WritableTable, owner: str, maybe: str
 ) -> dict[str, str]:
-    """Returns the files that hold rows of the entities in ``decided``, as local path and name.
-    Reads only the columns in ``owner``: other columns may be large."""
+    """Returns the files that hold rows of the entities in ``decided``: local path to name in
+    Delta's log. Reads only the columns in ``owner``: other columns may be large."""
     files = table.local(table.names(maybe))
     holding = _texts(
         connection,
@@ -146,8 +146,8 @@ def _rewrite_partition(
     partition: Partition,
     touched: set[str],
 ) -> None:
-    """Writes a partition's changed rows into new files, together with the rows that stay of the
-    files that they replace.
+    """Writes a partition's changed rows into new files, together with the unchanged rows of the
+    files that are replaced.
 
     Args:
         touched: names of files that hold rows to replace.

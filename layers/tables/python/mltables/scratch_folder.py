@@ -1,5 +1,5 @@
-"""The scratch folder of this machine: processes keep copies of S3 files there, and the data that
-does not fit into memory."""
+"""The scratch folder of this machine: processes keep copies of S3 files there, and write data there
+that does not fit into memory."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ class LockedFolder:
 
 
 def _locked(folder: Path) -> tuple[int, Path]:
-    """Locks the first free part and returns the lock and the part's folder. Low numbers are used
-    most often, so they hold most copies."""
+    """Locks the first free part and returns the lock and the part's folder. It tries low numbers
+    first, so that processes find the copies of earlier ones."""
     for number in itertools.count():
         path = folder / f"part-{number}"
         path.mkdir(exist_ok=True, mode=0o700)
         try:
             lock = os.open(path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        except PermissionError:  # a part of another user in a shared folder
+        except PermissionError:  # another user's part of a shared folder
             continue
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -46,8 +46,8 @@ class Snapshot:
     def listed(
         self, connection: duckdb.DuckDBPyConnection, columns: str, where: str = ""
     ) -> list[tuple[Any, ...]]:
-        """Returns columns of the list of files that match ``where``, in the order of the files'
-        names."""
+        """Returns columns of the list of files, one row for each file that matches ``where``,
+        sorted by the files' names."""
         actions = self.delta.get_add_actions(flatten=True)
         if not actions.num_rows:
             return []

@@ -1,14 +1,14 @@
 """Frequent attributes of spans as columns of their files.
 
-To read one attribute from the map ``attributes`` takes reading all of them. So a file of ``spans``
+Reading one attribute from the map ``attributes`` means reading all of them. So a file of ``spans``
 also has a column for each attribute in ``KEYS``, with exactly the value that the map has: NULL if
 the map has no such key. The map stays complete. The columns are not in the schema of the table, so
 readers of the table do not see them, and a file may lack them.
 
-The gate reads a column in place of the map (``attribute_lookups.py``). For other attributes it
-names *computed columns* in the same way. No file of the table has them: they are computed from the
-map where the rows are read. So a copy of rows for a restricted caller holds the attributes that a
-statement looks up, and not the map, which takes ten times as long to copy.
+The translation of a statement reads such a column in place of the map (``attribute_lookups.py``).
+For other attributes it uses *computed columns* in the same way. No file of the table has them: they
+are computed from the map where the rows are read. So a copy of rows for a restricted caller holds
+the attributes that a statement looks up, and not the map, which takes ten times as long to copy.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from mlcore import reserved_tags
 from mlcore.spans import names
 
 PREFIX: Final = "inner_attribute_"
-"""How the names of the columns begin. A statement that spells such a name reads the map only."""
+"""The prefix of the columns' names. A statement that contains a name with this prefix reads only
+the map."""
 MAP: Final = "attributes"
 VIEW: Final = "inner_spans"
 """The view of ``spans`` that also has the columns. No statement can name it."""
@@ -61,13 +62,15 @@ DERIVED: Final = tuple((column, f"{MAP}['{key}']") for key, column in COLUMNS.it
 """The columns, each with its value as SQL."""
 
 _COMPUTED: Final = f"{PREFIX}of_"
-"""How the names of computed columns begin. The attribute follows, in hexadecimal digits."""
+"""The prefix of the names of computed columns. The attribute's key follows, in hexadecimal
+digits."""
 _COMPUTED_KEY: Final = re.compile(r"[ -~]{1,100}")
 """Attributes that may become computed columns."""
 
 
 def column_of(key: str) -> str | None:
-    """Returns the column that holds an attribute, or the computed one; None if it has neither."""
+    """Returns the name of the stored or computed column for an attribute; None if it can have
+    none."""
     if key in COLUMNS:
         return COLUMNS[key]
     if _COMPUTED_KEY.fullmatch(key):
@@ -76,7 +79,8 @@ def column_of(key: str) -> str | None:
 
 
 def computed(names: Iterable[str]) -> Mapping[str, str]:
-    """Returns the computed columns among some columns, each with its value as SQL."""
+    """Returns the computed columns among these columns, each with the SQL expression of its
+    value."""
     keys = {
         name: bytes.fromhex(name.removeprefix(_COMPUTED)).decode()
         for name in names

@@ -63,7 +63,7 @@ class _Batch:
         self._rows: list[tuple[Any, ...]] = []
 
     def read(self, contents_of_traces: Iterator[tuple[SpanTrace, list[str]]]) -> bool:
-        """Reads traces until the batch is full. Returns whether traces may be left."""
+        """Reads traces until the batch is full. Returns False if there are no more traces."""
         size = pending = 0
         for trace, contents in contents_of_traces:
             self.traces.append(trace)
@@ -85,7 +85,7 @@ class _Batch:
 
 
 def _selected() -> str:
-    """Returns expressions for all stored columns of ``spans``."""
+    """Returns the SELECT list with the expressions of all stored columns of ``spans``."""
     selected = {
         "account_id": quoted(account_id()),
         "request_time": "make_timestamp(request_time * 1000)::TIMESTAMPTZ",
@@ -101,7 +101,7 @@ def _selected() -> str:
 def _create(
     connection: duckdb.DuckDBPyConnection, definition: str, parts: Sequence[CArray]
 ) -> None:
-    """Creates a temporary table from the rows of ``parts``, which ``definition`` calls
+    """Creates a temporary table from the rows of ``parts``. The SQL ``definition`` reads them from
     ``_LOADED``."""
     connection.register(_LOADED, arrow_columns.joined(parts))
     try:

@@ -1,6 +1,5 @@
 """Loads rows into temporary DuckDB tables from files of JSON lines: landing objects, and the
-current
-experiments and runs from DynamoDB.
+current experiments and runs from DynamoDB.
 """
 
 from __future__ import annotations
@@ -40,8 +39,8 @@ _EXPERIMENTS: Final = (
 def load_landed(connection: duckdb.DuckDBPyConnection, keys: Sequence[str], folder: Path) -> None:
     """Creates ``points``, ``touched`` (runs), ``touched_experiments`` and ``changed_experiments``
     from landing objects. ``changed_experiments`` has the experiments whose own item was written,
-    ``touched_experiments`` also those with changed runs. A repeated point has the first and the
-    last time of insertion."""
+    ``touched_experiments`` also those with changed runs. A point that was inserted repeatedly is
+    one row, with its first and last time of insertion."""
     path = folder / "landed.ndjson"
     with path.open("wb") as file:
         file.writelines(landing.read(keys))

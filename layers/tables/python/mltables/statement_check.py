@@ -1,8 +1,8 @@
 """Checks a statement in Databricks' dialect and translates it to DuckDB's SQL. Runs nothing.
 
 A statement is refused unless it is a single query of the system tables. The SQL for DuckDB is
-written from the syntax tree only, so comments, hints, further statements and names of files in the
-text are dropped. ``mltables/dialect`` defines what functions and operators mean in DuckDB.
+generated from the syntax tree only: comments, hints, further statements and names of files do not
+get into it. ``mltables/dialect`` translates functions and operators.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class TranslatedStatement(NamedTuple):
 
     sql: str
     parameters: frozenset[str]
-    """Those of the SQL, without those of ``as_of``."""
+    """The names of the parameters in ``sql``, without those in ``as_of``."""
     reads: Mapping[str, Columns]
     """The columns that the statement reads, by table."""
     bounds: Mapping[str, Bounds]
@@ -122,8 +122,8 @@ def _parse_query(text: str) -> exp.Query:
 
 
 def _point_to_views(query: exp.Query) -> None:
-    """Replaces names of tables by those of the views, and prefixes the names of common table
-    expressions, so that no name refers to anything outside of the statement but a view."""
+    """Replaces the names of tables by the names of views, and adds a prefix to the names of common
+    table expressions. So a name can only mean a view or something in the statement itself."""
     expressions = {cte.alias.lower() for cte in query.find_all(exp.CTE)}
     qualified: set[tuple[str, str, str]] = set()
     sources = PublishedSources(query)
@@ -168,8 +168,11 @@ def _point_to_views(query: exp.Query) -> None:
 
 
 def _drop_qualifiers(query: exp.Query, published: Collection[tuple[str, str, str]]) -> None:
-    """Args:
-    published: the catalogs, schemas and names of published names in the query.
+    """Removes catalog and schema from names of columns, such as
+    ``system.mlflow.runs_latest.run_id``.
+
+    Args:
+        published: (catalog, schema, name) of each of Databricks' names in the query.
     """
     for column in query.find_all(exp.Column):
         # system.mlflow.runs_latest.run_id; but not span.status.code, a field of a field

@@ -1,5 +1,5 @@
-"""What a system table is: its columns with their types, and how its files are partitioned, sorted
-and found."""
+"""The definition of a system table: its columns with their types, and how its files are
+partitioned, sorted and found."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ Column = tuple[str, str, Type, bool]
 """Name, type in DuckDB, type in Delta, and whether the column may be NULL."""
 
 DERIVED_MARK: Final = "part-a1-"
-"""How the names of files begin that have the columns in ``Table.derived``. The number changes when
-the columns change."""
+"""The prefix of the names of files that have the columns in ``Table.derived``. The number changes
+when the columns change."""
 
 
 class Table(NamedTuple):
@@ -38,8 +38,8 @@ class Table(NamedTuple):
     ``columns`` from which it is computed. Files without ``DERIVED_MARK`` lack them."""
 
     first: str = ""
-    """A condition of the rows that come first in each file. A query for only these does not read
-    the rest of the file."""
+    """An SQL condition: the rows that meet it come first in each file, so that a query for only
+    these does not read the rest."""
 
     derived_from: str = ""
     """The map in ``columns`` from whose entries ``derived`` are computed."""
@@ -53,7 +53,7 @@ class Table(NamedTuple):
 
     @property
     def time_format(self) -> str:
-        """Returns how ``time`` becomes the value of the partition, for ``strftime``."""
+        """Returns the ``strftime`` format that makes the value of the partition from ``time``."""
         return "%Y-%m" if (self.partition or "").endswith("_month") else "%Y-%m-%d"
 
     @property

@@ -2,8 +2,8 @@
 
 The commit is the entry of the next version in Delta's log, which this file writes itself: Delta's
 library would list the log three times. It fails if another writer has committed since the snapshot
-was opened. Readers see no new file before the commit. ``table_maintenance``
-deletes the files that a killed process leaves.
+was opened. Readers see new files only after the commit. ``table_maintenance`` deletes files that a
+killed process wrote and did not commit.
 """
 
 from __future__ import annotations
@@ -97,7 +97,8 @@ class TableCommit:
             self.commit_always()
 
     def commit_always(self) -> None:
-        """Like :meth:`commit`, but commits the next transaction number also without files."""
+        """Commits the added and removed files; without any, a commit that only raises the
+        transaction number. Raises CommitFailedError like :meth:`commit`."""
         delta, table = self._snapshot.delta, self._snapshot.table.name
         version = delta.version() + 1
         entry = _entry(self._actions, (delta.transaction_version(WRITER) or 0) + 1)
@@ -105,7 +106,7 @@ class TableCommit:
         if is_first:
             delta.update_incremental()
         if not is_first or delta.version() != version:
-            # The step read older rows than those that this or a later commit of it would replace.
+            # The step has read rows that are outdated now, so it must not replace any.
             raise CommitFailedError(f"another writer committed to {table}")
         if version % CHECKPOINT_VERSIONS == 0:
             self._lake.checkpoint(table, delta)

@@ -44,8 +44,8 @@ ROW_GROUP: Final = 65_536
 FILE_BYTES: Final = 64 << 20
 """Target size of files that compaction writes."""
 CHECKPOINT_VERSIONS: Final = 50
-"""Each version of a table whose number this divides has a checkpoint: a reader reads at most so
-many entries of the log."""
+"""Each version of a table whose number is a multiple of this gets a checkpoint, so that a reader
+reads at most so many entries of the log."""
 KEPT_HOURS: Final = 24
 """Files of a table stay this long after they were replaced. So a reader that opened a table at most
 this long ago still finds its files."""
@@ -298,9 +298,10 @@ TABLES: Final = (
 
 
 def writer_properties(table: Table) -> WriterProperties:
-    """Returns the properties that **every** compaction and sort must pass to delta-rs, because
-    Delta does not store them with the table. ``metric_value`` has no statistics, otherwise readers
-    would skip rows with NaN. DuckDB itself writes no statistics for columns that contain NaN."""
+    """Returns the writer properties that **every** compaction and sort must pass to delta-rs,
+    because Delta does not store them with the table. They turn off statistics of ``metric_value``,
+    because readers would skip rows with NaN by them. (DuckDB writes no statistics for a column that
+    contains NaN.)"""
     columns = {}
     if table is HISTORY:
         columns["metric_value"] = ColumnProperties(statistics_enabled="NONE")
@@ -341,8 +342,8 @@ def open_or_create(
     """Opens the table for a writer and creates the table if it does not exist.
 
     Args:
-        properties: properties of ours for a new table, besides those of Delta.
-        may_be_behind: as of ``Lake.open``.
+        properties: our own properties, which a new table gets in addition to Delta's.
+        may_be_behind: see ``Lake.open``.
     """
     while (delta := lake.open(table.name, may_be_behind=may_be_behind)) is None:
         DeltaTable.create(

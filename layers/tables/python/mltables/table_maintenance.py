@@ -1,6 +1,6 @@
-"""Maintains the tables: compacts small files of the history, of the audit and of the tables of
-traces, sorts past days of the history, and deletes files that no version of the last day needs.
-Changes no rows, but removes those of the audit after their time of retention.
+"""Maintains the tables: merges small files of the history, of the audit and of the tables of
+traces, sorts past days of the history, and deletes files that no version of the last day needs. The
+only rows that it removes are audit rows whose retention has ended.
 
 The publisher itself keeps the number of files of the other tables low (``run_publishing``,
 ``publish_step``)."""
@@ -19,7 +19,7 @@ import duckdb
 from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError, DeltaError
 
-from mltables import tables_at_rest
+from mltables import maintenance_needed
 from mltables.duckdb_connection import connect
 from mltables.lake import Lake
 from mltables.row_replacement import merge_small_files
@@ -44,7 +44,8 @@ SMALL_FILES: Final = 8
 """A day with at least this many files is compacted."""
 
 MERGED_ROWS: Final = 500_000
-"""So many rows of a table of traces are merged in one call at most, in some ten seconds."""
+"""At most so many rows of a table of traces are merged in one call, which takes some ten
+seconds."""
 
 SORTED_BYTES: Final = 384 << 20
 """A larger day, above some ten million points, is not sorted as a whole. Each of its appended files
@@ -61,16 +62,17 @@ AUDIT_DAYS: Final = "AUDIT_DAYS"
 
 
 def maintain_tables(*, today: str = "9999") -> int:
-    """Compacts, sorts and vacuums the tables that changed (``tables_at_rest``). Returns the number
-    of deleted files. On a conflict with another writer the table waits for the next call. If the
-    upkeep of a table fails, the error is raised after that of the others.
+    """Merges, sorts and vacuums the tables that changed (``maintenance_needed``), and ``audit_log``
+    if rows have reached the end of their retention. Returns the number of deleted files. A table on
+    which another writer commits meanwhile is left to the next call. If the maintenance of a table
+    fails, the error is raised after the other tables are done.
 
     Args:
         today: the first day that may still get points, as ``YYYY-MM-DD``. Earlier days are sorted.
     """
     removed = 0
-    stored = tables_at_rest.stored_tables()
-    tables = tables_at_rest.unsettled(TABLES, stored)
+    stored = maintenance_needed.stored_tables()
+    tables = maintenance_needed.needing_maintenance(TABLES, stored)
     if AUDIT not in tables and AUDIT.name in stored:
         first = _first_audited_day()
         tables += [AUDIT] * (stored[AUDIT.name].first_partition < first)
@@ -81,10 +83,10 @@ def maintain_tables(*, today: str = "9999") -> int:
                 delta = _merged(lake, table, today)
                 version = delta.version()
                 removed += _remove_files(delta)
-                tables_at_rest.note(table, stored[table.name], version)
+                maintenance_needed.record_complete(table, stored[table.name], version)
             except CommitFailedError:
                 continue
-            except Exception as error:  # the other tables do not wait for this one
+            except Exception as error:  # the other tables are maintained all the same
                 _logger.exception("the upkeep of %s failed", table.name)
                 failed = failed or error
             finally:
@@ -108,8 +110,8 @@ def _remove_files(delta: DeltaTable) -> int:
 
 
 def _merged(lake: Lake, table: Table, today: str) -> DeltaTable:
-    """Merges the small files of a table, and removes rows after their time of retention. Returns
-    the table as it is then.
+    """Merges the small files of a table, and removes audit rows whose retention has ended. Returns
+    the table opened at its newest version.
 
     Raises:
         CommitFailedError: another writer committed first.
@@ -146,8 +148,8 @@ def _merge_small(lake: Lake, delta: DeltaTable, today: str) -> None:
 
 
 def _merge_small_of_traces(lake: Lake, table: Table) -> None:
-    """Merges the small files of days. A publisher merges those of a day only when it writes to it,
-    so that the files of the days of a load that has ended would stay."""
+    """Merges the small files of each day. The publisher only merges files of a day to which it
+    writes, so without this the small files of past days would stay."""
     with (
         tempfile.TemporaryDirectory(dir=lake.temporary) as folder,
         connect(Path(folder)) as connection,
@@ -158,8 +160,8 @@ def _merge_small_of_traces(lake: Lake, table: Table) -> None:
 
 
 def _merge_small_of_audit(lake: Lake, delta: DeltaTable) -> None:
-    """Compacts the days of ``audit_log`` that have many files. A chain is read by the numbers of
-    its rows, so their order in the files does not matter."""
+    """Merges the files of those days of ``audit_log`` that have many. The order of the rows in the
+    files does not matter, because the chain is read in the order of the rows' numbers."""
     files = Counter(_day_of(name) for name in lake.names(delta))
     for day, count in sorted(files.items()):
         if count >= SMALL_FILES:
@@ -172,7 +174,7 @@ def _merge_small_of_audit(lake: Lake, delta: DeltaTable) -> None:
 
 
 def _remove_old_audit(lake: Lake) -> None:
-    """Removes the days of ``audit_log`` that are older than its time of retention."""
+    """Removes the days of ``audit_log`` that are older than its retention (``AUDIT_DAYS``)."""
     first = _first_audited_day()
     if not first:
         return
@@ -203,8 +205,8 @@ def _day_of(name: str) -> str:
 def _days(
     connection: duckdb.DuckDBPyConnection, delta: DeltaTable
 ) -> list[tuple[str, int, int, bool]]:
-    """Returns name, number of files and bytes of each day, and whether it counts as sorted: the run
-    ids of its files do not overlap, except in small files with late points."""
+    """Returns (day, number of files, bytes, is sorted) of each day of the history. A day counts as
+    sorted if the run ids of its files do not overlap; small files with late points may overlap."""
     actions = delta.get_add_actions(flatten=True)
     if not actions.num_rows:
         return []
@@ -233,7 +235,7 @@ def _days(
 
 
 def _sort(delta: DeltaTable, day: str) -> bool:
-    """Rewrites a day so that the points of a run are adjacent. Spills to the machine's temporary
+    """Rewrites a day so that the points of each run are adjacent. Spills to the machine's temporary
     folder. Returns False if memory and disk do not suffice."""
     try:
         delta.optimize.z_order(

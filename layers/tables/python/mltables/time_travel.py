@@ -39,7 +39,7 @@ HOURS: Final = KEPT_HOURS - 1
 """How long ago a table may be read. Files of a version stay an hour longer, so that they do not
 vanish under a query."""
 MOST: Final = 4
-"""Most past tables of a statement: each is copied for the query."""
+"""Most past versions that a statement may read: each is copied for the query."""
 
 _INFIX: Final = "_as_of_"
 _MARK: Final = "as_of"
@@ -51,15 +51,15 @@ ENTITIES: Final[Mapping[str, tuple[Table, tuple[str, ...]]]] = {
     TRACES.name: (TRACES, ("trace_id", "experiment_id")),
     ASSESSMENTS.name: (ASSESSMENTS, ("trace_id", "assessment_id", "experiment_id")),
     SPANS.name: (TRACES, ("trace_id", "experiment_id")),
-    # The time of creation tells an entity from a removed one with the same id.
+    # The time of creation distinguishes an entity from a removed one with the same id.
     **{table.name: (table, (*table.identity.split(", "), "create_time")) for table in OF_ENTITIES},
 }
-"""By table: the table whose rows of today say which entities exist and where, and the columns that
-identify the entity."""
+"""By table: the table whose current rows say which entities exist and in which workspace, and the
+columns that identify the entity."""
 
 
 class AsOf(NamedTuple):
-    """A point in time, or the number of a version, as SQL for DuckDB."""
+    """The constant after ``AS OF``, a time or the number of a version, as SQL for DuckDB."""
 
     kind: str
     """``TIMESTAMP`` or ``VERSION``."""
@@ -75,8 +75,9 @@ class Moment(NamedTuple):
 
 
 def take_past_tables(query: exp.Query) -> list[AsOf]:
-    """Removes ``AS OF`` from the tables of a statement and returns each different one. The tables
-    are marked with its position. Raises StatementRefused."""
+    """Removes each ``AS OF`` from the tables of a statement. Returns the different ones, and marks
+    each table with the position of its own in this list. Raises StatementRefused if one is not a
+    constant."""
     versions: list[AsOf] = []
     for table in list(query.find_all(exp.Table)):
         version = table.args.get("version")
@@ -121,7 +122,8 @@ def view_name(table: exp.Table, name: str) -> str:
 
 
 def table_of(view: str) -> tuple[str, int | None]:
-    """Returns the table that a view shows, and the position of its ``AS OF``; None for today."""
+    """Returns the table that a view shows, and the position of its ``AS OF``; None for the current
+    version."""
     name, _, position = view.partition(_INFIX)
     return name, int(position) if position else None
 
@@ -129,12 +131,13 @@ def table_of(view: str) -> tuple[str, int | None]:
 def evaluate(
     as_ofs: Sequence[AsOf], parameters: Mapping[str, Any], *, reads_all: bool
 ) -> list[Moment]:
-    """Computes the values of ``AS OF`` and checks that they are within the time of retention.
+    """Computes the values of ``AS OF`` and checks that they are within the retention of past
+    versions.
 
     Args:
         parameters: the values of the statement's parameters.
-        reads_all: whether the caller may read all rows. Numbers of versions count the changes of
-            all workspaces, so other callers name times.
+        reads_all: whether the caller may read all rows. Other callers may only give times: the
+            numbers of versions would show how often other workspaces change.
 
     Raises:
         StatementRefused: a value is no time or number, in the future, or too old.
@@ -185,7 +188,7 @@ def _too_old() -> StatementRefused:
 
 
 def gone() -> StatementRefused:
-    """Returns the error for a past version whose files somebody has deleted."""
+    """Returns the error for a past version whose files were deleted."""
     return StatementRefused(
         "A past version of a table cannot be read any more: its files were deleted."
     )

@@ -1,7 +1,7 @@
-"""Metadata of traces that the AI gateway writes, as columns of their files.
+"""Stores the metadata that the AI gateway writes to its traces in columns of their own.
 
-The views of the gateway's usage find calls by one key of the map ``trace_metadata``. To read one
-key takes reading the whole map, of all traces. So a file of ``traces`` also has a column for each
+The views of the gateway's usage find calls by one key of the map ``trace_metadata``. Reading one
+key means reading the whole map, of all traces. So a file of ``traces`` also has a column for each
 key in ``KEYS``, with exactly the value that the map has. As with the attributes of spans
 (``span_attribute_columns.py``), the map stays complete, the columns are not in the schema of the
 table, and a file may lack them.
@@ -18,7 +18,7 @@ from typing import Final
 from mlcore import reserved_tags
 
 PREFIX: Final = "inner_metadata_"
-"""How the names of the columns begin."""
+"""The prefix of the columns' names."""
 MAP: Final = "trace_metadata"
 VIEW: Final = "inner_traces"
 """The view of ``traces`` that also has the columns. No statement can name it."""

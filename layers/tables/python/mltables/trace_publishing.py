@@ -53,7 +53,7 @@ class TraceStep:
             WritableTable(connection, lake, snapshots[table.name], folder) for table in OF_TRACES
         ]
         self._with_spans: list[span_source.SpanTrace] = []
-        """The existing traces of the current part."""
+        """The traces of the current part whose spans are to be read."""
 
     def run(self) -> int:
         """Publishes the traces that ``trace_staging.load_landed`` has staged. Returns the number of
@@ -81,9 +81,9 @@ class TraceStep:
         return changed
 
     def _publish_part(self, at: int) -> int:
-        """Commits the traces in ``new_traces``, and removes the rows of those that a request has
-        deleted. Keeps the rows of traces that are missing for another reason: they expired, or
-        the record of their deletion is yet to come."""
+        """Commits the traces in ``new_traces``, and removes the rows of traces that a request has
+        deleted. Keeps the rows of traces that DynamoDB lacks for another reason: they expired, or
+        the stream record of their deletion has not arrived."""
         self._connection.execute(
             f"""
             CREATE OR REPLACE TEMP TABLE part AS
@@ -108,17 +108,19 @@ class TraceStep:
     def _replace(self, table: WritableTable, places: str) -> int:
         """Replaces the rows of the traces in ``decided``.
 
-        A trace whose time changed more than once may have two rows for a while: if the record of
-        its last change arrives before the others, the first time is not known yet. The records that
-        follow name it, and the old row is removed then.
+        A trace whose time changed more than once may have two rows for a while: if the stream
+        record of its last change arrives before the others, its first time is not known yet. The
+        later records contain that time, and the old row is removed then.
 
         Args:
-            places: a condition on files that may hold their rows (:meth:`_places`).
+            places: an SQL condition that selects the files that may hold their rows
+                (:meth:`_places`).
         """
         try:
             return self._replace_in(table, places)
         except NoRoom:
-            # Nothing is committed yet. The files of whole days are a precaution.
+            # Nothing is committed yet. Try again without the days near deleted traces, which are
+            # only a precaution.
             return self._replace_in(table, self._places(with_near=False))
 
     def _replace_in(self, table: WritableTable, places: str) -> int:
@@ -127,11 +129,11 @@ class TraceStep:
         return replace_rows(self._connection, table, _OWNER, new, maybe)
 
     def _merge_times_of_expired(self) -> None:
-        """Stages, of each missing trace whose rows may have more than one request time, those of
-        the time of its latest row, so that the others are removed.
+        """For each trace that DynamoDB lacks and whose published rows may have several request
+        times: stages its rows with the time of its latest row, so that the other rows are removed.
 
-        A record of a change of the time may arrive after the trace expired. Then there are rows of
-        the former time, too, and DynamoDB does not say any more which time is right.
+        The stream record of a change of the time may arrive after the trace expired. Then rows with
+        the former time still exist, and DynamoDB no longer has the right time.
         """
         self._connection.execute(
             f"""
@@ -168,7 +170,8 @@ class TraceStep:
 
     def _replace_spans(self) -> None:
         """Replaces the spans of the traces in ``decided``, in one commit for each batch of traces.
-        Leaves those of existing traces whose spans cannot be read or whose end has passed."""
+        Keeps the published spans of existing traces whose spans cannot be read or whose retention
+        has ended."""
         (table,) = (each for each in self._tables if each.table is SPANS)
         self._connection.execute(
             """
@@ -189,7 +192,8 @@ class TraceStep:
             self._replace(table, self._places())
 
     def _noted(self, stored_traces: Iterator[StoredTrace]) -> Iterator[StoredTrace]:
-        """Yields the traces of a part, and notes those whose spans are to be read."""
+        """Yields the traces of a part, and collects in ``_with_spans`` those whose spans are to be
+        read."""
         self._with_spans = []
         now = time.time()
         for stored in stored_traces:
@@ -200,8 +204,9 @@ class TraceStep:
 
     def _places(self, *, with_near: bool = True) -> str:
         """Returns an SQL condition on the statistics of files that may hold rows of the traces in
-        ``decided``: their days, and the request times that they had. A day has many files, and
-        traces that change are mostly those of the last minutes.
+        ``decided``: files of their days that overlap the request times that they had. The times
+        exclude most files of a day, because traces that change are mostly those of the last
+        minutes.
 
         Args:
             with_near: whether also files of the days near a deleted trace.
@@ -234,9 +239,9 @@ class TraceStep:
         )
 
     def _check_places(self, known: dict[str, source.Stored]) -> None:
-        """Raises CommitFailedError if an experiment has another workspace than its rows were given,
-        or was removed. The publisher that followed the move may not have seen these rows; one that
-        follows a later move will."""
+        """Raises CommitFailedError if an experiment was moved to another workspace, or removed,
+        since its traces were read. The publisher that handled the move may not have seen the rows
+        that this step has written, so the caller repeats the step."""
         now = source.find_experiments(list(known))
         for experiment_id, stored in known.items():
             experiment = now.get(experiment_id)

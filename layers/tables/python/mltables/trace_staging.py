@@ -33,11 +33,11 @@ def load_landed(connection: duckdb.DuckDBPyConnection, keys: Sequence[str], fold
     time. ``first_time`` is the earliest named time of its request in milliseconds since 1970; NULL
     if none is named.
 
-    Of a deleted trace ``named_times`` also has the bounds of each named day and of the days before
-    and after, as ``near`` ones. If the trace was deleted before a change of its time was published,
-    the step of this change found no trace and left the rows at the former time, which the record of
-    the deletion does not name. That time is mostly near: a span that came before the root began
-    later."""
+    For a deleted trace ``named_times`` also has the bounds of each named day and of the days before
+    and after it, with ``near``. If the trace was deleted before a change of its time was published,
+    that step found no trace and kept the rows with the former time, which the record of the
+    deletion does not contain. The former time is usually near: it is the time of a span that
+    arrived before the root span and began later."""
     path = folder / "traces-landed.ndjson"
     with path.open("wb") as file:
         file.writelines(landing.read(keys))
@@ -110,7 +110,7 @@ def load_traces(
 
 
 def _columns(table: Table, first: str = "", without: Sequence[str] = ()) -> str:
-    """The types of a table's columns in its staged file."""
+    """The columns of a table's staged file with their types, as the argument of ``read_json``."""
     listed = ", ".join(
         f"{name}: '{_READ_AS.get(kind, kind)}'"
         for name, kind, *_ in table.columns
@@ -120,7 +120,8 @@ def _columns(table: Table, first: str = "", without: Sequence[str] = ()) -> str:
 
 
 def _selected(table: Table, maps: Sequence[str] = ()) -> str:
-    """Expressions that turn the columns of a staged file into all stored columns of a table."""
+    """The SELECT list that makes all stored columns of a table from the columns of its staged
+    file."""
     selected = []
     for name, kind, *_ in table.columns:
         if name == "account_id":
@@ -135,8 +136,8 @@ def _selected(table: Table, maps: Sequence[str] = ()) -> str:
 
 
 def _entries(kind: str) -> str:
-    """A subquery with one list of pairs per trace, sorted by key so that equal maps compare
-    equal."""
+    """A subquery with one list of (key, value) pairs per trace, sorted by key so that equal maps
+    compare equal."""
     return (
         f"(SELECT n, list({{k: k, v: v}} ORDER BY k) AS {kind} FROM entries "
         f"WHERE kind = '{kind}' GROUP BY n) {kind}_"

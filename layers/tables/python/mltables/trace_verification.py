@@ -1,7 +1,7 @@
 """Compares the published traces, assessments and spans with the DynamoDB table; writes nothing.
 
-Rows of traces that the table no longer has are no difference: the retention of DynamoDB does not
-apply to the system tables.
+Published rows of traces that the DynamoDB table lacks are no difference: the system tables keep
+traces that expired there.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def _repeated(connection: duckdb.DuckDBPyConnection, table: Table) -> Iterator[F
 def _of_others(
     connection: duckdb.DuckDBPyConnection, table: Table, stored: Mapping[str, source.Stored]
 ) -> Iterator[Found]:
-    """Finds rows of experiments that do not exist, or in another workspace."""
+    """Yields rows whose experiment does not exist, or is in another workspace."""
     rows = connection.execute(
         f"SELECT DISTINCT experiment_id, workspace_id FROM {table.name} ORDER BY ALL"
     ).fetchall()
@@ -75,7 +75,7 @@ def _of_others(
 
 def _compared(connection: duckdb.DuckDBPyConnection, table: Table, traces: str) -> Iterator[Found]:
     """Yields the differences between the published rows of the traces in the staged table
-    ``traces`` and the rows that DynamoDB's items give."""
+    ``traces`` and the rows made from their DynamoDB items."""
     identity = table.identity
     names = identity.split(", ")
     shown = " || ' ' || ".join(f"coalesce(n.{name}, p.{name})" for name in names[1:])

@@ -2,8 +2,8 @@
 ``trace_metadata``, the same without spans, in the columns of Databricks' views of these names.
 
 A query gets a view with only the columns that it names, so ``spans`` and ``assessments`` are read
-only if it needs them. ``experiment_id`` and ``workspace_id`` are ours. What MLflow does not store
-is NULL.
+only if it needs them. Databricks has no ``experiment_id`` and ``workspace_id``. What MLflow does
+not store is NULL.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ ABSENT: Final[Mapping[str, str]] = {
     ),
     "span_schema_url": "VARCHAR",
 }
-"""What Databricks has of a span and MLflow does not store, with the types in DuckDB."""
+"""The fields of a span in Databricks that MLflow does not store, with their types in DuckDB."""
 _SPAN: Final = (
     *("trace_id", "span_id", "trace_state", "parent_span_id", "flags", "name", "kind"),
     *("start_time_unix_nano", "end_time_unix_nano", "attributes", "dropped_attributes_count"),
@@ -126,14 +126,16 @@ METADATA_COLUMNS: Final[Mapping[str, str]] = {
 }
 """The columns of ``trace_metadata`` and their types in DuckDB, in order."""
 BOUNDED: Final = frozenset(("request_time", "trace_id", "experiment_id"))
-"""Columns that the view shares with all tables below it: what bounds them bounds the tables."""
+"""Columns of the view that all of its tables have, too: a bound on one of them bounds the
+tables."""
 
 _KEY: Final = frozenset(("experiment_id", "trace_id"))
 _CONTENT: Final = {
     "request": (reserved_tags.SPAN_INPUTS, "request_preview"),
     "response": (reserved_tags.SPAN_OUTPUTS, "response_preview"),
 }
-"""The attribute of the root span, and what stands for it if there is none."""
+"""The attribute of the root span, and the column of ``traces`` that replaces it if there is
+none."""
 
 
 def tables_read(columns: Collection[str]) -> Mapping[str, frozenset[str]]:
@@ -222,8 +224,8 @@ def _roots(spans: str, contents: Mapping[str, str]) -> str:
 
 
 def _first(attribute: str) -> str:
-    """Returns an aggregate for an attribute of the first span. It keeps one pair for each trace; an
-    ordered aggregate would keep all of its rows."""
+    """Returns an aggregate for an attribute of the first span of each trace. It keeps one pair in
+    memory for each trace; an ordered aggregate would keep all rows."""
     return f"arg_min_null(attributes['{attribute}'], (start_time_unix_nano, span_id))"
 
 

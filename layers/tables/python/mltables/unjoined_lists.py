@@ -1,10 +1,11 @@
-"""Reads exploded lists without their traces, in statements that name nothing else of the traces.
+"""Removes the join with ``traces`` from statements that explode a list and name no other column of
+the trace than its ids and time.
 
 ``FROM trace_unified LATERAL VIEW explode(spans) t AS s`` is a join of the rows of traces with those
 of spans (``exploded_lists.py``). A row of ``spans`` or ``assessments`` has the ids and the time of
-its trace, and belongs to a trace that has a row. So if the statement names only these columns of
-the trace, the join would find exactly one trace for each row, and the rows are read without it. For
-ten million spans the join takes two thirds of the processor time.
+its trace, and belongs to a trace that has a row. So the join would only find one trace for each
+row, and the rows are read without it. For ten million spans the join takes two thirds of the
+processor time.
 """
 
 from __future__ import annotations
@@ -20,21 +21,21 @@ from mltables.dialect import map_lookups
 from mltables.file_pruning import UNNESTS
 
 ELEMENT: Final = "inner_unjoined"
-"""The column with an element, beside the ids of its trace."""
+"""The column with the element, in rows that also have the ids of its trace."""
 _OF_ELEMENTS: Final = ("experiment_id", "request_time", "trace_id")
-"""The columns of a trace that each of its elements has, too."""
+"""The columns of a trace that the rows of its elements have, too."""
 _NAMED_OTHERWISE: Final = frozenset((*trace_view.COLUMNS, ELEMENT)) - set(_OF_ELEMENTS)
-"""Names with which a statement may mean what only the join has."""
+"""Names that may refer to a column that only the join with ``traces`` has."""
 _KEEPING_SIDES: Final = frozenset(("", "LEFT"))
-"""Joins that add no rows without a trace."""
+"""Kinds of joins in which a row of an element never lacks its trace."""
 
 
 def drop_joins(query: exp.Query, schema: str) -> None:
     """Rewrites a query in place.
 
     Args:
-        query: its exploded lists are joins (``exploded_lists.join_lists``), and the bounds of its
-            tables are known already, because a mention of ``trace_unified`` may vanish.
+        query: its exploded lists are joins (``exploded_lists.join_lists``). The bounds of its
+            tables must be known already, because ``trace_unified`` may vanish from it.
     """
     mentions = [
         table
@@ -59,15 +60,15 @@ def drop_joins(query: exp.Query, schema: str) -> None:
 
 
 def _words(query: exp.Query) -> Iterator[str]:
-    """Yields the names in a query, except those of its tables."""
+    """Yields the identifiers in a query in lower case, except the names of its tables."""
     for word in map_lookups.identifiers(query):
         if not isinstance(word.parent, exp.Table):
             yield word.name.lower()
 
 
 def _drop(traces: exp.Table, join: exp.Join, named: list[str]) -> None:
-    """Puts the rows of a joined list, with the named columns of a trace, into the place of the
-    traces."""
+    """Replaces ``traces`` by the rows of a joined list, with the columns of the trace that the
+    statement names."""
     joined = join.this
     alias = joined.args["alias"]
     element = alias.columns[-1]

@@ -1,6 +1,6 @@
 """Compares the published tables with the DynamoDB table; writes nothing.
 
-Changes that are still in the stream or the landing folder show as differences, too.
+Changes that are still in the stream or the landing folder appear as differences, too.
 """
 
 from __future__ import annotations
@@ -137,8 +137,8 @@ class _Comparison:
             yield Difference("different", "aggregated_metrics", name)
 
     def _points(self, experiment_id: str, run_id: str) -> Iterator[Difference]:
-        """Finds points that are missing or repeated in the history. Points that only the history
-        has are no difference: the retention of DynamoDB does not apply to the system tables."""
+        """Yields points that are missing or repeated in the history. Points that only the history
+        has are no difference: it keeps points that DynamoDB has deleted."""
         published = self._connection.execute(
             f"SELECT record_id FROM {HISTORY.name} WHERE run_id = ?", [run_id]
         ).fetchall()
@@ -150,7 +150,7 @@ class _Comparison:
             yield Difference("missing", HISTORY.name, f"{run_id}: {len(missing)} points")
 
     def _workspaces(self) -> Iterator[Difference]:
-        """Finds runs whose points have another workspace than their experiment."""
+        """Yields runs whose points have another workspace than their experiment."""
         misplaced = self._connection.execute(
             f"""
             SELECT run_id, count(*) FROM {HISTORY.name} h JOIN new_experiments n

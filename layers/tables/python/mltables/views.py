@@ -21,19 +21,21 @@ from mltables.table_definitions import ASSESSMENTS, OF_TRACES, SPANS, TRACES
 
 
 class View(NamedTuple):
-    """A view over tables that share the columns in ``bounded``."""
+    """A view that a query can name, over one or more tables."""
 
     columns: Mapping[str, str]
     """Types in DuckDB by name, in order."""
     tables: tuple[Table, ...]
     bounded: frozenset[str]
-    """A bound on one of these columns of the view bounds all of its tables."""
+    """Columns of the view that all of its tables have: a bound on one of them bounds each table."""
     tables_read: Callable[[Collection[str]], Mapping[str, frozenset[str]]]
-    """Returns the tables, with their columns, that the view needs for some of its columns."""
+    """Returns the tables that the view reads for some of its columns, each with the columns that it
+    needs."""
     definition: Callable[[str, Collection[str]], str]
     """Returns the view with some of its columns as a query over the tables in a schema."""
     renamed: Mapping[str, str] = MappingProxyType({})
-    """The names in the tables of columns that bound the tables and have another name here."""
+    """For bounded columns that have another name in the tables: that name, by the name in the
+    view."""
 
 
 def _usage(view: databricks_usage_views.UsageView) -> View:

@@ -42,7 +42,7 @@ class WritableTable:
         return self.snapshot.source(self._connection, where)
 
     def names(self, where: str = "") -> list[str]:
-        """Returns the names, in Delta's log, of the files that match."""
+        """Returns the names, in Delta's log, of the files that meet ``where``."""
         return list(self.snapshot.files(self._connection, where))
 
     def files(self) -> dict[str, list[ListedFile]]:
@@ -56,7 +56,7 @@ class WritableTable:
         return files
 
     def local(self, names: list[str]) -> dict[str, str]:
-        """Maps the local path of each file to its name in Delta's log."""
+        """Fetches these files of the log. Returns local path to name in Delta's log."""
         paths = self._lake.paths(self.table.name, self.snapshot.delta, names)
         return dict(zip(paths, names, strict=True))
 
@@ -87,8 +87,8 @@ class WritableTable:
         )
 
     def holding(self, named: str, column: str) -> str:
-        """Like :meth:`overlapping`, but compares each value, not only the smallest and greatest:
-        for ids that are not near to each other."""
+        """Like :meth:`overlapping`, but compares each value and not only the smallest and greatest:
+        better for values that are far from each other, such as random ids."""
         low, high = f'"min.{column}"', f'"max.{column}"'
         return (
             f"EXISTS (SELECT 1 FROM {named} n WHERE {low} IS NULL OR {high} IS NULL OR "

@@ -100,8 +100,8 @@ def _aggregate_sql(writer: Generator, name: str, given: _Given, parts: _Parts) -
 
 
 def _all_present(writer: Generator, arguments: list[exp.Expr], *, is_distinct: bool) -> exp.Expr:
-    """Returns an expression that is NULL if one of the arguments is NULL, so that ``count`` skips
-    that row."""
+    """Returns an expression that is NULL if one of the arguments is NULL, so that ``count(a, b)``
+    skips such a row."""
     given = [writer.text(argument) for argument in arguments]
     present = " AND ".join(f"{text} IS NOT NULL" for text in given)
     value = f"row({', '.join(given)})" if is_distinct else "1"

@@ -1,4 +1,5 @@
-"""The casts of Databricks as templates of DuckDB's SQL, by type: ``{0}`` stands for the value."""
+"""Templates of DuckDB's SQL for the casts of Databricks, by target type: ``{0}`` stands for the
+value."""
 
 from __future__ import annotations
 
@@ -33,4 +34,4 @@ TRIED: Final = {
 }
 """The macros that prepare a value for TRY_CAST."""
 NULLS: Final = {exp.DType.TIMESTAMPTZ: "TIMESTAMPTZ", exp.DType.TEXT: "VARCHAR"}
-"""The types of NULL whose names in DuckDB differ."""
+"""DuckDB's type names for a NULL of a type, where they differ from Databricks' names."""

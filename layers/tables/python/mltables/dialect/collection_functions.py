@@ -22,7 +22,7 @@ def _lambda(call: exp.Anonymous, position: int, least: int, most: int) -> exp.La
 
 
 def _body(writer: Generator, function: exp.Lambda, put: dict[str, str]) -> str:
-    """Returns the SQL of a lambda's body, with its parameters renamed by ``put``."""
+    """Returns the SQL of a lambda's body. ``put`` has the new names of its parameters."""
     body = function.this.copy()
     holder = exp.Paren(this=body)
     for node in list(holder.find_all(exp.Identifier)):

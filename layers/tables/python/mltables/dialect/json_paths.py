@@ -20,7 +20,7 @@ from mltables.table_definitions import TABLES
 from mltables.views import VIEWS
 
 MAP: Final = "attributes"
-"""The columns and fields of this name are maps that stand for a VARIANT."""
+"""Columns and fields of this name are a VARIANT in Databricks and a map of texts here."""
 _OTHER_MAPS: Final = frozenset(
     name
     for columns in (
@@ -38,7 +38,7 @@ _REFUSED: Final = "A path in JSON is like a:b[0].c here."
 def rewrite(query: exp.Query) -> None:
     """Rewrites a query in place. Raises StatementRefused for a path with a wildcard."""
     for path in query.find_all(exp.JSONExtract):
-        # The parser knows other databases' operator ->, too, with any value on its right.
+        # The parser also accepts the operator -> of other databases, with any value on its right.
         if not path.args.get("variant_extract") or not isinstance(path.expression, exp.JSONPath):
             raise StatementRefused("Not allowed: the operator ->.")
     for select in query.find_all(exp.Select):
@@ -101,7 +101,8 @@ def _steps(path: exp.Expr) -> list[str | int]:
 
 
 def _lookup(value: exp.Expr, steps: list[str | int]) -> exp.Expr:
-    """Returns the expression for a path into a value, which becomes a part of it."""
+    """Returns the expression that looks a path up in a value. The value's node becomes a part of
+    it."""
     if isinstance(value, exp.Anonymous) and value.name.lower() == "parse_json":
         if len(value.expressions) != 1:
             raise StatementRefused("parse_json() takes one text.")

@@ -1,9 +1,8 @@
-"""Lookups of a written key in a map, such as ``attributes['k']``: finds them in a syntax tree, and
-notes the columns that hold their values.
+"""Finds lookups with a literal key in a map, such as ``attributes['k']``, in a syntax tree, and
+records which column a lookup reads in place of the map.
 
-The lookup stays in the tree with its key, so that everything else about the statement, for example
-what it is compared with, is decided as before. Only ``sql_generator`` writes the column in its
-place.
+The lookup stays in the tree with its key, so that other steps, for example file pruning, still see
+it. Only ``sql_generator`` writes the column in its place.
 """
 
 from __future__ import annotations
@@ -26,16 +25,15 @@ class MapLookup(NamedTuple):
     key: str
 
     def read_from(self, name: str) -> None:
-        """Makes the statement read the value from a column beside the map, of the same table or
-        struct."""
+        """Records that the value is read from the column ``name`` of the same table or struct."""
         column = self.column.copy()
         column.set("this", exp.to_identifier(name, quoted=True))
         self.node.meta[_COLUMN] = column
 
 
 def lookups(tree: exp.Expr) -> Iterator[MapLookup]:
-    """Yields ``m['k']``, ``element_at(m, 'k')`` and ``try_element_at(m, 'k')`` for columns ``m``
-    and texts ``'k'``."""
+    """Yields the lookups ``m['k']``, ``element_at(m, 'k')`` and ``try_element_at(m, 'k')`` in which
+    ``m`` is a column and ``'k'`` a string literal."""
     for node in tree.find_all(exp.Bracket, exp.Anonymous):
         if isinstance(node, exp.Bracket):
             arguments = [node.this, *node.expressions]
@@ -51,21 +49,22 @@ def lookups(tree: exp.Expr) -> Iterator[MapLookup]:
 
 
 def column_of(node: exp.Expr) -> exp.Column | None:
-    """Returns the column that was noted for a lookup."""
+    """Returns the column that was recorded for a lookup (:meth:`MapLookup.read_from`); None if
+    there is none."""
     column: exp.Column | None = node.meta.get(_COLUMN)
     return column
 
 
 def columns_of(tree: exp.Expr) -> frozenset[str]:
-    """Returns the names of all columns that were noted for lookups in a tree."""
+    """Returns the names of all columns that were recorded for lookups in a tree."""
     return frozenset(
         column.name for lookup in lookups(tree) if (column := column_of(lookup.node)) is not None
     )
 
 
 def identifiers(tree: exp.Expr) -> Iterator[exp.Identifier]:
-    """Yields the identifiers in a tree, without those of maps that are not read because a column
-    was noted."""
+    """Yields the identifiers in a tree, except those of the maps in lookups that read a column
+    instead."""
     unread = {
         id(word)
         for lookup in lookups(tree)

@@ -125,7 +125,9 @@ def _described(words: Sequence[str]) -> Rows:
 
 
 def _place(words: Sequence[str], before: Sequence[str]) -> tuple[tuple[str, ...], str | None]:
-    """Returns the dotted name after IN or FROM, and the pattern, which may follow LIKE."""
+    """Parses the rest of a SHOW or DESCRIBE statement. Returns the dotted name after one of the
+    words ``before`` (IN, FROM), and the pattern (LIKE before it is optional; None without a
+    pattern)."""
     rest, name = list(words), []
     if rest and rest[0].upper() in before:
         rest = rest[1:]

@@ -1,4 +1,4 @@
-"""Derives the types of operands from the syntax tree, if the tree shows them."""
+"""Determines the types of operands, as far as the syntax alone shows them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Parses Databricks' SQL with sqlglot and keeps function calls as they are written.
 
 sqlglot's own parser turns most calls into nodes that several dialects share, and its generator
-turns them into functions of DuckDB that sometimes mean something else. Here a call stays its name
+turns them into functions of DuckDB that sometimes mean something else. Here a call keeps its name
 and its arguments, and ``dialect/function_list.py`` defines the meaning.
 
 Why this is here, and when it can go: ``Reader`` replaces tables of sqlglot's parser

@@ -90,7 +90,7 @@ def is_map(node: exp.Expr) -> bool:
 
 
 def may_be_nested(node: exp.Expr) -> bool:
-    """Whether a column or call may be a list, map or struct, by its name."""
+    """Whether a column or call may be a list, map or struct. Its name decides."""
     if isinstance(node, exp.Column):
         return node.name.lower() in _NESTED_COLUMNS
     return isinstance(node, exp.Anonymous) and node.name.lower() in _MAKE_NESTED
@@ -119,7 +119,7 @@ def _made(call: exp.Anonymous, named: int) -> list[exp.Expr]:
         sources = ["{0}"]
     made = [f"unnest({source})" for source in sources]
     if counted:
-        # Of an empty list posexplode_outer() makes no place.
+        # posexplode_outer() gives a row without a position for an empty list.
         places = (
             f"list_transform(range(len({sources[0]})), lambda inner_i: CAST(inner_i AS INTEGER))"
         )
@@ -270,8 +270,8 @@ def _pivot(pivot: exp.Pivot) -> None:
 
 
 def _cell(call: exp.Expr, column: exp.Column, value: exp.Expr) -> exp.Expr:
-    """Returns the aggregate of the rows with one value. NULL if there are no such rows, even for a
-    count."""
+    """Returns the expression of one column of a PIVOT: the aggregate of the rows with this value;
+    NULL, even for a count, if there are no such rows."""
     chosen = exp.Where(this=exp.NullSafeEQ(this=column.copy(), expression=value.copy()))
     rows = exp.Filter(
         this=exp.Anonymous(this="count", expressions=[exp.Star()]), expression=chosen.copy()
@@ -287,7 +287,7 @@ def _cell(call: exp.Expr, column: exp.Column, value: exp.Expr) -> exp.Expr:
 
 
 def _is_named_query(table: exp.Table) -> bool:
-    """Whether a table's name is that of a common table expression."""
+    """Whether a table node refers to a common table expression."""
     root = table.root()
     return any(
         named_query.alias.lower() == table.name.lower() for named_query in root.find_all(exp.CTE)

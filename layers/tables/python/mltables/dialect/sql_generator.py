@@ -31,7 +31,7 @@ LONGEST: Final = 2_000_000
 _SHORT: Final = 60
 """Longest argument that a template may repeat."""
 _LONGER: Final = 160
-"""The same if it is one call, without calls among its arguments: repeated ones do not multiply."""
+"""Longest argument that a template may repeat if it is a single call without nested calls."""
 _OTHER_EACH_TIME: Final = "random("
 
 
@@ -113,8 +113,8 @@ class Generator(DuckDBGenerator):
     def once(self, template: str, *given: str) -> str:
         """Fills a template that repeats its arguments, and returns the SQL. A long argument becomes
         a variable, which is computed once; otherwise nested calls would make the text grow
-        exponentially. An argument without nested calls does not: DuckDB finds that it is the same,
-        and a variable takes more time than most calls."""
+        exponentially. A short argument is repeated: DuckDB computes equal expressions once, and a
+        variable costs more than most calls."""
         if all(map(_is_repeatable, given)):
             return template.format(*given)
         names, bound = [], []
@@ -239,7 +239,7 @@ class Generator(DuckDBGenerator):
             a, b = b, a
         if time_functions.is_interval(b):
             if operand_types.is_date(a):
-                # Databricks keeps a date unless hours are added.
+                # In Databricks a date stays a date unless hours are added.
                 kind = "DATE" if time_functions.is_of_days(b) else "TIMESTAMPTZ"
                 return f"CAST({self.grouped(a)} {sign} {self.text(b)} AS {kind})"
             if operand_types.may_be_date(a):
@@ -280,7 +280,7 @@ class Generator(DuckDBGenerator):
         return f"(NOT {sql})" if expression.args.get("negate") else sql
 
     def concat_sql(self, expression: exp.Concat) -> str:
-        # Of literals that stand side by side.
+        # The parser makes this node from adjacent string literals.
         return "(" + " || ".join(map(self.text, expression.expressions)) + ")"
 
     def rawstring_sql(self, expression: exp.RawString) -> str:
@@ -343,8 +343,8 @@ class Generator(DuckDBGenerator):
         return f"{self.comparable(a, b)} {sign} {self.comparable(b, a)}"
 
     def comparable(self, operand: exp.Expr, other: exp.Expr) -> str:
-        """Returns one side of a comparison, cast to a number if the other side is a number. DuckDB
-        would compare them as texts."""
+        """Returns one side of a comparison. It is cast to a number if the other side is a number,
+        because DuckDB would compare both as texts."""
         if (
             isinstance(other, exp.Null)
             or isinstance(operand, exp.Null)

@@ -40,7 +40,8 @@ def literal(node: exp.Expr | None, beginning: str) -> str:
 
 
 def concatenation(writer: Generator, parts: list[exp.Expr]) -> str:
-    """Returns ``a || b`` of lists, or of texts. Other values are converted to texts."""
+    """Returns the DuckDB SQL of ``a || b``, for lists or for texts. Other values are converted to
+    texts."""
     flat: list[exp.Expr] = []
     for part in parts:
         flat.extend(part.flatten() if isinstance(part, exp.DPipe) else [part])
@@ -102,7 +103,7 @@ def _regexp_replace(writer: Generator, call: exp.Anonymous) -> str:
         if match[2]:
             return f"\\{match[2]}"
         raise StatementRefused(
-            "In what regexp_replace() puts in place, $ needs the number of a group."
+            "In the replacement text of regexp_replace(), $ needs the number of a group."
         )
 
     made = quoted(_GROUP.sub(of_re2, written))
@@ -169,7 +170,7 @@ def _conversion(writer: Generator, match: re.Match[str], value: exp.Expr) -> str
         number = f"inner_round_double(CAST({given} AS DOUBLE), {count})"
         return f"coalesce(printf('{form}.{count}f', {number}), 'null')"
     if places is not None:
-        raise StatementRefused(f"%{kind} takes no places.")
+        raise StatementRefused(f"%{kind} takes no number of decimal places.")
     return f"coalesce(printf('{form}{kind}', inner_bigint({given})), 'null')"
 
 
@@ -177,7 +178,7 @@ def _format_number(writer: Generator, call: exp.Anonymous) -> str:
     writer.count(call, 2, 2)
     number, places = call.expressions
     if not (isinstance(places, exp.Literal) and places.is_int):
-        raise StatementRefused("format_number() takes a number of places.")
+        raise StatementRefused("format_number() takes a number of decimal places.")
     return f"format('{{:,.{places.name}f}}', CAST({writer.text(number)} AS DOUBLE))"
 
 

@@ -1,8 +1,9 @@
 """Macros for casts. Databricks is stricter than DuckDB with texts, truncates fractions where DuckDB
 rounds, and formats numbers and times differently.
 
-Casts to whole numbers first try whether a value is written as DuckDB writes the number. Nearly all
-are, and to match a regular expression would take most of the time of a sum."""
+Casts to whole numbers first check whether the text is exactly as DuckDB would write the number,
+which is nearly always true. Only other texts are matched with a regular expression, which is
+slow."""
 
 # ruff: noqa: E501 -- SQL in lines of its own length
 

@@ -1,5 +1,5 @@
 """``hash()``: Murmur3 with 32 bits and the seed 42, as Spark computes it over its own layout of
-values; with whole numbers of 64 bits, in which no product of two of 32 bits overflows."""
+values; it calculates with 64-bit integers, so that no product of two 32-bit integers overflows."""
 
 # ruff: noqa: E501 -- SQL in lines of its own length
 

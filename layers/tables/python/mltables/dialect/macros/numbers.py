@@ -1,5 +1,5 @@
 """Macros for arithmetic: NULL or NaN where DuckDB fails, integer results where Databricks has them, and
-decimals with Databricks' number of places."""
+decimals with Databricks' number of decimal places."""
 
 # ruff: noqa: E501 -- SQL in lines of its own length
 

@@ -1,4 +1,4 @@
-"""Macros for texts, and for JSON in texts."""
+"""Macros for string functions, and for functions on strings that hold JSON."""
 
 # ruff: noqa: E501 -- SQL in lines of its own length
 
