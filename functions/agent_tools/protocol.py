@@ -17,7 +17,7 @@ from mlcore.mlflow_version import MLFLOW_VERSION
 Json = dict[str, Any]
 
 VERSIONS: Final = ("2025-11-25", "2025-06-18")
-"""The supported versions of the protocol, newest first. Before 2025-06-18 it had batches."""
+"""The supported versions of the protocol, newest first. Older versions have batches."""
 MAX_RESULT_BYTES: Final = 1_000_000
 """The longest result of a tool. Lambda's limit is 6 MB, a model's context much less."""
 

@@ -33,7 +33,7 @@ class Tool(NamedTuple):
     properties: Mapping[str, Json]
     required: tuple[str, ...]
     call: Callable[[ApiClient, Json], Json]
-    """Takes the client and the checked arguments; raises the error that the API answers."""
+    """Takes the client and the checked arguments; raises the error that the API returned."""
 
     def declaration(self) -> Json:
         """Returns the tool as ``tools/list`` describes it."""

@@ -16,7 +16,7 @@ from typing import Final
 from mlcore.http.origin import ORIGIN_HEADER
 
 ORIGIN_WORD: Final = "ORIGIN_WORD"
-"""Environment: the secret word. Without it no request is taken to come through CloudFront."""
+"""Environment: the secret word. If it is unset, X-Forwarded-For is never trusted."""
 
 _FORWARDED: Final = "x-forwarded-for"
 

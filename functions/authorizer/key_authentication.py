@@ -11,7 +11,7 @@ from mlcore.repos.users import api_keys
 
 def token_in(authorization: str) -> tuple[str, str] | None:
     """Returns the username ("" with a bearer token) and the API key in an Authorization header;
-    None for another login, which another method has to check."""
+    None if the header holds no API key. Another method then checks it."""
     scheme, _, value = authorization.partition(" ")
     if scheme.lower() == "bearer":
         name, token = "", value.strip()
@@ -21,10 +21,11 @@ def token_in(authorization: str) -> tuple[str, str] | None:
 
 
 def authenticate(username: str, token: str) -> dict[str, Any]:
-    """Returns the authorizer's answer about the caller; empty if the key is refused.
+    """Returns the fields about the caller for the authorizer's context: the key's owner, its id and
+    its scopes. Empty if the key is refused.
 
-    The owner is ``key_user`` and not ``username``: functions of a release without API keys then
-    find no caller, instead of one without the key's limits.
+    The field with the owner is ``key_user`` and not ``username``: functions of a release without
+    API keys then find no caller, instead of a caller without the key's limits.
 
     Args:
         username: sent beside the key; it must be the owner's name, unless it is empty.

@@ -73,8 +73,8 @@ class Generation:
         return other
 
     def cached(self, key: tuple[Hashable, ...], compute: Callable[[], T]) -> T:
-        """Returns the result that is cached under ``key``, or that of ``compute``, which is then
-        cached. Entries never change, so a result stays valid. Safe for threads."""
+        """Returns the result that is cached under ``key``. If there is none, calls ``compute`` and
+        caches its result. Entries never change, so a result stays valid. Safe for threads."""
         entry: tuple[T] | None = self._cache.get(key)
         if entry is not None:
             return entry[0]

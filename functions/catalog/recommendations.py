@@ -78,9 +78,10 @@ def _with_replicas(artifact: CatalogEntry, target: int, property_name: str) -> C
 
 
 def recommend(artifacts: Iterable[CatalogEntry], setting: Setting) -> list[CatalogEntry]:
-    """Selects artifacts for each type of hardware: the fastest, and each slower one that costs less
-    than all faster ones; of these, without those that are hardly faster than the next cheaper
-    one. Ordered by hardware type, then by latency."""
+    """Returns the recommended artifacts, ordered by hardware type, then by latency.
+
+    For each type of hardware these are the artifacts that cost less than all faster ones, without
+    those that are hardly faster than the next cheaper one (:func:`is_enough_faster`)."""
     by_type: dict[str, list[_Priced]] = {}
     for artifact in artifacts:
         latency = number(artifact, setting.names.latency)
@@ -106,9 +107,11 @@ class _Priced(NamedTuple):
 
 
 def _worth_their_cost(artifacts: list[_Priced]) -> list[_Priced]:
-    """Selects from artifacts of one type of hardware, in two passes: first those that cost less
-    than all faster ones; then, from the cheapest on, each dearer one only if it is enough faster
-    than the last one selected. Ordered by latency."""
+    """Selects from artifacts of one type of hardware. Returns them ordered by latency.
+
+    The first pass keeps those that cost less than all faster ones. The second pass begins with the
+    cheapest of these, and adds a more expensive one only if it is enough faster than the one that
+    was added before."""
     first, *others = sorted(artifacts, key=lambda artifact: artifact[:3])
     cheaper = [first]
     for artifact in others:

@@ -17,8 +17,8 @@ FOLDER: Final = "CATALOG_FOLDER"
 """Environment: the catalog's folder; set by the local runner."""
 
 KEY: Final = artifacts.internal_key(DEFAULT_WORKSPACE, "catalog")
-"""Without that, the prefix of the files in the artifact bucket. No other API reads or writes
-there."""
+"""The prefix of the files in the artifact bucket, if there is no folder. No other API reads or
+writes there."""
 
 _MAX_FILES: Final = 2_000
 
@@ -88,15 +88,16 @@ def files() -> Files:
 
 
 def resolve(path: str, base: str, names: dict[str, str]) -> str:
-    """Returns the name of the catalog's file that a source's path means.
+    """Returns the name of the catalog's file to which the path of a source leads.
 
     Args:
-        path: relative to the folder ``base``. An absolute path is taken from a Kubernetes mount:
-            its longest end that is the name of a file counts.
+        path: relative to the folder ``base``. An absolute path is that of a Kubernetes mount: its
+            longest suffix that is the name of a file is used, for example ``models/a.yaml`` of
+            ``/mnt/catalog/models/a.yaml``.
         names: the catalog's files.
 
     Raises:
-        OutsideCatalog: the path is outside of the catalog, or no file has it.
+        OutsideCatalog: the path is outside of the catalog, or leads to no file.
     """
     parts = PurePosixPath(path).parts
     if path.startswith("/"):

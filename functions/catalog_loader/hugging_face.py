@@ -84,8 +84,8 @@ def settings_of(source: ConfiguredSource) -> Settings:
 
 def within_organization(source: ConfiguredSource) -> ConfiguredSource:
     """Returns the source with its organization (``allowedOrganization``) added to each pattern.
-    Raises InvalidField if no models are named, if a pattern names another organization, or if it
-    names none and none is set."""
+    Raises InvalidField if the source names no models, if a pattern names another organization, or
+    if a pattern has no organization and the source has none either."""
     bound = settings_of(source).organization
     included = [_bound(pattern, bound) for pattern in source.included or (("*",) if bound else ())]
     if not included:
@@ -112,7 +112,8 @@ def _bound(pattern: str, organization: str, *, foreign: bool = False) -> str:
 def fetch(
     source: ConfiguredSource, *, seconds: float, trusted: bool = True, cards: bool = True
 ) -> HubModels:
-    """Returns the models that a source's patterns name, including those that it excludes.
+    """Returns the models that match the source's patterns. Models that the source excludes are
+    contained too, but without their cards.
 
     Args:
         source: a result of :func:`within_organization`.

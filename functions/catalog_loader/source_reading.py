@@ -173,8 +173,8 @@ def _read_hub(source: ConfiguredSource, now: int) -> SourceContent:
 def with_kept(
     before: Iterable[CatalogEntry], reads: Sequence[SourceContent]
 ) -> list[SourceContent]:
-    """Returns the results with complete entries: a source that keeps its entries gets those of the
-    generation before.
+    """Returns the results, in which each source with ``keeps`` has its entries of the generation
+    before.
 
     Args:
         before: the entries of the generation before; consumed only if a source keeps its entries.

@@ -2,7 +2,7 @@
 nothing but its log group. The judge runner invokes it.
 
 Lambda offers no namespaces, so the cage here is the system call filter alone. Each call checks that
-Lambda permits the filter; a call that gets none runs nothing.
+Lambda permits the filter. If it does not, the scorer is not run.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _CREDENTIALS: Final = (
 _MIB: Final = 1024 * 1024
 _MEMORY: Final = "AWS_LAMBDA_FUNCTION_MEMORY_SIZE"
 _OWN_MIB: Final = 256
-"""What the function itself needs, with some room: a scorer shall run out of memory first."""
+"""Memory reserved for the function itself, so that a scorer runs out of memory before it does."""
 _LEAST_MIB: Final = 128
 
 
@@ -63,15 +63,15 @@ def handler(event: Mapping[str, Any], _context: Any) -> dict[str, Any]:
 
 
 def _memory_bytes() -> int:
-    """Returns the memory that a scorer may use: what the function leaves, at most that of a
-    laptop."""
+    """Returns how many bytes of memory a scorer may use: the function's memory without the part
+    reserved for the function itself, at least 128 MiB and at most the limit on a laptop."""
     mib = int(os.environ.get(_MEMORY) or 1024) - _OWN_MIB
     return min(max(mib, _LEAST_MIB) * _MIB, cage.MEMORY_BYTES)
 
 
 def _hide_credentials() -> None:
     """Removes the role's credentials from the environment, and forbids processes of this user to
-    read this process's memory. A sealed process can read neither; this stands behind the filter."""
+    read this process's memory. The filter prevents both already; this is a second barrier."""
     for name in _CREDENTIALS:
         os.environ.pop(name, None)
     set_dumpable(False)

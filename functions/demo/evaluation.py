@@ -16,7 +16,7 @@ RUN: Final = "demo-evaluation"
 _RUN_TYPE: Final = "genai_evaluate"
 """As MLflow's client marks the runs of ``mlflow.genai.evaluate``."""
 _WORDS: Final = 12
-"""The judge ``is_brief`` passes answers of at most so many words."""
+"""The judge ``is_brief`` passes answers of at most this many words."""
 
 
 def make(client: ApiClient, experiment_id: str) -> None:

@@ -13,7 +13,7 @@ JUDGES: Final = {
     "yes or no.",
     "is_short": "Has {{ outputs }} at most three sentences? Answer yes or no.",
 }
-"""For each judge its instructions."""
+"""The instructions of each judge, by its name."""
 
 
 def make(client: ApiClient, experiment_id: str) -> None:

@@ -24,7 +24,7 @@ PROMPTS: Final = {
         "{{conversation}}",
     ),
 }
-"""For each prompt the texts of its versions."""
+"""The templates of each prompt's versions, by the prompt's name."""
 
 
 def make(client: ApiClient, experiment_id: str) -> None:

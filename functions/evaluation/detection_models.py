@@ -1,4 +1,4 @@
-"""The model in a request to detect issues."""
+"""Reads and checks the model that a request to detect issues names."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def of_message(message: m.InvokeIssueDetection) -> JobModel:
         )
     check_provider(message.provider)
     if not message.secret_id:
-        # The dialog of MLflow's UI asks for a key if it finds the first words.
+        # MLflow's UI asks for a key if the message begins with these words.
         raise errors.InvalidParameterValue(
             f"No API key available for provider '{message.provider}'. Save an API key in AI "
             "Gateway."

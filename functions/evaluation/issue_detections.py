@@ -31,11 +31,11 @@ def invoke(message: m.InvokeIssueDetection, request: Request) -> dict[str, Any]:
 
     Raises:
         InvalidParameterValue: the request names no model that can be called, a key of another
-            provider, or too much.
-        ResourceDoesNotExist: there is no such endpoint, or no such key.
+            provider, or no traces; or it exceeds a limit.
+        ResourceDoesNotExist: there is no such experiment, endpoint or key.
         ResourceAlreadyExists: a detection is running in the experiment.
         PermissionDenied: a trace is in another experiment.
-        RequestLimitExceeded: the queue takes no jobs; nothing is stored.
+        RequestLimitExceeded: the queue accepts no jobs. Nothing is stored.
     """
     trace_ids = list(dict.fromkeys(copy_list(message.trace_ids)))
     if not trace_ids:
@@ -86,8 +86,8 @@ def _categories(value: Any) -> list[str]:
 
 
 def _begin(experiment: Experiment, job_id: str, run_id: str) -> None:
-    """Notes that a job will detect issues in the experiment. Raises ResourceAlreadyExists if
-    another one does."""
+    """Records that a job detects issues in the experiment. Raises ResourceAlreadyExists if another
+    job already does."""
     running = retry_on_conflict(
         "experiment", lambda: issue_detections.begin(experiment, job_id, run_id)
     )

@@ -77,8 +77,8 @@ def _check_model(model: JobModel | None, request: Request) -> None:
 def _confirm(
     stored: StoredExperiment, schedule: Schedule, former: State | None, owner: Creator
 ) -> State:
-    """Stores the schedule as the caller's and returns its state. Raises WriteConflict if the stored
-    schedule is written at this moment."""
+    """Stores the schedule with the caller as its owner, and returns its state. Raises WriteConflict
+    after a concurrent write."""
     experiment = stored.experiment
     confirmed = detection_schedules.find(experiment.workspace, experiment.experiment_id)
     state = _state(schedule, former, confirmed)
@@ -99,12 +99,12 @@ def _confirm(
 
 
 def _state(schedule: Schedule, former: State | None, confirmed: ConfirmedSchedule | None) -> State:
-    """Returns the state of a schedule. If the timing is the former one, it goes on; otherwise its
-    next time is the first one from now on.
+    """Returns the state of a schedule. If the timing has not changed, the time of the last run is
+    kept; otherwise the next run is at the first scheduled time after now.
 
     Args:
-        former: what the tag says, which anybody may have written who may update the experiment.
-        confirmed: the stored schedule, which counts more.
+        former: the state in the tag. Anybody who may update the experiment may have written it.
+        confirmed: the stored schedule; it takes precedence over the tag.
     """
     now = ids.now_ms()
     last, stored = now, confirmed and parse_schedule(confirmed.schedule_text)

@@ -34,7 +34,7 @@ _VALUES: Final[dict[str, Callable[[Issue], int | str]]] = {
 }
 """Fields that issues can be ordered by."""
 Key = tuple[Callable[[Issue], int | str], bool]
-"""What a list is ordered by, and whether the greatest value comes first."""
+"""One field of the order: reads its value from an issue; and whether the greatest comes first."""
 
 
 def search_issues(message: m.SearchIssues, request: Request) -> dict[str, Any]:

@@ -21,8 +21,8 @@ from mlcore.responses.evaluation import jobs as responses
 
 _MAX_JOBS: Final = 1000
 _MAX_ANSWER: Final = 4_000_000
-"""Characters of found jobs in one answer, which leaves room below Lambda's 6 MB. An evaluation of
-10,000 traces has 390,000."""
+"""The most characters of jobs in one response, well below Lambda's 6 MB. The job of an evaluation
+of 10,000 traces has 390,000."""
 
 
 def get_job(message: m.GetJob, request: Request) -> dict[str, Any]:
@@ -44,8 +44,8 @@ def cancel_status(message: m.CancelJob, request: Request) -> dict[str, Any]:
 
 
 def search_jobs(message: m.SearchJobs, request: Request) -> dict[str, Any]:
-    """Returns the newest matching jobs, oldest of them first: at most 1,000, and as many as fit
-    into an answer. Where authentication is on, callers who are not administrators see only their
+    """Returns the newest matching jobs, sorted oldest first: at most 1,000, and only as many as fit
+    into a response. Where authentication is on, callers who are not administrators see only their
     own jobs."""
     now, wanted = ids.now_ms(), message.params or {}
     access = request.access

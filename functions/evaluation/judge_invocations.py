@@ -27,7 +27,7 @@ from mlcore.wire import checks
 MAX_TRACES: Final = 2_000
 """Traces that one request may name for a judge."""
 MAX_VERSION: Final = 2**31 - 1
-"""Of a registered scorer; there are none above."""
+"""The largest version number that a registered scorer can have."""
 MAX_EVALUATED: Final = 10_000
 """Traces that one request may name for an evaluation: as many ids as the job's item can hold."""
 RUN_TYPE: Final = "genai_evaluate"
@@ -84,7 +84,7 @@ def invoke_evaluation(message: m.InvokeEvaluation, request: Request) -> dict[str
     both.
 
     Raises:
-        RequestLimitExceeded: the queue takes no jobs; nothing is stored.
+        RequestLimitExceeded: the queue accepts no jobs. Nothing is stored.
     """
     trace_ids = list(dict.fromkeys(copy_list(message.trace_ids)))
     given_versions = message.scorer_versions

@@ -1,4 +1,5 @@
-"""Checks the models that a request names beyond the fields that its policy knows."""
+"""Checks that the caller may use the models of a request, where the request's authorization policy
+cannot do so because it does not know them: those of stored scorers, for example."""
 
 from __future__ import annotations
 
@@ -14,10 +15,10 @@ def check_usable(models: Collection[JobModel], request: Request) -> None:
     """Checks that the models' endpoints and saved keys exist and that the caller may use them.
 
     Raises:
-        PermissionDenied: the caller may not use one, or it does not exist; an administrator, and
-            everybody where there is no login, gets to know the difference.
-        ResourceDoesNotExist: an endpoint or a key does not exist.
-        InvalidParameterValue: a key is another provider's.
+        PermissionDenied: the caller may not use an endpoint or key, or it does not exist.
+        ResourceDoesNotExist: an endpoint or a key does not exist, and the caller is an
+            administrator or no login is required.
+        InvalidParameterValue: a key belongs to another provider.
     """
     if request.access is not None:
         from mlcore.policies.jobs import may_use_models  # noqa: PLC0415 -- only with logins
@@ -30,8 +31,8 @@ def check_usable(models: Collection[JobModel], request: Request) -> None:
 
 
 def check_endpoints_of(serialized_scorers: Iterable[str], request: Request) -> None:
-    """Checks that the caller may use the endpoints that registered scorers call, whose texts the
-    request does not have. Raises PermissionDenied."""
+    """Checks that the caller may use the endpoints that registered scorers call. The request only
+    names these scorers. Raises PermissionDenied."""
     if request.access is None:
         return
     from mlcore.policies.jobs import uses_endpoints  # noqa: PLC0415 -- only with logins

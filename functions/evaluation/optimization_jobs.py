@@ -24,33 +24,35 @@ from mlcore.repos.runs.core.runs import StoredRun
 from mlcore.responses.evaluation import prompt_optimization as responses
 
 _MAX_ANSWER: Final = 4_000_000
-"""Characters of found jobs in one answer."""
+"""The most characters of jobs in one response."""
 
 
 def get_job(message: m.GetPromptOptimizationJob, request: Request) -> dict[str, Any]:
-    """Returns a job with the scores and the progress that its run has."""
+    """Returns a job, with the scores and the progress that are logged as metrics of its run."""
     job = as_of(_find(message.job_id, request), ids.now_ms())
     return {"job": responses.job(job, _metrics(job))}
 
 
 def search_jobs(message: m.SearchPromptOptimizationJobs, request: Request) -> dict[str, Any]:
-    """Returns the jobs of an experiment, sorted oldest first. If they are larger than an answer
-    may be, the oldest are left out."""
+    """Returns the prompt optimization jobs of an experiment, sorted oldest first. If they do not
+    fit into a response, the oldest are left out."""
     now = ids.now_ms()
-    found = [
+    all_jobs = [
         responses.job(as_of(job, now))
         for job in jobs.of_workspace(request.workspace)
         if job.name == OPTIMIZE_PROMPT and job.params["experiment_id"] == message.experiment_id
     ]
-    shown = paging.fitting(found[::-1], lambda each: len(json.dumps(each)), _MAX_ANSWER)[::-1]
+    shown = paging.fitting(all_jobs[::-1], lambda each: len(json.dumps(each)), _MAX_ANSWER)[::-1]
     return {"jobs": shown} if shown else {}
 
 
 def cancel_job(message: m.CancelPromptOptimizationJob, request: Request) -> dict[str, Any]:
-    """Cancels a job and ends its run as KILLED. Raises InvalidParameterValue for a job that has
-    ended; the run of one that was cancelled is ended all the same, because an earlier attempt may
-    have stopped before."""
-    found = _find(message.job_id, request)
+    """Cancels a job and ends its run as KILLED.
+
+    Raises InvalidParameterValue for a job that has ended. If that job was cancelled, its run is
+    ended nevertheless: the request that cancelled the job may have failed before it ended the run.
+    """
+    existing = _find(message.job_id, request)
 
     def cancel(current: Job) -> Job:
         status = as_of(current, ids.now_ms()).status
@@ -63,7 +65,7 @@ def cancel_job(message: m.CancelPromptOptimizationJob, request: Request) -> dict
             )
         return current._replace(status=CANCELED, result=None, error_message=None, lease_until=None)
 
-    job = jobs.change(request.workspace, found.job_id, cancel)
+    job = jobs.change(request.workspace, existing.job_id, cancel)
     if job is None:
         raise _missing(message.job_id)
     job_runs.end(job, "KILLED")
@@ -75,7 +77,7 @@ def delete_job(message: m.DeletePromptOptimizationJob, request: Request) -> dict
     job = _find(message.job_id, request)
     run = _run_of(job)
     if run is not None:
-        with contextlib.suppress(errors.ResourceDoesNotExist):  # somebody has deleted it for good
+        with contextlib.suppress(errors.ResourceDoesNotExist):  # permanently deleted
             run_writes.set_stage(run, DELETED)
     jobs.delete(request.workspace, job.job_id)
     return {}
@@ -100,8 +102,8 @@ def _metrics(job: Job) -> dict[str, float]:
 
 
 def _run_of(job: Job) -> StoredRun | None:
-    """Returns the run of a job. None if it was deleted for good, or moved: the rights that the
-    caller needs for the job say nothing about other experiments."""
+    """Returns the run of a job. None if it was permanently deleted, or moved to another experiment,
+    for which the caller's rights were not checked."""
     try:
         run = runs.load(job.params["run_id"], job.workspace)
     except errors.ResourceDoesNotExist:

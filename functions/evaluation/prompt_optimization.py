@@ -1,7 +1,7 @@
 """Submits the jobs that optimize prompts.
 
-What a job needs is found here, before there is one: the prompt version, the endpoints, and the
-scorers' definitions. So the rights of the caller are decided on what the job will use.
+Before a job is created, the prompt version, the endpoints and the scorers' definitions are read and
+stored in the job. So the caller's rights are checked for exactly what the job will use.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ _SOURCE_TYPE: Final = "mlflow_evaluation_dataset"
 
 
 def create_job(message: m.CreatePromptOptimizationJob, request: Request) -> dict[str, Any]:
-    """Creates a run and a job in one transaction, and queues the job. Sent twice it creates two
-    jobs, as in MLflow.
+    """Creates a run and a job in one transaction, and queues the job. A request that is sent twice
+    creates two jobs, as in MLflow.
 
     Raises:
-        RequestLimitExceeded: the queue takes no jobs; nothing is stored.
+        RequestLimitExceeded: the queue accepts no jobs. Nothing is stored.
     """
     asked = message.config or m.PromptOptimizationJobConfig()
     kind = limits.optimizer_type(asked.optimizer_type)
@@ -104,8 +104,9 @@ def create_job(message: m.CreatePromptOptimizationJob, request: Request) -> dict
 
 
 def _submit(job: Job, run: Run, experiment: Experiment) -> None:
-    """Creates run and job, and says in the experiment's list of datasets what the run uses them
-    for. Raises RequestLimitExceeded if the queue takes no messages."""
+    """Creates the run and the job, and adds the run's datasets, with the context ``optimization``,
+    to the experiment's list of datasets. Raises RequestLimitExceeded if the queue accepts no
+    messages."""
     used = [entry.dataset for entry in run.dataset_inputs]
     run_datasets.ensure(experiment.experiment_id, used)
     job_runs.submit(job, run, experiment)
@@ -132,8 +133,8 @@ def _params(
 
 
 def _prompt_version(uri: str, request: Request) -> ModelVersion:
-    """Returns the prompt version that a URI names. Raises ResourceDoesNotExist, and
-    InvalidParameterValue for a template that cannot be filled here."""
+    """Returns the prompt version that a URI names. Raises ResourceDoesNotExist, or
+    InvalidParameterValue for a template that this server cannot fill (Jinja2)."""
     wanted = limits.parse_prompt_uri(uri)
     model = registered_models.find(request.workspace, wanted.name)
     if model is None or not is_prompt(model.model.tags):
@@ -178,7 +179,8 @@ def _dataset(dataset_id: str, request: Request) -> EvaluationDataset:
 
 
 def _record_count(dataset: EvaluationDataset) -> int:
-    """Returns the number of records in the dataset's profile, which each change of them writes."""
+    """Returns the dataset's number of records, which its profile contains. Each change of the
+    records updates the profile."""
     profile = json.loads(dataset.profile or "null")
     return int(profile["num_records"]) if profile else 0
 
@@ -186,9 +188,9 @@ def _record_count(dataset: EvaluationDataset) -> int:
 def _scorer(
     name: str, experiment: Experiment, settings: OptimizerSettings, request: Request
 ) -> tuple[str, SealedSource | None]:
-    """Returns the definition of a scorer: that of a built-in judge, which asks the model that
-    proposes prompts, or the latest version of a registered scorer; and of a scorer that is code
-    which source that is. Raises InvalidParameterValue."""
+    """Returns the definition of a scorer: of a built-in judge, which asks the model that proposes
+    prompts, or of the latest version of a registered scorer. The second value is the sealed source
+    of a scorer that is code, else None. Raises InvalidParameterValue."""
     if limits.check_builtin(name):
         return json.dumps(limits.builtin_scorer(name, settings.reflection_endpoint)), None
     version = scorers.latest(experiment, name) if name else None
@@ -229,7 +231,7 @@ def _endpoints_of(texts: list[str]) -> set[str]:
 
 
 def _total(kind: str, settings: OptimizerSettings, dataset: EvaluationDataset | None) -> int:
-    """Returns how many evaluations of a record the job will make, about."""
+    """Returns about how many evaluations of single records the job will make."""
     if kind == GEPA:
         return settings.evolution.max_metric_calls
     return 1 if dataset is None else 2 * _record_count(dataset)

@@ -223,10 +223,10 @@ def _to_confirm(
     *,
     runs_code: bool,
 ) -> OnlineScorer | None:
-    """Returns the online settings of a scorer that judges automatically if the new version asks
-    another endpoint or is code: whoever registers it confirms it. None for other versions, and for
-    those that ask an endpoint where no login is required. Raises PermissionDenied if the caller may
-    not let the new version judge automatically."""
+    """Returns the online settings of a scorer that judges automatically, if they must be confirmed
+    for the caller: the new version is code, or (where logins are required) it calls another
+    endpoint. Returns None otherwise. Raises PermissionDenied if the caller may not let the new
+    version judge automatically."""
     if not runs_code and (request.access is None or judge.endpoint_id is None):
         return None
     online = online_scorers.find(request.workspace, experiment.experiment_id, message.name)
@@ -248,8 +248,8 @@ def _confirm(
     *,
     runs_code: bool,
 ) -> None:
-    """Makes the caller the owner of a scorer that judges automatically, with the new version. If a
-    newer version was registered meanwhile, its request does that."""
+    """Stores that the scorer judges automatically with the new version and in the caller's name.
+    Does nothing if a newer version was registered meanwhile: its request does the same."""
     owner = request.creator()
 
     def attempt() -> None:

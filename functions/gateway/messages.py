@@ -363,6 +363,7 @@ class UpdateEndpointGuardrailConfig(Message):
 
 
 class ProviderRequest(Message):
-    """A request about one provider."""
+    """A request that may name a provider: lists its models (without a name, those of all
+    providers) or returns its configuration (a name is required)."""
 
     provider: str

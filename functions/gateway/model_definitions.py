@@ -128,7 +128,7 @@ def _uses_secret(definition: ModelDefinition, secret_id: str, current: Configura
 
 def _check_provider(current: Configuration, definition: ModelDefinition, request: Request) -> None:
     """Checks that a caller who may only use a secret does not send it to another provider than its
-    own. Who may update the secret can choose its destination anyway. Raises
+    own. A caller who may update the secret can choose its destination anyway. Raises
     InvalidParameterValue."""
     secret = current.secrets.get(definition.secret_id)
     if secret is None or secret.is_of(definition.provider) or request.access is None:

@@ -24,8 +24,8 @@ def get_or_create(endpoint: Endpoint, workspace: str) -> str:
     missing.
 
     Raises:
-        Conflict: an experiment of this name existed and was renamed or deleted meanwhile; the
-            caller tries again.
+        WriteConflict: an experiment of this name existed and was renamed or deleted meanwhile.
+            The caller tries again.
     """
     name = f"gateway/{endpoint.name}"
     existing = experiments.find_by_name(workspace, name)
@@ -57,7 +57,7 @@ def get_or_create(endpoint: Endpoint, workspace: str) -> str:
                 raise WriteConflict from taken
             return existing.experiment_id
         return experiment_id
-    raise AssertionError  # experiment_ids.free() never ends
+    raise AssertionError  # experiment_ids.unused_ids() never ends
 
 
 def check_id(experiment_id: str, workspace: str) -> str:

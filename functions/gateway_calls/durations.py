@@ -11,7 +11,7 @@ from mlcore.providers import waiting_time
 DURATION: Final = "x-mlflow-gateway-duration-ms"
 """Milliseconds until the answer, or until the first part of a stream."""
 OVERHEAD: Final = "x-mlflow-gateway-overhead-duration-ms"
-"""The part of them in which no provider was waited for; only if one was."""
+"""The milliseconds without the time of waiting for providers. Omitted if no provider was called."""
 
 
 def with_durations(handler: Handler) -> Handler:

@@ -1,5 +1,5 @@
-"""The fields by which the SDKs of providers read the errors of the gateway, beside ``detail`` of
-MLflow's gateway."""
+"""Adds to the gateway's errors the fields that the SDKs of OpenAI, Anthropic, Google and AWS read,
+so that they raise the right exceptions. MLflow's own field is ``detail``."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _TYPES: Final[Mapping[int, str]] = {
     429: "rate_limit_error",
     529: "overloaded_error",
 }
-"""Anthropic's names by status, of which OpenAI's are some;
+"""Anthropic's error types by status; OpenAI uses some of the same types.
 https://docs.claude.com/en/api/errors."""
 _GOOGLE_NAMES: Final[Mapping[int, str]] = {
     400: "INVALID_ARGUMENT",
@@ -56,31 +56,32 @@ _GOOGLE_METHODS: Final = (
     *(":batchEmbedContents", ":batchGenerateContent"),
 )
 _ANTHROPIC_PATHS: Final = ("/v1/messages/count_tokens", "/v1/messages/batches")
-"""The ends of Anthropic's paths beside the messages themselves."""
+"""The ends of Anthropic's other paths, besides ``/v1/messages``."""
 
 
 def anthropic_fields(status: int, message: str) -> Json:
-    """Returns an error as Anthropic's API has it."""
+    """Returns the response body of an error in the form of Anthropic's API."""
     kind = _type(status, "api_error")
     return {"type": "error", "error": {"type": kind, "message": message}}
 
 
 def google_fields(status: int, message: str) -> Json:
-    """Returns an error as Google's APIs have it."""
+    """Returns the response body of an error in the form of Google's APIs."""
     unknown = "INVALID_ARGUMENT" if status < 500 else "UNKNOWN"
     name = _GOOGLE_NAMES.get(status, unknown)
     return {"error": {"code": status, "message": message, "status": name}}
 
 
 def aws_name(status: int) -> str:
-    """Returns the name of an error of Amazon Bedrock."""
+    """Returns the name of Amazon Bedrock's exception for a status."""
     unknown = "ValidationException" if status < 500 else "InternalServerException"
     return _AWS_NAMES.get(status, unknown)
 
 
 def sdk_fields(error: MlflowError, path: str) -> Json:
-    """Returns what the SDK that calls a path reads of an error: what the provider answered if the
-    path has the provider's own form, else the same in the form of that SDK.
+    """Returns the fields of an error response that the SDK reads which calls this path. On a path
+    of one provider they are the provider's own error, if it refused the call. Otherwise the error
+    is converted to the form that the path's SDK expects.
 
     Args:
         path: the whole path of the request.
@@ -97,13 +98,13 @@ def sdk_fields(error: MlflowError, path: str) -> Json:
 
 
 def _is_common(route: str) -> bool:
-    """Whether the route has one form for all providers."""
+    """Whether the route has the same form for all providers."""
     first, _, rest = route.partition("/")
     return first == "mlflow" or rest == "mlflow/invocations"
 
 
 def _own_fields(error: MlflowError, route: str) -> Json:
-    """Returns an error of the gateway itself in the form of the SDK that calls the route."""
+    """Returns an error of the gateway itself in the form that the route's SDK expects."""
     status, message = error.status, _message(error)
     if _BEDROCK.match(route):
         return {"__type": aws_name(status), "message": message}
@@ -117,7 +118,7 @@ def _own_fields(error: MlflowError, route: str) -> Json:
 
 
 def _openai_fields(status: int, message: str, refusal: Any) -> Json:
-    """Returns an error as OpenAI's API has it.
+    """Returns the response body of an error in the form of OpenAI's API.
 
     Args:
         refusal: the provider's error, if it refused the call.
@@ -135,13 +136,13 @@ def _openai_fields(status: int, message: str, refusal: Any) -> Json:
 
 
 def _type(status: int, otherwise: str) -> str:
-    """Returns the type of an error. A mistake of the caller without a type of its own is an invalid
-    request."""
+    """Returns the type of an error. Other 4xx statuses have the type ``invalid_request_error``,
+    other 5xx the type ``otherwise``."""
     return _TYPES.get(status, "invalid_request_error" if status < 500 else otherwise)
 
 
 def _message(error: MlflowError) -> str:
-    """Returns the text of an error, of which a provider's JSON may be the detail."""
+    """Returns the message of an error: the provider's, if the error's detail contains it."""
     detail = error.detail if isinstance(error, GatewayCallFailed) else None
     message = detail.get("message") if isinstance(detail, dict) else None
     return message if isinstance(message, str) else error.message

@@ -50,8 +50,8 @@ def pass_on(action: str, call: GatewayCall, request: Request) -> Response:
 
 def proxy(call: ProxyCall, request: Request) -> Response:
     """Answers ``/gateway/proxy/{endpoint_name}/{path+}``: sends the body to a path of the
-    endpoint's provider and returns the provider's answer as JSON, as a stream if the provider
-    streams it, or as it is if it is of another type."""
+    endpoint's provider and returns the provider's answer: as JSON, as a stream if the provider
+    streams it, or unchanged if it has another type."""
     invocation = start_call(request, call.endpoint_name)
     parts = proxied_calls.call(invocation, call.request, _provider_headers(request))
     first = next(parts, b"")

@@ -40,7 +40,8 @@ _MAX_WHOLE_BYTES: Final = 4 * 1024 * 1024
 
 
 def raw_response(answer: RawAnswer, headers: Mapping[str, str] = _NO_HEADERS) -> Response:
-    """Returns a provider's answer that is neither JSON nor a stream, for saving only."""
+    """Returns a provider's answer that is neither JSON nor a stream, as an attachment: a browser
+    saves it and does not show it."""
     body: bytes | Iterator[bytes] = answer.content
     if len(answer.content) > _MAX_WHOLE_BYTES:
         body = iter((answer.content,))
@@ -56,8 +57,8 @@ ErrorEvent = Callable[[errors.MlflowError], bytes]
 
 def event_stream(chunks: Iterator[Json], headers: Mapping[str, str] = _NO_HEADERS) -> Response:
     """Returns a response that sends each chunk of a chat as a server-sent event, and ``[DONE]``
-    after the last one. If the stream fails, the error is its last event. If it ends before the
-    model has finished, it has no ``[DONE]``."""
+    after the last one. If the stream ends before the model has finished, it has no ``[DONE]``.
+    Errors are handled as in :func:`raw_event_stream`."""
     return raw_event_stream(_chat_events(chunks), headers=headers)
 
 
@@ -90,14 +91,14 @@ def anthropic_error_event(error: errors.MlflowError) -> bytes:
 
 
 def google_error_event(error: errors.MlflowError) -> bytes:
-    """Returns an error as an event in the form that clients of Gemini's API read. They raise by its
-    code, which must be a number."""
+    """Returns an error as an event in the form that clients of Gemini's API read. They
+    choose the exception by the error's ``code``, which must be a number."""
     data = google_fields(error.status, error.message)
     return f"data: {json.dumps(data)}\n\n".encode()
 
 
 def aws_error_event(error: errors.MlflowError) -> bytes:
-    """Returns an error as an exception of a binary stream, which AWS's SDKs raise."""
+    """Returns an error as the exception event of a binary stream, which AWS's SDKs raise."""
     known = error
     if not isinstance(known, errors.GatewayCallFailed):
         known = errors.GatewayCallFailed(error.status, error.message)
@@ -105,14 +106,14 @@ def aws_error_event(error: errors.MlflowError) -> bytes:
 
 
 _CONTENT_OF_CHUNKS: Final = {"x-amzn-bedrock-content-type": "application/json"}
-"""What AWS's SDKs are told of a model's own stream."""
+"""The header by which AWS's SDKs know the type of the chunks of InvokeModelWithResponseStream."""
 
 
 def binary_event_stream(
     events: Iterator[BinaryEvent], headers: Mapping[str, str] = _NO_HEADERS
 ) -> Response:
-    """Returns a response that sends the events of a stream of Bedrock. If the stream fails, the
-    error is its last event."""
+    """Returns a response that sends the events of a stream of Bedrock. An error before the first
+    event is raised; a later error becomes the last event."""
     first = next(events)
     more = _CONTENT_OF_CHUNKS if first.kind == binary.CHUNK else {}
     contents = (event.content for event in events)

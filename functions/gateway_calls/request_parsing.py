@@ -21,7 +21,7 @@ _WINDOW_BITS: Final = {"gzip": 31, "x-gzip": 31, "deflate": 15}
 """zlib's window sizes, which include the format, by content encoding."""
 
 _MAX_ZSTD_WINDOW_LOG: Final = 24
-"""Of the memory that a body may ask for, which is as large as the largest decoded body."""
+"""Base-2 logarithm of the bytes of memory that decompressing a body may need: 16 MiB."""
 
 _PATH_CHARACTERS: Final = "/:@!$&'()*+,;=-._~"
 """Characters that a path may hold as they are (RFC 3986, section 3.3)."""
@@ -30,12 +30,13 @@ _PATH_CHARACTERS: Final = "/:@!$&'()*+,;=-._~"
 _QUERY: Final = re.compile(r"[!-~]*")
 _PARAMETER: Final = re.compile(r"[^&;=]+")
 _OVERRIDES: Final = ("$http", "$ct", "$req")
-"""Beginnings of parameters by which servers of Google read another verb, other headers, or another
-body or type of the body than those sent, such as ``$httpMethod``."""
+"""Prefixes of query parameters that Google's servers accept in place of the request's method,
+headers, body or content type, such as ``$httpMethod``."""
 _REQUESTS_IN_BODIES: Final = "batch"
-"""The path at which servers of Google execute the HTTP requests in a body, with any verb."""
+"""The path at which Google's servers execute the HTTP requests in a body, with any method."""
 _UNCOUNTED: Final = "realtime"
-"""The folder of sessions that a caller has with the provider itself, past limits and budgets."""
+"""The path segment of realtime sessions: the client then talks to the provider directly, so that
+limits and budgets would not apply."""
 _NOT_JSON: Final = ("multipart/", "application/octet-stream", "audio/", "image/", "video/")
 """Beginnings of the types of bodies that are forwarded as bytes. Any other body must be JSON,
 whatever its type: clients of MLflow's gateway need not name it."""
@@ -78,10 +79,15 @@ class ProxyCall(NamedTuple):
 
 
 def parse_proxy(sent: Sent) -> ProxyCall:
-    """Reads the endpoint's name, the provider's path and the body: a JSON object, a form with
-    files, or none. Raises GatewayCallFailed (400) if the body is none of these, if a GET or DELETE
-    has one, if the path would lead out of the provider's root, to requests within a body or to
-    sessions that cannot be counted, or if the query names another verb."""
+    """Reads the endpoint's name, the provider's path, the query and the body: a JSON object, bytes
+    (a form with files, audio, an image or a video), or none.
+
+    Raises:
+        GatewayCallFailed: 400 if the body is none of these, if a request other than POST has a
+            body, if the path contains ``.`` or ``..``, leads to batches of requests or to realtime
+            sessions, or if the query sets the method, the type or headers. 413 if the body is too
+            large or incomplete.
+    """
     path = sent.parameters["path"]
     segments = [segment.partition(";")[0].strip().lower() for segment in path.split("/")]
     if any(segment in (".", "..") for segment in segments):

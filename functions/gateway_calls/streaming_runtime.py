@@ -39,7 +39,7 @@ BUFFERED_SECONDS: Final = 29.0
 
 
 class InvocationContext:
-    """What the handler learns of an invocation."""
+    """The ``context`` argument of the handler: how much time is left, and whether it may stream."""
 
     def __init__(self, headers: Message, *, streams: bool) -> None:
         """
@@ -77,7 +77,7 @@ class RuntimeApi:
         return response.headers, json.loads(content)
 
     def send(self, request_id: str, answer: Mapping[str, Any]) -> None:
-        """Sends a whole answer."""
+        """Sends an answer that is not streamed."""
         self._post(f"/invocation/{request_id}/response", json.dumps(answer).encode())
 
     def send_error(self, path: str, error: BaseException) -> None:
@@ -91,7 +91,7 @@ class RuntimeApi:
 
     def stream(self, request_id: str, metadata: Mapping[str, Any], parts: Parts) -> None:
         """Sends an answer in parts. If the connection breaks, the parts are closed, which ends the
-        call of the provider. An error in the parts ends the answer with trailers that tell it.
+        call of the provider. An error in the parts ends the answer with trailers that report it.
 
         Raises:
             OSError, HTTPException: the runtime API takes no more of the answer.

@@ -50,7 +50,7 @@ ARCHIVING = (keys.REGISTERED_MODEL.name, keys.MODEL_VERSION.name, keys.MODEL_END
 """Types of items that record which models are archived and when they expire."""
 
 UPLOADED = (keys.SKILL_VERSION.name,)
-"""Types of items that name files which go when the item is removed."""
+"""Types of items whose files are deleted when the item is removed."""
 
 ANNOUNCING = (
     *(keys.REGISTERED_MODEL.name, keys.MODEL_VERSION.name, keys.GATEWAY_SPENDING.name),

@@ -60,7 +60,7 @@ def assess_trace(task: Task, judge: Judge, subject: Subject, chat: JudgeModel) -
 
 
 def assess_by_rule(task: Task, judge: Judge, subject: Subject) -> list[Assessment]:
-    """Returns the assessment of a trace by a scorer that asks no model."""
+    """Returns the assessment of a trace by a scorer that is a rule and asks no model."""
     answer = content.outputs(subject)
     try:
         verdict = rules.verdict(judge, None if answer is None else content.output_text(answer))

@@ -1,4 +1,4 @@
-"""The journal of a job's model calls and judgements by code: each is made once, also if the job is
+"""The journal of a job's model calls and judgements by code: each is made once, even if the job is
 interrupted.
 
 A job whose calls depend on each other cannot tell from its results which calls it has made. So
@@ -32,7 +32,8 @@ from mlcore.repos.evaluation.job_calls import AnswerTooLarge, CallId
 T = TypeVar("T")
 
 _KEPT_AFTER_DEADLINE_MS: Final = 3_600_000
-"""An execution that has begun before the job's deadline may last a little longer."""
+"""Stored calls expire this long after the job's deadline, which an execution may exceed a
+little."""
 _ATTEMPTS: Final = 3
 _LONGEST_PAUSE_SECONDS: Final = 20.0
 _FAILURE: Final = "failure"
@@ -108,8 +109,8 @@ class CallJournal:
         return kept[_JUDGED]
 
     def remember(self, name: str, read: Callable[[], T]) -> T:
-        """Returns a JSON value that is read once per job: what the first execution read. So the
-        steps of a later execution do not depend on what has changed meanwhile.
+        """Returns a JSON value that the job's first execution has read; later executions get the
+        stored value. So their steps do not depend on changes since then.
 
         Args:
             name: identifies the value within the job.

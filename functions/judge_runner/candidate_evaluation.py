@@ -25,19 +25,19 @@ from mlcore.limits.evaluation.code_scorers import parse_scorer
 from mlcore.prompt_templates import PromptTemplate
 
 _ABOUT_THE_CHAT: Final = frozenset((400, 413, 422))
-"""Statuses of a provider that refuses this chat, not every chat."""
+"""Statuses by which a provider refuses one chat because of its content. Other chats may succeed."""
 _EXPECTED: Final = "expected_response"
 
 
 class Example(NamedTuple):
-    """What an optimization takes from a record of a dataset."""
+    """A record of a dataset as the optimization uses it: inputs and expectations."""
 
     inputs: dict[str, Any]
     expectations: dict[str, Any]
 
 
 class _Rating(NamedTuple):
-    """What an optimization takes from an assessment."""
+    """The parts of an assessment that the optimization uses. They can be stored as JSON."""
 
     value: Any
     error: dict[str, Any] | None
@@ -45,7 +45,8 @@ class _Rating(NamedTuple):
 
 
 def examples_of(records: Sequence[EvaluationRecord], variables: set[str]) -> list[Example]:
-    """Returns the examples in records. A record without expectations expects its outputs.
+    """Returns the examples in records. A record without expectations has its outputs as
+    the expectation.
 
     Raises:
         InvalidParameterValue: a record lacks inputs, or one of the prompt's variables.
@@ -68,7 +69,7 @@ def examples_of(records: Sequence[EvaluationRecord], variables: set[str]) -> lis
 
 
 class CandidateEvaluation:
-    """Evaluates candidates on the examples of a job, each example in parallel with others."""
+    """Evaluates candidates on the examples of a job, several examples in parallel."""
 
     def __init__(
         self,
@@ -103,6 +104,7 @@ class CandidateEvaluation:
         Raises:
             InvalidParameterValue: a scorer failed, or its answer is no number.
             GatewayCallFailed: the prompt's model cannot be called.
+            TemporarilyUnavailable: the table cannot be reached.
             OutOfTime, JobStopped: see :meth:`JobExecution.check`.
         """
         evaluated: dict[int, Evaluated] = {}
@@ -142,7 +144,8 @@ class CandidateEvaluation:
         output: str,
         subject: Subject,
     ) -> list[_Rating]:
-        """Returns what a code scorer makes of an answer. It runs once in a job."""
+        """Returns a code scorer's ratings of an answer. For the same answer it runs once in a
+        job."""
 
         def judge() -> tuple[list[_Rating], float]:
             made, dollars = priced(subject)
@@ -168,7 +171,7 @@ class CandidateEvaluation:
         self, workspace: str, endpoint: str, chat: Mapping[str, Any], username: str | None
     ) -> dict[str, Any]:
         """Completes a chat of a judge. A judge turns each error into an assessment, so an error
-        that is not about its chat is remembered."""
+        that must stop the job is stored in ``_interruption`` and raised after the judgement."""
         try:
             return self._journal.complete(workspace, endpoint, chat, username)
         except (OutOfTime, JobStopped, errors.TemporarilyUnavailable) as error:

@@ -37,12 +37,14 @@ CPU_MS: Final = "scorer_cpu_ms"
 COST_USD: Final = "scorer_cost_usd"
 """Metadata of a judgement's first assessment: what the judgement cost in AWS, in US dollars."""
 RESERVED_SECONDS: Final = 20.0
-"""What a call of the runner needs to wait for an answer (:data:`remote_cage.EXTRA_SECONDS`, and the
-pauses before a call), to store results and to pause its job."""
+"""Seconds of a call of the runner that are not available to a scorer: for the wait for the answer
+(:data:`remote_cage.EXTRA_SECONDS`, and the pauses before a call), for storing results and for
+pausing the job."""
 _LEAST_SECONDS: Final = 2.0
-"""No judgement begins that would have less time."""
+"""A judgement that would have less time than this is not begun."""
 _processors = threading.BoundedSemaphore(max(2, os.cpu_count() or 1))
-"""Each cage computes; more of them than processors would only time out earlier."""
+"""Limits the cages that run at the same time on a laptop to one per processor (at least two): with
+more, each would be slower and might time out."""
 
 
 class CodeScoring:
@@ -54,7 +56,8 @@ class CodeScoring:
     ) -> None:
         """
         Args:
-            source: checks the source of a registered scorer; None for one that the request had.
+            source: checks the source of a registered scorer; None for a scorer whose source was in
+                the request.
         """
         self._task = task
         self._scorer = scorer
@@ -66,8 +69,8 @@ class CodeScoring:
         scorer fails.
 
         Args:
-            expectations: whether the scorer gets what was expected of the trace. As on MLflow's
-                server it gets that in an evaluation, and otherwise None.
+            expectations: whether the scorer gets the trace's expectations. As on MLflow's server,
+                it gets them in an evaluation, and otherwise None.
 
         Raises:
             FeatureDisabled: this system offers no cage, so the scorer cannot run here.
@@ -75,7 +78,7 @@ class CodeScoring:
             TemporarilyUnavailable: the function of code scorers cannot be called.
             OutOfTime, JobStopped, PermissionDenied: see :meth:`JobExecution.check`. The trace is
                 judged by another call of the runner.
-            JobThrottled: Lambda runs no more functions of code scorers now.
+            JobThrottled: Lambda has no capacity for another function of code scorers now.
             ServerStopping: a laptop's server stops.
         """
         return self.judge_trace(subject, expectations=expectations)[0]
@@ -83,8 +86,8 @@ class CodeScoring:
     def judge_trace(
         self, subject: Subject, *, expectations: bool
     ) -> tuple[list[Assessment], float]:
-        """As :meth:`assess_trace`; returns also what the judgement cost, in US dollars. A scorer
-        that returns None makes no assessment, and costs something."""
+        """Like :meth:`assess_trace`, but also returns the cost of the judgement in US dollars. A
+        scorer that returns None makes no assessment, but its run has a cost."""
         call = {
             "inputs": content.inputs(subject),
             "outputs": content.outputs(subject),
@@ -120,7 +123,9 @@ class CodeScoring:
             made = [failed._replace(metadata={**(failed.metadata or {}), **took, **price})]
             return made, judgement.dollars
         first = task._replace(extra={**task.extra, **took, **price})
-        others = task._replace(extra={**task.extra, **took})  # a sum of prices counts it once
+        others = task._replace(
+            extra={**task.extra, **took}
+        )  # so a sum over the assessments counts the cost once
         made = [
             _assessment(others if number else first, subject, number, feedback)
             for number, feedback in enumerate(judgement.feedback)
@@ -128,9 +133,10 @@ class CodeScoring:
         return made, judgement.dollars
 
     def _judge(self, call: Mapping[str, Any]) -> Judgement:
-        """Runs the scorer with as much time as it may take, and raises OutOfTime if the runner's
-        call has less left. A call that began with less runs it nevertheless, and raises OutOfTime
-        if the scorer does not finish."""
+        """Runs the scorer, with its own time limit. Raises OutOfTime without running it if this
+        call of the runner has less time left, but another call, at its beginning, would have
+        enough. If no call has enough, runs the scorer in the remaining time, and raises OutOfTime
+        if it does not finish."""
         may_take = self._scorer.seconds()
         with _a_processor():
             self._work.check()

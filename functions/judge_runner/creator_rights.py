@@ -1,4 +1,4 @@
-"""Decides whether the creator of a job may still have done what the job does.
+"""Checks whether the creator of a job still has the rights that the job needs.
 
 A job is allowed when it is created, but it may wait in the queue, or need many calls of the
 function. Meanwhile its creator may be deleted or lose rights, and somebody may move its run to
@@ -44,12 +44,12 @@ from mlcore.repos.users import api_keys
 Params = Mapping[str, Any]
 
 DECIDED_SECONDS: Final = 60.0
-"""How long a decision holds while the job works."""
+"""While the job works, its creator's rights are checked again after this many seconds."""
 
 
 class CreatorRights:
-    """Decides the rights of a job's creator while the job works. Its methods may be called from
-    several threads."""
+    """Checks the rights of a job's creator again and again while the job works. Its methods may be
+    called from several threads."""
 
     def __init__(self, job: Job) -> None:
         self._job = job
@@ -57,8 +57,8 @@ class CreatorRights:
         self._decided_at: float | None = None
 
     def check(self) -> None:
-        """Decides as :func:`check` does, unless the last decision is less than
-        :data:`DECIDED_SECONDS` old. Must be called before each write."""
+        """Calls :func:`check`, unless its last success is less than :data:`DECIDED_SECONDS` ago.
+        Must be called before each write."""
         with self._lock:
             now = time.monotonic()
             if self._decided_at is not None and now - self._decided_at < DECIDED_SECONDS:
@@ -68,12 +68,13 @@ class CreatorRights:
 
 
 def check(job: Job) -> None:
-    """Decides the rights of a job's creator anew, with the policies of the job's creation. Does
-    nothing where no login is required, and for online scoring that was set up without one.
+    """Checks the current rights of a job's creator, with the same policies as the request that
+    created the job. Does nothing if no login is required, or for online scoring that was set up
+    without a login.
 
     Raises:
         PermissionDenied: the creator lacks a right, or does not exist any more; the API key of the
-            request was revoked (not: has expired); or the experiment was moved to another
+            request was revoked (an expired key is allowed); or the experiment was moved to another
             workspace.
     """
     is_ownerless = job.name == ONLINE_SCORING and job.creator is None
@@ -92,12 +93,12 @@ def check(job: Job) -> None:
 
 def writable_run(job: Job) -> StoredRun:
     """Reads and returns the run of a job, which the job is about to write. If the run was moved
-    to another experiment, decides whether the job's creator may update runs there.
+    to another experiment, checks that the job's creator may update runs there.
 
     Raises:
-        PermissionDenied: the creator may not.
+        PermissionDenied: the creator may not update runs there.
         ResourceDoesNotExist: the run was deleted.
-        RunMoved: the run is moved again and again.
+        RunMoved: the run was moved again during both attempts to read it.
     """
     try:
         run = runs.load(job.params["run_id"], job.workspace)

@@ -32,7 +32,8 @@ from mlcore.repos.traces.traces import StoredTrace
 
 _Scorer = tuple[Task, Scoring]
 _KEPT_AFTER_DEADLINE_MS: Final = 3_600_000
-"""An execution that has begun before the job's deadline may last a little longer."""
+"""Stored calls expire this long after the job's deadline, which an execution may exceed a
+little."""
 _AGGREGATES: Final[Mapping[str, Callable[[Sequence[float]], float]]] = {
     "min": min,
     "max": max,
@@ -75,8 +76,8 @@ def run(work: JobExecution, complete: Complete) -> dict[str, Any]:
 
 
 class _Judgement:
-    """Judges the traces and sessions of an evaluation, each once: what an earlier call of the
-    function has written is taken as it is, without a read of its spans."""
+    """Judges the traces and sessions of an evaluation, each once. Assessments that an earlier call
+    of the function has written are used again; the spans of their traces are not read."""
 
     def __init__(self, work: JobExecution, *, has_code: bool) -> None:
         self._work = work
@@ -135,7 +136,7 @@ class _Judgement:
         self._work.rights.check()  # the model may have taken minutes
         if assessments or not isinstance(task.judge, CodeScorer):
             assessing.write(trace, assessments)
-        else:  # a scorer that returns None leaves nothing else that tells a later call
+        else:  # None makes no assessment; without this item a later call would judge again
             expiry = deadline(self._work.job) + _KEPT_AFTER_DEADLINE_MS
             job_calls.put(self._work.job.job_id, _silence(task, trace.trace_id), None, expiry)
         self._add(task, assessments)

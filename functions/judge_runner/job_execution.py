@@ -31,10 +31,11 @@ HEARTBEAT_MS: Final = 10_000
 """Interval between two writes of the progress, which renew the lease."""
 LARGE_HEARTBEAT_MS: Final = 30_000
 LARGE_TRACES: Final = 2_000
-"""The item of a job with more traces is large, so it is written less often."""
+"""The item of a job with more traces than this is large, so it is written less often."""
 _THROTTLED_SECONDS: Final = 30
 _MAX_THROTTLED_SECONDS: Final = 300
-"""First and longest pause of a job for which Lambda runs no more functions."""
+"""The first and the longest pause of a job after Lambda has refused a code scorer for lack of
+capacity."""
 MIN_REMAINING_MS: Final = 45_000
 """If the function has less time than this left, no other trace is started."""
 
@@ -61,8 +62,8 @@ class ServerStopping(OutOfTime):
 
 
 class JobThrottled(OutOfTime):
-    """Raised if Lambda runs no more functions of code scorers now. Another call continues the job
-    after a while."""
+    """Raised if Lambda has no capacity for another function of code scorers now. Another call
+    continues the job after a pause."""
 
 
 class JobExecution:
@@ -97,11 +98,12 @@ class JobExecution:
 
     @property
     def dollars(self) -> float | None:
-        """What the job's calls of models and code have cost so far; None if no price is known."""
+        """The cost of the job's calls of models and code so far, in US dollars; None if no price is
+        known."""
         return self._dollars
 
     def enter_stage(self, stage: str) -> None:
-        """Stores what the job is doing now, a phrase that users see. Raises JobStopped."""
+        """Stores a phrase that tells users what the job is doing now. Raises JobStopped."""
         if self._job.stage != stage:
             self._write(lease_until=ids.now_ms() + self._lease_ms, stage=stage, **self._progress())
             self._job = self._job._replace(stage=stage)
@@ -122,7 +124,7 @@ class JobExecution:
         return self._remaining() / 1000
 
     def hold(self, seconds: float) -> None:
-        """Makes the lease last for work of so many seconds, during which no other trace may begin.
+        """Extends the lease to cover work of this many seconds, in which no heartbeat is sent.
         Must be called after :meth:`check`. Raises JobStopped."""
         needed_ms = int(seconds * 1000) + 2 * LARGE_HEARTBEAT_MS
         with self._lock:
@@ -142,18 +144,20 @@ class JobExecution:
             self._done += traces
 
     def record_judgement(self) -> None:
-        """Notes that a judgement by code was made in this execution."""
+        """Records that a judgement by code was made in this execution, so that
+        :meth:`pause_throttled` begins with short pauses again."""
         self._has_judged = True
 
     def add_cost(self, dollars: float) -> None:
-        """Adds what a call of a judge's model, or a judgement by code, has cost."""
+        """Adds the cost of a call of a judge's model, or of a judgement by code, to the job's
+        cost."""
         with self._lock:
             self._dollars = (self._dollars or 0.0) + dollars
 
     def restore_cost(self, dollars: float) -> None:
-        """Raises what the job has cost so far to what its known calls have cost: an execution that
-        died has not stored its last calls' cost in the job. The job may have cost more, since the
-        answers of some calls were lost."""
+        """Raises the job's cost to ``dollars``, the cost of the calls in its journal, if it is
+        less: an execution that died has not stored the cost of its last calls in the job. The job
+        may have cost even more, because the answers of some calls were lost."""
         with self._lock:
             self._dollars = max(dollars, self._dollars or 0.0)
 
@@ -207,7 +211,7 @@ class JobExecution:
         self._write(status=PENDING, lease_until=None, **self._progress())
 
     def pause_throttled(self) -> int:
-        """Pauses as :meth:`pause`. Returns the seconds after which another call should continue:
+        """Pauses like :meth:`pause`. Returns the seconds after which another call should continue:
         more with each such pause in a row without a judgement. Raises JobStopped."""
         progress = self._progress()
         throttled: int = progress.get("throttled", self._job.throttled) + 1
@@ -231,8 +235,9 @@ class JobExecution:
         self._write(lease_until=ids.now_ms() + self._lease_ms, **self._progress())
 
     def _progress(self) -> dict[str, Any]:
-        """Returns the results so far and the number of traces that are done. A call that continues
-        a job finds traces again that are done; the number does not go back meanwhile."""
+        """Returns the job's fields with the results so far and the number of traces that are done.
+        A call that continues a job counts the done traces again from the beginning; the number in
+        the job does not decrease meanwhile."""
         with self._lock:
             count = max(len(self.results) + self._done, self._job.completed or 0)
             progress = {"result": dict(self.results) or None, "completed": count}
@@ -241,10 +246,11 @@ class JobExecution:
         return progress
 
     def _check_own(self, current: Job) -> None:
-        """Raises JobStopped unless this execution still has the job, as it is stored now."""
+        """Raises JobStopped unless ``current``, the job as it is stored now, is still running in
+        this execution."""
         # Another call that has taken the job over has increased the counter.
         if current.status != RUNNING or current.retry_count != self._job.retry_count:
-            self._is_stopped = True  # other threads begin no trace any more
+            self._is_stopped = True  # other threads begin no further trace
             raise JobStopped
 
     def _write(self, **changes: Any) -> None:

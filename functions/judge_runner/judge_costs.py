@@ -1,4 +1,4 @@
-"""What calls of judges' models cost."""
+"""Computes the cost of calls of judges' models."""
 
 from __future__ import annotations
 

@@ -250,7 +250,9 @@ def _scorer(
     if is_code(data):
         source = latest.source()
         if not latest.is_intact() or config.seal != source.seal:
-            logger.warning("a scorer has other code", extra={"scorer": config.name})
+            logger.warning(
+                "a scorer's code was changed and not confirmed", extra={"scorer": config.name}
+            )
             return None
     else:
         endpoint = endpoints.get(judge_endpoint(data) or "")
@@ -258,7 +260,9 @@ def _scorer(
             return None
         data = with_endpoint(data, endpoint.name)
         if config.owner is not None and endpoint.endpoint_id != config.endpoint_id:
-            logger.warning("a scorer has another endpoint", extra={"scorer": config.name})
+            logger.warning(
+                "a scorer's endpoint was changed and not confirmed", extra={"scorer": config.name}
+            )
             return None
         text = json.dumps(data)
     try:
@@ -288,8 +292,8 @@ def _job(experiment: Experiment, scorer: _Scorer, trace_ids: list[str], task: st
 
 
 def _timed(submitted: Sequence[Job], candidates: Sequence[_Scorer]) -> list[Job]:
-    """Returns the jobs with the time that code may take in all of them, because they share
-    processors and runners."""
+    """Returns the jobs with their timeouts. A job's timeout includes the time of the code in all
+    jobs, because they share processors and runners."""
     code = 0.0
     for scorer in candidates:
         judged = [

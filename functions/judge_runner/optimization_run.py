@@ -36,18 +36,18 @@ _FOLDER: Final = "prompt_candidates"
 _TABLE: Final = "eval_results.json"
 _SCORES: Final = "scores.json"
 _SOURCE: Final = "prompt-template"
-"""MLflow's source of versions of prompts."""
+"""The ``source`` of prompt versions, as MLflow's client sets it."""
 _KEPT_TAGS: Final = (
     reserved_tags.IS_PROMPT,
     reserved_tags.PROMPT_TYPE,
     reserved_tags.PROMPT_MODEL_CONFIG,
     "_mlflow_prompt_response_format",
 )
-"""Tags of the source version that the new one has, too."""
+"""Tags that the new prompt version gets from the version that was optimized."""
 
 
 class OptimizationRun:
-    """The run of a job."""
+    """The MLflow run of a job that optimizes a prompt."""
 
     def __init__(self, job: Job, examples: Sequence[Example]) -> None:
         """Reads the run and writes its params. Raises the errors of

@@ -1,10 +1,10 @@
 """Evolves a prompt by reflection, in the manner of GEPA (Genetic-Pareto): each step lets a model
-rewrite a candidate from what it did wrong on a few records, and candidates that are best on some
-record stay in the game.
+rewrite a candidate after seeing its mistakes on a few records. Candidates that are best on at least
+one record can be rewritten further.
 
-This is GEPA for a system with one text. What GEPA has for several texts, the choice of the text to
-rewrite and the merge of two candidates, has nothing to do there. The steps follow from the seed and
-from the scores alone, so an execution that is repeated with the same scores repeats them.
+This is GEPA for a system with one text, so it omits two parts of GEPA that are for several texts:
+the choice of the text to rewrite, and the merge of two candidates. The steps follow from the seed
+and the scores alone, so an execution that is repeated with the same scores repeats them.
 """
 
 from __future__ import annotations
@@ -45,9 +45,10 @@ class Candidate(NamedTuple):
 Evaluate = Callable[[str, Sequence[int]], list[Evaluated]]
 """Evaluates a prompt on the records at these positions."""
 Propose = Callable[[str, Sequence[Evaluated]], str | None]
-"""Returns a better prompt, from a prompt and what it did; None if the model has none."""
+"""Takes a prompt and its evaluations; returns a better prompt, or None if the model gives none."""
 Validated = Callable[[int, Candidate, int], None]
-"""Is told of each candidate: its number, the candidate, and the evaluations of records so far."""
+"""Called for each new candidate with its number, the candidate, and the number of evaluations of
+records so far."""
 
 
 def mean(values: Sequence[float]) -> float:
@@ -97,8 +98,9 @@ def best(candidates: Sequence[Candidate]) -> Candidate:
 
 
 def frontier(candidates: Sequence[Candidate]) -> list[int]:
-    """Returns the positions of the candidates that are best on some record, each once for every
-    such record. A candidate is left out if on all its records another one that stays is as good."""
+    """Returns the positions of the candidates that are best on some record. A position occurs once
+    for each such record. A candidate is left out if, for each of its records, a remaining candidate
+    is equally good."""
     fronts = []
     for record in range(len(candidates[0].evaluated)):
         scores = [candidate.evaluated[record].score for candidate in candidates]
@@ -113,7 +115,7 @@ def frontier(candidates: Sequence[Candidate]) -> list[int]:
 
 class _Batches:
     """Small batches of records: each record once in an epoch, in a new order in every epoch. The
-    last batch of an epoch is filled with records that were drawn least."""
+    last batch of an epoch is filled with the records that were drawn least often."""
 
     def __init__(self, record_count: int, size: int, generator: random.Random) -> None:
         self._record_count, self._generator = record_count, generator
@@ -137,8 +139,8 @@ class _Batches:
 def _select(
     candidates: Sequence[Candidate], settings: EvolutionSettings, generator: random.Random
 ) -> int:
-    """Returns the position of the candidate to rewrite: the best one, or one of the frontier, the
-    more likely the more records it is best on."""
+    """Returns the position of the candidate to rewrite: the best one, or a random one of the
+    frontier, weighted by the number of records on which it is best."""
     if settings.candidate_selection_strategy == "current_best":
         return candidates.index(best(candidates))
     return generator.choice(frontier(candidates))

@@ -1,5 +1,6 @@
 """Runs the job that optimizes a prompt with the optimizer ``metaprompt`` or ``gepa``. A prompt that
-is better than the given one becomes a new version; without scores, every prompt that was proposed.
+is better than the given one becomes a new version. Without scorers, the proposed prompt always
+does.
 
 The job may be interrupted at any point: a later execution repeats its steps with the stored answers
 of the models (:mod:`judge_runner.call_journal`).
@@ -35,7 +36,7 @@ from mlcore.repos.evaluation import records as evaluation_records
 
 
 class OptimizedPrompt(NamedTuple):
-    """What an optimizer found."""
+    """The result of an optimizer."""
 
     text: str | None
     """The prompt to register; None if none is better than the given one."""
@@ -49,7 +50,7 @@ def run(work: JobExecution, complete: Complete) -> dict[str, Any]:
     """Optimizes the prompt and finishes the run. Returns the job's result.
 
     Raises:
-        InvalidParameterValue: a record or a scorer does not fit.
+        InvalidParameterValue: a record or a scorer cannot be used with this prompt.
         ResourceDoesNotExist: prompt, dataset or run was deleted.
         BadRequest: the model of ``metaprompt`` gave no prompt that can be used.
         GatewayCallFailed: a model cannot be called.

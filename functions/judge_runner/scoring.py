@@ -1,5 +1,5 @@
-"""How a job's scorer assesses: a judge asks its model, a rule rates here, a code scorer runs in a
-cage."""
+"""Chooses how a job's scorer makes assessments: a judge asks its model, a rule is computed in this
+process, a code scorer runs in a cage."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from mlcore.judges.content import Subject
 
 
 class Scoring(NamedTuple):
-    """The ways in which a scorer assesses. All return assessments and may raise the errors of
-    :mod:`judge_runner.code_scoring`."""
+    """The functions by which a scorer assesses a trace or a session. All return assessments and may
+    raise the errors of :mod:`judge_runner.code_scoring`."""
 
     trace: Callable[[Subject], list[Assessment]]
     session: Callable[[Sequence[Subject]], list[Assessment]]
     priced: Callable[[Subject], tuple[list[Assessment], float]] | None = None
-    """As ``trace``, of code alone: returns also what the judgement cost, in US dollars."""
+    """Like ``trace``, but also returns the cost in US dollars. None unless the scorer is code."""
 
 
 def new_scoring(
@@ -35,13 +35,13 @@ def new_scoring(
     source: SourceCheck | None,
     expectations: bool,
 ) -> Scoring:
-    """Returns how a task's scorer assesses. Rules rate traces, not sessions. A judge's model is
-    called as the user who submitted the job.
+    """Returns the functions of a task's scorer. A rule rates only the first trace of a session. A
+    judge's model is called in the name of the user who submitted the job.
 
     Args:
         complete: calls the model of a judge.
         source: checks that a registered scorer that is code still has the source of the job.
-        expectations: whether a code scorer gets what was expected of a trace.
+        expectations: whether a code scorer gets the expectations of a trace.
 
     Raises:
         InvalidParameterValue: a judge's model is not an endpoint of this server's gateway.

@@ -1,5 +1,5 @@
-"""Refuses the source of a registered scorer that is not, or is no longer, what a job was submitted
-with."""
+"""Refuses to run the source of a registered scorer if it differs from the source with which the job
+was submitted."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from mlcore.repos.evaluation import scorers
 from mlcore.repos.experiments import experiments
 
 DECIDED_SECONDS: Final = 60.0
-"""How long a decision holds while a job works."""
+"""While a job works, a scorer's source is compared again after this many seconds."""
 
 
 class SourceCheck:
-    """Decides whether a scorer's source may run in a job. May be used from several threads."""
+    """Checks whether a scorer's source may run in a job. May be used from several threads."""
 
     def __init__(self, job: Job, source: SealedSource, text: str) -> None:
         """
         Args:
-            source: the version that the job was submitted with.
+            source: the scorer version with which the job was submitted.
             text: the scorer's JSON in the job, which is what would run.
         """
         self._job = job
@@ -69,8 +69,9 @@ class SourceCheck:
 def of_job(
     job: Job, parsed: Sequence[Judge | CodeScorer], texts: Sequence[str]
 ) -> list[SourceCheck | None]:
-    """Returns the checks of a job's scorers, in their order; None for a judge, and for code that
-    the request had instead of a registered version.
+    """Checks the sources of a job's scorers once, and returns their checks in the order of the
+    scorers. None stands for a judge, and for code that was in the request instead of a registered
+    version.
 
     Raises:
         InvalidParameterValue: as :meth:`SourceCheck.check`, or the job names a version of a scorer

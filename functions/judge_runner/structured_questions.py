@@ -1,4 +1,4 @@
-"""Questions of a job to its model that are answered with a JSON object."""
+"""Asks a job's model questions that it answers with a JSON object."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ This answer does not have the requested form: {reason}. Answer again, with the J
 
 class StructuredQuestions:
     """Asks the model of a job's endpoint, in the name of the user who submitted the job. Each
-    question is asked once, whatever interrupts the job (see :mod:`judge_runner.call_journal`)."""
+    question is asked once, even if the job is interrupted (see
+    :mod:`judge_runner.call_journal`)."""
 
     def __init__(
         self,
@@ -48,8 +49,8 @@ class StructuredQuestions:
         ``parse`` refuses, is asked for once more.
 
         Args:
-            instructions: the message of the system.
-            material: the message of the user.
+            instructions: the content of the system message.
+            material: the content of the user message.
             schema: a JSON schema of the answer, strict as OpenAI requires.
             parse: converts the answer; raises ValueError with the reason if the answer does not
                 fit.
@@ -103,13 +104,13 @@ def object_schema(**properties: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def texts(answer: Mapping[str, Any], name: str) -> list[str]:
-    """Returns the texts of a list in an answer; [] if there is no list."""
+    """Returns the strings in the list ``answer[name]``; [] if it is not a list."""
     values = answer.get(name)
     return [each for each in values if isinstance(each, str)] if isinstance(values, list) else []
 
 
 def objects(answer: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
-    """Returns the objects of a list in an answer. Raises ValueError if there is no list."""
+    """Returns the objects in the list ``answer[name]``. Raises ValueError if it is not a list."""
     values = answer.get(name)
     if not isinstance(values, list):
         raise ValueError(f"{name} is not a list")

@@ -69,9 +69,9 @@ def run(work: JobExecution, complete: Complete) -> dict[str, Any]:
 
 
 def load_traces(job: Job) -> list[StoredTrace]:
-    """Returns the traces of a job. One of another experiment counts as missing: the request that
-    created the job has checked those that there were, but ids may be given before their traces
-    exist. Raises ResourceDoesNotExist if some are missing."""
+    """Returns the traces of a job. Raises ResourceDoesNotExist if some are missing. A trace of
+    another experiment counts as missing: the request that created the job could not check the
+    rights on traces that did not exist then."""
     trace_ids = job.params["trace_ids"]
     own = {
         trace.trace_id: trace

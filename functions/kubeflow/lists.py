@@ -1,7 +1,8 @@
 """Filters, orders and pages the lists of Kubeflow's API.
 
-Two sources of entities exist: an iterable that the caller has already read (:func:`page`), and the
-table's global indexes (:func:`page_from_indexes`), of which only what the page needs is read.
+The entities come from one of two sources: an iterable that the caller has already read
+(:func:`page`), or the table's global indexes (:func:`page_from_indexes`). Of an index, only the
+entries that the page needs are read.
 
 The number of an entity is its id in Kubeflow's API. An entity that was made through MLflow gets its
 number when Kubeflow's API first shows it.
@@ -34,8 +35,8 @@ NUMBERED_TOGETHER: Final = 300
 """Entities made by MLflow that get their numbers in one batch, if a page needs all of them: as many
 as the transactions that run in parallel hold."""
 _RESERVED: Final = 5.0
-"""Seconds. With less time left in the request, no further batch is numbered: the batch may need
-that long, and the page must still be read."""
+"""If the request has less than this many seconds left, no further batch gets its numbers: a batch
+may take that long, and the page must still be read."""
 
 EntitiesAbove = Callable[[int], Iterable[Entity]]
 """Returns the entities whose ids are greater than the given number, ordered by id."""
@@ -73,7 +74,7 @@ def filtered(call: KubeflowCall, kind: str, entities: Iterable[Entity]) -> Itera
 
 def named_in_query(call: KubeflowCall, entities: Iterable[Entity]) -> Iterator[Entity]:
     """Yields the entities with the ``name`` and the ``externalId`` of the request's query; one that
-    the query omits matches all."""
+    the query omits selects all entities."""
     arguments = call.parsed.arguments
     name, external_id = arguments.get("name"), arguments.get("externalId")
     return (

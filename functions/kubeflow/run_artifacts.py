@@ -91,8 +91,8 @@ def _upsert_value(
 
 
 def _has_other_fields(values: Values) -> bool:
-    """Returns whether a request sets fields that MLflow's run cannot store, apart from name and
-    type."""
+    """Returns whether a request sets fields of a metric or parameter that MLflow's run cannot
+    store, apart from name and type."""
     return not _HELD_BY_MLFLOW.union(("name", "artifactType")).issuperset(values)
 
 

@@ -45,7 +45,7 @@ def create_mcp_access_endpoint(
 
 
 def get_mcp_access_endpoint(message: m.GetMCPAccessEndpoint, request: Request) -> dict[str, Any]:
-    """Returns an endpoint. One that resolves to no version is answered like a missing one."""
+    """Returns an access endpoint. One that resolves to no version counts as missing."""
     missing = errors.ResourceDoesNotExist(f"MCPAccessEndpoint {message.endpoint_id} not found")
     server, endpoint = _load(message.name, message.endpoint_id, request, missing)
     if servers.resolve_target(server, endpoint) is None:
@@ -121,8 +121,8 @@ def _load(
         missing: the error to raise for an endpoint that does not exist.
 
     Raises:
-        ResourceDoesNotExist: ``missing``; or an error that says that the endpoint belongs to
-            another server. All servers are read to tell these cases apart.
+        ResourceDoesNotExist: ``missing``; or, if the endpoint belongs to another server, an error
+            that says so. All servers are read to distinguish the two cases.
     """
     server = mcp_servers.find(request.workspace, name)
     endpoint = None if server is None else server.endpoints.get(endpoint_id)

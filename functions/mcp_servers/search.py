@@ -125,7 +125,7 @@ class _Page:
         """
         Args:
             names: the fields that ``order_by`` may name, and their names in ``entity``.
-            scope: what is searched; a page token of another scope is refused.
+            scope: identifies the searched list; a page token of another list is refused.
         """
         self._ordering = _ordering(message.order_by, names, entity.words)
         self._query = [entity.name, *scope, message.filter_string, list(message.order_by)]
@@ -204,8 +204,9 @@ def _checked_has_endpoints(comparison: Comparison) -> Comparison:
 
 
 def _version_predicate(comparisons: Iterable[Comparison]) -> Predicate:
-    """Builds the test of a filter on versions. Version numbers are equal as texts, and greater or
-    less by the precedence of semantic versions. Raises InvalidParameterValue."""
+    """Builds the predicate of a filter on versions. ``=`` and ``!=`` compare version numbers as
+    texts, ``<`` and ``>`` by the precedence of semantic versions. Raises
+    InvalidParameterValue."""
     converted = []
     for comparison in comparisons:
         if comparison.key != "version" or comparison.operator in ("=", "!="):

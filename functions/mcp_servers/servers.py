@@ -46,7 +46,8 @@ def get_mcp_server(message: m.GetMCPServer, request: Request) -> dict[str, Any]:
 
 
 def update_mcp_server(message: m.UpdateMCPServer, request: Request) -> dict[str, Any]:
-    """Changes the fields in the request. A field that is null is cleared."""
+    """Sets the server's fields that the request has. A field that is null is cleared. Returns the
+    changed server."""
     changes: dict[str, Any] = {
         field: getattr(message, field)
         for field in ("description", "display_name")

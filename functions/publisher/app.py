@@ -15,8 +15,9 @@ while nothing waits, as CloudWatch charges a metric by the hours in which it is 
 
 
 def handler(event: Mapping[str, Any], context: Any) -> dict[str, Any]:
-    """Returns the counts of what was published. If nothing waits, it returns at once, without
-    loading the table engines.
+    """Publishes the waiting batches. Returns the counts of
+    :class:`mltables.publish_step.Published`; {} if nothing waits, at once and without loading the
+    table engines.
 
     Args:
         event: ``{"upkeep": true}`` also merges small files and removes unused ones;

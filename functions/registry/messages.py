@@ -67,7 +67,7 @@ class SearchRegisteredModels(Message):
 
 
 class ListRegisteredModels(Message):
-    """Sent by clients before 2.0."""
+    """The request that MLflow clients before 2.0 send to list registered models."""
 
     max_results: int = 100
     page_token: str

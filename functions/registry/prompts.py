@@ -18,12 +18,12 @@ def are_prompt_tags(tags: Sequence[TagFields]) -> bool:
 def name_taken(
     name: str, holder: Mapping[str, str], newcomer: Mapping[str, str]
 ) -> errors.ResourceAlreadyExists:
-    """Returns the error for a name in use. Models and prompts share one name-space; the message
-    names the one that has the name.
+    """Returns the error for a name in use. Models and prompts share one namespace; the message says
+    whether a model or a prompt has the name.
 
     Args:
         holder: the tags of the model or prompt that has the name.
-        newcomer: the tags of the one to create.
+        newcomer: the tags of the model or prompt to create.
     """
     old = "Prompt" if is_prompt(holder) else "Registered Model"
     new = "Prompt" if is_prompt(newcomer) else "Registered Model"

@@ -51,11 +51,11 @@ def search_model_versions(message: m.SearchModelVersions, request: Request) -> d
 def _may_read(
     request: Request, model_type: str, prompt_type: str
 ) -> registered_model_pages.ModelReader:
-    """Returns a predicate: whether the caller may read a model or prompt.
+    """Returns a function that says whether the caller may read a model or prompt.
 
     Args:
         model_type: the type of resource whose permissions apply to models.
-        prompt_type: the one whose permissions apply to prompts.
+        prompt_type: the type of resource whose permissions apply to prompts.
     """
     may_read_model, may_read_prompt = request.may_read(model_type), request.may_read(prompt_type)
     return lambda name, is_prompt: (may_read_prompt if is_prompt else may_read_model)(name)

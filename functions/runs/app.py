@@ -33,8 +33,8 @@ RPCS = (
         "runs.create_with_files",
         ajax_only=True,
         cost=4,
-        deviation="Tags are kept, and values that do not fit are refused; MLflow's server answers "
-        "500. The model's environment names no versions of pip and setuptools.",
+        deviation="Tags are stored. A value that cannot be stored gets 400; MLflow's server "
+        "answers 500. The model's environment names no versions of pip and setuptools.",
     ),
     get(
         "/mlflow/runs/get",

@@ -21,7 +21,7 @@ MAX_POINTS_OF_A_RESPONSE = 25_000
 MAX_RESPONSE_BYTES = 5_000_000
 """Points beyond this come with the next page token; a Lambda response is limited to 6 MB."""
 POINT_BYTES = 150
-"""The most JSON that one point takes, without the metric's key."""
+"""The most bytes of JSON that one point takes, without the metric's key."""
 
 _FLAGS = range(8)
 
@@ -91,8 +91,8 @@ def _points_per_response(key: str) -> int:
 
 def _position_of(values: Sequence[object] | None) -> tuple[Order | None, int]:
     """Parses a page token: returns the position of the last point of the previous page, and the
-    ``large`` argument for
-    :func:`mlcore.repos.runs.core.metric_queries.read_page`. None and 0 without a token."""
+    ``large`` argument for :func:`mlcore.repos.runs.core.metric_queries.read_page`. None and 0
+    without a token."""
     if values is None:
         return None, 0
     if len(values) == 4:

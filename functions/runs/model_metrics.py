@@ -1,4 +1,4 @@
-"""Checks and prepares metrics that name a logged model, and so are logged for it as well as for
+"""Checks and prepares metrics that name a logged model. They are logged both for the model and for
 their run."""
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ class Models:
 
     @property
     def reading(self) -> Callable[[str], None] | None:
-        """A function that reads the models, first those in the experiment whose id it gets. None if
-        the metrics name no model."""
+        """A function that reads the models; it takes the id of the experiment that probably
+        contains them. None if the metrics name no model."""
         return self._read if self._metrics else None
 
     def points(self, run: StoredRun) -> list[ModelPoints]:

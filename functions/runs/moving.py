@@ -13,7 +13,7 @@ from mlcore.repos.runs.core.runs import StoredRun
 from runs import messages as m
 
 WORK_SECONDS: Final = 20.0
-"""After which a request with many runs ends; the client repeats it to go on."""
+"""A request with many runs ends after this time; the client repeats it to move the others."""
 
 
 def move_runs(message: m.MoveRuns, request: Request) -> dict[str, Any]:

@@ -30,7 +30,8 @@ Texts = Mapping[str, Mapping[str, str]]
 
 def create_promptlab_run(message: m.CreatePromptlabRun, request: Request) -> dict[str, Any]:
     """Creates the run, its files, params and tags. Takes four round trips to the table: two create
-    the run, one reads it, and after its files are stored one writes its params, tags and end.
+    the run; after its files are stored, one reads it and one writes its params, tags, status and
+    end time.
 
     As in MLflow, an error after the run was created (a param that breaks a rule, files that the
     store refuses) makes the run FAILED, and the request still succeeds. Sending the request twice

@@ -16,8 +16,8 @@ def rewind(message: m.RewindRun, request: Request) -> dict[str, Any]:
     in ``metric_keys`` (of all metrics if there are none). The latest values are then those of the
     points that remain; a metric without points is gone. Metrics of logged models stay as they are.
 
-    A repetition changes nothing, and a request whose process died is completed by the next one, by
-    the next request that logs metrics to the run, or by the indexer.
+    Repeating the request has no further effect. If its process dies, the deletion is completed by
+    the next such request, by the next request that logs metrics to the run, or by the indexer.
 
     Raises:
         InvalidParameterValue: the request does not say which points, or the run is deleted.

@@ -14,7 +14,8 @@ from typing import Final
 Plain = str | bool | None | Sequence["Plain"] | Mapping[str, "Plain"]
 
 _BARE: Final = re.compile(r"[A-Za-z][\w./=\[\]-]*", re.ASCII)
-"""Texts that need no quotation marks, except the words in :data:`_WORDS`."""
+"""Matches texts that need no quotation marks; the words in :data:`_WORDS` need them
+nevertheless."""
 _WORDS: Final = frozenset(("null", "true", "false", "yes", "no", "on", "off", "y", "n"))
 _PRINTABLE: Final = re.compile(r"[ -~]*")
 _LONGEST_KEY: Final = 128

@@ -30,7 +30,7 @@ def get_server_info(_message: GetServerInfo, _request: Request) -> dict[str, Any
     as limited, and the UI counts a missing flag of ``features_enabled`` as true.
 
     With ``artifacts_presigned_only`` clients since 3.18 transfer every file directly with the
-    bucket. Unlike MLflow's server, this one goes on to serve the proxied routes, for older clients.
+    bucket. Unlike MLflow's server, this one still serves the proxied routes, for older clients.
     Only the UI reads the limits of skills, before it packs a folder."""
     return {
         "store_type": "SqlStore",

@@ -13,8 +13,8 @@ from mlcore.errors import InvalidParameterValue
 from mlcore.sign_in import cookie_headers
 
 PUBLIC_URL: Final = "PUBLIC_URL"
-"""Environment: the server's address where requests do not show it, because CloudFront or another
-proxy is in front."""
+"""Environment: the server's address, if requests do not have it in their Host header because
+CloudFront or another proxy is in front."""
 
 HOME: Final = "/"
 LOGIN: Final = "/login"

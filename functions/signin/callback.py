@@ -28,8 +28,8 @@ from signin.start import SignInAttempt, callback_address
 
 MAXIMUM_CODE: Final = 4_096
 MAXIMUM_HINT: Final = 2_400
-"""Characters of the longest ID token that is kept for the logout; the item is read by each
-request."""
+"""The most characters of an ID token that a session stores for the logout. Each request reads the
+session's item, so it must stay small."""
 
 _HINT: Final = "hint of a session"
 _ERROR: Final = re.compile("[a-z_]{1,60}")
@@ -37,7 +37,7 @@ _CLIENT_ERRORS: Final = range(400, 500)
 
 
 class MayNotSignIn(Exception):
-    """Raised if no sign-in is possible under the username; says why."""
+    """Raised if no sign-in is possible under the username. The message is shown to the person."""
 
 
 def finish(message: Answer, request: Request) -> Response:

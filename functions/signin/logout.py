@@ -52,7 +52,7 @@ def _to_issuer(session: Session, base: str, gone: str) -> Response:
         return pages.signed_out(gone)
     back = f"{base}{LOGOUT}?done"
     query = {"client_id": issuer.client_id, "post_logout_redirect_uri": back}
-    # Amazon Cognito's name of the same.
+    # The same return address under Amazon Cognito's name.
     query["logout_uri"] = back
     hint = hint_of(session)
     if hint:

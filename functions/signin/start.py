@@ -16,7 +16,7 @@ from signin.issuers import Issuer
 from signin.messages import OWN_ISSUER, Start
 
 SECONDS: Final = 600
-"""How long somebody may take at the issuer."""
+"""How many seconds a person may take to sign in at the issuer."""
 
 
 class SignInAttempt(NamedTuple):

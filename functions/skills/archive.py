@@ -104,7 +104,8 @@ class _Limited(io.RawIOBase):
 
 
 def _members(tar: tarfile.TarFile, stream: _Limited) -> Iterator[tarfile.TarInfo]:
-    """Returns the entries of an archive, all of them files or folders."""
+    """Yields the entries of an archive except its root folder. Raises InvalidParameterValue for an
+    entry that is neither a file nor a folder, and for too many entries."""
     count = 0
     while (member := tar.next()) is not None:
         count += 1

@@ -19,7 +19,7 @@ from mlcore.file_removal import Removal
 from mlcore.observability import logger
 
 QUEUE: Final = "FILE_REMOVAL_QUEUE_URL"
-"""Environment; where it is not set, files of refused versions stay."""
+"""Environment: the URL of the queue; without it, files of refused versions stay."""
 
 
 def new_path(identity: SkillIdentity) -> str:

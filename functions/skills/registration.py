@@ -1,5 +1,5 @@
-"""Registers versions of skills: one from elsewhere, one with uploaded files, or many of one git
-repository."""
+"""Registers versions of skills: one from a remote source, one with uploaded files, or several from
+one git repository."""
 
 from __future__ import annotations
 

@@ -126,7 +126,7 @@ class _Page:
     def __init__(self, message: _SEARCH, entity: SearchableEntity, scope: str) -> None:
         """
         Args:
-            scope: what is searched; a page token of another scope is refused.
+            scope: identifies the searched list; a page token of another list is refused.
         """
         limits.check_page_size(message.max_results)
         self._query = {
@@ -167,8 +167,8 @@ class _Page:
 
 
 def _decoded(token: str, query: dict[str, Any]) -> list[object]:
-    """Returns the position in a page token. Raises InvalidParameterValue: it is no token, or one
-    of another query."""
+    """Returns the position in a page token. Raises InvalidParameterValue if the token is malformed
+    or belongs to another query."""
     try:
         content = json.loads(base64.b64decode(token.encode()))
     except (binascii.Error, ValueError, RecursionError):
@@ -209,7 +209,7 @@ def _ordering(texts: Iterable[str], entity: SearchableEntity) -> list[OrderBy]:
 
 
 def _predicate(text: str, entity: SearchableEntity) -> Predicate:
-    """Returns the test of a filter. Raises InvalidParameterValue."""
+    """Returns the predicate of a filter. Raises InvalidParameterValue."""
     comparisons = grammar.parse_filter(text, entity)
     for comparison in comparisons:
         _check(comparison, entity)

@@ -37,7 +37,8 @@ def get_skill(message: m.NamedSkill, request: Request) -> dict[str, Any]:
 
 
 def update_skill(message: m.UpdateSkill, request: Request) -> dict[str, Any]:
-    """Changes the fields in the request. A field that is null is cleared."""
+    """Sets the skill's fields that the request has. A field that is null is cleared. Returns the
+    changed skill."""
     changes = {
         field: getattr(message, field) for field in ("description", "icons") if message.has(field)
     }

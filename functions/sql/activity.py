@@ -25,16 +25,16 @@ _COLUMNS: Final = (
     *("workspace_id", "rpc", "method", "http_status", "outcome", "entity"),
 )
 _OF_ADMINISTRATORS: Final = ("login", "key_id", "is_admin", "address", "workspace_id")
-"""What only administrators see: from where and how somebody logged in is about the person, not
-about the experiment."""
+"""Columns that only administrators see: how and from where somebody logged in is information about
+the person, not about the experiment."""
 _OF_EXPERIMENTS: Final = frozenset(
     {
         *("run_id", "run_uuid", "run_ids", "trace_id", "request_id", "trace_ids"),
         *("model_id", "path_model_id", "model_ids", "username", "permission"),
     }
 )
-"""Fields of an entity that are shown to who manages the experiment. Others may name models, roles
-or experiments about which the caller may know nothing."""
+"""Fields of ``entity`` that the managers of an experiment see. Other fields may name models, roles
+or experiments that the caller may not know."""
 
 _NAMED: Final = "get_json_object(entity, '$.{}')"
 _IN_LIST: Final = "instr(get_json_object(entity, '$.{}'), concat('\"', :{}, '\"')) > 0"
@@ -66,9 +66,10 @@ _TIMES: Final = ("since", "until")
 def search(message: m.SearchActivity, request: Request) -> dict[str, Any] | Response:
     """Returns one page: ``{"rows": [...], "next_page_token"}``, without the token on the last one.
 
-    Administrators see the rows that they may read in SQL. Who manages the experiment
-    of the request sees its rows in the request's workspace, without addresses, logins and names of
-    other things. The policy has checked that the caller is one of them.
+    Administrators get the rows that they may read in SQL. Managers of the request's experiment get
+    its rows in the request's workspace, without addresses, logins and the names of other entities.
+    The policy has checked that the caller is one of both. If all slots for queries are taken, the
+    response is 429.
     """
     access = request.access
     workspaces = None if access is None else audited_workspaces(access)
@@ -124,8 +125,8 @@ def _row(values: list[Any]) -> dict[str, Any]:
 
 
 def _limited(row: dict[str, Any], experiment_id: str) -> dict[str, Any]:
-    """Returns the part of a row that is shown to who manages the experiment. If the row is about
-    several experiments, nothing else that it names is shown."""
+    """Returns the part of a row that a manager of the experiment may see. If the row is about
+    several experiments, its ``entity`` is reduced to this experiment's id."""
     entity = row["entity"]
     is_only = "experiment_ids" not in entity and entity.get("experiment_id") == experiment_id
     shown = {name: entity[name] for name in _OF_EXPERIMENTS & entity.keys()} if is_only else {}

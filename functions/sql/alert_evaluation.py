@@ -31,7 +31,7 @@ NO_OPERATORS: Final = (
 )
 _EVERY_ROW: Final = ReadableRows(None, None)
 _NO_ROWS: Final = ReadableRows([], [])
-"""Those of an owner without rights."""
+"""The rows of an owner who may read none."""
 
 
 class Evaluation:
@@ -66,7 +66,7 @@ class Evaluation:
         try:
             return self._run(self._sql, MAX_ROWS)
         except errors.MlflowError:
-            # The message is more important than its rows.
+            # An alert's message is sent even if its rows cannot be read.
             return None
 
     def _evaluate(self) -> ConditionOutcome:
@@ -100,8 +100,9 @@ class Evaluation:
         )
 
     def _budget_value(self, condition: AlertCondition) -> float:
-        """Returns the condition's column of the one row that a budget has. Raises InvalidCondition
-        if a budget has no such column, or if this budget was deleted."""
+        """Returns the value of the condition's column for the alert's budget. COUNT is always 1,
+        because a budget is one row. Raises InvalidCondition if the budget was deleted or has no
+        such column."""
         policy = budgets.find(self._alert.workspace, self._alert.budget_policy_id)
         if policy is None:
             raise InvalidCondition("The budget policy was deleted.")

@@ -1,6 +1,6 @@
 """Evaluates the alerts, on a schedule: those of workspaces that are due, and those that are files
-next to the system tables. The write of an alert's new state announces the message, which the stream
-delivers. So two evaluations at once, or one that ends anywhere, send a message once.
+next to the system tables. The write of an alert's new state also contains its message, which the
+stream delivers. So a message is sent once, even if two evaluations run at once or one is killed.
 """
 
 from __future__ import annotations
@@ -33,11 +33,10 @@ from mlcore.webhooks import alert_messages
 from sql.alert_evaluation import Evaluation
 
 QUERIES: Final = Path(__file__).with_name("queries")
-"""The alerts of every deployment that has somebody to notify. A file of the same name in the bucket
-replaces one."""
+"""The folder with the alerts of every deployment that has a topic for them. A file with the same
+name in the bucket replaces a file of this folder."""
 MAX_ALERTS: Final = 500
-"""Alerts of workspaces that one call evaluates at most; the others are the first ones of the
-next call."""
+"""The most alerts of workspaces that one call evaluates; the next call begins with the others."""
 MAX_SECONDS: Final = 90.0
 """The duration of a call; after it no further evaluation starts. The function has 120 seconds."""
 FILES_SHARE: Final = 0.5
@@ -86,8 +85,8 @@ def check_all() -> dict[str, Any]:
 
 
 def _in_turns(due: list[Alert]) -> list[Alert]:
-    """Returns alerts in an order in which their owners take turns, so that slow alerts of one owner
-    delay those of others little; budgets first, because they need no query."""
+    """Returns alerts in the order of evaluation: budgets first, because they need no query. Within
+    both groups the owners take turns, so that slow alerts of one owner delay others little."""
     turns: Counter[int | None] = Counter()
     order: list[tuple[bool, int, Alert]] = []
     for alert in due:
@@ -107,8 +106,8 @@ def _readable_files() -> list[_File]:
 
 
 def _files() -> list[_File]:
-    """Returns the alerts that are files, those first that are due for the longest time.
-    Deletes the states of files that are gone, unless no file is left."""
+    """Returns the alerts that are files, those with the earliest due time first. Deletes the states
+    of files that no longer exist, unless no file is left."""
     texts: dict[str, str] = {}
     if topics.of_alerts():
         texts = {path.stem: path.read_text() for path in sorted(QUERIES.glob("*.sql"))}
@@ -123,8 +122,8 @@ def _files() -> list[_File]:
 
 
 def _file(name: str, text: str, states: Mapping[str, Alert]) -> _File:
-    """Returns a file as an alert, with its stored state. A fault of the file is found by the
-    evaluation."""
+    """Returns a file as an alert, with its stored state. A fault in the file is in the
+    result, and makes the evaluation fail."""
     alert_id = f"file-{hashlib.sha256(name.encode()).hexdigest()[:32]}"
     condition = alert_files.when(text) or ""
     notifies = alert_files.notifies(text)
@@ -162,9 +161,9 @@ def _file(name: str, text: str, states: Mapping[str, Alert]) -> _File:
 
 
 def _evaluate(alert: Alert, sql: str, counts: _Counts, sweep_time: int, fault: str = "") -> None:
-    """Evaluates an alert and writes its state. Whoever writes the alert meanwhile wins: a user who
-    changes it, or another call that evaluates it. Before the evaluation the alert is
-    claimed: one whose evaluation kills this call is not the first of the next call again."""
+    """Evaluates an alert and writes its state. Nothing is written if a user has changed the alert
+    meanwhile, or another call has evaluated it. The due time is moved before the evaluation: if the
+    evaluation kills this call, the next call does not begin with the same alert."""
     try:
         if not alert.revision:
             # The stream delivers changes of an item only, so the item is made first.

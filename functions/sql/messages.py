@@ -63,7 +63,7 @@ def milliseconds(value: Any) -> None:
 
 
 class SearchActivity(Message):
-    """Who did what: each field that is set selects rows."""
+    """The request to list who did what. Each field that is set restricts the rows."""
 
     experiment_id: str
     """Rows about the experiment, and about runs, traces and logged models in it."""
@@ -77,12 +77,12 @@ class SearchActivity(Message):
     """A part of the route's path, such as ``runs/delete``."""
     outcome: str
     since: int
-    """Milliseconds since 1970, as of ``until``, which is not included."""
+    """Milliseconds since 1970. ``until`` has the same unit; its millisecond is not included."""
     until: int
     max_results: int
     page_token: str
     fresh: bool
-    """Publishes first, where the server can."""
+    """Publishes the system tables first, if the server can."""
     checks = {
         **dict.fromkeys(("experiment_id", "model", "about_user", "user", "rpc"), (string,)),
         "outcome": (string, known_outcome),

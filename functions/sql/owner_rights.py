@@ -19,7 +19,7 @@ from mlcore.repos.users import api_keys
 
 
 class ReadableRows(NamedTuple):
-    """The rows that the query of an alert reads; None stands for all workspaces."""
+    """The workspaces whose rows the query of an alert may read; None stands for all workspaces."""
 
     workspaces: list[str] | None
     audited: list[str] | None
@@ -29,8 +29,8 @@ class ReadableRows(NamedTuple):
 
 
 def rows_of_owner(alert: Alert) -> ReadableRows | None:
-    """Returns the rows that the alert's owner may read now, of the alert's workspace; None if there
-    is no such owner any more, the owner's API key was revoked, or the owner may not query the rows.
+    """Returns which rows of the alert's workspace the alert's owner may read now. None if the owner
+    does not exist any more, the owner's API key was revoked, or the owner may not query the rows.
     Up to four consistent reads; none where no login is required."""
     every_row = None if not workspaces_enabled() else [alert.workspace]
     if not is_on(os.environ):

@@ -20,7 +20,7 @@ START_SECONDS: Final = 20.0
 
 
 class NoAnswer(Exception):
-    """Raised if neither the query process nor a new one in its place answers, or none starts."""
+    """Raised if the query process and its replacement do not answer, or if no process starts."""
 
 
 class Reply(NamedTuple):

@@ -145,8 +145,8 @@ def _stored(rules: Redactor | None, new: Assessment) -> Assessment:
     """Returns a new assessment as it is stored: redacted, and with an id.
 
     An empty id becomes a digest of the content, so a repeated request makes the same assessment.
-    Two assessments with equal content differ in their time. The content is redacted first: a digest
-    of a private text would let anybody test guesses of it.
+    Two assessments with equal content differ in their time. The content is redacted before the
+    digest is computed: with the digest of a private text anybody could check guesses of the text.
     """
     redacted = redaction.redacted_assessment(rules, new)
     if redacted.assessment_id:

@@ -141,7 +141,8 @@ def create_or_complete(
 
     Raises:
         ResourceDoesNotExist: the experiment does not exist.
-        InvalidParameterValue: the trace is in another experiment, or its id is not a folder's name.
+        InvalidParameterValue: the trace is in another experiment, or its id cannot be the name of
+            a folder.
         InvalidState: the trace is archived.
     """
 

@@ -1,5 +1,5 @@
-"""Converts stored spans to the JSON of OpenTelemetry's protobuf spans, which MLflow's server
-answers."""
+"""Converts stored spans to the JSON form of OpenTelemetry's protobuf spans, which MLflow's
+responses contain."""
 
 from __future__ import annotations
 

@@ -191,7 +191,8 @@ def _with_kind(line: str) -> str:
 
 
 def _is_complete(trace: Trace, spans: list[StoredSpan] | None) -> bool:
-    """Whether all spans of a trace are here that will come. None follow to an archived trace."""
+    """Whether ``spans`` has all spans of a trace. An archived trace counts as complete, because it
+    gets no further spans."""
     if trace.tags.get(SPANS_LOCATION_TAG) == reserved_tags.SPANS_ARCHIVED:
         return True
     if not spans:

@@ -10,7 +10,7 @@ from ui import messages as m
 
 
 def proxy_to_gateway(message: m.Nothing, request: Request) -> dict[str, Any]:
-    """Answers like MLflow's server without a gateway."""
+    """Returns the response of an MLflow server that has no gateway."""
     return {"endpoints": []}
 
 

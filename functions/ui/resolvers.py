@@ -139,14 +139,15 @@ def search_model_versions(
 
 
 def experiment_of_run(run: Json, info: GraphQLResolveInfo) -> Json:
-    """Returns the experiment that was read with the run, or in a list of runs reads it."""
+    """Returns the experiment of a run. It was read together with a single run; for a run in a list
+    it is read now."""
     experiment: Json | None = run.get("experiment")
     return experiment or _experiment(run["info"]["experiment_id"], info)
 
 
 def model_versions_of_run(run: Json, info: GraphQLResolveInfo) -> list[Json]:
-    """Returns the first page of the run's model versions. MLflow's server has no further pages
-    either."""
+    """Returns the first page of the run's model versions. As on MLflow's server, further pages
+    cannot be read."""
     run_id = run["info"]["run_id"]
     page = _model_versions(info, f"run_id='{run_id}'", model_version_pages.MOST_RESULTS, (), "")
     versions: list[Json] = page.get("model_versions", [])

@@ -1,4 +1,4 @@
-"""Deletes a user with everything that lets the user in."""
+"""Deletes a user with all grants, API keys and sessions."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def list_keys(message: m.ListKeys, request: Request) -> dict[str, Any]:
 
 
 def delete_key(message: m.KeyId, request: Request) -> dict[str, Any]:
-    """Revokes a key, from the next request on. Repeating it answers the same."""
+    """Revokes a key, from the next request on. A repeated request gets the same response."""
     _check_caller(request)
     key_id = text(message, "key_id")
     if api_keys.owner_of(key_id) is None:

@@ -37,7 +37,7 @@ class LegacyPermissions(NamedTuple):
     noun: str
     """The resource, as error messages name it."""
     answer: str
-    """The field of the answer."""
+    """The field of the response that holds the grant."""
     response: Callable[[User, HeldGrant], dict[str, Any]]
     """Returns the JSON of a grant."""
 

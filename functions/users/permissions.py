@@ -1,4 +1,4 @@
-"""Grants permissions to single users, revokes them, and answers which permissions a user has."""
+"""Grants permissions to single users, revokes them, and returns which permissions a user has."""
 
 from __future__ import annotations
 

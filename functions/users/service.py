@@ -47,8 +47,9 @@ def get_user(message: m.UserName, request: Request) -> dict[str, Any]:
 
 def list_users(message: m.Nothing, request: Request) -> dict[str, Any]:
     """Lists users with the roles that the caller may see: all roles for administrators and for the
-    caller's own user, else those in workspaces that the caller administers. With workspaces, others
-    than administrators see themselves and the users who have a role in the request's workspace.
+    caller's own user, else those in workspaces that the caller administers. If workspaces are on,
+    callers who are not administrators see only themselves and the users who have a role in the
+    request's workspace.
 
     Raises:
         EndpointNotFound: the server has no login. The UI's page for administrators shows the

@@ -60,6 +60,6 @@ def _publish(message: DeliveryMessage) -> DeliveryAnswer | None:
 
 
 def _with_address(data: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Returns the data with the address of the dashboards, if this deployment knows its own."""
+    """Returns the data with the URL of the dashboards, if this deployment knows its own address."""
     base = os.environ.get("PUBLIC_URL") or os.environ.get("API_URL")
     return {**data, "dashboards": f"{base.rstrip('/')}/dashboards"} if base else data

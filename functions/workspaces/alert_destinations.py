@@ -19,7 +19,7 @@ class WantedDestination(NamedTuple):
     """A destination that a request names."""
 
     destination_id: str
-    """That of a stored destination, which is kept; empty for a new one."""
+    """The id of a stored destination that is kept; empty for a new destination."""
     kind: str
     address: Address
 
@@ -28,10 +28,11 @@ def parse(sent: Any, *, tells_addresses: bool) -> list[WantedDestination]:
     """Returns the destinations of a request.
 
     Args:
-        tells_addresses: whether an error may say to which address a name leads.
+        tells_addresses: whether an error may contain the IP address of a host name.
 
     Raises:
-        InvalidParameterValue: the type of one is unknown, or its URL is not allowed for webhooks.
+        InvalidParameterValue: a destination has an unknown type, or a URL that is not allowed for
+            webhooks.
     """
     if not isinstance(sent, list) or len(sent) > MAX_DESTINATIONS:
         raise InvalidParameterValue(
@@ -57,8 +58,9 @@ def are_stored(wanted: list[WantedDestination], alert: Alert) -> bool:
 
 
 def seal(wanted: list[WantedDestination], alert: Alert) -> tuple[AlertDestination, ...]:
-    """Returns the destinations as the alert stores them. One that a request names by its id is
-    kept. Raises InvalidParameterValue if the alert has no destination of such an id."""
+    """Returns the destinations in stored form, with encrypted secrets. A destination that the
+    request names by its id is kept. Raises InvalidParameterValue if the alert has no destination
+    with the id."""
     stored = {destination.destination_id: destination for destination in alert.destinations}
     named = [entry.destination_id for entry in wanted if entry.destination_id]
     if len(set(named)) < len(named) or not set(named) <= stored.keys():
@@ -109,7 +111,7 @@ def _check_address(address: Address, tells_addresses: bool) -> None:
     except InvalidParameterValue:
         if tells_addresses:
             raise
-        # Who may only query need not learn which private names there are.
+        # Callers who may only query must not find out which private host names exist.
         raise InvalidParameterValue(
             "The URL of a destination has an allowed scheme and leads to the public internet."
         ) from None

@@ -1,6 +1,6 @@
-"""What an alert evaluates: SQL with values of its parameters, or the spending of a budget. The SQL
-of a saved query is copied: who may change the saved query does not change what runs in the name of
-the alert's owner."""
+"""The source of an alert: SQL with values of its parameters, or the spending of a budget. The SQL
+of a saved query is copied into the alert: a user who may change the saved query must not change the
+SQL that runs in the name of the alert's owner."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _FIELDS: Final = ("sql", "saved", "budget_policy_id")
 
 
 class AlertSource(NamedTuple):
-    """The fields of an alert that say what it evaluates."""
+    """The fields of an alert with its query, parameters or budget."""
 
     sql: str
     parameters: Mapping[str, Value]
@@ -33,11 +33,11 @@ class AlertSource(NamedTuple):
 
 
 def source_of(message: m.CreateAlert | m.UpdateAlert, workspace: str) -> AlertSource:
-    """Returns what an alert of a request evaluates.
+    """Returns the query, parameters or budget that a request names for an alert.
 
     Raises:
-        InvalidParameterValue: the request names none or several of the query, the saved query and
-            the budget; or values that do not fit.
+        InvalidParameterValue: the request does not name exactly one of a query, a saved query and
+            a budget; or a value does not have its parameter's type.
         ResourceDoesNotExist: there is no such saved query or budget.
     """
     if sum(message.has(field) for field in _FIELDS) != 1:
@@ -61,8 +61,8 @@ def source_of(message: m.CreateAlert | m.UpdateAlert, workspace: str) -> AlertSo
 
 
 def default_condition(source: AlertSource) -> str:
-    """Returns the condition of an alert that names none. Raises InvalidParameterValue if it must
-    name one."""
+    """Returns the condition of an alert whose request has none. Raises InvalidParameterValue for an
+    alert over a query, which must have one."""
     if source.budget_policy_id:
         return BUDGET_CONDITION
     raise errors.InvalidParameterValue(

@@ -155,8 +155,8 @@ def delete_alert(message: m.DeleteAlert, request: Request) -> dict[str, Any]:
 
 
 def test_alert(message: m.AlertId, request: Request) -> dict[str, Any]:
-    """Sends a test message to the destinations of an alert, by the queue of all messages: the
-    answers of receivers are not returned, because they may come from inside a network."""
+    """Queues a test message to the destinations of an alert. The responses of the receivers are not
+    returned, because they could come from a private network."""
 
     def attempt() -> dict[str, Any]:
         stored = _get(message.alert_id, request)
@@ -169,14 +169,15 @@ def test_alert(message: m.AlertId, request: Request) -> dict[str, Any]:
 
 
 def _alert_id(workspace: str, owner_id: int | None, name: str) -> str:
-    """Returns the id of an alert. It follows from the owner and the name, so that a repeated
-    request finds the same alert, and that nobody learns which names others have taken."""
+    """Returns the id of an alert, which is a digest of workspace, owner and name. So a repeated
+    request finds the same alert, and users do not find out which names others have used."""
     text = f"{workspace}\n{owner_id}\n{name.lower()}"
     return f"al-{hashlib.sha256(text.encode()).hexdigest()[:32]}"
 
 
 def _get(alert_id: str, request: Request) -> Alert:
-    """Returns an alert that the caller sees. Another one is as one that does not exist."""
+    """Returns an alert that the caller may see. For any other alert raises the error for a missing
+    one."""
     alert = alerts.get(request.workspace, alert_id)
     if not may_see(request.access, alert):
         raise alerts.missing(alert_id)
@@ -184,8 +185,8 @@ def _get(alert_id: str, request: Request) -> Alert:
 
 
 def _check(alert: Alert, message: m.CreateAlert | m.UpdateAlert) -> None:
-    """Checks the fields that a request sets. Others may be older than the limits of today, and need
-    not hinder a change."""
+    """Checks the fields that a request sets. Stored fields are not checked: they may exceed newer
+    limits, which must not prevent a change."""
     is_new = isinstance(message, m.CreateAlert)
     if is_new or message.has("condition"):
         limits.check_condition(alert.condition)
@@ -200,8 +201,8 @@ def _check(alert: Alert, message: m.CreateAlert | m.UpdateAlert) -> None:
 def _check_owner(
     request: Request, alert: Alert, wanted: list[alert_destinations.WantedDestination]
 ) -> None:
-    """Raises PermissionDenied if the evaluations would not find the rights of the owner: a group of
-    a login that gives them is not stored."""
+    """Raises PermissionDenied if the caller has the rights for the alert only through a group of
+    the login. Such rights are not stored, so an evaluation would not find them."""
     notifies_operators = any(entry.kind == SNS for entry in wanted)
     if request.access is not None and not keeps_rights(alert, notifies_operators):
         raise errors.PermissionDenied(

@@ -1,4 +1,4 @@
-"""Lists the limits of calls through the AI gateway, with what has been used of them."""
+"""Lists the limits of calls through the AI gateway, and how much of each has been used."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from mlcore.repos.users import api_keys
 from workspaces import messages as m
 
 _Counted = tuple[str, str, str]
-"""The scope, the name, and the id or name that is counted."""
+"""What a limit counts: the scope, the name to show, and the id or name in the counter's key."""
 
 
 def list_limits(message: m.ListGatewayLimits, request: Request) -> dict[str, Any]:
-    """Returns the limits that concern the caller: of the user, the user's API keys, the workspace
-    and the endpoints in it that the caller may read; for administrators also those of each key,
-    user and workspace that the setting names. A key with scopes sees its own limits and those of
-    its endpoints.
+    """Returns the limits that concern the caller: of the user, the user's API keys, the workspace,
+    and the endpoints in it that the caller may read. Administrators also get the limits of each
+    key, user and workspace that the setting names. A caller who uses a key with scopes gets only
+    the limits of the key and of its endpoints.
 
     Returns:
         ``{"limits": [{"scope", "name", "<limit>": {"limit", "used"}, …}, …], "minute_ends_at",

@@ -20,7 +20,7 @@ from mlcore.wire.checks import CheckFailed
 MOST_OF_USERNAME: Final = 255
 MOST_WORKSPACES: Final = 50
 MOST_TRASHED: Final = 1000
-"""How many deleted things a request lists, restores or removes at most."""
+"""The most deleted runs and models that a request lists, restores or removes."""
 
 
 def text(value: Any) -> None:
@@ -169,10 +169,10 @@ class RestoreTrash(Message):
 
 
 class PurgeTrash(Message):
-    """The request to remove deleted things permanently; with ``dry_run``, only to list them.
-    Without ids, it concerns all deleted things in the experiment, or the experiment itself if it is
-    deleted. With ``deleted_before`` (milliseconds since the epoch), only those that were deleted
-    before that time."""
+    """The request to remove deleted runs and models permanently; with ``dry_run``, only to list
+    them. Without ids, it concerns all deleted ones in the experiment, or the experiment itself if
+    it is deleted. With ``deleted_before`` (milliseconds since the epoch), only those that were
+    deleted before that time."""
 
     experiment_id: str
     dry_run: bool
@@ -215,7 +215,8 @@ class ListQueries(Message):
 
 
 class UpdateQuery(Message):
-    """The request to change a saved query, with ``revision`` only if it still has that one."""
+    """The request to change a saved query. With ``revision`` it fails if the query has another
+    revision."""
 
     name: str
     sql: str
@@ -226,7 +227,8 @@ class UpdateQuery(Message):
 
 
 class DeleteQuery(Message):
-    """The request to delete a saved query, with ``revision`` only if it still has that one."""
+    """The request to delete a saved query. With ``revision`` it fails if the query has another
+    revision."""
 
     name: str
     revision: int
@@ -270,8 +272,8 @@ class ListAlerts(Message):
 
 
 class UpdateAlert(Message):
-    """The request to change an alert, with ``revision`` only if it still has that one. A
-    destination that only has a ``destination_id`` stays as it is."""
+    """The request to change an alert. With ``revision`` it fails if the alert has another revision.
+    A destination that only has a ``destination_id`` stays as it is."""
 
     alert_id: str
     sql: str
@@ -289,7 +291,8 @@ class UpdateAlert(Message):
 
 
 class DeleteAlert(Message):
-    """The request to delete an alert, with ``revision`` only if it still has that one."""
+    """The request to delete an alert. With ``revision`` it fails if the alert has another
+    revision."""
 
     alert_id: str
     revision: int

@@ -69,7 +69,7 @@ def get_workspace(message: m.GetWorkspace, request: Request) -> dict[str, Any]:
 
 
 def update_workspace(message: m.UpdateWorkspace, request: Request) -> dict[str, Any]:
-    """Changes the fields in the request. An empty text clears a field."""
+    """Sets the workspace's fields that the request has. An empty text clears a field."""
     check_enabled("/<workspace_name>")
     _check_name(message.workspace_name)
     changes = _fields(message)

@@ -24,7 +24,8 @@ DEFAULT_PAGE: Final = 100
 MOST_KEY_BYTES: Final = 1024
 """DynamoDB's limit for a sort key."""
 WORK_SECONDS: Final = 20.0
-"""After which a removal answers that it is not finished; the client repeats the request."""
+"""A removal stops after this time and returns ``"finished": false``; the client repeats the
+request."""
 
 
 def list_trash(message: m.ListTrash, request: Request) -> dict[str, Any]:
@@ -69,12 +70,12 @@ def restore_trash(message: m.RestoreTrash, request: Request) -> dict[str, Any]:
 
 
 def purge_trash(message: m.PurgeTrash, request: Request) -> dict[str, Any]:
-    """Permanently removes deleted things with their files, at most ``MOST_TRASHED`` in a request,
-    and returns them. Ids that the experiment does not contain are ignored, so that a repeated
-    request continues.
+    """Permanently removes deleted runs and models with their files, at most ``MOST_TRASHED`` in a
+    request, and returns them. Ids that the experiment does not contain are ignored, so that a
+    repeated request continues.
 
     ``finished`` is false if something remains; the client then repeats the request. ``files_kept``
-    has the ids of those whose files are kept because something else may refer to them.
+    has the ids of those whose files are kept because another entity may refer to them.
 
     Raises:
         InvalidState: a named run or model is not deleted; nothing was removed.

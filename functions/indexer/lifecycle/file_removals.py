@@ -1,6 +1,5 @@
 """Sends messages to the file remover that name the folders of removed runs, traces, logged models
-and
-experiments. A folder that may hold files of another entity is not removed
+and experiments. A folder that may hold files of another entity is not removed
 (:mod:`mlcore.repos.files.owners`).
 
 If the experiment was removed too, its folder is removed as a whole, and the runs and traces in
@@ -39,7 +38,8 @@ QUEUE: Final = "FILE_REMOVAL_QUEUE_URL"
 """Environment: the URL of the queue; without it files are kept."""
 
 LISTING_SECONDS: Final = 20.0
-"""For entering locations after ARTIFACT_ROOT was changed; ``gc`` takes as long as it needs."""
+"""The longest time for listing the file locations below the former ARTIFACT_ROOT after it was
+changed. The command ``gc`` has no such limit."""
 
 
 def send(records: Sequence[Mapping[str, Any]]) -> None:

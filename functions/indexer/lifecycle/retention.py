@@ -21,8 +21,8 @@ order, and an entity that still exists must be complete."""
 
 
 def later(end: int) -> int:
-    """Returns when the child items of an entity expire that itself expires at ``end``; seconds
-    since the epoch."""
+    """Returns when the child items expire of an entity that expires at ``end``. Both times are
+    seconds since the epoch."""
     return end + CHILD_SECONDS
 
 

@@ -1,8 +1,8 @@
 """Archives old traces: every few minutes a schedule starts a pass through the experiments.
 
 In each experiment a pass looks at the traces from the oldest on, up to the end of the experiment's
-retention or of a request to archive now. It remembers the place, and begins with the oldest trace
-again for a new request to archive now, and once a week: traces may arrive late, or end late.
+retention or of a request to archive now. It stores how far it came. It begins with the oldest trace
+again for a new request to archive now, and once a week, because traces may arrive or end late.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ from mlcore.repos.workspaces import workspaces
 QUEUE: Final = "FILE_REMOVAL_QUEUE_URL"
 """Environment: the URL of the queue of the file remover; without it files are kept."""
 WORK_SECONDS: Final = 40.0
-"""After which a pass stops; the next one continues."""
+"""A pass stops after this time, and the next one continues."""
 AGAIN_MS: Final = 7 * 86_400_000
 """After this time a pass begins with the oldest trace again."""
 READ_TOGETHER: Final = 100
 """Experiments that are read in one request."""
 REMEMBERED_TRACES: Final = 50
-"""After so many traces a pass remembers its place, even if it archived none."""
+"""A pass that examined at least this many traces stores its progress, even if it archived none."""
 EARLIEST: Final = -(2**63)
 CLOCKS_MS: Final = 1000
-"""By which clocks may differ."""
+"""The greatest difference between the clocks of two machines, in milliseconds."""
 
 
 def run() -> int:
@@ -132,7 +132,7 @@ class _Pass:
         """Archives traces until all are done or the time is over; returns how many.
 
         Args:
-            end: of :func:`time.monotonic`.
+            end: when to stop, as a value of :func:`time.monotonic`.
         """
         count, examined, is_interrupted, is_blocked = 0, 0, False, False
         position = self._progress.position
@@ -157,7 +157,8 @@ class _Pass:
         return count
 
     def _save(self, position: int | None, work: int, is_incomplete: bool) -> None:
-        """Writes how far the pass came, if that is worth a write."""
+        """Stores how far the pass came, unless it only continued an earlier pass, archived nothing
+        and examined few traces."""
         progress = self._progress._replace(position=position)
         if self._request is not None and not is_incomplete:
             if position is not None:
@@ -169,8 +170,8 @@ class _Pass:
 
 
 def _archive(trace: StoredTrace) -> ArchivalOutcome:
-    """Archives a trace; leaves it to a later pass if that fails, such as in a full experiment (10
-    GB), which the spans of other traces must leave first."""
+    """Archives a trace. If that fails, a later pass tries again. It fails, for example, while the
+    experiment's partition is full (10 GB): then other traces must be archived first."""
     try:
         return archival.archive(trace)
     except MlflowError:

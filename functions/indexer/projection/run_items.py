@@ -187,8 +187,8 @@ def _compare(
     ready: set[Owner],
 ) -> None:
     """Adds all differences from the stored derived items to the changes of those ``ready`` runs (to
-    be indexed now) whose records do not show all versions since they were marked. Of removed runs,
-    reads the FTS_REV items."""
+    be indexed now) whose records do not show all versions since they were marked. For removed
+    runs, reads the FTS_REV items."""
     to_compare = []
     for run, item in runs.items():
         if item is None:

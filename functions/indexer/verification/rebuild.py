@@ -95,7 +95,8 @@ def verify(
 
     Args:
         patience: seconds to wait before wrong items are read again.
-        unread: known keys of items whose stream records the indexer has not read yet.
+        unread: keys of items that have stream records which the indexer has not read yet, as far
+            as they are known.
 
     Raises:
         ResourceDoesNotExist: the experiment does not exist.

@@ -1,5 +1,5 @@
-"""Up to which trace the scheduled detections of an experiment have come: a tag of the experiment,
-as MLflow writes it."""
+"""Reads and writes the tag, in MLflow's form, that says up to which trace the scheduled detections
+of an experiment have come."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ TAG: Final = "mlflow.issueDetection.checkpoint"
 
 
 def read(experiment: Experiment) -> int | None:
-    """Returns the time of the latest trace that was covered, in ms since the epoch; None if none
-    was, or if the tag cannot be read."""
+    """Returns the time of the latest trace that was analyzed, in ms since the epoch; None if the
+    tag is missing or malformed."""
     values = envelope(experiment.tags.get(TAG))
     if values is None:
         return None
@@ -27,8 +27,8 @@ def read(experiment: Experiment) -> int | None:
 
 
 def advance(stored: StoredExperiment, newest: tuple[int, str], run_id: str) -> None:
-    """Notes that a run has covered the traces up to the newest one (its time and id), unless a
-    later one was noted before."""
+    """Writes to the tag that a run has analyzed the traces up to ``newest`` (its time and id). Does
+    nothing if the tag already has this time or a later one."""
     time, trace_id = newest
     if (read(stored.experiment) or 0) >= time:
         return

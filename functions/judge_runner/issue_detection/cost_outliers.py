@@ -17,18 +17,19 @@ from mlcore import reserved_tags
 from mlcore.repos.traces.traces import StoredTrace
 
 _FEWEST: Final = 10
-"""Traces with a cost that a kind must have to be judged."""
+"""The least number of traces with a cost that a kind (traces of one name) must have."""
 _DEVIATIONS: Final = 4.5
 _SIGMA: Final = 1.4826
-"""Standard deviations in a median deviation of normally distributed values."""
+"""The ratio of standard deviation to median deviation of normally distributed values."""
 _EQUAL_COSTS_FACTOR: Final = 3.0
-"""Factor above the median that is an outlier if more than half of the costs are equal."""
+"""If more than half of the costs are equal, costs from this many times the median are outliers."""
 _MOST: Final = 0.1
-"""Share of a kind above which expensive traces are no outliers."""
+"""If more than this share of a kind is expensive, none of its traces counts as an outlier."""
 
 
 def explanations(stored: Sequence[StoredTrace]) -> dict[str, str]:
-    """Returns for each trace that costs too much a clause that says so, by trace id."""
+    """Returns explanations by trace id for traces that cost too much, such as ``cost of $0.5, 9.1
+    times the median ($0.055) of 40 traces of 'chat'``."""
     kinds: dict[str, list[tuple[str, float]]] = {}
     for trace in stored:
         dollars = _cost(trace)
@@ -61,7 +62,7 @@ def _outliers(priced: Sequence[tuple[str, float]], typical: float) -> list[tuple
 
 
 def _cost(trace: StoredTrace) -> float | None:
-    """Returns the cost of a trace in US dollars; None if it has none that is positive."""
+    """Returns the cost of a trace in US dollars; None if it has no positive cost."""
     text = trace.document.texts("trace_metadata").get(reserved_tags.TRACE_COST)
     try:
         total = json.loads(text or "{}").get("total_cost")

@@ -1,7 +1,7 @@
 """Runs the job of issue detection: finds problems in traces, reports them as issues, and fills the
 run that records the detection.
 
-An interrupted job repeats its steps, and its journal answers what was asked before
+An interrupted job repeats its steps, and gets the answers of earlier model calls from its journal
 (:mod:`judge_runner.call_journal`).
 """
 
@@ -119,8 +119,8 @@ def summary(reports: Sequence[ReportedIssue], analyzed: int) -> str:
 
 
 def _traces(detection: Detection, workspace: str) -> list[StoredTrace]:
-    """Returns the traces of the request that still exist. Only those of the experiment count, which
-    the route has checked."""
+    """Returns the traces of the request that still exist in the experiment for which the route has
+    checked the caller's rights."""
     return [
         stored
         for stored in traces.find_many(detection.trace_ids, workspace)

@@ -1,5 +1,5 @@
-"""Links traces to issues: each gets an assessment that names the issue and says, step by step, what
-shows it in this trace."""
+"""Links traces to issues: each trace gets an assessment that names the issue and explains, step by
+step, how this trace shows it."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class _Evidence(NamedTuple):
 
 def link(detection: Detection, reports: Sequence[ReportedIssue]) -> None:
     """Links the traces of all reports to their issues. If the model cannot explain a trace, the
-    link says why the trace was noticed.
+    link repeats why the trace failed the triage.
 
     Raises:
         JobStopped, OutOfTime: see :mod:`judge_runner.job_execution`.
@@ -130,8 +130,8 @@ def _explain(detection: Detection, issue: Issue, failure: FailedGroup) -> _Evide
 
 
 def _step(step: Mapping[str, Any], known: set[str]) -> dict[str, Any] | None:
-    """Returns a step as it is stored; None if it is about no span of the trace, or has nothing to
-    highlight."""
+    """Returns a step as it is stored; None if it names no span of the trace, or has no
+    highlights."""
     span_id, text, tone = step.get("span_id"), step.get("text"), step.get("highlight_tone")
     if not isinstance(span_id, str) or span_id not in known or not isinstance(text, str):
         return None

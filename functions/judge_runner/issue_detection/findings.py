@@ -1,5 +1,5 @@
-"""From failures to findings: failures are labelled, labels are grouped, and each group is described
-as one problem."""
+"""Derives problems (findings) from failures: the model labels each failure, groups the labels, and
+describes each group as one problem."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ _LABEL_CHARACTERS: Final = 200
 
 
 class DetectedProblem(NamedTuple):
-    """A problem of the application."""
+    """A problem of the application that the failures of sessions or traces show."""
 
     name: str
     description: str
@@ -95,7 +95,7 @@ class DetectedProblem(NamedTuple):
     severity: str
     categories: tuple[str, ...]
     failures: tuple[FailedGroup, ...]
-    """What shows it."""
+    """The sessions and traces that show the problem."""
 
 
 def find(detection: Detection, failures: Sequence[FailedGroup]) -> list[DetectedProblem]:
@@ -226,7 +226,8 @@ def _parse_summary(
 
 
 def _merged(detection: Detection, findings: Sequence[DetectedProblem]) -> list[DetectedProblem]:
-    """Merges findings that are the same problem. If the model cannot tell, none is merged."""
+    """Merges findings that describe the same problem. If the model gives no usable answer, none is
+    merged."""
     if len(findings) < 2:
         return list(findings)
 

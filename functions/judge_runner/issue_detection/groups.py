@@ -1,4 +1,5 @@
-"""What is judged as one thing: a session, or a trace without one."""
+"""Groups traces for triage. The traces of a session are one group; a trace without a session is a
+group of its own."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ class Group(NamedTuple):
 
 
 def sample(stored: Sequence[StoredTrace], most: int) -> list[Group]:
-    """Returns the groups of traces; of more than ``most``, a sample that is the same each time."""
+    """Returns the groups of traces. If there are more than ``most``, returns a sample of them,
+    which is the same each time."""
     by_name: dict[tuple[str, str], list[StoredTrace]] = {}
     for trace in stored:
         session = trace.document.texts("trace_metadata").get(reserved_tags.TRACE_SESSION)

@@ -1,5 +1,5 @@
-"""What the model is shown of a trace or a session: everything is data of the application, so it is
-marked as material and cut."""
+"""Builds the texts by which the model sees a trace or a session. They contain data of the
+application, so they are cut, and the model is told not to follow instructions in them."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from mlcore.judges import content
 from mlcore.judges.content import Subject
 
 CHARACTERS: Final = 60_000
-"""Most characters of a recording."""
+"""The most characters of a recording."""
 _ERROR_CHARACTERS: Final = 500
 _PLUMBING: Final = ("LLM", "CHAT_MODEL", "EMBEDDING")
 """Types of spans that say nothing about the steps that an application took."""
 
 
 def recording(subjects: Sequence[Subject]) -> str:
-    """Returns the text of a session, or of a single trace."""
+    """Returns the recording of a session or a single trace: its traces as JSON, after the messages
+    of a session. Long parts are cut."""
     if len(subjects) == 1 and subjects[0].session is None:
         return cut(content.trace_json(subjects[0]), CHARACTERS)
     messages = json.dumps(content.conversation(subjects), ensure_ascii=False, default=str)
@@ -39,7 +40,7 @@ def path(subjects: Sequence[Subject]) -> str:
 
 
 def errors_of(subjects: Sequence[Subject]) -> str:
-    """Returns the messages of spans that failed, without repetitions, cut."""
+    """Returns the error messages of failed spans, each once, joined and cut to 500 characters."""
     messages: dict[str, None] = {}
     for subject in subjects:
         for span in content.summaries(subject):

@@ -1,4 +1,5 @@
-"""Reports findings as issues of the experiment: as new ones, or as seen again."""
+"""Reports findings as issues of the experiment: creates new issues, or updates known ones that were
+seen again."""
 
 from __future__ import annotations
 
@@ -39,14 +40,14 @@ _SCHEMA: Final = object_schema(
     }
 )
 _MOST: Final = 100
-"""Known issues that findings are compared with, those that were seen last."""
+"""The most known issues that findings are compared with: those that were seen last."""
 _CHARACTERS: Final = 500
 _COMPARED: Final = (PENDING, REJECTED)
 """Statuses of issues that are seen again. A resolved issue that comes back is a new one."""
 
 
 class ReportedIssue(NamedTuple):
-    """An issue, and what showed it in this detection."""
+    """An issue, and the sessions and traces that showed it in this detection."""
 
     issue: Issue
     failures: tuple[FailedGroup, ...]
@@ -56,8 +57,8 @@ class ReportedIssue(NamedTuple):
 def report(
     detection: Detection, findings: Sequence[DetectedProblem], experiment: Experiment
 ) -> list[ReportedIssue]:
-    """Creates an issue for each new finding, and notes for the others when the issue was seen.
-    Repeating it changes nothing.
+    """Creates an issue for each new finding, and updates the time at which a known issue was last
+    seen. Returns the issues, the most severe first. Repeating it creates no further issues.
 
     Raises:
         JobStopped, OutOfTime: see :mod:`judge_runner.job_execution`.
@@ -78,8 +79,8 @@ def report(
 
 
 def _candidates(experiment: Experiment) -> list[dict[str, str]]:
-    """Returns what is compared of the experiment's issues, as JSON: the journal keeps it, because
-    this job will add issues itself."""
+    """Returns the fields of the experiment's issues with which findings are compared, as JSON for
+    the journal: a later execution must not see the issues that this job has added."""
     known = [each for each in issues.of_experiment(experiment) if each.status in _COMPARED]
     known.sort(key=lambda each: (-each.last_seen_time, each.issue_id))
     return [
@@ -98,8 +99,9 @@ def _matches(
     findings: Sequence[DetectedProblem],
     candidates: Sequence[Mapping[str, str]],
 ) -> dict[int, str]:
-    """Returns the id of the known issue of each finding that has one. Only ids that the model was
-    shown count. If the model cannot tell, all findings are new."""
+    """Asks the model which findings are known issues. Returns the ids of these issues by the
+    finding's number. Ids that are not in ``candidates`` are ignored. If the model gives no usable
+    answer, all findings are new."""
     if not findings or not candidates:
         return {}
     known = {each["id"] for each in candidates}
@@ -138,8 +140,8 @@ def _matches(
 
 
 def _seen_again(issue_id: str, experiment: Experiment) -> Issue | None:
-    """Notes that an issue was seen now, and returns it; None if it is gone, or was resolved since
-    it was compared."""
+    """Stores that an issue was seen now, and returns the issue; None if it was deleted, moved or
+    resolved since it was compared."""
 
     def attempt() -> Issue | None:
         issue = issues.find(issue_id, experiment.workspace)

@@ -1,4 +1,4 @@
-"""What a job of issue detection was asked for, and what it asks with."""
+"""The parameters of a job of issue detection, and the objects with which it calls the model."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ class Detection(NamedTuple):
     trace_ids: tuple[str, ...]
     categories: tuple[str, ...]
     priorities: str
-    """A paragraph of the instructions of a model; "" if the owner has none."""
+    """The owner's priorities as a paragraph for the model's instructions; "" if there are none."""
     model_uri: str
     """``gateway:/<endpoint>``, or ``<provider>:/<model>`` if it is called with a saved key."""
 
 
 def of_job(work: JobExecution, complete: Complete) -> Detection:
-    """Returns the detection that a job asks for, with the journal of its calls."""
+    """Returns the detection with a job's parameters, and with the journal of its calls."""
     params = work.job.params
     journal = CallJournal(work, complete)
     text = (params.get("instructions") or "").strip()

@@ -1,8 +1,8 @@
 """Starts the detections of issues that are due by a schedule.
 
-A sweep looks for due schedules every five minutes. What it decides for one is one transaction with
-the schedule's next time: a run with its job, a run without traces, or a run that says why it was
-not made. So two sweeps at once, or one that dies, make one run.
+A sweep looks for due schedules every five minutes. For each it creates, in one transaction with the
+schedule's next time, one run: with a job, or finished because there are no traces, or failed with
+the reason why no detection was started. So two sweeps at once, or one that dies, create one run.
 """
 
 from __future__ import annotations
@@ -55,19 +55,19 @@ from mlcore.repos.traces import search
 from mlcore.search.trace_filter import parse_filter, parse_order_by
 
 MAX_SCHEDULES: Final = 500
-"""Schedules in one sweep; the next one continues with those that are still due."""
+"""The most schedules of one sweep; the next sweep continues with those that are still due."""
 MAX_TRACES: Final = 500
-"""Traces of one run, the newest of its window."""
+"""The most traces of one run: the newest in its time window."""
 _MIN_REMAINING_MS: Final = 60_000
 _LATE_MS: Final = 300_000
-"""Interval of the sweeps. A schedule that is later than this may have stopped an earlier sweep."""
+"""Interval of the sweeps. A schedule that is late by more may have made an earlier sweep fail."""
 _POSTPONED_MS: Final = 900_000
 _FAILED: Final = "FAILED"
 _FINISHED: Final = "FINISHED"
 
 
 class _Occurrence(NamedTuple):
-    """A schedule that is due, of an active experiment."""
+    """One due time of a schedule, with its experiment."""
 
     confirmed: ConfirmedSchedule
     schedule: Schedule
@@ -97,18 +97,18 @@ class _Window(NamedTuple):
     start: int
     end: int
     newest: Trace | None
-    """The latest trace of all in that time; a run that succeeds has covered it."""
+    """The latest trace in that time, whether it matches the filter or not. A run that succeeds
+    moves the checkpoint to it."""
     trace_ids: list[str]
     """Traces that match the filter of the schedule."""
 
 
 def sweep(remaining: Callable[[], float]) -> None:
-    """Starts what is due in all experiments. An error in one is logged and does not affect the
-    others; it is tried again by a later sweep.
+    """Starts the detections that are due in all experiments. An error in one is logged and does not
+    affect the others; a later sweep tries it again.
 
-    A schedule that is late moves behind all that are due before it is tried: so however many cannot
-    be started, and whether they fail, take all the time or end the process, the others have their
-    turn.
+    A late schedule is first given a later time at which it is tried again, and then started. So a
+    schedule whose start fails, takes all the time or ends the process does not block the others.
 
     Args:
         remaining: returns the remaining milliseconds of the function call.
@@ -128,9 +128,9 @@ def sweep(remaining: Callable[[], float]) -> None:
 
 
 def _postponed(confirmed: ConfirmedSchedule, now: int) -> ConfirmedSchedule | None:
-    """Writes a later time at which a schedule is tried again, and returns the schedule as stored.
-    The occurrence that it has missed stays the same. Returns None if another sweep, or the
-    schedule's owner, has written it."""
+    """Stores a later time at which a schedule is tried again, and returns the stored schedule. The
+    due time that it has missed stays the same. Returns None if another sweep, or the schedule's
+    owner, has written the schedule meanwhile."""
     later = confirmed._replace(fire_time=now + _POSTPONED_MS)
     return later._replace(version=later.version + 1) if _put(later) else None
 
@@ -161,8 +161,9 @@ def _start(confirmed: ConfirmedSchedule, now: int) -> None:
 
 
 def _unchanged(confirmed: ConfirmedSchedule, experiment: Experiment) -> Schedule | None:
-    """Returns the schedule if the experiment's tags are what its owner has confirmed. Everybody may
-    change tags who may update the experiment, but a change must not spend the owner's budget."""
+    """Returns the schedule if the experiment's tags are still those that its owner has confirmed,
+    else None. Everybody who may update the experiment may change its tags, but a changed schedule
+    must not run in the owner's name."""
     texts = (experiment.tags.get(SCHEDULE_TAG), experiment.tags.get(FILTER_TAG))
     if texts != (confirmed.schedule_text, confirmed.filter_text):
         return None
@@ -170,8 +171,8 @@ def _unchanged(confirmed: ConfirmedSchedule, experiment: Experiment) -> Schedule
 
 
 def _put(confirmed: ConfirmedSchedule) -> bool:
-    """Writes a schedule. Returns False if another sweep, or the schedule's owner, has written
-    it."""
+    """Writes a schedule. Returns False if another sweep, or the schedule's owner, has written it
+    meanwhile."""
     try:
         detection_schedules.put(confirmed)
     except WriteConflict:
@@ -202,7 +203,7 @@ def _refusal(confirmed: ConfirmedSchedule, model: JobModel) -> str | None:
 
 
 def _refuse(occurrence: _Occurrence, reason: str, now: int) -> None:
-    """Ends the schedule, and leaves a run that says why."""
+    """Deletes the confirmed schedule, and creates a failed run with the reason."""
     text = f"{reason} Save the schedule again to continue."
     run_tags = {**_tags(occurrence, 0, None), issue_detection.ERROR_TAG: error_text(text)}
     removal = detection_schedules.removal(occurrence.confirmed)
@@ -213,7 +214,7 @@ def _refuse(occurrence: _Occurrence, reason: str, now: int) -> None:
 
 
 def _detect(occurrence: _Occurrence, now: int) -> None:
-    """Starts a job for the traces of the occurrence; without traces, leaves a finished run."""
+    """Starts a job for the traces of the occurrence; without traces, creates a finished run."""
     experiment = occurrence.experiment
     job_id, run_id = jobs.new_id(), ids.new_ulid()
     noting = issue_detections.beginning(experiment, job_id, run_id)
@@ -238,7 +239,7 @@ def _detect(occurrence: _Occurrence, now: int) -> None:
 def _finish_quietly(
     occurrence: _Occurrence, window: _Window, run_tags: dict[str, str], now: int
 ) -> None:
-    """Leaves a finished run about no traces: a schedule that has found nothing has run."""
+    """Creates a finished run without traces, so that users see that the schedule has run."""
     analyzed = {issue_detection.ANALYZED_TAG: "0", issue_detection.COST_TAG: "0.0"}
     advancing = detection_schedules.replacement(occurrence.following)
     run_id = _create_ended(occurrence, _FINISHED, {**run_tags, **analyzed}, now, advancing)
@@ -305,8 +306,8 @@ def _tags(occurrence: _Occurrence, total: int, start: int | None) -> dict[str, s
 def _create_ended(
     occurrence: _Occurrence, status: str, run_tags: dict[str, str], now: int, also: Operation
 ) -> str | None:
-    """Creates a run without a job, which has ended, together with another write. Returns its id;
-    None, and writes nothing, if another sweep or the schedule's owner was first."""
+    """Creates an ended run without a job, in one transaction with the write ``also``. Returns the
+    run's id. Returns None and writes nothing if another sweep or the schedule's owner was first."""
     experiment, owner = occurrence.experiment, occurrence.confirmed.owner
     run = job_runs.ended_run(owner, now, experiment, status, run_tags)
     try:
@@ -325,8 +326,8 @@ def _write_dispatched(occurrence: _Occurrence, run_id: str, now: int) -> None:
 
 
 def _write_state(occurrence: _Occurrence, state: State) -> None:
-    """Writes what users see of the schedule. Nothing depends on it; the next occurrence writes it
-    again."""
+    """Writes the tag from which the UI shows the schedule's state. Nothing else reads it, and the
+    next occurrence writes it again."""
     try:
         tags.set_tag(occurrence.stored, STATE_TAG, state.to_json())
     except WriteConflict:

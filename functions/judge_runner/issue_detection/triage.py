@@ -77,9 +77,10 @@ def find_failures(detection: Detection, groups: Sequence[Group]) -> list[FailedG
     """Judges the groups, adds an assessment to each, and returns those with a problem.
 
     Raises:
-        MlflowError: the model cannot be asked, or does not answer in the requested form; tried with
-            the first group. If other groups cannot be judged, their assessments tell the error.
-        PermissionDenied: the job's creator has lost a right; nothing is written since.
+        MlflowError: the first group could not be judged: the model cannot be called, or does not
+            answer in the requested form. If another group cannot be judged, its assessment
+            contains the error.
+        PermissionDenied: the job's creator has lost a right. Nothing is written after that.
         JobStopped, OutOfTime: see :mod:`judge_runner.job_execution`.
     """
     instructions = _instructions(detection, groups)

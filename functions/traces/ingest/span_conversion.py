@@ -33,7 +33,7 @@ def to_stored(span: otlp.Span, service: str | None = None) -> StoredSpan:
         service: the name to store in the span if it is a root span; None for none.
 
     Raises:
-        Inconvertible.
+        Inconvertible: the span has no id, or an id that is too long.
     """
     if not span.trace_id or not span.span_id:
         raise Inconvertible

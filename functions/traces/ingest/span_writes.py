@@ -185,7 +185,8 @@ def _create(batch: _SpanBatch, experiment: Experiment) -> None:
 
 
 def _extend(batch: _SpanBatch, trace: StoredTrace) -> None:
-    """Adds the spans to an existing trace. Raises Conflict if the trace was deleted meanwhile."""
+    """Adds the spans to an existing trace. Raises WriteConflict if the trace was deleted
+    meanwhile."""
     owner = making.owner(trace.experiment, trace.trace_id)
     first_pack = trace.info.first_pack
     new_packs = [pack for pack in batch.packs if pack.suffix != first_pack]

@@ -13,7 +13,7 @@ from mlcore.search.trace_filter import TraceFilter, parse_filter
 from traces import messages as m
 
 PRIOR: Final = 0.5
-"""Added to each count for the smoothed value."""
+"""Added to each of the counts before the smoothed NPMI is computed."""
 
 
 def calculate_trace_filter_correlation(

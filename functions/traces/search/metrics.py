@@ -110,8 +110,8 @@ def _rows_of_keys(
 
 
 def _trace_test(filters: Sequence[MetricFilter]) -> Callable[[Trace], bool]:
-    """Returns a predicate: whether a trace meets all filters. Reads the links of runs that filters
-    name."""
+    """Returns a function that says whether a trace meets all filters. If a filter names a run,
+    reads the run's links to traces."""
     run_ids = [
         condition.value
         for condition in filters

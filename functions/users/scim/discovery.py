@@ -17,7 +17,8 @@ _SCHEMA_SCHEMA: Final = "urn:ietf:params:scim:schemas:core:2.0:Schema"
 
 
 def _attribute(name: str, kind: str = "string", **more: Any) -> dict[str, Any]:
-    """Returns the description of an attribute; what ``more`` does not say is the usual."""
+    """Returns the description of an attribute: the default properties, replaced by those in
+    ``more``."""
     usual: dict[str, Any] = {
         "name": name,
         "type": kind,
@@ -110,7 +111,7 @@ _TYPES: Final = {
 
 
 def get_configuration(_message: ScimRequest, request: Request) -> Response:
-    """Answers which features of SCIM the server has."""
+    """Returns which features of SCIM the server has."""
     body = {
         "schemas": [_CONFIG_SCHEMA],
         "patch": {"supported": True},
@@ -161,7 +162,7 @@ def _schema(urn: str, request: Request) -> Resource:
 
 
 def _all(resources: list[Resource], _message: ScimRequest, request: Request) -> Response:
-    """Answers all resources. Parameters of the request do not count, as RFC 7644 demands."""
+    """Returns all resources. As RFC 7644 demands, parameters of the request are ignored."""
     return responses.page(resources, len(resources), ScimRequest(), request)
 
 

@@ -1,4 +1,4 @@
-"""The errors of SCIM, and the form in which each error is answered (RFC 7644, section 3.12)."""
+"""The errors of SCIM, and the form of the responses to them (RFC 7644, section 3.12)."""
 
 from __future__ import annotations
 

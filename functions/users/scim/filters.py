@@ -97,7 +97,7 @@ def _where(tokens: _Tokens) -> tuple[tuple[str, Value], ...]:
 
 
 class _Tokens:
-    """The words, texts and brackets of a filter or path, taken one after the other."""
+    """The words, texts and brackets of a filter or path, which are consumed one after the other."""
 
     def __init__(self, text: str, kind: str) -> None:
         self._kind = kind
@@ -131,11 +131,11 @@ class _Tokens:
         return self._found[self._position - 1]
 
     def peeks(self, word: str) -> bool:
-        """Whether the next token is a word, in any spelling."""
+        """Whether the next token is this word, in upper or lower case. Does not consume it."""
         return not self.is_over() and self._found[self._position][1].lower() == word
 
     def takes(self, bracket: str) -> bool:
-        """Takes the next token if it is this bracket."""
+        """Consumes the next token if it is this bracket. Returns whether it was."""
         if self.is_over() or self._found[self._position][2] != bracket:
             return False
         self._position += 1
@@ -147,8 +147,8 @@ class _Tokens:
             raise self.failure(f"it has something else than '{word}'")
 
     def name(self, *, is_part: bool = False) -> str:
-        """Takes the name of an attribute; with ``is_part`` the ``.part`` behind a bracket. Returns
-        it in lower case, without the URN of the core schema and the dot."""
+        """Consumes the name of an attribute, or with ``is_part`` the ``.part`` after a bracket.
+        Returns it in lower case, without the URN of the core schema and the dot."""
         _, token, _ = self._next()
         name = token.lower()
         if is_part:

@@ -42,7 +42,8 @@ class GroupChange:
 
 
 def of_body(body: Mapping[str, Any]) -> GroupChange:
-    """Returns the change that makes a group as the resource that was sent. Raises ScimError."""
+    """Returns the change that makes a group equal to the resource in the request. Raises
+    ScimError."""
     fields = lowered(body)
     change = GroupChange()
     change.display_name = _display_name(fields.get("displayname"))

@@ -52,13 +52,13 @@ def replace_group(message: ScimRequest, request: Request) -> Response:
 
 
 def patch_group(message: ScimRequest, request: Request) -> Response:
-    """Changes a group. Answers 204, because all members could be a large answer."""
+    """Changes a group. The response (204) has no body, because the members could make it large."""
     _change(message, of_operations(message.operations))
     return responses.nothing()
 
 
 def delete_group(message: ScimRequest, request: Request) -> Response:
-    """Deletes a group: its members lose its roles at once. Repeating it answers 404."""
+    """Deletes a group: its members lose its roles at once. A repeated request gets 404."""
     group = _get(message)
     responses.check_version(message, group.version)
     scim_groups.delete(group)
@@ -66,8 +66,8 @@ def delete_group(message: ScimRequest, request: Request) -> Response:
 
 
 def _change(message: ScimRequest, change: GroupChange) -> None:
-    """Changes a group and its members. If it is interrupted, a repetition completes it. Raises
-    ScimError."""
+    """Changes a group and its members. If it is interrupted, a repeated request completes it.
+    Raises ScimError."""
     _check_users(change)
     rules = sign_in.role_rules()
 
@@ -148,7 +148,8 @@ def _resources(
 
 
 def _matching(conditions: list[AttributeEquals]) -> list[ScimGroup]:
-    """Returns the groups that meet all conditions; one of these must be of an indexed attribute."""
+    """Returns the groups that meet all conditions. One condition must be on an indexed attribute,
+    otherwise raises ScimError."""
     for condition in conditions:
         groups = _candidates(condition)
         if groups is not None:
@@ -161,7 +162,8 @@ def _matching(conditions: list[AttributeEquals]) -> list[ScimGroup]:
 
 
 def _candidates(condition: AttributeEquals) -> list[ScimGroup] | None:
-    """Returns the groups with a value of an indexed attribute; None for another attribute."""
+    """Returns the groups that meet a condition on an indexed attribute; None if the attribute is
+    not indexed."""
     attribute, value, _ = condition
     if attribute not in ("displayname", "externalid", "id", "members", "members.value"):
         return None

@@ -28,8 +28,8 @@ class Operation(NamedTuple):
 
 
 class ScimRequest(NamedTuple):
-    """A request of SCIM. What is wrong with it is in ``problem``, so that a caller without the
-    right is told nothing else."""
+    """A parsed SCIM request. ``problem`` has the error in it, if there is one: it is raised only
+    after the caller's rights were checked."""
 
     scim_id: str = ""
     """The id in the path, of a user or group."""
@@ -42,9 +42,9 @@ class ScimRequest(NamedTuple):
     """Position of the first resource of a list; 1 for the first."""
     limit: int = 100
     only: frozenset[str] = frozenset()
-    """The attributes to answer, in lower case; empty for all."""
+    """The attributes that the response shall have, in lower case; empty for all."""
     without: frozenset[str] = frozenset()
-    """The attributes not to answer, in lower case."""
+    """The attributes that the response shall not have, in lower case."""
     if_match: str = ""
     if_none_match: str = ""
     problem: MlflowError | None = None
@@ -131,8 +131,8 @@ def _operation(sent: Any) -> Operation:
 
 
 def lowered(sent: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns an object of a body with its attribute names in lower case: SCIM's names are equal in
-    any spelling. No name is there twice."""
+    """Returns a copy of a body's object with attribute names in lower case, because names in SCIM
+    are not case-sensitive. The parser has refused repeated names."""
     return {name.lower(): value for name, value in sent.items()}
 
 

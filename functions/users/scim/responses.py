@@ -36,7 +36,7 @@ def user(entity: ScimUser, request: Request) -> Resource:
 
 
 def group(entity: ScimGroup, member_ids: Sequence[str], request: Request) -> Resource:
-    """Returns the JSON of a group. Names of members are in their ids, so none is read."""
+    """Returns the JSON of a group. The members' names follow from their ids, so no user is read."""
     parsed_ids = [(scim_id, parse_scim_id(scim_id)) for scim_id in member_ids]
     members = [
         {
@@ -79,8 +79,8 @@ def meta(kind: str, path: str, entity: Any, request: Request) -> Resource:
 
 
 def base(request: Request) -> str:
-    """Returns the address below which the resources are, from PUBLIC_URL or the request's Host
-    header."""
+    """Returns the URL below which the resources are. Its host is from PUBLIC_URL or the request's
+    Host header."""
     public = os.environ.get("PUBLIC_URL", "").rstrip("/")
     if not public:
         secure = request.headers.get("x-forwarded-proto", "").startswith("https")

@@ -28,8 +28,8 @@ def _route(method: str, path: str, function: Answer, cost: int | None = None) ->
 
 
 def _answering(function: Answer) -> Answer:
-    """Wraps a function so that it answers what is wrong with a request, which only callers with the
-    right are told."""
+    """Wraps a function so that it raises the error in a malformed request. Callers without the
+    right were refused before, so they do not see the error."""
 
     @functools.wraps(function)
     def answer(message: ScimRequest, request: Request) -> Response:

@@ -1,6 +1,7 @@
 """The attributes of users: their checks, and the operations of PATCH on them.
 
-What the product does not need is accepted and not stored: telephone numbers, addresses, managers.
+Attributes that the product does not need, such as telephone numbers, addresses and managers, are
+accepted but not stored.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ _TEXTS: Final = {"username": "userName", "externalid": "externalId", "displaynam
 """Attributes that are texts, by their names in lower case."""
 
 Attributes = dict[str, Any]
-"""``userName``, ``externalId``, ``active``, ``displayName``, ``name``, ``emails``; what is unset is
-missing."""
+"""``userName``, ``externalId``, ``active``, ``displayName``, ``name``, ``emails``; an unset
+attribute is missing."""
 
 
 def of_body(body: Mapping[str, Any]) -> Attributes:

@@ -67,7 +67,7 @@ def patch_user(message: ScimRequest, request: Request) -> Response:
 
 
 def delete_user(message: ScimRequest, request: Request) -> Response:
-    """Deletes a user with all rights, keys and sessions. Repeating it answers 404."""
+    """Deletes a user with all rights, keys and sessions. A repeated request gets 404."""
     entity = scim_users.find(message.scim_id)
     if entity is None:
         raise missing("User", message.scim_id)
@@ -97,7 +97,8 @@ def _change(message: ScimRequest, request: Request, edited: Any) -> Response:
         if before.user.is_active and not changed.user.is_active:
             _check_other(before.user, request)
         if changed.user.is_active and not before.user.is_active:
-            sessions.end_all(before.user.username)  # none of before comes to life again
+            # An earlier session or key must not become valid again.
+            sessions.end_all(before.user.username)
         return changed
 
     try:
@@ -128,7 +129,8 @@ def _attributes(entity: ScimUser) -> Attributes:
 
 
 def _with(entity: ScimUser, attributes: Attributes) -> ScimUser:
-    """Returns a user with the external id, activity and further attributes of a request."""
+    """Returns the user with the external id, the flag ``active`` and the other attributes from a
+    request."""
     further = {k: v for k, v in attributes.items() if k in ("displayName", "name", "emails")}
     return entity._replace(
         user=entity.user._replace(is_active=attributes.get("active", True)),
@@ -138,7 +140,8 @@ def _with(entity: ScimUser, attributes: Attributes) -> ScimUser:
 
 
 def _matching(conditions: list[AttributeEquals]) -> list[ScimUser]:
-    """Returns the users that meet all conditions; one of these must be of an indexed attribute."""
+    """Returns the users that meet all conditions. One condition must be on an indexed attribute,
+    otherwise raises ScimError."""
     for condition in conditions:
         candidates = _candidates(condition)
         if candidates is not None:
@@ -153,7 +156,8 @@ def _matching(conditions: list[AttributeEquals]) -> list[ScimUser]:
 
 
 def _candidates(condition: AttributeEquals) -> list[ScimUser] | None:
-    """Returns the users with a value of an indexed attribute; None for another attribute."""
+    """Returns the users that meet a condition on an indexed attribute; None if the attribute is not
+    indexed."""
     value = condition.value
     if condition.attribute not in ("username", "id", "externalid", "emails", "emails.value"):
         return None
