@@ -15,8 +15,9 @@ Json = dict[str, Any]
 
 
 def assemble(events: Sequence[BinaryEvent]) -> Json | None:
-    """Returns the answer of Converse, or the message of a model of Anthropic's, to which the events
-    amount; the events themselves of other models; None if there are none."""
+    """Joins the events of a stream to one answer: that of Converse, or the message of one of
+    Anthropic's models. For other models returns ``{"chunks": [event, …]}``; None without events or
+    if they cannot be joined."""
     if not events:
         return None
     if events[0].kind == CHUNK:

@@ -66,7 +66,7 @@ def complete(call: Invocation, chat: Json) -> Json:
 
 def stream_completion(call: Invocation, chat: Json) -> Iterator[Json]:
     """Completes a chat and yields the chunks of the completion; the last chunks hold the token
-    usage, unless the caller said no to ``include_usage``. If a guardrail checks answers, the
+    usage, unless the caller set ``include_usage`` to false. If a guardrail checks answers, the
     provider is asked for the complete answer, and the chunks come after the check."""
     chunks = _stream(call, chat)
     return _without_usage(chunks) if _forbids_usage(chat) else chunks
@@ -96,14 +96,15 @@ def _stream(call: Invocation, chat: Json) -> Generator[Json]:
 
 
 def _redacted(call: Invocation, chat: Json) -> Json:
-    """Returns a chat without the texts that no provider may get. Raises GatewayCallFailed (400) if
-    it has lost its form."""
+    """Applies the call's redactions to a chat and returns it. Raises GatewayCallFailed (400) if the
+    result is no valid chat request."""
     redacted = call.redacted(chat)
     return chat if redacted is chat else _valid(call, redacted)
 
 
 def _valid(call: Invocation, redacted: Json) -> Json:
-    """Returns a redacted chat if it has the form of one. Raises GatewayCallFailed (400) if not."""
+    """Returns a redacted chat if it is still a valid chat request. Raises GatewayCallFailed (400)
+    otherwise."""
     try:
         return validated_chat(redacted)
     except GatewayCallFailed as error:

@@ -1,7 +1,7 @@
 """Circuit breakers: a model whose provider has failed several times in a row is not called for some
 seconds. Then one call tries it.
 
-They are in the memory of the process. So each process of a server learns of a failure by itself.
+Their state is in the memory of a process, so each process of a server counts failures by itself.
 """
 
 from __future__ import annotations
@@ -16,14 +16,15 @@ from typing import Final
 from mlcore.errors import GatewayCallFailed
 
 FAILURES: Final = 5
-"""So many failures in a row, without any answer between them, open a circuit."""
+"""Number of failures in a row, without any answer between them, that opens a circuit."""
 OPEN_SECONDS: Final = 5.0
 MAX_OPEN_SECONDS: Final = 30.0
 """The longest time for which a provider's ``Retry-After`` keeps a circuit open."""
 PROBE_SECONDS: Final = 10.0
 """How long other calls wait for the call that tries the model again."""
 MAX_CIRCUITS: Final = 1000
-"""Circuits with failures that are kept; those without a failure for the longest time go first."""
+"""Maximum number of circuits with failures in memory. Beyond it, the circuit whose last failure is
+the oldest is forgotten."""
 
 
 class _Circuit:
@@ -45,13 +46,13 @@ class CircuitBreakers:
         self._failing: OrderedDict[Hashable, _Circuit] = OrderedDict()
 
     def check(self, model: Hashable) -> bool:
-        """Checks that a model may be called. If its circuit was open and the time is over, the
-        caller is the one that tries it. Returns whether that is so.
+        """Checks that a model may be called. Returns True if this call is a probe: the circuit was
+        open, its time has ended, and this one call tries the model while others wait.
 
         Raises:
-            GatewayCallFailed: the circuit is open; with the status of the provider's last failure,
-                429 or 503, and the time to try again. The text of the failure is not repeated,
-                because it belongs to another call.
+            GatewayCallFailed: the circuit is open. Status 429 if the provider's last failure had
+                it, else 503; with the seconds until a retry. The text of the failure is not
+                repeated, because it belongs to another call.
         """
         with self._lock:
             circuit = self._failing.get(model)
@@ -76,13 +77,13 @@ class CircuitBreakers:
                 self._failing.pop(model, None)
 
     def add_failure(self, model: Hashable, error: BaseException, *, is_probe: bool = False) -> bool:
-        """Notes that a call of a model failed. Only failures that say that the provider cannot work
-        count: another one may be the fault of one request. An answer of the provider that refuses
-        the request closes the circuit. Any other failure says nothing about the provider.
+        """Notes that a call of a model failed. Counts the failure only if the provider is
+        unavailable. An answer with a status below 500 that refuses the request closes the circuit,
+        because the provider works. Any other failure changes nothing.
 
         Args:
-            is_probe: whether the call tried a model whose circuit was open. If its failure says
-                nothing, the next call tries the model.
+            is_probe: whether :meth:`check` returned True for the call. If the probe's failure
+                neither opens nor closes the circuit, the next call is a probe.
 
         Returns:
             Whether the circuit is open now, so that the model must not be called.

@@ -1,11 +1,12 @@
-"""Fills a budget that begins within its window with the cost of the calls before it.
+"""Adds to a budget policy that is created or changed in the middle of its window the cost of the
+calls earlier in that window.
 
-The calls are known by their traces, as to MLflow's gateway. So calls through endpoints that do not
+The calls are found by their traces, as in MLflow's gateway. So calls through endpoints that do not
 track usage, or that were deleted since, do not count.
 
-Users may write traces into the experiment of an endpoint, too. Only a trace about which no client
-has reported anything counts, because a report is the only other way to the metadata that the
-gateway sets. Its spans may still be of others, so its cost has a limit.
+Users may write traces into the experiment of an endpoint, too. A trace counts only if no client
+has reported its info, because such a report could contain the gateway's metadata, too. Clients may
+still have sent spans to the trace, so the cost counted for one trace has a limit.
 """
 
 from __future__ import annotations
@@ -30,14 +31,15 @@ from mlcore.repos.workspaces import workspaces
 from mlcore.spans import facts
 
 MAX_TRACES: Final = 5000
-"""The traces that are read, the newest of each workspace first."""
+"""Maximum number of traces that are read; within a workspace the newest first."""
 MAX_SECONDS: Final = 5.0
 MAX_DOLLARS: Final = 2 * MAX_COUNT * 1_000 / 1_000_000
-"""No trace of a call costs more, 33,554 US dollars: as many tokens as one call can have read and
-written, at 1,000 dollars for a million. The dearest model in the price list costs 600."""
+"""Upper limit of the cost of one call, 33,554 US dollars: the maximum of input and output tokens,
+at 1,000 dollars per million. The most expensive model in the price list costs 600. A trace with a
+higher cost does not count."""
 _WORKSPACES_AT_ONCE: Final = 20
 _FIRST_PAGE: Final = 100
-"""Traces of each experiment that are read at first."""
+"""Traces of each experiment in the first page that is read."""
 _ATTEMPTS: Final = 3
 
 
@@ -51,8 +53,9 @@ def counted(policy: BudgetPolicy, now: int) -> WindowSpending:
 
 
 def fill(policy: BudgetPolicy, begin: int, before: WindowSpending = spending.NOTHING) -> None:
-    """Adds to the policy's window what calls before ``begin`` cost, as far as the window has not
-    counted it. Sent twice, it adds once. The policy is written already, so any error is logged.
+    """Adds to the policy's window the cost of calls before ``begin`` that the window has not
+    counted yet. A repeated call adds nothing. The policy is already written, so an error is logged
+    and not raised.
 
     Args:
         begin: when the policy was written, in ms since 1970. Calls that begin later count
@@ -79,8 +82,8 @@ def _window(policy: BudgetPolicy, now: int) -> tuple[int, int]:
 
 
 def _cost_of_calls(policy: BudgetPolicy, window: Window) -> tuple[float, bool]:
-    """Returns the US dollars that calls cost which a policy counts and whose traces began in the
-    window, and whether all of their traces could be read."""
+    """Returns the cost in US dollars of the calls in the window that the policy counts, and whether
+    all of their traces could be read."""
     ends_at = time.monotonic() + MAX_SECONDS
     dollars, remaining = 0.0, MAX_TRACES
     for part in _parts(policy):
@@ -108,7 +111,8 @@ class _Part(NamedTuple):
 
 
 def _parts(policy: BudgetPolicy) -> Iterator[_Part]:
-    """Yields where the traces of a policy's calls are, at least once for each workspace."""
+    """Yields the experiments that hold the traces of a policy's calls, in groups; at least one
+    group for each workspace."""
     is_local = policy.target_scope in (WORKSPACE, ENDPOINT)
     names = [policy.workspace] if is_local else workspaces.names()
     for begin in range(0, len(names), _WORKSPACES_AT_ONCE):
@@ -122,8 +126,8 @@ def _parts(policy: BudgetPolicy) -> Iterator[_Part]:
 
 
 def _experiments_by_endpoint(policy: BudgetPolicy, workspace: str) -> dict[str, str]:
-    """Returns the endpoints of a workspace whose calls a policy counts, with the experiments of
-    their traces."""
+    """Returns by endpoint id the experiment of the endpoint's traces, for the endpoints of a
+    workspace whose calls a policy counts."""
     return {
         endpoint_id: endpoint.experiment_id
         for endpoint_id, endpoint in configuration.read(workspace).endpoints.items()
@@ -133,8 +137,8 @@ def _experiments_by_endpoint(policy: BudgetPolicy, workspace: str) -> dict[str, 
 
 
 def _cost(policy: BudgetPolicy, trace: StoredTrace, endpoint_ids: Collection[str]) -> float:
-    """Returns what a trace's spans cost if the trace is one of the gateway's that the policy
-    counts, and 0 otherwise or if no call can cost that."""
+    """Returns the cost in US dollars of a trace's spans. Returns 0 if the trace is no call that the
+    policy counts, or if its cost exceeds MAX_DOLLARS."""
     metadata = trace.document.texts("trace_metadata")
     if trace.info.given is not None or metadata.get(call_traces.ENDPOINT_ID) not in endpoint_ids:
         return 0.0

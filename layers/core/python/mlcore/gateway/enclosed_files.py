@@ -1,5 +1,6 @@
-"""Files inside of requests to providers: Base64 where the forms of providers have it, such as the
-data URL of a picture. Also lists of tokens, which are texts that nobody can search."""
+"""Finds files in the JSON of requests to providers: Base64 in the members where providers' APIs
+expect it, such as the data URL of a picture. Also finds texts that are sent as lists of token
+numbers, in which no rule can search."""
 
 from __future__ import annotations
 
@@ -13,77 +14,81 @@ from mlcore.providers.anthropic_requests import CALL_TYPES
 
 _DATA_URL: Final = re.compile(r"(\s*data:([^,]*);base64,)(.*)", re.DOTALL | re.IGNORECASE)
 _OF_TEXTS: Final = frozenset(("content", "inputtext", "text"))
-"""Names of members, in lower case, without ``_`` and ``-``, whose Base64 is a text to the model,
-also in a data URL."""
+"""Names of members (in lower case, without ``_`` and ``-``, as all names here) that models read as
+text, even if the text is Base64 or a data URL."""
 _ALSO_TEXTS: Final = frozenset(
     ("arguments", "input", "instructions", "output", "prompt", "query", "system", "texts")
 )
-"""Further ones, which may have data URLs of files."""
+"""Further names of members with texts; in these a data URL is a file."""
 _BASE64: Final = frozenset(("bytesbase64encoded", "filedata", "b64json"))
-"""Names of members that hold Base64."""
+"""Names of members that always hold a file in Base64."""
 _DATA: Final = "data"
-"""Holds Base64 beside a member that names the type of the file."""
+"""Name of the member that holds a file in Base64, if another member names the file's type."""
 _TYPES: Final = frozenset(("mediatype", "mimetype"))
 _HELD: Final = frozenset((("source", "bytes"), ("inputaudio", "data"), ("invokemodel", "body")))
-"""Members that hold Base64 in an object of that name: Bedrock's files, OpenAI's sound, and the
-request whose tokens Bedrock counts."""
+"""Pairs (name of an object, name of its member that holds Base64): Bedrock's files, OpenAI's sound,
+and the request whose tokens Bedrock counts."""
 _TEXT: Final = "text"
 """The type of a document whose ``data`` is a text, in Anthropic's form."""
 _TEXT_MEDIA: Final = "text/"
 _STATE: Final = frozenset(("redactedcontent", "signature", "thoughtsignature", "thoughtsignatures"))
-"""Names of members in which a provider gets back what only it can read."""
+"""Names of members with *state*: data that a provider returned and that only the provider can read,
+such as encrypted reasoning."""
 _ENCRYPTED: Final = "encrypted"
-"""How further such names begin."""
+"""Prefix of further names of members with state."""
 _STATE_TYPES: Final = frozenset(("reasoning.encrypted", "redacted_thinking"))
-"""Types of objects whose ``data`` is state."""
+"""Types of objects whose member ``data`` is state."""
 _BLOCKS: Final = frozenset(("content", "parts", "toolcalls"))
-"""Lists whose items are parts of a message."""
+"""Names of lists whose items are parts of a message."""
 _ARGUMENTS: Final = frozenset(
     (
         *(("function", "arguments"), ("functioncall", "args"), ("tooluse", "input")),
         ("functionresponse", "response"),
     )
 )
-"""Members that hold arguments or a result of a tool, in an object of that name in such a part."""
+"""Pairs (name of an object in a part of a message, name of its member that holds arguments or a
+result of a tool)."""
 _RESULT: Final = ("toolresult", "content", "json")
-"""Where a part has a result in Bedrock's form."""
+"""The names on the path to a tool's result in a part of a message of Bedrock."""
 _LONG: Final = 256
-"""Base64 of this length is a file in a member of any other name."""
+"""From this length on, Base64 is a file in a member of any other name, too."""
 _SHORT: Final = 100
-"""Shorter Base64 may be a word or a number: it is searched as a text, too."""
+"""Shorter Base64 may be a word or a number, so it is searched as a text, too."""
 _HEX: Final = re.compile(r"[0-9a-fA-F=\s]*")
 _HEADERS: Final = (
     *(b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"RIFF", b"%PDF", b"ID3", b"\xff\xf1", b"\xff\xf3"),
     *(b"\xff\xf9", b"\xff\xfb", b"OggS", b"fLaC", b"PK\x03\x04", b"BM", b"II*\0", b"MM\0*"),
     *(b"\x1aE\xdf\xa3", b"\xd0\xcf\x11\xe0"),
 )
-"""How pictures, sound, films and documents begin."""
+"""First bytes of pictures, sound, films and documents."""
 _FILM: Final = b"ftyp"
-"""Stands after four bytes."""
+"""The fifth to eighth byte of an MP4 or QuickTime film."""
 _TOKENS: Final = ("input", "prompt")
-"""Members of a request that may be tokens, also of one in a line of a batch."""
+"""Members of a request (or of the ``body`` of a request in a batch) that may be lists of token
+numbers."""
 _IN_BATCH: Final = "body"
 _NO_TEXT: Final = re.compile("[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
-"""Control characters that no text file has, but texts in UTF-16."""
+"""Control characters that no text file in UTF-8 contains. A file with one is not searched as UTF-8;
+it may be a text in UTF-16."""
 
 
 class File(NamedTuple):
-    """A file in a member of a request."""
+    """A file in Base64 that a member of a request holds."""
 
     head: str
-    """What stands before the Base64: the beginning of a data URL, or nothing."""
+    """The text before the Base64: the beginning of a data URL; empty without one."""
     kind: str
-    """What the data URL says of the type."""
+    """The media type in the data URL; empty without one."""
     content: bytes
     length: int
-    """Characters of Base64 without ends of lines; 0 if it has other white space, and so perhaps
-    words."""
+    """Characters of Base64 without ends of lines. 0 if there is other white space in it, since the
+    text may then consist of words."""
     is_state: bool = False
-    """Whether it is of the provider's, which only the provider can read."""
+    """Whether the content is the provider's state, which only the provider can read."""
 
     @property
     def is_known(self) -> bool:
-        """Whether it is surely no text."""
+        """Whether the content is certainly no text: state, or a known format of files."""
         if self.is_state:
             return self.length >= _SHORT
         is_media = self.content.startswith(_HEADERS) or self.content[4:8] == _FILM
@@ -91,7 +96,7 @@ class File(NamedTuple):
 
 
 class Holder:
-    """An object in a request."""
+    """A JSON object in a request, with its position there."""
 
     __slots__ = ("_media_types", "is_item", "kind", "members", "name", "parent")
 
@@ -105,8 +110,8 @@ class Holder:
     ) -> None:
         """
         Args:
-            name: that of the parent's member that is the object, or has it in a list.
-            parent: None for what holds the whole request.
+            name: the name of the parent's member that is this object, or a list with this object.
+            parent: the object that contains this one; None for the root above the request.
             is_item: whether the object is in a list.
         """
         kind = members.get("type")
@@ -115,7 +120,8 @@ class Holder:
         self.parent = parent
         self.is_item = is_item
         self.kind = kind if isinstance(kind, str) else ""
-        """What the object says of its type; in a schema, types are also lists and objects."""
+        """The object's member ``type``; empty if it is no string (in a JSON Schema it may be a list
+        or an object)."""
         self._media_types: list[Any] | None = None
 
     @property
@@ -125,7 +131,7 @@ class Holder:
 
     @property
     def media_types(self) -> list[Any]:
-        """What the object says of the type of its file."""
+        """The values of the object's members ``media_type`` and ``mime_type``, in any spelling."""
         if self._media_types is None:
             self._media_types = [
                 value for name, value in self.members.items() if _plain(name) in _TYPES
@@ -141,7 +147,8 @@ class Holder:
 
 
 class Unsearched:
-    """Stands for a file that is sent as it is while its request is searched."""
+    """Takes the place of a file while its request is searched. The file itself is sent
+    unchanged."""
 
     __slots__ = ("value",)
 
@@ -149,12 +156,12 @@ class Unsearched:
         self.value = value
 
     def __str__(self) -> str:
-        """Returns what rules search: nothing."""
+        """Returns the text in which rules search: an empty one."""
         return ""
 
 
 def text_of(content: bytes) -> str | None:
-    """Returns the text of a file in UTF-8; None if it is none."""
+    """Returns the content of a file as text; None if it is no text in UTF-8."""
     try:
         text = content.decode()
     except UnicodeDecodeError:
@@ -163,7 +170,13 @@ def text_of(content: bytes) -> str | None:
 
 
 def file_in(member: str, value: str, holder: Holder) -> File | None:
-    """Returns the file that a member of an object holds; None if it holds a text."""
+    """Returns the file that a member of an object holds in Base64; None if the member holds a text.
+
+    Args:
+        member: the name of the member.
+        value: its value.
+        holder: the object.
+    """
     name = _plain(member)
     if name in _OF_TEXTS:
         return None
@@ -183,8 +196,8 @@ def file_in(member: str, value: str, holder: Holder) -> File | None:
 
 
 def is_arguments(member: str, holder: Holder) -> bool:
-    """Whether a member has the arguments or the result of a tool, which hold no files. It has only
-    in a part of a message: elsewhere providers may read something else in it."""
+    """Whether a member holds the arguments or the result of a tool, in which no files are looked
+    for. True only within a part of a message: elsewhere the same names may mean other things."""
     parent = holder.parent
     if parent is None or parent.parent is None:  # the request itself
         return False
@@ -204,8 +217,8 @@ def _is_of_state(name: str, holder: Holder) -> bool:
 
 
 def _state(value: str) -> File | None:
-    """Returns what only the provider reads, or a text in Base64; None for another text, such as a
-    short mark, a digest in hexadecimal or a number."""
+    """Returns the content of a member with state: the state, or a text in Base64. None for any
+    other value, such as a short mark, a hexadecimal digest or a number."""
     file = _file("", "", value)
     if file is None or text_of(file.content) is not None:
         return file
@@ -213,17 +226,19 @@ def _state(value: str) -> File | None:
 
 
 def _is_mixed(text: str) -> bool:
-    """Whether a text has letters of both cases, as Base64 has, and is no hexadecimal number."""
+    """Whether a text has letters of both cases, as Base64 has, and is not hexadecimal."""
     return text not in (text.lower(), text.upper()) and _HEX.fullmatch(text) is None
 
 
 def encoded(file: File, content: bytes) -> str:
-    """Returns the value of a member whose file has another content."""
+    """Returns the member's value for a file whose content is replaced: data URL prefix and
+    Base64."""
     return file.head + base64.b64encode(content).decode()
 
 
 def has_tokens(request: Mapping[str, Any]) -> bool:
-    """Whether a request, or one in a line of a batch, has texts as numbers of tokens."""
+    """Whether a request, or the request in its ``body`` (a line of a batch), sends texts as lists
+    of token numbers."""
     requests = (request, request.get(_IN_BATCH))
     return any(
         _is_number(item) or (isinstance(item, list) and any(map(_is_number, item)))

@@ -56,7 +56,8 @@ class EndpointGuardrails:
         """Loads the guardrails of the endpoint, in their order.
 
         Args:
-            redactions: those of the call; they apply to what models are asked about it, too.
+            redactions: the redactions of the call. They also apply to the requests to the models of
+                judges and sanitizers.
 
         Raises:
             GatewayCallFailed: this server cannot apply one of them; status 501.

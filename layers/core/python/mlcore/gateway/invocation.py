@@ -67,9 +67,9 @@ class Invocation:
         self.guardrails: Guardrails | None = None
         """Set by :mod:`mlcore.gateway.guarded_calls`; None: nothing checks the call."""
         self.limit_headers = admission.headers
-        """The headers that tell what remains of the limits to which the call counts."""
+        """Headers for the response, with what remains of the limits to which the call counts."""
         self.redactions: tuple[RequestRedaction, ...] = ()
-        """What is applied to all that the call sends to providers."""
+        """The redactions that are applied to every request of the call to a provider."""
         self._policies = policies
         self._limited = limited
         self._admission = admission
@@ -92,18 +92,18 @@ class Invocation:
                 self._finish()
 
     def redacted(self, request: Json) -> Json:
-        """Returns a request without the texts that no provider may get; the request itself if it
-        has none. Guardrails and the trace get what this returns. Raises GatewayCallFailed (400) if
-        a part of the request cannot be searched; the call then counts to no limit."""
+        """Applies the call's redactions to a JSON request and returns it; the same object if they
+        match nothing. Guardrails and the trace get the redacted request. Raises GatewayCallFailed
+        (400) if a part of the request cannot be searched; the call then counts to no limit."""
         return self._redacted(_body, request)
 
     def redacted_headers(self, headers: Mapping[str, str]) -> Mapping[str, str]:
-        """Returns the caller's headers without those in which rules of redaction match. Raises
+        """Returns the caller's headers without those in which a rule of redaction matches. Raises
         GatewayCallFailed as :meth:`redacted` does."""
         return self._redacted(lambda rules, given: rules.headers(given), headers)
 
     def redacted_proxied(self, request: ProxiedRequest) -> ProxiedRequest:
-        """Returns a request to any path of a provider without the texts that no provider may get.
+        """Applies the call's redactions to a request to any path of a provider and returns it.
         Raises GatewayCallFailed as :meth:`redacted` does."""
         return self._redacted(lambda rules, given: rules.proxied(given), request)
 
@@ -120,8 +120,8 @@ class Invocation:
         return value
 
     def guarded_request(self, request: Json, shape: Shape | None = None) -> Json:
-        """Passes a redacted request through the guardrails, if the call has any. Returns it,
-        unchanged or rewritten; what a model has rewritten is redacted again.
+        """Passes a redacted request through the guardrails, if the call has any. Returns the
+        request, unchanged or rewritten by a guardrail. A rewritten request is redacted again.
 
         Args:
             shape: the form that a rewritten request must have; None for a provider's own.
@@ -136,7 +136,8 @@ class Invocation:
         return request if guarded is request else self._applied(_body, guarded)
 
     def _prepare(self, provider: Provider) -> None:
-        """Lets a provider redact what it translates."""
+        """Sets the provider's ``redacted``, by which it redacts requests that it has translated to
+        its own form."""
         if self.redactions:
             provider.redacted = lambda request: self._applied(
                 lambda rules, body: rules.translated(body), request
@@ -212,19 +213,19 @@ class Invocation:
         return self.route.stream(attempt, self._handling(handling))
 
     def _handling(self, usual: Handling) -> Handling:
-        """Returns what happens when a provider fails. A call of the server itself is part of a job
-        or of another call, which would fail with it: so it waits for the provider and is not
-        refused because of the calls of others."""
+        """Returns how failures of a provider are handled. A call of the server itself ignores
+        circuit breakers, because the job or the call of which it is a part would fail with it. It
+        is not retried if its caller repeats it."""
         caller = self.record.caller
         if not caller.is_internal:
             return usual
         return Handling(Repeats.NEVER if caller.repeats_itself else usual.repeats, False)
 
     def _least_usage(self, span: Span, events: int) -> dict[str, int]:
-        """Returns token counts of a call whose provider did not report them, which it does at the
-        end and, in a stream of OpenAI's protocol, only if asked to: the client left, or did not
-        ask. Otherwise a caller could read an answer that counts in no budget. Each event counts as
-        a token, and so do four characters of the request if it was not counted yet."""
+        """Returns estimated token counts for a stream whose provider reported none, so that a
+        caller cannot read an answer that counts in no budget. (A provider reports them at the end
+        of the stream, which a client can leave earlier, or only on request.) Each event counts as
+        one output token; if the input was not counted, four characters count as one token."""
         reported = span.usage
         request = self.record.spans[0].attributes.get(SPAN_INPUTS)
         counted = {
@@ -234,7 +235,7 @@ class Invocation:
         return {**counted, "total_tokens": sum(counted.values())}
 
     def refuse(self) -> None:
-        """Counts a call that is not made to no limit."""
+        """Takes the call out of the counts of its limits, because it is not made."""
         self._admission.put_back()
 
     def _finish(self) -> None:
@@ -257,9 +258,9 @@ class Invocation:
         return sum(span.usage.get("total_tokens", 0) for span in spans)
 
     def _cost(self) -> float:
-        """Returns the cost of the call in US dollars, and sets on each span that asked a model the
-        cost of this model. A request that names models itself costs as much as the dearest of them
-        and the endpoint's, since some may have no price."""
+        """Returns the cost of the call in US dollars, and sets the cost of its model on each span
+        that asked one. For a request that names models itself, the highest cost among those models
+        and the endpoint's counts, since some may have no price."""
         model_spans = [
             (span, span.model)
             for span in self.record.spans
@@ -297,8 +298,9 @@ def begin(
     *,
     known: Configuration | None = None,
 ) -> Invocation:
-    """Begins a call to an endpoint, without its guardrails: two consistent Queries, and a
-    BatchGetItem if a budget may end calls. Once a minute another one reads the settings.
+    """Begins a call to an endpoint, without its guardrails. Takes two consistent Queries (one if
+    ``known`` is given), and a BatchGetItem if a budget can refuse calls. Once a minute another
+    BatchGetItem reads the settings.
 
     Args:
         known: the gateway's configuration, if it was already read for this request.
@@ -337,7 +339,8 @@ def begin(
 
 
 def _redactions(call_route: Route, workspace: str) -> tuple[RequestRedaction, ...]:
-    """Returns what is applied to all that a call through an endpoint sends to providers."""
+    """Returns the redactions for all requests that a call through an endpoint sends to
+    providers."""
     endpoint = call_route.endpoint
     rules = redaction.of_request(workspace, endpoint.experiment_id or "", endpoint.endpoint_id)
     if rules is None:

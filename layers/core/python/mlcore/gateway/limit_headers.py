@@ -1,5 +1,5 @@
-"""The headers that tell a caller what remains of its limits, by the names that OpenAI's and
-Anthropic's clients read."""
+"""Makes the response headers with what remains of a caller's limits, under the names that OpenAI's
+and Anthropic's clients read."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class Remaining(NamedTuple):
 
 
 def headers(readings: Iterable[Remaining], now: int) -> dict[str, str]:
-    """Returns the headers for limits: of each noun, those of the limit of which the least remains,
-    because both providers have one set of headers for it.
+    """Returns the headers for limits. For each noun they describe the limit with the least
+    remaining, because both providers have only one set of headers for a noun.
 
     OpenAI's are described at https://platform.openai.com/docs/guides/rate-limits, Anthropic's at
     https://docs.claude.com/en/api/rate-limits.

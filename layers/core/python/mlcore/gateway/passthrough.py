@@ -47,7 +47,7 @@ _PROXIED_ACTIONS: Final = (
     ("v1/messages", p.ANTHROPIC_MESSAGES),
     (":streamGenerateContent", p.GEMINI_STREAM_GENERATE_CONTENT),
 )
-"""The ends of providers' paths, and the actions that stream the same answers."""
+"""Pairs (end of a provider's path, action whose answers have the same form)."""
 _NO_CHOICES: Final = re.compile(rb'"choices"\s*:\s*\[\s*\]')
 _UNGUARDED_ANSWERS: Final = (p.OPENAI_EMBEDDINGS, p.ANTHROPIC_COUNT_TOKENS)
 """Actions whose answers hold no text that a guardrail could check."""
@@ -134,8 +134,8 @@ def _asks_for_usage(body: Json) -> bool:
 
 
 def _without_usage(lines: Generator[bytes]) -> Iterator[bytes]:
-    """Yields the lines of a chat without the event that tells the usage, and without the empty line
-    that ends it."""
+    """Yields the lines of a streamed chat without the event that holds only the token usage, and
+    without the empty line that ends this event."""
     is_skipped = False
     with closing(lines):
         for line in lines:
@@ -145,7 +145,7 @@ def _without_usage(lines: Generator[bytes]) -> Iterator[bytes]:
 
 
 def _is_usage_alone(line: bytes) -> bool:
-    """Whether a line of a chat is the event without a choice by which the token usage is told."""
+    """Whether a line of a streamed chat is the event that holds the token usage and no choice."""
     if _NO_CHOICES.search(line) is None:
         return False
     return any(
@@ -155,8 +155,8 @@ def _is_usage_alone(line: bytes) -> bool:
 
 
 def _handling(action: str, headers: Mapping[str, str]) -> Handling:
-    """Returns what happens when the provider fails. Failures of calls with the caller's own
-    credentials say nothing about calls with the endpoint's."""
+    """Returns how failures of the provider are handled. A call with the caller's own credentials
+    does not use the circuit breaker, because it may fail where the endpoint's would not."""
     return Handling(
         Repeats.UNSENT if action in _STORING else Repeats.REFUSED,
         uses_circuit=not p.brings_credentials(headers),

@@ -30,14 +30,15 @@ nothing about the endpoint's model."""
 _MODEL_IN_PATH: Final = re.compile(r"models/([^/:?]+):")
 _BYTES_OF_TOKEN: Final = 4
 _WITHOUT_TEXT: Final = frozenset(("batch", "file", "message_batch", "model"))
-"""What an answer to a GET calls itself if it describes something and holds no text of a model."""
+"""Values of ``object`` or ``type`` in answers to a GET that only describe something and hold no
+text of a model."""
 _COUNTS_TOKENS: Final = ("/count_tokens", ":countTokens", "/input_tokens", "/count-tokens")
 """The ends of paths at which a provider counts the tokens of a request, which costs nothing."""
 _BINARY_STREAMS: Final = ("/converse-stream", "/invoke-with-response-stream")
 """The ends of Bedrock's paths whose answers are streams."""
 _MEDIA_PATH: Final = re.compile(r"[^/]+/(audio|images|videos)(/|$)")
-"""Paths whose files are sound, pictures or films. What is sent elsewhere may become the input of a
-model, whatever type it names."""
+"""Paths whose files are sound, pictures or films. A file that is sent to another path may become
+the input of a model, whatever type it names."""
 
 
 def call(
@@ -47,9 +48,9 @@ def call(
     the guardrails rewrote it, the lines or events of a stream, or an answer of another type.
 
     Raises:
-        GatewayCallFailed: the provider cannot be proxied (501), or the provider, a guardrail or a
-            rule of redaction refuses the request; or a guardrail would have to check what it cannot
-            read: a body or an answer that is not JSON, or a stream; or a form cannot be read (400).
+        GatewayCallFailed: the provider cannot be proxied (501); the provider, a guardrail or a rule
+            of redaction refuses the request; a form cannot be read (400); or a guardrail cannot
+            check the call, because a body or an answer is not JSON or is a stream (400).
     """
     request = invocation.redacted_proxied(request)
     headers = invocation.redacted_headers(headers)
@@ -121,13 +122,13 @@ def _checked(invocation: Invocation, request: ProxiedRequest, part: Part) -> Par
 def _usage(
     provider: Provider, request: ProxiedRequest, form: Form | None, part: Part
 ) -> dict[str, int]:
-    """Returns the token counts of an answer, or of a line of a stream.
+    """Returns the token counts of an answer, or of a part of a stream.
 
-    Models also work on what is uploaded first and read later: files and lists of requests of
-    batches, and responses in the background. So what is sent, and what is read that may be a
-    model's text, counts a token for each four bytes if the provider reports no tokens. The tokens
-    that an answer to a GET reports are those of the request that began the work, except where that
-    could not report them.
+    If the provider reports no tokens, one token is estimated for every four bytes of the request,
+    and of an answer that may hold text of a model. This covers work in several requests, such as
+    an uploaded file, a batch or a response in the background, whose result a later GET reads.
+    Tokens that the answer to a GET reports were counted with the request that began the work.
+    They count here only for a response in the background, whose POST could not report them.
     """
     if isinstance(part, bytes):
         return passthrough.usage_in(provider, part)
@@ -147,7 +148,7 @@ def _usage(
 
 
 def _estimated(request: ProxiedRequest, form: Form | None, answer_bytes: int) -> dict[str, int]:
-    """Returns the counts of a call whose provider reports none; empty if it moved no text."""
+    """Returns token counts estimated from the size of request and answer; empty if both are 0."""
     counts = (_sent_bytes(request, form) // _BYTES_OF_TOKEN, answer_bytes // _BYTES_OF_TOKEN)
     if not any(counts):
         return {}
@@ -155,7 +156,8 @@ def _estimated(request: ProxiedRequest, form: Form | None, answer_bytes: int) ->
 
 
 def _sent_bytes(request: ProxiedRequest, form: Form | None) -> int:
-    """Returns the size of what a request sends to a model, now or later."""
+    """Returns the bytes that a request sends for a model to read, at once or later: 0 if it only
+    counts tokens, and without the files if they are sound, pictures or films."""
     path = request.path.partition("?")[0]
     if path.endswith(_COUNTS_TOKENS):
         return 0
@@ -167,7 +169,8 @@ def _sent_bytes(request: ProxiedRequest, form: Form | None) -> int:
 
 
 def _holds_no_text(answer: Json) -> bool:
-    """Whether an answer only describes something, or lists such descriptions."""
+    """Whether an answer holds no text of a model, but describes a thing such as a file or a batch,
+    or lists such descriptions."""
     names = (answer.get("object"), answer.get("type"))
     if answer.get("deleted") is True or any(
         isinstance(name, str) and name in _WITHOUT_TEXT for name in names
@@ -180,8 +183,8 @@ def _holds_no_text(answer: Json) -> bool:
 
 
 def _named_models(request: ProxiedRequest, form: Form | None) -> tuple[str, ...]:
-    """Returns the models that a proxied request names in its body, also in each request of a batch,
-    and, as Gemini's do, in its path."""
+    """Returns the names of models in a proxied request: in its body, in each request of a batch, in
+    a form, and in its path (Gemini)."""
     body = _body(request, form)
     members = body.get("requests")
     in_batch = [
@@ -196,8 +199,8 @@ def _named_models(request: ProxiedRequest, form: Form | None) -> tuple[str, ...]
 
 
 def _body(request: ProxiedRequest, form: Form | None) -> Json:
-    """Returns the JSON object that a request sends, also if it names another type; a server need
-    not read the type. Empty if it sends none."""
+    """Returns the JSON object that a request sends, even under another Content-Type, which the
+    provider may ignore. Empty if the request sends no JSON object."""
     if request.content is None or form is not None:
         return request.named
     try:

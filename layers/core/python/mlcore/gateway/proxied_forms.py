@@ -1,9 +1,9 @@
-"""Forms with files that the proxy forwards: the models that they name, and the size of their
-fields.
+"""Parses forms with files (multipart/form-data) that the proxy forwards: the models that they name,
+and the size of their fields.
 
-Only forms that every reader reads alike are forwarded, so that a provider finds no other model than
-the gateway: RFC 7578 without what it deprecates, lines that end in CR LF, and each name once. All
-patterns below take time in proportion to the length of what they read.
+Only forms that every parser reads in the same way are forwarded, so that the provider finds the
+same model as the gateway: RFC 7578 without its deprecated parts, lines that end in CR LF, and no
+header or parameter twice in a part. All patterns below take time linear in the length of the text.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from mlcore.errors import GatewayCallFailed
 from mlcore.providers.proxied import ProxiedRequest
 
 _MAX_PARTS: Final = 1000
-"""Servers of providers read as many."""
+"""Maximum number of parts of a form; the servers of providers accept as many."""
 _MAX_HEADER_BYTES: Final = 4096
-"""Of one part."""
+"""Maximum size of the headers of one part."""
 _MAX_NAME_BYTES: Final = 1024
 
 _PARAMETER: Final = (
@@ -31,16 +31,16 @@ _DISPOSITION: Final = re.compile(r"form-data", re.IGNORECASE)
 _HEADER: Final = re.compile(rb"([A-Za-z0-9-]+):[ \t]*([^\x00-\x08\x0a-\x1f\x7f]*)")
 _PLAIN_ENCODINGS: Final = ("7bit", "8bit", "binary")
 _ODD: Final = re.compile(r'[*\\"%]')
-"""In a field's name: readers decode them in several ways."""
+"""Characters that a field's name must not have, because parsers decode them in different ways."""
 
 
 class Form(NamedTuple):
-    """What the gateway needs to know of a form."""
+    """The data of a form that the gateway needs."""
 
     models: tuple[str, ...]
-    """The values of all fields ``model``: a reader takes the first or the last one."""
+    """The values of all fields ``model``, because a provider may use the first or the last one."""
     field_bytes: int
-    """The size of the fields that are no files."""
+    """The size of all fields that are not files."""
 
 
 class Field(NamedTuple):
@@ -58,8 +58,8 @@ def is_form(request: ProxiedRequest) -> bool:
 
 
 def read(request: ProxiedRequest) -> Form | None:
-    """Returns the form that a request sends; None if it sends none. Raises GatewayCallFailed (400)
-    for a form that the provider could read in another way."""
+    """Returns the form that a request sends; None if its body is no form. Raises GatewayCallFailed
+    (400) for a form that the provider could read in another way."""
     if not is_form(request):
         return None
     models: list[str] = []
@@ -73,8 +73,9 @@ def read(request: ProxiedRequest) -> Form | None:
 
 
 def changed(request: ProxiedRequest, value_of: Callable[[Field], bytes]) -> bytes:
-    """Returns the content of a form with other values of its fields. Raises GatewayCallFailed (400)
-    as :func:`read` does, and for a value that contains the form's boundary."""
+    """Returns the content of a form in which ``value_of`` gives the value of each field. Raises
+    GatewayCallFailed (400) as :func:`read` does, and for a value that contains the form's
+    boundary."""
     delimiter = _delimiter(request)
     pieces: list[bytes] = []
     for field in _fields(request):

@@ -26,7 +26,8 @@ LONGEST_CALL_SECONDS: Final = 15 * 60
 _REQUESTS: Final = "requests"
 _TOKENS: Final = "tokens"
 _LEASE_MARGIN: Final = 5.0
-"""Seconds after the longest time of a call until it counts as ended, if nothing ended it."""
+"""Seconds after a call's deadline at which its lease ends, so that it no longer counts as open even
+if its end was not recorded."""
 
 
 class CallOrigin(NamedTuple):
@@ -51,7 +52,8 @@ class Limited(NamedTuple):
 
 def applicable(origin: CallOrigin) -> list[Limited]:
     """Returns the limits that a call counts to: those of its key, user, endpoint and workspace,
-    narrowest first. Costs one GetItem per minute and process."""
+    narrowest first. Costs one GetItem per minute and process, unless the settings of calls were
+    read together before."""
     known = gateway_limits.current()
     if not known.by_scope:
         return []
@@ -83,18 +85,19 @@ def target(scope: str, counted: str) -> str:
 
 class Admission:
     """A request that was counted to each limit of its call, with the tokens that the call holds.
-    It ends by :meth:`put_back` or :meth:`settle`; the other one then has no effect."""
+    The first call of :meth:`put_back` or :meth:`settle` ends it; later ones have no effect."""
 
     def __init__(self) -> None:
         self.headers: Mapping[str, str] = {}
-        """The headers that tell what remains of the limits; none without limits."""
+        """Response headers with what remains of the limits; empty without limits."""
         self._tickets: list[tuple[Limited, Ticket]] = []
 
     def add(self, limit: Limited, ticket: Ticket) -> None:
         self._tickets.append((limit, ticket))
 
     def put_back(self) -> None:
-        """Counts the request to no limit: its call is not made."""
+        """Takes the request out of the counts of its limits, because its call is not made. Logs
+        errors."""
         for limit, ticket in self._tickets:
             try:
                 ticket.reserve.put_back(ticket, now_ms())
@@ -118,21 +121,21 @@ class Admission:
 
 
 def admit(limited: Sequence[Limited]) -> Admission:
-    """Counts a request to each of its limits, narrowest first; most calls of a busy process without
-    a write, if the limits are large (:mod:`mlcore.gateway.reserves`). A refused call counts to
-    none.
+    """Counts a request to each of its limits, narrowest first. If the limits are large, most calls
+    of a busy process need no write (:mod:`mlcore.gateway.reserves`). A refused call counts to none
+    of its limits.
 
     Raises:
-        GatewayCallFailed: a limit is reached; status 429, with the headers that tell what remains
-            and the time to try again.
+        GatewayCallFailed: a limit is reached; status 429, with headers for what remains of the
+            limits and for the time to try again.
     """
     counting = [(limit, reserves.of(limit.target)) for limit in limited if limit.limits.counts]
     admission = Admission()
     readings: list[Remaining] = []
     now = now_ms()
     try:
-        # The wider limits first: a flood of refused calls must not become one of writes to the
-        # narrower ones.
+        # The wider limits are checked first, so that a flood of refused calls does not become a
+        # flood of writes to the narrower ones.
         for limit, reserve in reversed(counting):
             reserve.check(limit.limits, now)
         for limit, reserve in counting:
@@ -173,7 +176,7 @@ def open_call(limited: Sequence[Limited], admission: Admission) -> Iterator[None
     same time.
 
     Args:
-        admission: is put back if the call is refused.
+        admission: the counted request of the call; it is put back if the call is refused.
 
     Raises:
         GatewayCallFailed: a limit is reached; status 429. The block is not entered, and the call

@@ -166,7 +166,7 @@ class Recording:
         self.trace_number = uuid4().int
         self.spans: list[Span] = []
         self._redactors: list[CredentialRedactor] = []
-        """Of the models that were asked."""
+        """The redactors of the credentials of all models that were asked."""
         self._open_spans: list[Span] = []
 
     @property

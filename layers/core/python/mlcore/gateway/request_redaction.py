@@ -1,8 +1,8 @@
-"""Replaces private texts in what a call sends to providers, by rules of the setting ``redaction``
-that apply to providers.
+"""Replaces private texts in the requests that a call sends to providers, by those rules of the
+setting ``redaction`` that apply to providers.
 
-What cannot be searched (pictures, sound, compressed files, lists of tokens) is refused unless the
-rules let it through. No error quotes a text of the request.
+A request with content that cannot be searched (pictures, sound, compressed files, lists of tokens)
+is refused unless the rules let it through. No error quotes a text of the request.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ from mlcore.redaction.rules import RequestRules
 Json = dict[str, Any]
 
 _PLACE: Final = ("inputs",)
-"""The path of a request for rules on fields, which it also has in the trace of the call."""
+"""The path of a request's body, by which rules on fields name it; the trace of the call has the
+same path."""
 _BOM: Final = "\ufeff"
 _MAX_DECODINGS: Final = 5
 _PARAMETERS: Final = re.compile("[&;=]")
@@ -35,8 +36,8 @@ _IN_BRACKETS: Final = re.compile(r"\[([^\]]*)\]")
 
 @contextmanager
 def _in_time() -> Iterator[None]:
-    """Raises GatewayCallFailed (400) if a search inside of the block takes too long, or what it
-    searches is nested too deeply."""
+    """Raises GatewayCallFailed (400) if a search inside the ``with`` block takes too long, or if
+    the searched value is nested too deeply."""
     try:
         yield
     except SearchTooLong:
@@ -48,39 +49,40 @@ def _in_time() -> Iterator[None]:
 
 
 class RequestRedaction(NamedTuple):
-    """Applies the rules of one endpoint to what its calls send to providers."""
+    """Applies the rules of one endpoint to the requests that its calls send to providers."""
 
     rules: RequestRules
 
     def body(self, body: Json) -> Json:
-        """Returns a JSON body without what the rules match; the original is unchanged.
+        """Returns a JSON body in which the texts that rules match are replaced; the original is
+        unchanged.
 
         Raises:
-            GatewayCallFailed: the body has something that cannot be searched, or a rule replaces
-                all of it; status 400.
+            GatewayCallFailed: the body has content that cannot be searched, or a rule replaces all
+                of the body; status 400.
         """
         with _in_time():
             return _Search(self.rules).object(body, _PLACE)
 
     def translated(self, body: Json) -> Json:
-        """Returns a body in the form of a provider that is made of a redacted one: the translation
-        may have joined texts. Rules on fields name those of the original. Raises the errors of
-        :meth:`body`."""
+        """Redacts a body again after its translation to a provider's form, because the translation
+        may have joined texts. Rules on fields do not apply, since they name fields of the original.
+        Raises the errors of :meth:`body`."""
         with _in_time():
             return _Search(self.rules).object(body, ())
 
     @_in_time()
     def headers(self, headers: Mapping[str, str]) -> Mapping[str, str]:
-        """Returns a caller's headers without those in which a rule matches. Credentials for the
-        provider, which the programs of some subscriptions bring, are no matches of rules that find
-        credentials.
+        """Returns a caller's headers without those in which a rule matches. Some client programs
+        send credentials for the provider in headers; rules that find credentials do not apply to
+        these headers.
 
         Args:
             headers: names in lower case.
 
         Raises:
-            GatewayCallFailed: another rule matches in such credentials, without which the call
-                would be made with the endpoint's; status 400.
+            GatewayCallFailed: another rule matches in such credentials. They cannot be removed,
+                since the call would then use the endpoint's credentials; status 400.
         """
         redactor = self.rules.redactor()
         brought = LOGINS if brings_credentials(headers) else frozenset()
@@ -99,11 +101,12 @@ class RequestRedaction(NamedTuple):
 
     @_in_time()
     def proxied(self, request: ProxiedRequest) -> ProxiedRequest:
-        """Returns a request to any path of a provider without what the rules match.
+        """Returns a request to any path of a provider, in which the texts that rules match are
+        replaced.
 
         Raises:
             GatewayCallFailed: a rule matches in the address, in a content type or in the headers of
-                a form's part, or something cannot be searched; status 400.
+                a form's part, or content cannot be searched; status 400.
         """
         search = _Search(self.rules)
         if search.finds(_texts_of_address(request.path)):
@@ -120,7 +123,7 @@ class RequestRedaction(NamedTuple):
 
 
 class _Search:
-    """Redacts the parts of one request; all of them share the time of one redactor."""
+    """Redacts the parts of one request, with one time limit for all of them."""
 
     def __init__(self, rules: RequestRules) -> None:
         self._rules = rules
@@ -131,16 +134,20 @@ class _Search:
         return _finds(self._redactor, texts)
 
     def object(self, body: Json, place: tuple[str, ...]) -> Json:
-        """Returns a JSON object without what the rules match, at a place with these paths. Raises
-        the errors of :meth:`RequestRedaction.body`."""
+        """Returns a JSON object in which the texts that rules match are replaced. Raises the errors
+        of :meth:`RequestRedaction.body`.
+
+        Args:
+            place: the paths under which rules on fields name the object.
+        """
         redacted = self._value(body, place)
         if not isinstance(redacted, dict):
             raise _refused("replaces the whole request")
         return redacted
 
     def _value(self, value: Any, place: tuple[str, ...]) -> Any:
-        """Returns a JSON value without what the rules match; the value itself if they match
-        nothing."""
+        """Returns a JSON value in which the texts that rules match are replaced; the same object if
+        they match nothing."""
         if self._rules.refuse_unsearchable and isinstance(value, dict):
             self._check_tokens(value)
         opened = self._opened(value, "", Holder({}))
@@ -154,11 +161,11 @@ class _Search:
             raise _unsearchable("texts as numbers of tokens")
 
     def _opened(self, value: Any, member: str, holder: Holder, *, is_item: bool = False) -> Any:
-        """Returns a value whose files are redacted if they are texts, and otherwise stand apart
-        from its texts. A value without such files is returned as it is.
+        """Returns a value in which files that are texts are redacted, and other files are replaced
+        by :class:`Unsearched`. A value without files is returned as it is.
 
         Args:
-            member: the name of the holder's member that is the value, or has it in a list.
+            member: the name of the holder's member that is the value, or a list with the value.
             is_item: whether the value is in a list.
         """
         if isinstance(value, str):
@@ -189,7 +196,8 @@ class _Search:
         return value if content == file.content else enclosed_files.encoded(file, content)
 
     def file(self, content: bytes, place: tuple[str, ...]) -> bytes:
-        """Returns a file without what the rules match: a text, JSON, or lines of JSON."""
+        """Returns the content of a file (a text, JSON, or lines of JSON) in which the texts that
+        rules match are replaced."""
         text = enclosed_files.text_of(content)
         if text is None:
             self._check_sent("a file that is not text in UTF-8")
@@ -198,7 +206,7 @@ class _Search:
         return content if redacted == text else redacted.encode("utf-8", "replace")
 
     def field(self, field: Field) -> bytes:
-        """Returns the value of a form's field without what the rules match."""
+        """Returns the value of a form's field in which the texts that rules match are replaced."""
         headers = field.headers.decode("utf-8", "replace")
         if self.finds((headers, unquote(headers), *headers.split("\r\n"), field.name)):
             raise _refused("matches in the headers of a part of the form")
@@ -208,7 +216,7 @@ class _Search:
         return self.file(field.value, tuple(f"{path}.{name}" for path in _PLACE))
 
     def _text(self, text: str, place: tuple[str, ...]) -> str:
-        """Returns the text of a file without what the rules match."""
+        """Redacts the text of a file and returns it."""
         mark = _BOM if text.startswith(_BOM) else ""
         plain = text[len(mark) :]
         whole = self._json_text(plain, place)
@@ -222,8 +230,8 @@ class _Search:
         return mark + whole
 
     def _json_text(self, text: str, place: tuple[str, ...]) -> str | None:
-        """Returns a JSON text without what the rules match; None if it is no object, array or
-        string of JSON."""
+        """Redacts a JSON text and returns it; None if the text is no JSON object, array or
+        string."""
         value, has_duplicates = parsed_text(text)
         if value is None:
             return None
@@ -231,13 +239,17 @@ class _Search:
         return text if redacted is value and not has_duplicates else json.dumps(redacted)
 
     def _check_sent(self, what: str) -> None:
-        """Raises GatewayCallFailed (400) if what cannot be searched must not be sent."""
+        """Raises GatewayCallFailed (400) if the rules refuse content that cannot be searched.
+
+        Args:
+            what: names the content, for the message.
+        """
         if self._rules.refuse_unsearchable:
             raise _unsearchable(what)
 
 
 def _closed(value: Any) -> Any:
-    """Returns a value with its files in their places again."""
+    """Returns a value in which each :class:`Unsearched` is replaced by its file again."""
     if isinstance(value, Unsearched):
         return value.value
     if isinstance(value, dict):
@@ -250,8 +262,8 @@ def _finds(redactor: Redactor, texts: Iterable[str]) -> bool:
 
 
 def _texts_of_address(path: str) -> set[str]:
-    """Returns what a path with a query says: as it is, decoded, and in its parts. Raises
-    GatewayCallFailed (400) if it is encoded again and again."""
+    """Returns the texts in which rules search an address: path and query, whole and in parts, as
+    sent and percent-decoded. Raises GatewayCallFailed (400) for more than 5 layers of encoding."""
     way, _, query = path.partition("?")
     texts = {path, way, query, *way.split("/"), *_PARAMETERS.split(query)}
     waiting = texts

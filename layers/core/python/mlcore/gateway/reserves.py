@@ -1,8 +1,9 @@
-"""Reserves of requests, and holds of tokens: what this process has counted towards a limit of the
-gateway for calls that it has not made yet or that have not ended.
+"""Counts the calls of this process towards the limits of the gateway, with few writes to the table.
 
-What is reserved or held is counted, so no limit is exceeded by it. A process reserves few requests
-and no tokens beyond those of its open calls, so that others are not refused for what nobody uses.
+A process *reserves* requests: one write counts several of them for calls to come. It *holds*
+tokens: it counts the expected tokens of a call when the call begins. Since both are counted in
+advance, no limit is exceeded by them. A process reserves few requests and holds tokens only for its
+open calls, so that other processes are not refused for unused ones.
 """
 
 from __future__ import annotations
@@ -27,33 +28,36 @@ from mlcore.repos.gateway.usage import (
 )
 
 MINUTE_SHARES: Final = 800
-"""The share of a minute's limit that a process may reserve beyond its next call, and half of which
-it may have used without having counted it."""
+"""A process may reserve 1/800 of a minute's limit beyond its next call, and may have used half as
+much without having counted it."""
 DAY_SHARES: Final = 10_000
-"""The share of a day's limit. It is smaller because a process that ends neither returns nor counts
-it, and many processes end in a day."""
+"""The same for a day's limit. The share is smaller because a process that ends neither returns its
+reserve nor counts its use, and many processes end in a day."""
 HOLD_SHARES: Final = 50
-"""The share of the least limit of tokens that a call holds at most: one large call must not make
-the small ones that follow hold, and be refused for, far more than they use."""
+"""A call holds at most 1/50 of the lowest token limit. Otherwise small calls after a large one
+would hold far more tokens than they use, and would be refused for that."""
 MAX_BLOCK: Final = 16
-"""The most requests that are reserved in one write."""
+"""Maximum number of requests that are reserved in one write."""
 BLOCK_MS: Final = 10_000
 """A block that is used in less than this time is followed by one of twice the size, else by one of
 half the size."""
 REFUSED_MS: Final = 1000
-"""How long further calls are refused without another write."""
+"""How long after a refusal further calls are refused without another write, in ms."""
 _SMOOTHING: Final = 4
-"""The last call is this part of the expected tokens of the next one."""
+"""The last call contributes a quarter to the expected tokens of the next one (an exponential
+average)."""
 _UNLIMITED: Final = CallLimits()
 _ENDLESS: Final = 10**12
 
 
 class Ticket:
-    """A counted request, with the tokens that its call holds until those it used are known."""
+    """A counted request. Its call holds ``tokens`` tokens until the number that it used is
+    known."""
 
     def __init__(self, reserve: Reserve, minute: int, tokens: int) -> None:
         self.reserve = reserve
-        """That counts what the call used: the process may know another one by then."""
+        """The reserve that counts the used tokens; the process may have replaced it when the call
+        ends."""
         self.minute = minute
         """The minute in which the request counts, in ms since 1970."""
         self.tokens = tokens
@@ -62,8 +66,8 @@ class Ticket:
 
 
 class Reserve:
-    """The requests and tokens that this process has counted of one target (a key, user, endpoint
-    or workspace). Threads may use it concurrently."""
+    """The requests and tokens of one target (a key, user, endpoint or workspace) that this process
+    has counted or has still to count. Threads may use it concurrently."""
 
     def __init__(self, target: str) -> None:
         self._target = target
@@ -71,15 +75,17 @@ class Reserve:
         self._limits = _UNLIMITED
         self._minute = 0
         self._requests = 0
-        """Requests that are counted and not made."""
+        """Requests that are counted in the table and not made yet."""
         self._uncounted = 0
-        """Tokens that ended calls have used and that are not counted."""
+        """Tokens that ended calls have used and that are not counted in the table yet."""
         self._unused = Return()
-        """What is counted, not used and not kept. It is sent once: a write that fails may have been
-        executed, and the limit would be exceeded if it were subtracted twice."""
+        """Counted requests and tokens that will not be used; the next write subtracts them. It
+        sends them once only: a failed write may have been executed, and subtracting twice would let
+        calls exceed the limit."""
         self._open: WeakSet[Ticket] = WeakSet()
+        """The tickets of calls that have not ended."""
         self._held = 0
-        """The tokens that these hold in this minute, and those that nobody has ended."""
+        """Tokens that are held in this minute, also by tickets that were dropped without an end."""
         self._used = Usage(0, 0, 0, 0)
         self._block, self._block_began = 0, 0
         self._expected: float | None = None
@@ -87,13 +93,13 @@ class Reserve:
         self._refused_at = 0
 
     def take(self, limits: CallLimits, now: int) -> tuple[Ticket, Usage]:
-        """Counts a request, and holds the tokens that its call is expected to use. Most calls of a
-        busy process need no write, if the limits are large.
+        """Counts a request, and holds the tokens that its call is expected to use. If the limits
+        are large, most calls of a busy process need no write.
 
         Returns:
             A ticket, with which the call must end (:meth:`settle`, or :meth:`put_back` if it is not
-            made); and what all processes have used, together with this request, with what the
-            other processes have reserved, and with what the other open calls hold.
+            made); and the usage of the target by all processes. The usage includes this request,
+            the reserves of other processes, and the tokens that other open calls hold.
 
         Raises:
             LimitReached: a limit is reached.
@@ -104,7 +110,7 @@ class Reserve:
             is_unknown = limits.counts_tokens and self._expected is None
             if self._requests < 1 or hold or is_unknown or self._is_spent():
                 self._count(limits, now, hold)
-            if self._requests < 1:  # they were of a minute that others have ended
+            if self._requests < 1:  # the write began a new minute, which drops reserved requests
                 self._count(limits, now, 0)
             self._requests -= 1
             self._held += hold
@@ -118,8 +124,8 @@ class Reserve:
             self._check(limits, now)
 
     def put_back(self, ticket: Ticket, now: int) -> None:
-        """Takes back a request whose call is not made: the next call of the process uses it, or it
-        is subtracted at once if the limits are so small that others would miss it."""
+        """Takes back a request whose call is not made. The next call of the process uses it; if
+        the limits are too small for a reserve, it is subtracted in the table at once."""
         with self._lock:
             if not self._end(ticket, now):
                 return
@@ -135,8 +141,8 @@ class Reserve:
             self._write_if_due(now)
 
     def settle(self, ticket: Ticket, tokens: int, now: int) -> None:
-        """Replaces the tokens that a call holds by those that it used. Writes if it held any, or if
-        more is uncounted than a small part of the limits."""
+        """Replaces the tokens that a call holds by those that it used. Writes to the table if the
+        call held any, or if the uncounted tokens exceed a small part of the limits."""
         with self._lock:
             if not self._end(ticket, now) or not self._limits.counts_tokens:
                 return
@@ -152,7 +158,7 @@ class Reserve:
             raise LimitReached(self._refusal.limit, self._refusal.used)
 
     def _end(self, ticket: Ticket, now: int) -> bool:
-        """Gives back the tokens that a call holds. Returns whether it had not ended before."""
+        """Releases the tokens that a call holds. Returns False if the call had already ended."""
         self._advance(self._limits, now)
         if ticket not in self._open:
             return False
@@ -163,7 +169,8 @@ class Reserve:
         return True
 
     def _advance(self, limits: CallLimits, now: int) -> None:
-        """Begins another minute, or other limits."""
+        """Adapts the state to the current minute and limits, and releases the tokens of dropped
+        tickets."""
         minute = now // MINUTE_MS * MINUTE_MS
         if minute > self._minute:
             self._begin_minute(minute)
@@ -171,13 +178,13 @@ class Reserve:
             self._limits, self._refusal, self._block = limits, None, 0
             self._return_requests()
         open_holds = sum(t.tokens for t in list(self._open) if t.held_in == self._minute)
-        if open_holds < self._held:  # a request was not valid, and its ticket is gone
+        if open_holds < self._held:  # an invalid request was dropped without ending its ticket
             forgotten, self._held = self._held - open_holds, open_holds
             self._unused = self._unused._replace(hold=self._unused.hold + forgotten)
 
     def _begin_minute(self, minute: int) -> None:
-        """Keeps what was counted and not used for the day only, and what was used and not counted
-        for the new minute."""
+        """Begins a new minute. Unused requests of the last minute are still to be subtracted from
+        the day's count; used tokens that were not counted will count in the new minute."""
         self._return_requests()
         self._unused = self._unused.in_minute(minute)
         if minute // DAY_MS == self._minute // DAY_MS:
@@ -191,8 +198,9 @@ class Reserve:
         self._requests = 0
 
     def _count(self, limits: CallLimits, now: int, hold: int) -> None:
-        """Reserves a block of requests, or if it does not fit the next one, and holds tokens: for
-        the next call, and for those that held theirs in a minute that has ended."""
+        """Reserves a block of requests (if the block exceeds a limit, only the next request), and
+        holds tokens: ``hold`` for the next call, and again those of open calls that began in an
+        earlier minute."""
         earlier = [ticket for ticket in list(self._open) if ticket.held_in < self._minute]
         again = sum(ticket.tokens for ticket in earlier)
         hold += again
@@ -235,13 +243,14 @@ class Reserve:
             self._refusal = None
 
     def _write(self, now: int) -> None:
-        """Counts what was used, and subtracts what was not."""
+        """Adds the uncounted tokens to the counts in the table, and subtracts the unused requests
+        and tokens."""
         claim = UsageClaim(tokens=self._uncounted, unused=self._unused)
         self._unused = Return(self._minute)
         self._add(usage.count(self._target, _UNLIMITED, max(now, self._minute), claim))
 
     def _add(self, counted: CountedUsage) -> None:
-        if counted.minute > self._minute:  # of another process, whose clock is ahead
+        if counted.minute > self._minute:  # a process whose clock is ahead began this minute
             self._begin_minute(counted.minute)
         self._requests += counted.claim.requests
         self._uncounted -= counted.claim.tokens
@@ -256,8 +265,8 @@ class Reserve:
         return _shares(self._limits.requests_per_minute, self._limits.requests_per_day)
 
     def _tolerated_tokens(self) -> int:
-        """Returns how many tokens may wait for a later write to be counted, and up to which size
-        calls hold none."""
+        """Returns the number of used tokens that may stay uncounted until a later write. Calls that
+        are expected to use no more than that hold no tokens."""
         limits = self._limits
         return _shares(limits.tokens_per_minute, limits.tokens_per_day) // 2
 
@@ -271,8 +280,8 @@ class Reserve:
         return max(1, min(round(self._expected or 0), least // HOLD_SHARES))
 
     def _is_spent(self) -> bool:
-        """Whether a limit of tokens was reached when this process wrote the last time, or is by
-        what it has used since."""
+        """Whether a token limit is reached by the counts of the last write together with the tokens
+        that this process has used since."""
         minute, day = self._limits.tokens_per_minute, self._limits.tokens_per_day
         used, more = self._used, self._uncounted
         return (minute is not None and used.minute_tokens + more >= minute) or (
@@ -288,7 +297,12 @@ class Reserve:
 
 
 def _with(used: Usage, uncounted: int, returned: int) -> Usage:
-    """Returns what was used, with tokens that the next write counts and those that it returns."""
+    """Returns the usage as it will be after the next write.
+
+    Args:
+        uncounted: used tokens that the write adds.
+        returned: held tokens that the write subtracts.
+    """
     more = uncounted - returned
     return used._replace(
         minute_tokens=used.minute_tokens + more,
@@ -298,7 +312,8 @@ def _with(used: Usage, uncounted: int, returned: int) -> Usage:
 
 
 def _shares(per_minute: int | None, per_day: int | None) -> int:
-    """Returns what a process may reserve beyond its next call."""
+    """Returns how many requests or tokens a process may reserve beyond its next call, by the limits
+    per minute and per day; None for no limit."""
     return min(
         _ENDLESS if per_minute is None else per_minute // MINUTE_SHARES,
         _ENDLESS if per_day is None else per_day // DAY_SHARES,

@@ -22,9 +22,11 @@ calls which failed together are not repeated together."""
 PAUSES_BEFORE_FALLBACK: Final = (0.25,)
 """The same if another model follows, which answers sooner than this one after more retries."""
 MAX_RETRY_AFTER: Final = 2.0
-"""A provider that asks for a longer pause is not called again: the caller decides."""
+"""If a provider asks for a longer pause in seconds, the call is not repeated; the caller may do
+so."""
 _ANSWER_SECONDS: Final = 1.0
-"""Time that must remain after the pause."""
+"""Seconds that must remain between the end of a pause and the deadline; otherwise the call is not
+repeated."""
 
 
 class Repeats(Enum):
@@ -33,14 +35,14 @@ class Repeats(Enum):
     REFUSED = "refused"
     """Those that the provider refused before it worked on them."""
     UNSENT = "unsent"
-    """Those alone whose connection was refused, because a second execution could do harm that the
+    """Only those whose connection was refused, because a second execution could do harm that the
     gateway cannot judge."""
     NEVER = "never"
-    """None: the caller repeats them itself."""
+    """No calls, because the caller repeats them itself."""
 
 
 class Handling(NamedTuple):
-    """What happens when a provider fails."""
+    """How failures of a provider are handled: by retries and by the circuit breaker."""
 
     repeats: Repeats = Repeats.REFUSED
     uses_circuit: bool = True
@@ -53,7 +55,8 @@ USUAL: Final = Handling()
 def repeated(
     call: Callable[[], T], model: Hashable, handling: Handling, *, has_fallback: bool
 ) -> T:
-    """Calls a model, and again if the provider was busy. Returns the first result.
+    """Calls a model, repeats a call that failed because the provider was busy, and returns the
+    result.
 
     Args:
         call: makes the call; raises GatewayCallFailed if it fails before its first part.
@@ -61,8 +64,8 @@ def repeated(
         has_fallback: whether another model follows if this one fails.
 
     Raises:
-        GatewayCallFailed: the call failed in a way that a retry does not mend, or too often; or
-            the model's circuit was open before the first call (429 or 503).
+        GatewayCallFailed: the call failed in a way for which ``handling`` allows no retry, or it
+            failed too often; or the model's circuit was open before the first call (429 or 503).
     """
     pauses = iter(PAUSES_BEFORE_FALLBACK if has_fallback else PAUSES)
     last_error: BaseException | None = None
@@ -72,8 +75,8 @@ def repeated(
             try:
                 is_probe = CIRCUITS.check(model)
             except GatewayCallFailed as refusal:
-                # After a pause, the caller's own error says more than that of the circuit, which
-                # other calls have opened meanwhile.
+                # If other calls have opened the circuit during the pause, the error of this call's
+                # own attempt says more than that of the circuit.
                 raise last_error or refusal from None
         try:
             result = call()
@@ -104,7 +107,8 @@ def _may_repeat(error: BaseException, repeats: Repeats) -> TypeGuard[GatewayCall
 
 
 def _pause(error: GatewayCallFailed, longest: float, *, has_fallback: bool) -> float | None:
-    """Returns how long to wait before a failed call is repeated; None if that is too long.
+    """Returns the seconds to wait before a failed call is repeated; None if the call must not be
+    repeated, because the pause would be too long or, with a fallback, the provider asks for one.
 
     Args:
         longest: upper limit of the random pause.

@@ -34,7 +34,8 @@ def complete_chat(
     judges: bool = False,
     repeats_itself: bool = False,
 ) -> dict[str, Any]:
-    """Completes a chat with the model. Each call reads the key, so a deleted one is used no more.
+    """Completes a chat with the model. Each call reads the key, so a deleted key stops working at
+    once.
 
     Arguments, result and errors are those of :func:`mlcore.gateway.guarded_calls.complete_chat`,
     except:

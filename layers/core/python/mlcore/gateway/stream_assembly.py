@@ -19,8 +19,8 @@ Json = dict[str, Any]
 
 
 def assemble_passthrough(action: str, lines: Sequence[bytes]) -> Json | None:
-    """Joins the event lines of a passthrough stream to the complete answer; None if they hold
-    none."""
+    """Joins the event lines of a passthrough stream to the complete answer; None if they hold no
+    answer, or if the form of the action's stream is not known."""
     assemble = _ASSEMBLERS.get(action)
     if assemble is None:
         return None
@@ -34,8 +34,8 @@ def assemble_completion(chunks: Sequence[Json]) -> Json | None:
 
 
 def assemble_message(events: Sequence[Json]) -> Json | None:
-    """Joins the events of Anthropic's API to the message that they describe; None if they describe
-    none."""
+    """Joins the stream events of Anthropic's API to the message that they describe; None if they
+    describe no message."""
     return _assembled(_assemble_anthropic, events)
 
 
