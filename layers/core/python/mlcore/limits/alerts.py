@@ -16,12 +16,12 @@ from mlcore.limits.saved_queries import MAX_PARAMETERS, MAX_TEXT_LENGTH
 from mlcore.limits.saved_queries import check_name as check_query_name
 
 MAX_ALERTS: Final = 100
-"""Alerts that a user has in a workspace."""
+"""Maximum number of alerts of a user in a workspace."""
 MAX_DESTINATIONS: Final = 5
 MAX_URL_LENGTH: Final = 2_000
 MAX_SECRET_LENGTH: Final = 512
 MAX_PARAMETERS_BYTES: Final = 20_000
-"""Of all values as JSON: they are part of the alert's item, whose size is limited."""
+"""Maximum size of all parameter values as JSON, since the alert's item contains them."""
 MAX_CONDITION_LENGTH: Final = 300
 MAX_INTERVAL_MINUTES: Final = 7 * 24 * 60
 MAX_FOR_EVALUATIONS: Final = 100
@@ -35,7 +35,7 @@ _PARAMETER: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]{0,63}")
 
 
 def check_name(name: str) -> None:
-    """Raises InvalidParameterValue unless an alert may have this name: the rule of saved
+    """Raises InvalidParameterValue unless an alert may have this name. The rule is that of saved
     queries."""
     try:
         check_query_name(name)
@@ -74,7 +74,7 @@ def check_range(name: str, value: int, least: int, most: int) -> None:
 
 
 def check_count(existing: int) -> None:
-    """Raises InvalidParameterValue if a user with so many alerts may create no further one."""
+    """Raises InvalidParameterValue if a user who has ``existing`` alerts may create no more."""
     if existing >= MAX_ALERTS:
         raise InvalidParameterValue(f"A user has at most {MAX_ALERTS} alerts in a workspace.")
 

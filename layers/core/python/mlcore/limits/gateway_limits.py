@@ -13,7 +13,8 @@ from mlcore.errors import InvalidParameterValue
 MAX_BYTES: Final = 100_000
 _HIGHEST: Final = 10**12
 MAX_CONCURRENT_CALLS: Final = 200
-"""One item names all calls that are open: 200 of them are four write units for each change."""
+"""Maximum of the limit on calls at the same time. One item contains the ids of all open calls; with
+200 of them each change costs four write units."""
 
 
 def check_gateway_limits(value: Any) -> None:

@@ -17,7 +17,7 @@ from mlcore.redaction.fields import ANY_DEPTH, WILDCARDS, parse
 MAX_BYTES: Final = 50_000
 MAX_RULES: Final = 50
 MAX_ENTRIES: Final = 100
-"""Fields, workspaces, experiments or endpoints of one rule."""
+"""Maximum number of fields, workspaces, experiments or endpoints of one rule."""
 MAX_TEXT: Final = 250
 """Characters of a field, a replacement or a name."""
 MAX_PATTERN: Final = 500
@@ -32,12 +32,12 @@ _MEMBERS: Final = {
     setting.UNSEARCHABLE,
 }
 _REQUEST: Final = "inputs"
-"""The path of a request that a provider gets; that of a gateway's call in its trace."""
+"""The path of a request to a provider, which is also its path in the trace of the call."""
 
 
 def check_redaction(value: Any) -> None:
-    """Checks that the setting's value has the form ``{"rules": [rule, …]}``, and that the rules
-    leave their own replacements as they are. Raises InvalidParameterValue otherwise."""
+    """Checks that the setting's value has the form ``{"rules": [rule, …]}``, and that no rule
+    matches the replacement text of a rule. Raises InvalidParameterValue otherwise."""
     if not isinstance(value, dict) or value.keys() != {setting.RULES}:
         raise InvalidParameterValue(
             "The setting 'redaction' must be an object with the member 'rules' alone."
@@ -91,7 +91,8 @@ def _check_rule(rule: Any) -> None:
 
 
 def _check_targets(rule: Mapping[str, Any]) -> None:
-    """Checks what a rule applies to, and what happens to a request that it cannot search."""
+    """Checks the members ``apply_to`` and ``unsearchable`` of a rule. Raises
+    InvalidParameterValue."""
     targets = rule.get(setting.APPLY_TO, [setting.TRACES])
     if (
         not isinstance(targets, list)

@@ -28,7 +28,8 @@ MAX_ENTITIES_PER_BATCH: Final = 1000
 MAX_PARAM_VALUE_LENGTH: Final = 6000
 MAX_TAG_VALUE_LENGTH: Final = 8000
 MAX_REWOUND_KEY_BYTES: Final = 10_000
-"""Of the names of metrics in a request to rewind a run; its item keeps them."""
+"""Maximum size of the metric names in a request to rewind a run, since the run's item stores them
+together."""
 MAX_BULK_RUNS: Final = 100
 MAX_BULK_RESULTS: Final = 25_000
 

@@ -17,12 +17,12 @@ ISSUERS: Final = "sign_in_issuers"
 ROLES: Final = "sign_in_roles"
 
 E_MAIL_DOMAIN: Final = "email_domain"
-"""Stands in a rule for the part of the user's e-mail address behind the ``@``."""
+"""In a rule, names the part of the user's e-mail address after the ``@``, instead of a claim."""
 
 DIRECTORY: Final = "scim"
-"""Stands in a rule for the directory that provisions groups over SCIM, instead of an issuer."""
+"""In a rule, names the directory that provisions groups over SCIM, instead of an issuer."""
 _GROUP_CLAIMS: Final = ("displayName", "externalId")
-"""What a rule for the directory compares: attributes of a group."""
+"""The attributes of a group that a rule for the directory can compare."""
 
 MAX_ISSUERS: Final = 20
 MAX_RULES: Final = 500

@@ -29,7 +29,7 @@ MAX_PAGE: Final = 1000
 MAX_BULK: Final = 500
 """Skills in one request of bulk-register."""
 MAX_CONTENT_FILES: Final = 10_000
-"""Entries of an uploaded archive."""
+"""Maximum number of entries of an uploaded archive."""
 
 _CONTENT_BYTES: Final = 26_214_400
 _CONTENT_BYTES_SETTING: Final = "MLFLOW_SKILL_CONTENT_MAX_DECOMPRESSED_SIZE"

@@ -13,8 +13,8 @@ def absent_caller(username: str, user_id: int | None, workspace: str) -> Access 
     has deactivated the user. One consistent GetItem.
 
     Args:
-        user_id: the user's number: a later user of the same name is another one. None if it is not
-            known.
+        user_id: the user's number, which distinguishes the user from a later one of the same name.
+            None if it is not known; then the name alone decides.
     """
     user = users.find(username)
     if user is None or not user.is_active or user_id not in (None, user.user_id):

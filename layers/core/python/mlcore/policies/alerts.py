@@ -24,17 +24,20 @@ def read(access: Access, message: Any) -> bool:
 
 
 def write(access: Access, message: Any) -> bool:
-    """As :func:`read`, but for no API key with scopes: the scope ``sql`` only asks."""
+    """Whether the caller may create alerts: as for :func:`read`, but not by an API key with scopes,
+    because the scope ``sql`` only allows queries."""
     return access.scopes is None and reads_workspace(access)
 
 
 def update(access: Access, message: Any) -> bool:
-    """As :func:`write`; an owner who may no longer query may still disable an alert."""
+    """Whether the caller may change alerts: as for :func:`write`. An owner who may no longer query
+    may still disable an alert."""
     return write(access, message) or (access.scopes is None and disables(message))
 
 
 def delete(access: Access, message: Any) -> bool:
-    """Whether the caller may delete alerts: an owner also without the right to query."""
+    """Whether the caller may delete alerts: not by an API key with scopes. No right to query is
+    needed; :func:`may_see` decides about the single alert."""
     return access.scopes is None
 
 
@@ -48,8 +51,12 @@ def disables(message: Any) -> bool:
 
 
 def keeps_rights(alert: Alert, notifies_operators: bool) -> bool:
-    """Whether the evaluations of an alert, without a request of its owner, find the rights that it
-    needs. One consistent GetItem."""
+    """Whether the owner of an alert still has the rights that its scheduled evaluations need. One
+    consistent GetItem.
+
+    Args:
+        notifies_operators: whether the alert sends mail to the operators of the deployment.
+    """
     if alert.created_by is None:
         return False
     owner = absent_caller(alert.created_by, alert.owner_id, alert.workspace)

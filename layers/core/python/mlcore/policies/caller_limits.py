@@ -1,9 +1,10 @@
 """Limits the requests of each API key, user and workspace.
 
 Each process counts in its memory and reports to a counter in the table that all processes share: at
-most one report a minute, and one whenever a hundredth of a day's limit is unreported. So a day's
-limit is exceeded by at most a hundredth per process. A rate holds at once in a process; from the
-second report on, each process grants the part of it that its part of the requests is.
+most one report a minute, and one whenever a hundredth of a day's limit is unreported. So the limit
+of a day is exceeded by at most a hundredth per process. A rate limit applies in each process from
+the first request on. From its second report on, a process divides the rate: one that gets a quarter
+of the caller's requests grants a quarter of the rate.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ METER_BYTES: Final = 500
 _meters: ProcessCache[str, RequestMeter] = ProcessCache(
     "request meter", weigh=lambda _: METER_BYTES
 )
-"""By target, such as ``user:ann``. An evicted one loses what it has not reported."""
+"""Meters by target, such as ``user:ann``. The unreported requests of an evicted meter are lost."""
 _last_report: SingleEntryCache[str, int] = SingleEntryCache("last report of requests")
-"""When this process began, or reported last."""
+"""When this process counted its first request, or sent its last periodic report, in ms."""
 _counting: Final = threading.Lock()
 
 
@@ -50,8 +51,9 @@ def admit_caller(limits: Mapping[str, CallerLimit], access: Access) -> None:
 
 
 def admit_workspace(limits: Mapping[str, CallerLimit], access: Access) -> None:
-    """Counts a request to its workspace, if the caller belongs to it: others could use up a
-    workspace by naming it. Raises as :func:`admit_caller`."""
+    """Counts a request to its workspace, but only if the caller belongs to it. Otherwise anybody
+    could use up the limit of a workspace by naming it. Raises the errors of
+    :func:`admit_caller`."""
     if WORKSPACE not in limits:
         return
     belongs = access.is_admin or access.scope_use.owner_is_admin
@@ -91,7 +93,8 @@ def _admit(limited: Sequence[_Limited]) -> None:
 
 
 def _learn_totals(unknown: Sequence[_Limited], now: int) -> None:
-    """Reads the day's numbers, once a day and process for each target."""
+    """Reads the day's totals of these targets from the table; once a day and process for each
+    target. If they cannot be read, counting begins at 0."""
     if not unknown:
         return
     try:
@@ -106,7 +109,8 @@ def _learn_totals(unknown: Sequence[_Limited], now: int) -> None:
 
 
 def _due(limited: Sequence[_Limited], now: int) -> _Limited | None:
-    """Returns what must be reported now, and notes when."""
+    """Returns the meter that must report now; None if none must. Once a minute this is the one with
+    the most unreported requests in proportion to its limit."""
     heaviest = max(limited, key=lambda limit: limit.meter.weight())
     last = _last_report.get("at")
     if last is None:
@@ -118,8 +122,8 @@ def _due(limited: Sequence[_Limited], now: int) -> _Limited | None:
 
 
 def _report(limit: _Limited, now: int) -> None:
-    """Adds the unreported requests to the shared number. A failure is logged and does not fail the
-    request: its requests belong to the next report."""
+    """Adds the unreported requests of a meter to the day's total in the table. A failure is logged
+    and does not fail the request; the next report then includes these requests."""
     with _counting:
         report = limit.meter.take_report()
     if not report.requests:

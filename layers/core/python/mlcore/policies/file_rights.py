@@ -102,8 +102,8 @@ def default_storage(key: str) -> ExperimentStorage | None:
 
 
 def _id_of_folder(name: str) -> str:
-    """Returns the experiment id that a folder's name spells in any case, since a laptop's disk may
-    not tell letters' cases apart."""
+    """Returns the experiment id that a folder's name means, whatever the case of its letters,
+    because a laptop's file system may not be case-sensitive."""
     return name.upper() if _ULID.fullmatch(name) else name.lower()
 
 

@@ -1,5 +1,5 @@
-"""Permission checks for calls of the gateway's endpoints: the caller needs USE on the endpoint, and
-for what the provider stores the right to change the endpoint."""
+"""Permission checks for calls of the gateway's endpoints. A call needs USE on the endpoint; reading
+and deleting data that the provider stores needs the right to update the endpoint."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from mlcore.policies.access import Access
 from mlcore.repos.gateway import configuration
 
 _LIST_OF_MODELS: Final = re.compile(r"v[0-9][0-9a-z]*/models")
-"""The paths of the providers at which nothing of an account is but the names of its models."""
+"""Paths of providers that return only a list of models, and no data that an account's users have
+stored."""
 
 
 def use_endpoint(access: Access, message: Any) -> bool:

@@ -112,9 +112,9 @@ def _not_denied_scorers(experiment_id: str, names: Iterable[str]) -> Iterator[Re
 
 def invoke_issue_detection(access: Access, message: Any) -> bool:
     """Allows detecting issues if the caller may create runs and update the experiment, is not
-    denied its traces or assessments, and may use the endpoint whose model is asked, or the saved
-    key. One that does not exist is refused like one without a grant, so that names cannot be
-    probed."""
+    denied its traces or assessments, and may use the endpoint or the saved key by which the model
+    is called. A missing endpoint or key is refused like one without a grant, so that names cannot
+    be probed."""
     experiment_id = str(subject(message, "experiment_id"))
     if not may_detect_issues(access, experiment_id):
         return False
@@ -165,8 +165,9 @@ def own_job(access: Access, message: Any) -> bool:
 
 
 def own_jobs(access: Access, message: Any) -> bool:
-    """Allows everybody to list jobs: the answer has the caller's own. It requires nothing, so keys
-    with scopes see none, as with :func:`own_job`."""
+    """Allows every user to list jobs, because the answer contains only the caller's own. API keys
+    with scopes are refused, as by :func:`own_job`, because the policy requires no right that a
+    scope could cover."""
     return True
 
 

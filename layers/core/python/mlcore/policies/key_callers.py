@@ -19,15 +19,16 @@ CLOSED: Final = frozenset(
         "/2.0/preview/mlflow/registered-models/rename",
     }
 )
-"""Paths that no scope opens: new names would leave the scope, and the proxy calls other servers."""
+"""Paths that are refused to every key with scopes: a renamed resource would no longer be in the
+scope, and the proxy calls other servers."""
 
 
 class KeyRoute(NamedTuple):
-    """What limits keys with scopes at a route."""
+    """The properties of a route that decide whether a key with scopes may call it."""
 
     path: str = ""
     policy: str = ""
-    """Its name."""
+    """The name of the route's policy, such as ``requests.anybody``."""
     reads: bool = False
     """Whether the route only reads."""
 

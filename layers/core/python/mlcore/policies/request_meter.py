@@ -1,5 +1,5 @@
-"""Measures the requests of one caller in this process: a token bucket for the rate, and the number
-of the day, of which other processes count a part."""
+"""Enforces the rate limit and the daily limit of one caller in this process: a token bucket for the
+rate, and a daily total to which all processes add their reports."""
 
 from __future__ import annotations
 
@@ -10,42 +10,45 @@ from mlcore.entities.caller_limits import CallerLimit
 from mlcore.repos.users.caller_usage import DAY_MS
 
 BURST_SECONDS: Final = 5
-"""A caller who was quiet may send the requests of so many seconds at once: opening a page of the UI
-takes some twenty."""
+"""The token bucket holds the requests of this many seconds, since opening a page of the UI takes
+about twenty requests at once."""
 REPORTED_SHARE: Final = 100
-"""A process reports after a hundredth of the day's limit, so that a process exceeds it by at most
-that much."""
+"""A process reports after a hundredth of the day's limit, so that it can exceed the limit by at
+most that much."""
 LEAST_SHARE: Final = 1 / 100
-"""Share of the rate that a process has at least, so that a caller can move to another process."""
+"""The lowest share of the rate that a process grants, so that a caller's requests can move from one
+process to another."""
 SHORTEST_WINDOW_MS: Final = 30_000
 """Reports of other processes arrive about once a minute; a shorter window would miss them."""
 LONGEST_WINDOW_MS: Final = 5 * 60_000
-"""After a longer silence, what the process had of the caller's requests says nothing any more."""
+"""After a longer time without a report, the process's share of the caller's requests is unknown
+again."""
 RETRY_MS: Final = 60_000
 """Time between reports while they fail."""
 MOST_SECONDS: Final = 60
-"""Longest time to wait that a refusal names: clients sleep as long as they are told, and one that
-sleeps until midnight looks dead."""
+"""The longest Retry-After of a refusal. Clients sleep for the whole time, and a client that sleeps
+until midnight would seem to hang."""
 
 
 class Refusal(NamedTuple):
-    """A limit that is reached."""
+    """A limit that is reached: ``limit`` requests per ``unit`` (``second`` or ``day``)."""
 
     limit: int
     unit: str
     seconds: int
-    """After which a caller may try again."""
+    """The time in seconds after which the caller may try again."""
 
 
 class CountedRequests(NamedTuple):
-    """Requests to add to the day's number."""
+    """A report: requests to add to the total of a day (its beginning, in ms since 1970)."""
 
     day: int
     requests: int
 
 
 class RequestMeter:
-    """Not safe to use in several threads at once; its user holds a lock."""
+    """Counts the requests of one caller in this process and refuses those beyond the limit. Not
+    safe to use in several threads at once; callers hold a lock."""
 
     __slots__ = (
         "_day",
@@ -66,22 +69,24 @@ class RequestMeter:
         self._limit = limit
         self._day = -1
         self._total: int | None = None
-        """The day's number of all processes, as far as this one knows; None before it was read."""
+        """The requests of the day that all processes have reported, as of the last read or report;
+        None before the first read."""
         self._unreported = self._reporting = 0
         self._retry_at = 0
-        """When to report again after a failure."""
+        """The earliest time of the next report after a failed one, in ms since 1970."""
         self._share = 1.0
-        """The part of the caller's requests that reach this process."""
+        """The fraction of the caller's requests that reach this process."""
         self._tokens = math.inf
         self._filled_at = 0
         self._window_at = self._window_base = self._window_own = 0
 
     def needs_total(self, now: int) -> bool:
-        """Whether the day's number was not read yet in this process."""
+        """Whether the day's total must be read from the table, because this process has not read it
+        yet."""
         return self._day != now // DAY_MS * DAY_MS or self._total is None
 
     def learn(self, total: int, now: int) -> None:
-        """Begins a day with the number that processes have reported so far."""
+        """Begins a day with ``total``, the requests that all processes have reported so far."""
         self._day = now // DAY_MS * DAY_MS
         self._total = total
         self._unreported = self._reporting = 0
@@ -106,27 +111,30 @@ class RequestMeter:
         self._unreported += 1
 
     def must_report(self, now: int) -> bool:
-        """Whether so many requests are unreported that the day's limit is in danger, and the last
-        report has not just failed."""
+        """Whether a hundredth of the day's limit is unreported, so that a report is needed at once,
+        and the last minute had no failed report."""
         per_day = self._limit.per_day
         if per_day is None or now < self._retry_at:
             return False
         return self._unreported >= math.ceil(per_day / REPORTED_SHARE)
 
     def weight(self) -> float:
-        """Returns the unreported requests as a part of what the caller may send in a day."""
+        """Returns the unreported requests as a fraction of the requests that the caller may send in
+        a day."""
         per_second, per_day = self._limit
         return self._unreported / (per_day or (per_second or 1) * DAY_MS / 1000)
 
     def take_report(self) -> CountedRequests:
-        """Returns what to report; :meth:`reported` or :meth:`not_reported` must follow."""
+        """Returns the unreported requests as a report. The caller adds it to the table and then
+        calls :meth:`reported` or :meth:`not_reported`."""
         report = CountedRequests(self._day, self._unreported)
         self._reporting += report.requests
         self._unreported = 0
         return report
 
     def reported(self, report: CountedRequests, total: int, now: int) -> None:
-        """Notes that a report was added, with the day's new number."""
+        """Takes note that the table added a report to the day's total, now ``total``. Adjusts the
+        share of the rate that this process grants."""
         if report.day != self._day:
             return
         self._reporting -= report.requests
@@ -142,7 +150,8 @@ class RequestMeter:
         self._begin_window(total, now)
 
     def not_reported(self, report: CountedRequests, now: int) -> None:
-        """Notes that a report failed; its requests belong to the next one, a minute later."""
+        """Takes note that a report failed. The next report, at least a minute later, includes its
+        requests."""
         self._retry_at = now + RETRY_MS
         if report.day == self._day:
             self._reporting -= report.requests

@@ -18,8 +18,9 @@ def read(access: Access, message: Any) -> bool:
 
 
 def write(access: Access, message: Any) -> bool:
-    """As :func:`read`, but for no API key with scopes: the scope ``sql`` only asks. Who owns the
-    query is decided by :func:`may_change`, on the query that is written."""
+    """Whether the caller may write saved queries: as for :func:`read`, but not by an API key with
+    scopes, because the scope ``sql`` only allows queries. The function then checks with
+    :func:`may_change` that the caller may change the stored query."""
     return access.scopes is None and reads_workspace(access)
 
 

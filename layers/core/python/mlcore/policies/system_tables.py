@@ -1,6 +1,6 @@
-"""Permission checks for SQL queries of the system tables, and for the list of who did what.
-Administrators and users that the setting
-``system_tables_readers`` names may query; administrators of a workspace may query its rows.
+"""Permission checks for SQL queries of the system tables, and for the page of activity (the audit
+log). Administrators and users that the setting ``system_tables_readers`` names may query;
+administrators of a workspace may query its rows.
 """
 
 from __future__ import annotations

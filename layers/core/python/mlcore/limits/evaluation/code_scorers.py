@@ -48,8 +48,8 @@ def parse_scorer(data: dict[str, Any]) -> Judge | CodeScorer:
 
 
 def sealed_source(version: ScorerVersion) -> SealedSource | None:
-    """Returns which source a job gets that runs a version; None if the version is no code. Raises
-    InvalidParameterValue if the version is not what was registered."""
+    """Returns the source that a job needs to run a version of a scorer; None if the scorer is no
+    code. Raises InvalidParameterValue if the stored version differs from the registered one."""
     if not is_code(json.loads(version.serialized_scorer)):
         return None
     if not version.is_intact():
@@ -61,8 +61,9 @@ def sealed_source(version: ScorerVersion) -> SealedSource | None:
 
 
 def takes_expectations(scorer: CodeScorer) -> bool:
-    """Returns whether the scorer's function, or one of an ensemble, may ask for expectations. The
-    signature is searched and not parsed, because it is a text of a caller."""
+    """Returns whether the scorer's function (or that of any scorer in an ensemble) may have the
+    argument ``expectations``. The signature is searched and not parsed, because callers can send
+    any text as signature."""
     words = scorer.call_signature.replace(",", " ").replace(":", " ").replace("(", " ")
     is_asked = "expectations" in words.replace(")", " ").replace("=", " ").split()
     return is_asked or any(map(takes_expectations, scorer.scorers))
@@ -103,7 +104,7 @@ def _function(data: dict[str, Any]) -> CodeScorer:
 
 def _ensemble(data: dict[str, Any]) -> CodeScorer:
     """Returns an ensemble, checked as MLflow's ``make_scorer_ensemble`` does. Its scorers run one
-    after the other, so it may take as long as all of them; no limit of one is none of it."""
+    after the other, so its timeout is the sum of theirs; it has none if one of them has none."""
     name, function = data.get("name"), data["ensemble_scorer_data"].get("ensemble_fn")
     if not isinstance(name, str) or not name:
         raise InvalidParameterValue("field 'name' must be a text that is not empty")

@@ -12,11 +12,12 @@ from mlcore.errors import InvalidParameterValue
 MAX_NAME_LENGTH: Final = 250
 MAX_ACTOR_LENGTH: Final = 255
 MAX_ENTRIES: Final = 100
-"""Maximum of categories, of metadata entries, and of values in a condition of a search."""
+"""Maximum number of categories, of metadata entries, and of values in a condition of a search."""
 MAX_KEY_LENGTH: Final = 250
 MAX_VALUE_LENGTH: Final = 65_536
 MAX_METADATA_BYTES: Final = 300_000
-"""Most bytes of all metadata together, as a DynamoDB item ends at 400 KB. MLflow has no limit."""
+"""Maximum size of all metadata together, as a DynamoDB item is limited to 400 KB. MLflow has no
+limit."""
 _ISSUE_ID: Final = re.compile(r"iss-[A-Za-z0-9_-]{1,32}")
 
 

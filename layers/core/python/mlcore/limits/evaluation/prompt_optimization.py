@@ -1,5 +1,5 @@
-"""Rules about the optimization of prompts. Messages that MLflow's server has are its own; it says
-most of them in the job, and this server before there is one."""
+"""Rules about the optimization of prompts, with MLflow's messages where it has the rule. MLflow
+checks most of them in the job; this server checks them before it creates the job."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from mlcore.errors import InvalidParameterValue
 MAX_METRIC_CALLS: Final = 10_000
 MAX_MINIBATCH: Final = 100
 MAX_RECORDS: Final = 1_000
-"""Records of the dataset of an optimization."""
+"""Maximum number of records in the dataset of an optimization."""
 MAX_SCORERS: Final = 20
 MAX_GUIDELINES: Final = 20_000
 MAX_CONFIG: Final = 100_000
@@ -49,8 +49,8 @@ BUILTIN_SCORERS: Final = frozenset(
         "ExpectationsGuidelines",
     )
 )
-"""Built-in judges that need no settings and no spans: those that can judge the answer to a prompt
-by their class name alone."""
+"""Built-in judges that need no settings and no spans, so that they can judge the answer to a
+prompt. A request names them by their class name."""
 _OTHER_BUILTINS: Final = frozenset(
     (
         "RetrievalRelevance",
@@ -67,8 +67,8 @@ _OTHER_BUILTINS: Final = frozenset(
         "PIIDetection",
     )
 )
-"""Built-in scorers that MLflow finds by their class name and that cannot judge such an answer
-here."""
+"""Built-in scorers that MLflow accepts by their class name, but that cannot judge the answer to a
+prompt on this server."""
 
 
 class PromptUri(NamedTuple):
@@ -122,7 +122,7 @@ def parse_config(text: str) -> dict[str, Any] | None:
         )
     try:
         config = json.loads(text, parse_constant=_refuse_constant)
-        json.dumps(config, ensure_ascii=False).encode()  # refuses halves of characters
+        json.dumps(config, ensure_ascii=False).encode()  # raises for unpaired surrogates
     except RecursionError:
         raise InvalidParameterValue(
             "Invalid JSON in optimizer_config_json: it is nested too deeply"
@@ -318,5 +318,6 @@ def _check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
 
 
 def _shown(value: Any) -> str:
-    """Returns a value of a caller for an error message, cut."""
+    """Returns a value of a request for an error message: a string shortened, or the type of any
+    other value."""
     return repr(value if isinstance(value, str) else type(value).__name__)[:200]

@@ -19,7 +19,7 @@ _UNITS: Final = ("chars", "words")
 
 
 def check_settings(scorer_class: str, settings: Mapping[str, Any]) -> None:
-    """Raises InvalidParameterValue if a rule's settings are not what its class takes."""
+    """Raises InvalidParameterValue if the class of a scorer does not accept its settings."""
     _CHECKS[scorer_class](settings)
 
 

@@ -100,7 +100,8 @@ def endpoint_in_text(serialized_scorer: Any) -> str | None:
 
 
 def name_in_text(serialized_scorer: Any) -> str | None:
-    """Returns the name in a scorer's JSON text; None if it has none or cannot be read."""
+    """Returns the name in a scorer's JSON text; None if the text has no name or is not valid
+    JSON."""
     try:
         name = json.loads(serialized_scorer)["name"]
     except (ValueError, KeyError, TypeError, RecursionError):
