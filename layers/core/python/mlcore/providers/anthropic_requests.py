@@ -16,8 +16,8 @@ DEFAULT_MAX_TOKENS: Final = 8192
 MAX_MAX_TOKENS: Final = 1_000_000
 
 CALL_TYPES: Final = ("mcp_tool_use", "server_tool_use", "tool_use")
-"""The types of the parts of messages that call a tool. A tuple, since a request may have anything
-as a type, also what has no hash."""
+"""The types of the parts of messages that call a tool. A tuple and not a set, since the ``type`` in
+a request may be any JSON value, also one that cannot be hashed."""
 
 JSON_ONLY: Final = (
     "Answer with one valid JSON object and nothing else: no text before or after it, no markdown, "

@@ -182,7 +182,8 @@ def _incomplete() -> GatewayCallFailed:
 
 
 def _accepted(payload: Json, headers: Mapping[str, str], ask: Callable[[Json], T]) -> T:
-    """Returns the result of the first form of a request whose betas Bedrock accepts."""
+    """Sends a request in the forms of :func:`mlcore.providers.bedrock_messages.requests_of`, until
+    Bedrock accepts its betas. Returns the result."""
     *others, last = bedrock_messages.requests_of(payload, headers)
     for request in others:
         try:

@@ -27,41 +27,41 @@ Invoke = Callable[[Json], tuple[Json, Mapping[str, int]]]
 """Sends a request to the model; returns its answer and the token counts in headers."""
 
 MAX_TEXTS: Final = 2048
-"""As many texts as OpenAI takes in a call."""
+"""Maximum number of texts in a call, as with OpenAI."""
 _COHERE_BATCH: Final = 96
 _MAX_ANSWER_BYTES: Final = 5_900_000
-"""Lambda returns little more."""
+"""Maximum size of an answer. Lambda's own limit is only a little higher."""
 _BYTES_OF_NUMBER: Final = {"float": 21.0, "base64": 5.4}
-"""In an answer, by the format."""
+"""Estimated bytes of one number of a vector in an answer, by ``encoding_format``."""
 _COHERE_TYPES: Final = ("search_document", "search_query", "classification", "clustering")
 _BYTES_OF_TOKEN: Final = 4
 _PAUSES: Final = (0.5, 1.0)
 """The longest pause in seconds before each further attempt of a request."""
 _MAX_PAUSE: Final = 3.0
 _ANSWER_SECONDS: Final = 1.0
-"""Time that must remain after a pause."""
+"""Seconds that must remain between the end of a pause and the deadline."""
 
 
 class _Family(NamedTuple):
-    """Models that are asked in the same way."""
+    """Models with the same form of requests and answers."""
 
     batch: int
-    """How many texts a request may hold."""
+    """The maximum number of texts in a request."""
     size: int
-    """The numbers in a vector, unless the request says otherwise."""
+    """The number of dimensions of a vector, unless the request sets another one."""
     request: Callable[[Sequence[str], Json], Json]
-    """Returns the model's request for texts, by the fields of the embeddings request."""
+    """Makes the model's request from texts and the fields of the embeddings request."""
     vectors: Callable[[Json], list[Any]]
     """Returns the vectors in the model's answer."""
 
 
 def embed(model: str, payload: Json, invoke: Invoke, spend: Callable[[int], None]) -> Json:
-    """Returns the embeddings of texts in OpenAI's form. A model that takes one text, or 96, is
-    asked for the texts in turn: the thread that waits is the one whose caller may leave, and the
-    call stays one of those that a limit of concurrent calls counts.
+    """Returns the embeddings of texts in OpenAI's form. A model accepts 1 or 96 texts in a request,
+    so more texts need several requests. They are sent one after the other in this thread, so that
+    the call ends when its caller leaves, and counts as one in limits of concurrent calls.
 
     Args:
-        spend: is told the tokens of all requests so far, after each.
+        spend: is called after each request with the tokens of all requests so far.
 
     Raises:
         GatewayCallFailed: the model embeds no texts (501), the request is malformed (400) or needs
@@ -91,8 +91,8 @@ def embed(model: str, payload: Json, invoke: Invoke, spend: Callable[[int], None
 
 
 def _repeated(invoke: Invoke, request: Json) -> tuple[Json, Mapping[str, int]]:
-    """Sends a request after the first one, and again if Bedrock is too busy for it: the whole call
-    would begin anew, and fail again where it has many texts."""
+    """Sends one of the later requests of a call, and repeats it while Bedrock is busy. (If the
+    error were raised, the whole call would be repeated from its first request.)"""
     for longest in _PAUSES:
         try:
             return invoke(request)
@@ -111,14 +111,14 @@ def _repeated(invoke: Invoke, request: Json) -> tuple[Json, Mapping[str, int]]:
 
 
 def _final(error: GatewayCallFailed) -> GatewayCallFailed:
-    """Returns the error as one after which the call is not repeated."""
+    """Marks the error so that the gateway does not repeat the whole call. Returns the error."""
     error.traits = error.traits._replace(is_repeatable=False, is_unsent=False)
     return error
 
 
 def _family_of(model: str) -> _Family:
-    """Returns how a model is asked, by the ID in its name. Raises GatewayCallFailed (501) if it is
-    none of these models, or an ARN that does not tell."""
+    """Returns the family of a model, by the model ID in its name. Raises GatewayCallFailed (501) if
+    the name, such as an ARN, contains no ID of a supported model."""
     for pattern, family in _FAMILIES.items():
         if re.search(rf"(^|[./])({pattern})", model):
             return family
@@ -132,7 +132,7 @@ def _family_of(model: str) -> _Family:
 
 def _texts_of(payload: Json) -> list[str]:
     """Returns the texts to embed. Raises GatewayCallFailed (400) if there are none or too many, or
-    the input is none of texts, or (422) tokens."""
+    if the input is neither a text nor a list of texts; (422) if it consists of tokens."""
     given = payload.get("input")
     texts = [given] if isinstance(given, str) else given
     if not isinstance(texts, list) or not 0 < len(texts) <= MAX_TEXTS:
@@ -145,8 +145,8 @@ def _texts_of(payload: Json) -> list[str]:
 
 
 def _check_size(texts: Sequence[str], payload: Json, family: _Family, format_name: str) -> None:
-    """Checks that the answer will not be too large to be returned, before it costs anything. Raises
-    GatewayCallFailed (400)."""
+    """Checks, before anything is sent, that the answer will not be too large to be returned. Raises
+    GatewayCallFailed (400) otherwise."""
     wanted = payload.get("dimensions")
     size = wanted if is_count(wanted) and wanted else family.size
     most = _MAX_ANSWER_BYTES // int(size * _BYTES_OF_NUMBER[format_name])
@@ -159,8 +159,8 @@ def _check_size(texts: Sequence[str], payload: Json, family: _Family, format_nam
 
 
 def _format_of(payload: Json) -> str:
-    """Returns the format that the request asks a vector in: ``float``, numbers, or ``base64``, the
-    Base64 of their 32 bits each, little end first. Raises GatewayCallFailed (400) for another
+    """Returns the requested format of a vector: ``float`` (a list of numbers) or ``base64`` (the
+    Base64 of its little-endian 32-bit floats). Raises GatewayCallFailed (400) for another
     format."""
     name = payload.get("encoding_format") or "float"
     if not isinstance(name, str) or name not in _BYTES_OF_NUMBER:
@@ -169,8 +169,8 @@ def _format_of(payload: Json) -> str:
 
 
 def _tokens_in(answer: Json, counted: Mapping[str, int], texts: Sequence[str]) -> int:
-    """Returns the tokens of a request: as counted in headers, or by the answer, or a fourth of
-    the bytes of the texts."""
+    """Returns the number of tokens of a request: the count in the headers, else the count in the
+    answer, else a quarter of the bytes of the texts."""
     for count in (counted.get("input_tokens"), answer.get("inputTextTokenCount")):
         if is_count(count):
             return count

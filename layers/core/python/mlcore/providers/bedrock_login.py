@@ -1,5 +1,5 @@
-"""Who calls Amazon Bedrock for a model: by a Bedrock API key, an account's access keys, or the
-server's own credentials."""
+"""Signs requests to Amazon Bedrock for a model: by a Bedrock API key, an account's access keys, or
+the server's own credentials."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Anthropic's Messages API for Anthropic's models at Amazon Bedrock, which take the same requests
-in InvokeModel, and answer with the same messages and events.
+"""Calls Anthropic's models at Amazon Bedrock with InvokeModel, whose requests, messages and events
+are those of Anthropic's Messages API.
 
 https://docs.aws.amazon.com/bedrock/latest/userguide/model-parameters-anthropic-claude-messages.html
 describes the requests.
@@ -26,7 +26,7 @@ _OPAQUE: Final = re.compile(
     r"arn:[^:]+:bedrock:[^/]+:"
     r"(application-inference-profile|provisioned-model|custom-model-deployment|prompt-router)/.+"
 )
-"""ARNs that do not tell whose model they name."""
+"""ARNs that do not contain the name of the model's vendor."""
 _BETA_HEADER: Final = "anthropic-beta"
 _BETA_FIELD: Final = "anthropic_beta"
 _KNOWN_BETAS: Final = frozenset(
@@ -43,9 +43,10 @@ _BETA_REFUSED: Final = "invalid beta flag"
 _NOT_IN_BODY: Final = ("model", "stream", _BETA_FIELD)
 _METRICS: Final = "amazon-bedrock-invocationMetrics"
 _STATUSES: Final[Mapping[int, int]] = {408: 504, 424: 500}
-"""Statuses of Bedrock for a model that was too slow or failed, as Anthropic has them."""
+"""Statuses of Bedrock for a model that was too slow or failed, and Anthropic's statuses for
+them."""
 _COUNTED_MAX_TOKENS: Final = 1024
-"""CountTokens requires a limit of the answer, which is never made."""
+"""The ``max_tokens`` of a request to CountTokens, which requires one although no answer is made."""
 
 
 def check_model(model: str, action: str) -> None:
@@ -66,9 +67,9 @@ def foundation_model(model: str) -> str:
 
 
 def requests_of(payload: Json, headers: Mapping[str, str]) -> list[Json]:
-    """Returns the request of InvokeModel for one of the Messages API, in the forms in which it is
-    tried until Bedrock accepts its betas: with all of them, with those that AWS documents, and with
-    none. Claude Code sends betas that Bedrock refuses, with the whole request."""
+    """Converts a request of the Messages API to requests of InvokeModel, to be sent in turn until
+    Bedrock accepts one: with all betas, with those that AWS documents, and with none. (Bedrock
+    refuses a whole request for one unknown beta, and Claude Code sends such betas.)"""
     body = {name: value for name, value in payload.items() if name not in _NOT_IN_BODY}
     given = payload.get(_BETA_FIELD)
     named = [flag.strip() for flag in headers.get(_BETA_HEADER, "").split(",")]
@@ -122,8 +123,8 @@ def lines_of(events: Iterator[tuple[str, Json]]) -> Generator[bytes]:
 
 @contextmanager
 def errors() -> Iterator[None]:
-    """Raises refusals of Bedrock without Bedrock's fields and with a status that Anthropic's API
-    has, so that Anthropic's SDKs read them."""
+    """Converts errors of Bedrock that are raised in the ``with`` block: removes Bedrock's fields
+    and sets a status of Anthropic's API, so that Anthropic's SDKs understand them."""
     try:
         yield
     except CallerLeft:

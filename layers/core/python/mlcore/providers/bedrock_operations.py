@@ -1,10 +1,10 @@
-"""Bedrock's own operations, which AWS's SDKs call through the proxy: which a caller may use, with
-which model and which fields.
+"""Checks requests of Bedrock's own API, which AWS's SDKs send through the proxy: the operation, the
+model and the fields that a caller may use.
 
-With the server's own credentials a path could reach every model, guardrail and job that the server
-may, and a body every object in S3. So nothing of the path is sent on: it chooses one of few
-operations, and must name the endpoint or its model. What makes Bedrock read or apply something else
-is refused.
+A forwarded request has the server's own credentials. So an unchecked path could reach every model,
+guardrail and job that these credentials allow, and a body could make Bedrock read any of their
+objects in S3. Therefore the path itself is not sent on: it must name the endpoint or its model, and
+it selects one of few operations. Fields that make Bedrock read or apply anything else are refused.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ _GUARDRAIL_HEADERS: Final = (
 _TIER_HEADER: Final = "x-amzn-bedrock-service-tier"
 _LATENCY_HEADER: Final = "x-amzn-bedrock-performanceconfig-latency"
 _TIERS: Final = frozenset(("", "default", "flex", "auto", "standard", "standard_only"))
-"""Tiers that cost no more than the price of the model, by the names of Bedrock and of makers;
-``priority`` costs more."""
+"""Service tiers that cost no more than the model's normal price, by the names of Bedrock and of the
+models' vendors; ``priority`` costs more."""
 _LATENCIES: Final = frozenset(("", "standard"))
 _PRICED: Final = {"servicetier": _TIERS, "performanceconfig": _LATENCIES}
 _IN_S3: Final = frozenset(("s3location", "s3uri"))
@@ -57,12 +57,12 @@ _CALLED_WITH: Final = ("function", "parameters")
 
 
 class _Place(NamedTuple):
-    """Where an object or a list is in a body. Both are None for the body itself."""
+    """The position of an object or list in a body. Both fields are None for the body itself."""
 
     list_name: str | None = None
-    """The list of which it, or the object that has it, is an item."""
+    """The name of the list with this item, or with the item of which this is a member."""
     member: str | None = None
-    """The member that holds it; None for an item of a list."""
+    """The name of the member that holds it; None for an item of a list."""
 
     def of_member(self, name: str) -> _Place:
         return _Place(self.list_name if self.member is None else None, name)
@@ -72,7 +72,7 @@ class _Place(NamedTuple):
 
 
 class Operation(NamedTuple):
-    """What is sent to Bedrock for a request."""
+    """A request to Bedrock: an operation on a model, with further headers and the body."""
 
     name: str
     model: str
@@ -84,7 +84,7 @@ def operation_of(request: ProxiedRequest, headers: Mapping[str, str], model: str
     """Returns the operation that a proxied request calls.
 
     Args:
-        headers: the caller's.
+        headers: the caller's headers.
         model: the endpoint's model, the only one that a request may name.
 
     Raises:
@@ -119,7 +119,8 @@ def _check_headers(headers: Mapping[str, str]) -> None:
 
 
 def _check_body(operation: str, body: Json) -> None:
-    """Checks the body of an operation, and what CountTokens would count."""
+    """Checks the body of an operation; for CountTokens also the inner request whose tokens are
+    counted."""
     if operation == COUNT_TOKENS:
         counted = body.get("input")
         invoked = counted.get("invokeModel") if isinstance(counted, dict) else None
@@ -135,7 +136,7 @@ def check_invoked(body: Json) -> None:
     which Bedrock would read with the credentials that sign the request. Raises GatewayCallFailed
     (403), or (400) if it is nested too deeply."""
     for name, value in body.items():
-        # Each spelling is looked at: Bedrock and the model decide which one they read.
+        # Every spelling of a name is checked, because Bedrock or the model may read any of them.
         permitted = _PRICED.get(_folded(name))
         chosen = {str(leaf) for leaf in _leaves(value) if leaf is not None}
         if permitted is not None and not chosen <= permitted:
@@ -162,9 +163,9 @@ def _check_files(body: Any) -> None:
 
 
 def _is_data(place: _Place, part: Json, name: str) -> bool:
-    """Whether a member describes a tool's arguments, or is what a tool is called with or has
-    answered. Bedrock does not look into it, and a tool may be about objects in S3. The same names
-    in another place may be those of a request's own fields, as ``input`` is in CountTokens."""
+    """Whether a member holds data of a tool: the schema of its arguments, the arguments of a call,
+    or its result. Bedrock does not read files that are named there, so a tool may work with objects
+    in S3. Elsewhere the same names are fields of a request, such as ``input`` in CountTokens."""
     if place == _Place("tools", "toolSpec"):
         return name == "inputSchema"
     if place == _Place("tools"):
@@ -189,7 +190,7 @@ def _names_file(name: str, value: Any) -> bool:
 
 
 def _folded(name: str) -> str:
-    """Returns a name without what distinguishes its spellings."""
+    """Returns a name in lower case without ``_``, so that all spellings of it are equal."""
     return name.lower().replace("_", "")
 
 

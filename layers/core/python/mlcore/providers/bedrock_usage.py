@@ -1,5 +1,5 @@
-"""Reads the token counts of Amazon Bedrock, which each of its operations and makers of models
-reports in a form of its own."""
+"""Reads the token counts in answers of Amazon Bedrock. Each operation, and each vendor's models,
+report them in another form."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _CONVERSE: Final[_Names] = (
     *("inputTokens", "outputTokens"),
     *("cacheReadInputTokens", "cacheWriteInputTokens"),
 )
-"""The names of the input, the output, what was read from a cache, and what was written to one."""
+"""The names of four counts: input, output, tokens read from a cache, and tokens written to one."""
 _NOVA: Final[_Names] = (
     *("inputTokens", "outputTokens"),
     *("cacheReadInputTokenCount", "cacheWriteInputTokenCount"),
@@ -69,8 +69,8 @@ def counts_in_headers(headers: Mapping[str, str]) -> dict[str, int]:
 
 
 def _counts(reported: Mapping[str, Any], names: _Names) -> dict[str, int]:
-    """Returns counts by MLflow's names, whose input includes what was read from a cache or written
-    to one; Bedrock counts these apart."""
+    """Converts counts to MLflow's names. MLflow's input includes tokens that were read from a cache
+    or written to one; Bedrock counts these separately."""
     plain, output, read, written = (
         value if is_count(value := reported.get(name)) else None for name in names
     )
@@ -87,7 +87,8 @@ def _counts(reported: Mapping[str, Any], names: _Names) -> dict[str, int]:
 
 
 def _for_an_hour(details: Any) -> dict[str, int]:
-    """Returns the tokens that were written to a cache for an hour, which cost more."""
+    """Returns the number of tokens that were written to the one-hour prompt cache, which have a
+    higher price, under MLflow's name for it."""
     tokens = [
         detail.get("inputTokens")
         for detail in (details if isinstance(details, list) else ())

@@ -23,8 +23,8 @@ class _Resolved(NamedTuple):
     wall: float
 
     def is_fresh(self) -> bool:
-        """Whether the wall clock says so as well: the cache's own clock, the monotonic one, may
-        stop while the function is frozen, and somebody else may have the address afterwards."""
+        """Whether the entry is fresh by the wall clock, too. The cache uses the monotonic clock,
+        which may stop while the function is frozen; meanwhile the address may have a new owner."""
         return 0 <= time.time() - self.wall <= RESOLVED_SECONDS
 
 
@@ -60,7 +60,8 @@ def checked_address(host: str, *, guarded: bool) -> str:
 
 
 def forget_addresses(host: str) -> None:
-    """Makes the next call resolve the host again, since this one got no answer from its address."""
+    """Removes the host's cached addresses after a call got no answer, so that the next call
+    resolves the host again."""
     _resolved.pop(host)
 
 

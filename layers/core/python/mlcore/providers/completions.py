@@ -14,8 +14,9 @@ FIVE_MINUTES: Final = "ephemeral_5m_input_tokens"
 Json = dict[str, Any]
 
 MAX_COUNT: Final = 2**24
-"""More tokens than any call has: the largest model reads 10 million. A provider's address may be a
-user's own, and what it reports is added to numbers of others."""
+"""Token counts from here on are ignored: the largest model reads 10 million tokens. The limit is
+needed because a provider's address may be a user's own, and its counts are added to sums over many
+users."""
 
 
 def completion(
@@ -156,8 +157,8 @@ def token_counts_of(answer: Mapping[str, Any]) -> dict[str, int]:
 
 
 def long_cached(usage_: Any) -> dict[str, int]:
-    """Returns the tokens that were written to a cache for an hour, which cost more, by MLflow's
-    name; empty if the provider does not report them.
+    """Returns the number of tokens written to the one-hour prompt cache (they have a higher price),
+    under MLflow's name for it; empty if the provider does not report it.
 
     Args:
         usage_: the ``usage`` of an answer, with the field ``cache_creation`` of Anthropic's API.

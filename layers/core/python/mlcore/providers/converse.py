@@ -181,7 +181,8 @@ def _blocks(message: Json) -> list[Json]:
 
 
 def _cache_point(marked: Json) -> list[Json]:
-    """Returns the block that follows what is marked to be cached; empty if it is not."""
+    """Returns a list with the ``cachePoint`` block to put after a part, message or tool that is
+    marked to be cached; empty without a marker."""
     if not marker_of(marked):
         return []
     seconds = lifetime(marked)

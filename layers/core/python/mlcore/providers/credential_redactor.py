@@ -4,12 +4,11 @@ A caller may use an endpoint whose key it may not read. Debug pages, proxies and
 the headers of a request, so every answer passes through here before anything else reads it.
 
 Answers are searched in complete units: a whole body, a line of a stream, or a message of a binary
-stream. So a credential is found however the network cuts an answer, and no byte waits for longer
-than its unit does. JSON is searched again after it was parsed if it may spell a credential with
-escapes.
+stream. So a credential is found wherever the network splits an answer, and a unit is passed on as
+soon as it is complete. JSON that may spell a credential with escapes is parsed and searched again.
 
-A credential that a model spells over several events of a stream reaches the caller, who may have
-told the model the letters. Text that begins like the credential must not be held back: a caller
+A credential that a model spells over several events of a stream is not replaced; the caller may
+have told the model its letters. Text that begins like a credential must not be held back: a caller
 would see how far a guess is right, and find the credential letter by letter.
 """
 
@@ -27,8 +26,8 @@ _MIN_LENGTH: Final = 8
 """Shorter credentials are not replaced: they may occur in any sentence."""
 
 _ESCAPES: Final = (b"\\u00", b"\\/", b"\0")
-"""What the bytes of a JSON text contain if it spells an ASCII character in another way than as
-itself: with an escape, or in UTF-16 or UTF-32."""
+"""Byte sequences of a JSON text that spells ASCII characters in another way than UTF-8: with
+escapes, or in UTF-16 or UTF-32."""
 
 
 class CredentialRedactor:
@@ -47,7 +46,8 @@ class CredentialRedactor:
         self._spelled = sorted(_unique((*self._values, *json_values)), key=len, reverse=True)
         in_json = (json.dumps(value, ensure_ascii=False)[1:-1] for value in self._spelled)
         self._in_json = _unique((*json_values, *in_json))
-        """As a string of a JSON text spells them, also one that holds a JSON text itself."""
+        """The credentials as JSON strings spell them, also as strings inside a JSON text that is
+        itself a JSON string."""
         self._encoded = [value.encode("utf-8", "surrogatepass") for value in self._spelled]
         self._signs = (*self._encoded, *_ESCAPES) if self._values else ()
 
@@ -92,8 +92,8 @@ class CredentialRedactor:
         return field + space + json.dumps(redacted).encode() + line[len(content) :]
 
     def content(self, data: bytes) -> bytes:
-        """Returns content of any type without credentials, as they are, also if they have line
-        breaks, and in lines of JSON."""
+        """Returns content of any type without credentials: unescaped ones, also with line breaks
+        in them, and those in lines of JSON."""
         if not self.may_occur_in(data):
             return data
         return b"".join(map(self.line, self._bytes(data).splitlines(keepends=True)))

@@ -66,7 +66,7 @@ def exception(error: GatewayCallFailed, otherwise: str) -> bytes:
     """Encodes an error as the last message of a stream.
 
     Args:
-        otherwise: the type of an exception that no provider has named.
+        otherwise: the exception type to use if the provider has given none.
     """
     kind = str(error.provider_fields.get("__type") or otherwise)
     headers = {
@@ -140,8 +140,8 @@ def _undecodable(what: str) -> GatewayCallFailed:
 
 
 def _failure(headers: dict[str, Any], payload: bytes) -> GatewayCallFailed:
-    """Returns the failure that an exception in a stream tells. If it comes first, the model has not
-    worked on a request that was too much for it."""
+    """Returns the error for an exception message in a stream. Throttling is marked as repeatable:
+    if it is the first message, the model has not worked on the request."""
     kind = str(headers.get(":exception-type") or headers.get(":error-code"))
     try:
         content = transport.parse(payload)

@@ -102,8 +102,8 @@ class Gemini(Compatible):
 
 
 def _with_thoughts(counts: dict[str, int]) -> dict[str, int]:
-    """Returns token counts in which the tokens of thoughts count as output, as which Google charges
-    them. The compatible API counts them in the total alone."""
+    """Returns token counts with thinking tokens as part of the output, since Google charges them as
+    output. The OpenAI-compatible API includes them only in the total."""
     charged = counts.get("total_tokens", 0) - counts.get("input_tokens", 0)
     if charged > counts.get("output_tokens", 0):
         return {**counts, "output_tokens": charged}

@@ -21,11 +21,11 @@ IDLE_SECONDS: Final = 4.0
 after 5 s; while a Lambda function is frozen, the other end may go away unnoticed."""
 
 MAX_KEPT: Final = 64
-"""Unused connections in all; the oldest are closed."""
+"""Maximum number of unused connections; beyond it the oldest are closed."""
 
 
 class Destination(NamedTuple):
-    """Where a connection leads."""
+    """The target of a connection."""
 
     scheme: str
     address: str
@@ -61,8 +61,8 @@ class KeptConnections:
         return len(self._unused)
 
     def take(self, destination: Destination) -> HTTPConnectionPool | None:
-        """Returns a pool with one open connection, which is the caller's until :meth:`keep`; None
-        if none is kept."""
+        """Returns a pool with one open connection, which nobody else gets until the caller passes
+        it to :meth:`keep`. None if there is no unused connection to the destination."""
         with self._lock:
             stale = [kept for kept in self._unused if not kept.is_fresh()]
             for kept in stale:

@@ -213,7 +213,7 @@ def unexpected_answer(error: Exception) -> GatewayCallFailed:
 
 def _with_usage(payload: Json) -> Json:
     """Returns the streaming request with ``include_usage`` set in ``stream_options``, even if the
-    caller wants no usage: thoughts that are not in the answer cost as well."""
+    caller wants no usage: the answer does not contain thinking tokens, which cost, too."""
     options = payload.get("stream_options")
     given_options = options if isinstance(options, dict) else {}
     return {**payload, "stream_options": {**given_options, "include_usage": True}}

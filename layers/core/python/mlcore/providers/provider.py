@@ -38,17 +38,17 @@ ROUTES: Final[Mapping[str, str]] = {
 """Paths of passthrough requests below ``/gateway``, by action."""
 
 LOGINS: Final = frozenset(("authorization", "x-api-key", "x-goog-api-key", "api-key"))
-"""Headers with credentials. The caller's reach a provider only from a program of
-:data:`_SUBSCRIPTION_AGENTS`."""
+"""Headers with credentials. Those of a caller are sent to a provider only if the caller is a
+program of :data:`_SUBSCRIPTION_AGENTS`."""
 
 _SUBSCRIPTION_AGENTS: Final = ("claude-cli", "codex", "geminicli")
-"""Parts of the ``User-Agent`` of programs that bring their user's own subscription, as MLflow's
-gateway knows them: Claude Code, Codex and Gemini CLI."""
+"""Parts of the ``User-Agent`` of programs that send the credentials of their user's own
+subscription (Claude Code, Codex and Gemini CLI), as in MLflow's gateway."""
 
 
 _OWN_PREFIXES: Final = ("x-amz", "x-amzn", "x-forwarded-", "cloudfront-", "via", "x-mlflow-")
-"""Beginnings of the names of headers that are for this server or made on the way to it. One holds
-the word by which CloudFront's requests are known, which a provider could use to pass for it."""
+"""Prefixes of the names of headers that are for this server or added on the way to it. One of them
+has the secret word of CloudFront's requests, with which a provider could bypass CloudFront."""
 
 _NOT_FORWARDED: Final = frozenset(
     (
@@ -56,8 +56,8 @@ _NOT_FORWARDED: Final = frozenset(
         *("x-http-method", "x-http-method-override", "x-method-override"),
     )
 )
-"""Headers about the caller's own way to this server; and those that name another verb, by which a
-POST would delete what its caller may not."""
+"""Headers about the connection between the caller and this server; and headers that override the
+method, with which a POST could delete data that its caller may not delete."""
 
 
 class Provider:
@@ -110,7 +110,7 @@ class Provider:
 
         Args:
             action: a key of ``passthrough_paths``.
-            headers: the caller's; those without credentials are forwarded.
+            headers: the caller's headers; :func:`forwarded_headers` says which are forwarded.
         """
         raise self.unsupported_action(action)
 
@@ -177,9 +177,9 @@ def _as_it_is(request: Json) -> Json:
 
 def forwarded_headers(headers: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
     """Returns the headers to send to the provider: the caller's without credentials and without
-    those that ``Connection`` lists, overridden by those in ``own``, which hold the server's
-    credentials and which ``Connection`` does not remove. If a program of
-    :data:`_SUBSCRIPTION_AGENTS` calls, the caller's credentials replace the server's."""
+    those that ``Connection`` lists, overridden by ``own``, the headers with the server's
+    credentials. If the caller is a program of :data:`_SUBSCRIPTION_AGENTS`, its credentials are
+    sent instead of the server's."""
     listed = {name.strip().lower() for name in headers.get("connection", "").split(",")}
     headers = {name: value for name, value in headers.items() if name.lower() not in listed}
     credentials = _callers_credentials(headers)
@@ -256,11 +256,11 @@ def with_total(usage: dict[str, int]) -> dict[str, int]:
 
 
 def consistent(usage: Mapping[str, int]) -> dict[str, int]:
-    """Returns the counts of a call that has ended as one call can have them, with the total.
+    """Returns the token counts of an ended call, with the total and with contradictions removed.
 
-    The input includes what was read from a cache or written to one, so each of these is at most the
-    rest of the input; the total is at least the sum of its parts. A provider whose counts
-    contradict one another would be charged too little or too much.
+    The input includes the tokens that were read from a cache or written to one, so both together
+    are limited to the input. The total is at least the sum of input and output. Contradictory
+    counts of a provider would lead to a wrong cost.
     """
     counts = dict(usage)
     rest = counts.get("input_tokens", 0)

@@ -1,5 +1,5 @@
-"""What a failed call says about its provider: whether the request may be sent again, and whether
-the provider works at all."""
+"""Makes the errors of failed calls to providers. Their traits say whether the request may be sent
+again, and whether the provider is available."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from urllib3.exceptions import ConnectTimeoutError, NewConnectionError, TimeoutE
 from mlcore.errors import FailureTraits, GatewayCallFailed
 
 _NOT_EXECUTED: Final = (429, 503, 529)
-"""Statuses of providers that did not work on a request, and would not have on another one. 529 is
-Anthropic's. 500, 502 and 504 are none of them: something may have worked on the request."""
+"""Statuses of providers that did not execute a request, and would not have executed any other. 529
+is Anthropic's. 500, 502 and 504 are not among them, since the request may have been executed."""
 _UNAVAILABLE: Final = (*_NOT_EXECUTED, 502)
-"""Statuses that say that a provider cannot work, whatever it is asked."""
+"""Statuses of providers that cannot execute any request now."""
 
 
 def refused(response: BaseHTTPResponse, detail: Any, answer: Any) -> GatewayCallFailed:
-    """Returns the error to raise when a provider refuses a request. If the provider says when to
-    retry, the error holds that (the value of ``Retry-After``). OpenAI and Anthropic say in
-    ``x-should-retry`` that a request must not be sent again. AWS names the error in a header, which
-    its SDKs also read in the field ``__type``.
+    """Returns the error to raise when a provider refuses a request. It contains the value of the
+    provider's ``Retry-After``, if any. With the header ``x-should-retry`` OpenAI and Anthropic can
+    forbid a retry. AWS names the error in a header; the error has this name as the field
+    ``__type``, which AWS's SDKs read, too.
 
     Args:
         answer: the JSON value of the provider's body; None if it is not JSON.
@@ -47,7 +47,7 @@ def unanswered(host: str, error: Exception, seconds: float) -> GatewayCallFailed
     """Returns the failure of a request that got no answer, or only a part of it.
 
     Args:
-        seconds: how long the answer was waited for.
+        seconds: the timeout after which the wait for the answer ended.
     """
     # NewConnectionError is a ConnectTimeoutError to urllib3, even if refused at once.
     is_unconnected = isinstance(error, ConnectTimeoutError)
@@ -68,14 +68,14 @@ def unanswered(host: str, error: Exception, seconds: float) -> GatewayCallFailed
 
 
 def alone(answer: Any) -> Any:
-    """Returns the error in a list of one, as Gemini's OpenAI-compatible API answers; else the
-    answer as it is."""
+    """Returns the only item of a list with one item, since Gemini's OpenAI-compatible API wraps
+    errors in such a list; any other answer unchanged."""
     return answer[0] if isinstance(answer, list) and len(answer) == 1 else answer
 
 
 def detail(answer: Any, response: BaseHTTPResponse) -> Any:
-    """Returns what MLflow's gateway shows of a provider's error: the error's message, or else the
-    whole answer."""
+    """Returns the part of a provider's error that MLflow's gateway shows: the error's message, or
+    else the whole answer."""
     if isinstance(answer, dict) and "error" in answer:
         error = answer["error"]
         message = error.get("message") if isinstance(error, dict) else None
@@ -84,5 +84,5 @@ def detail(answer: Any, response: BaseHTTPResponse) -> Any:
 
 
 def reason(response: BaseHTTPResponse) -> str:
-    """Returns the reason of a status for people."""
+    """Returns the reason phrase of a response, such as ``Not Found``, or its status as text."""
     return response.reason or f"Status {response.status}"

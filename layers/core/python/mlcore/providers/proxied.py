@@ -16,7 +16,7 @@ class ProxiedRequest(NamedTuple):
     """A request to a path of a provider, as the caller sent it."""
 
     path: str
-    """Below the provider's root, percent-encoded, with the query."""
+    """The path below the provider's root, percent-encoded, with the query."""
     method: str = "POST"
     body: Json | None = None
     """The JSON body; None if there is none, or if it is not JSON."""
@@ -34,8 +34,8 @@ class ProxiedRequest(NamedTuple):
         return self.body or {}
 
     def described(self) -> Json:
-        """Returns what the trace tells of the request: its JSON body, or the type and the size of
-        other bodies."""
+        """Returns the inputs of the call's trace: the JSON body, or content type and size of
+        another body."""
         if self.method == "POST" and self.body is not None:
             return self.body
         told: Json = {"method": self.method, "path": self.path.partition("?")[0]}
@@ -65,7 +65,7 @@ class RawAnswer(NamedTuple):
         return self.content_type.startswith(_MEDIA)
 
     def described(self) -> Json:
-        """Returns what the trace tells of the answer."""
+        """Returns the outputs of the call's trace: content type and size of the answer."""
         return {"content_type": self.content_type, "bytes": len(self.content)}
 
 
@@ -74,9 +74,9 @@ class CountedAnswer(NamedTuple):
 
     body: Json
     headers: Mapping[str, str]
-    """Those with the counts, names in lower case."""
+    """The headers with token counts, names in lower case."""
     usage: dict[str, int]
-    """The counts by MLflow's names."""
+    """The token counts by MLflow's names."""
 
 
 class BinaryEvent(NamedTuple):
@@ -86,4 +86,4 @@ class BinaryEvent(NamedTuple):
     """The message as it is sent on."""
     kind: str
     data: Json
-    """The event; for a chunk of a model's own stream, what the chunk holds."""
+    """The event; for a chunk of a model's own stream, the model's event inside the chunk."""

@@ -59,14 +59,14 @@ _NOT_FORWARDED: Final = frozenset(
         "x-mlflow-authorization",
     )
 )
-"""Headers of the caller that are not forwarded: they describe the caller's own connection, ask for
-a part of an answer, which the gateway needs whole, or are this server's login."""
+"""Headers of the caller that are not forwarded. They describe the caller's own connection, ask for
+a part of an answer (the gateway needs the whole one), or are the login to this server."""
 
 _STREAM_TYPES: Final = ("text/event-stream", "application/x-ndjson")
 
 _CLOSED_SECONDS: Final = 1.0
-"""A kept connection that the provider closed while nobody used it fails as soon as something is
-sent. If it fails later, the provider may have worked on the request."""
+"""A kept connection fails within this time if the provider closed it while it was unused. If it
+fails later, the provider may have worked on the request, so the request is not sent again."""
 
 CONNECTIONS: Final = KeptConnections()
 """The unused connections to providers of this process."""
@@ -144,8 +144,9 @@ def lines(
 def chunks(
     url: str, headers: Mapping[str, str], payload: Json, *, configured: bool
 ) -> Iterator[bytes]:
-    """Yields a provider's answer in chunks as they arrive, with the credentials that it repeats:
-    one may be cut at the end of a chunk. Raises GatewayCallFailed: as :func:`lines`."""
+    """Yields a provider's answer in chunks as they arrive. Credentials that it repeats are not
+    replaced, because one may be split between two chunks. Raises GatewayCallFailed: as
+    :func:`lines`."""
     with _post(url, headers, payload, configured=configured) as response:
         if response.status >= 400:
             answer, message = _parsed_error(_read_all(response))
@@ -159,8 +160,8 @@ def encode_body(payload: Json) -> bytes:
 
 
 def parse(data: bytes) -> Any:
-    """Returns the value of a provider's JSON text, with ``?`` for each half of a surrogate pair,
-    which no answer and no item can hold. Raises ValueError if the text is no JSON, or nested too
+    """Returns the value of a provider's JSON text, with ``?`` for each unpaired surrogate, since
+    these cannot be stored or returned. Raises ValueError if the text is no JSON, or nested too
     deeply."""
     try:
         return parse_json_bytes(data)
@@ -188,7 +189,7 @@ def _lines_in(parts: Iterator[bytes], redactor: CredentialRedactor) -> Iterator[
         first, *others = part.split(b"\n")
         rest.append(first)
         size += len(first)
-        if others:  # joined once for a line: each part may be a thousandth of a long one
+        if others:  # joined only once per line, because a long line may come in thousands of parts
             *complete, last = b"".join(rest), *others
             yield from (redactor.line(line + b"\n") for line in complete)
             rest, size = [last], len(last)
