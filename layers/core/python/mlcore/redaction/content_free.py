@@ -1,8 +1,8 @@
-"""What traces keep without their content: a rule with ``"content": "none"`` lets ids, times, names,
-types, states and numbers in, and nothing that was said to a model or by it.
+"""Removes the content of traces, for a rule with ``"content": "none"``. Ids, times, names, types,
+states and numbers stay; texts that were sent to a model or returned by it do not.
 
-All of it is a list of what may stay. An attribute, a tag or an entry of metadata that is not listed
-is dropped, and a listed one has to have its form, since clients may send any text under any name.
+This module lists what stays. Any other attribute, tag or entry of metadata is dropped. A listed one
+is kept only if its value has the expected form, since clients may send any text under any name.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Any, Final
 from mlcore import reserved_tags
 
 _WORD: Final = re.compile(r"[\w.:/+-]{1,250}(?:@[0-9-]{1,20})?", re.ASCII)
-"""An id, a version, or the name of a type, model (``claude@20240620``), provider or program: no
-sentence and no address."""
+"""The form of an id, a version, or the name of a type, model (``claude@20240620``), provider or
+program. It matches no sentence and no e-mail address."""
 _AMOUNTS: Final = frozenset(
     (
         *("input_tokens", "output_tokens", "total_tokens", "cache_read_input_tokens"),
@@ -25,7 +25,7 @@ _AMOUNTS: Final = frozenset(
         *("total_size_bytes", "num_spans", "max", "p25", "p50", "p75"),
     )
 )
-"""Names of numbers."""
+"""The names of numbers that stay in token usage, cost and size statistics."""
 _VERDICTS: Final = frozenset(
     (
         *(
@@ -45,25 +45,25 @@ _VERDICTS: Final = frozenset(
         *("low", "excellent", "poor", "safe", "unsafe", "relevant", "irrelevant", "n/a"),
     )
 )
-"""Words of feedback, in lower case."""
+"""The values of feedback that stay if they are strings, in lower case."""
 
 
 def word(text: Any) -> Any:
-    """Returns an id, a version or the name of a type, a model or a provider; None for any other
-    value."""
+    """Returns the value if it has the form of an id, a version or a name of a type, model or
+    provider; None otherwise."""
     return text if isinstance(text, str) and _WORD.fullmatch(text) else None
 
 
 def feedback_value(value: Any) -> Any:
-    """Returns a value of feedback if it is a number, a boolean or a word such as ``yes``, else
-    None."""
+    """Returns the value of feedback if it is a number, a boolean or a known word such as ``yes``;
+    None otherwise."""
     if isinstance(value, str):
         return value if value.strip().lower() in _VERDICTS else None
     return value if isinstance(value, bool | int | float) else None
 
 
 def _numbers(value: Any) -> dict[str, float] | None:
-    """Returns the known numbers of an object; None if it has none."""
+    """Returns the numbers of an object whose names may stay; None if there are none."""
     if not isinstance(value, Mapping):
         return None
     return {
@@ -86,7 +86,8 @@ _ATTRIBUTES: Final[Mapping[str, _Form]] = {
     reserved_tags.SPAN_TOKEN_USAGE: _numbers,
     reserved_tags.SPAN_COST: _numbers,
 }
-"""The attributes of spans that stay, which are JSON or JSON texts, and their forms."""
+"""The attributes of spans that stay. Each has a function that returns the allowed part of the
+value, or None."""
 _WORDS: Final = (
     reserved_tags.TRACE_SESSION,
     reserved_tags.SOURCE_RUN,
@@ -106,7 +107,8 @@ _WORDS: Final = (
     "telemetry.sdk.version",
 )
 _AS_THEY_ARE: Final = (*reserved_tags.TRACE_LOCATIONS, reserved_tags.TRACE_NAME)
-"""The server's own tags; and the name of a trace, which is that of its first span."""
+"""Tags that stay with any value: those that only the server sets, and the trace's name, which is
+the name of its first span."""
 _NUMBERS: Final = (
     reserved_tags.TRACE_TOKEN_USAGE,
     reserved_tags.TRACE_COST,
@@ -115,8 +117,11 @@ _NUMBERS: Final = (
 
 
 def attributes(original: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the attributes of a span that stay. Their values are JSON texts, or in files of spans
-    also JSON values."""
+    """Returns the attributes of a span that stay.
+
+    Args:
+        original: all attributes. Values are JSON texts; in files of spans also other JSON values.
+    """
     kept = {}
     for key, form in _ATTRIBUTES.items():
         value = original.get(key)
@@ -128,7 +133,7 @@ def attributes(original: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def entries(original: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the tags, entries of metadata or attributes of a resource that stay."""
+    """Returns those of a trace's tags, of its metadata, or of a resource's attributes that stay."""
     kept = {}
     for key, value in original.items():
         if key in _AS_THEY_ARE or (key in _WORDS and word(value)):
@@ -142,7 +147,7 @@ def entries(original: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _parsed(value: Any) -> Any:
-    """Returns the value of a JSON text; a text that is none, and any other value, as it is."""
+    """Returns the value of a JSON text; any other string or value unchanged."""
     if not isinstance(value, str):
         return value
     try:

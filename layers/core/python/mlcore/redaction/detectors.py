@@ -4,9 +4,9 @@ addresses, AWS keys and bearer tokens.
 Each expression takes time linear in the text, since none has a repeat inside of a repeat that could
 match the same characters. A candidate counts only if its checksum or form holds.
 
-Most texts have no entity. So each detector begins with a cheap search for something that each of
-its entities has: a character, a run of digits, a long word. What is found in lines that are joined
-by line feeds includes what is found in each of them.
+Most texts have no entity. So each detector begins with a cheap search for something that all of its
+entities contain: a character, a run of digits, a long word. Texts can be searched together if they
+are joined by line feeds: this finds at least the entities of each single text.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _LOCAL_BACKWARDS: Final = re.compile(r"[\w.+-]{1,64}")
 _DOMAIN: Final = re.compile(r"[\w-]{1,63}(?:\.[\w-]{1,63})+")
 _NUMBER: Final = re.compile(r"[\d+(][\d ./()+-]{6,}")
 _ASCII_NUMBER: Final = re.compile("[0-9+(][0-9 ./()+-]{6,}")
-"""What may be a number of a card or a phone, or an IPv4 address. ``re`` searches an expression fast
-that begins with a set of ASCII characters."""
+"""Matches candidates for card numbers, phone numbers and IPv4 addresses. ``re`` is fast for an
+expression that begins with a set of ASCII characters."""
 _DIGIT_RUN: Final = re.compile(r"(?<![\d.])\d(?:[ -]?\d){12,}")
 _DIGITS: Final = re.compile(r"\d+")
 _CARD_DIGITS: Final = (13, 19)
 _CARD_BEGINS: Final = frozenset((2, 3, 4, 5, 6))
 _DOUBLED: Final = bytes.maketrans(b"0123456789", b"0246813579")
-"""The sum of the digits of twice a digit."""
+"""Translates a digit to the sum of the digits of its double, for the Luhn checksum."""
 _IBAN_DIGITS: Final = re.compile(
     r"[0-9](?=[0-9][ -]?[A-Za-z0-9])(?<=(?<![A-Za-z0-9])[A-Za-z]{2}[0-9])"
 )
@@ -49,14 +49,15 @@ _AWS_KEYS: Final = ("AKIA", "ASIA", "ABIA", "ACCA")
 _AWS_SECRET_LENGTH: Final = 40
 _TOKENS: Final = ("eyJ", "sk-", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "xox")
 _TOKEN_LENGTH: Final = 16
-"""Each token, except one after ``bearer``, and each AWS key is a part of a word of that length."""
+"""Minimum length of a word that can contain an AWS key or a token, except a token after
+``bearer``."""
 SECONDS: Final = 1.0
-"""Longest processor time for a search in one text whose candidates take long. A search raises
-TimeoutError after it; no text that people write needs it."""
+"""Maximum processor time for a search in one text. After it the search raises TimeoutError; no text
+that people write takes so long."""
 _CANDIDATES: Final = 256
-"""After as many the time is looked at."""
+"""Number of candidates after which the processor time is checked again."""
 _LOOK_AHEAD: Final = 2
-"""Characters after a match at which expressions for numbers look."""
+"""Number of characters after a match that expressions for numbers check."""
 _AWS_KEY: Final = re.compile(r"(?<![A-Za-z0-9])(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}(?![A-Za-z0-9])")
 _AWS_SECRET: Final = re.compile(r"(?<![A-Za-z0-9/+=_-])[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+=_-])")
 _TOKEN: Final = re.compile(
@@ -76,7 +77,7 @@ _IBAN_LENGTHS: Final[Mapping[str, int]] = {part[:2]: int(part[2:]) for part in _
 
 
 class _Clock:
-    """The processor time of one search."""
+    """Limits the processor time of one search."""
 
     __slots__ = ("_candidates", "_end")
 
@@ -85,14 +86,14 @@ class _Clock:
         self._end = time.thread_time() + SECONDS
 
     def check(self) -> None:
-        """Counts a candidate. Raises TimeoutError after the longest time."""
+        """Counts a candidate. Raises TimeoutError if the search has taken more than SECONDS."""
         self._candidates += 1
         if self._candidates % _CANDIDATES == 0 and time.thread_time() > self._end:
             raise TimeoutError
 
 
 class Searched:
-    """A text, and what several detectors look for in it first, which is searched once."""
+    """A text with the results of the first cheap searches, which several detectors share."""
 
     # Not functools.cached_property, which takes a lock before Python 3.12.
     __slots__ = ("_long_words", "_numbers", "text")
@@ -104,7 +105,7 @@ class Searched:
 
     @property
     def numbers(self) -> list[Range]:
-        """Where numbers of at least seven characters may be."""
+        """The ranges of the text that may hold numbers of at least seven characters."""
         if self._numbers is None:
             expression = _ASCII_NUMBER if self.text.isascii() else _NUMBER
             self._numbers = [match.span() for match in expression.finditer(self.text)]
@@ -112,7 +113,7 @@ class Searched:
 
     @property
     def long_words(self) -> str:
-        """The words that have the length of a token, one a line. None of them has white space."""
+        """The words of the text with at least _TOKEN_LENGTH characters, one a line."""
         if self._long_words is None:
             words = self.text.split() if len(self.text) >= _TOKEN_LENGTH else ()
             self._long_words = "\n".join([word for word in words if len(word) >= _TOKEN_LENGTH])
@@ -134,8 +135,8 @@ def _emails(searched: Searched) -> Iterator[Range]:
 
 
 def _cards(searched: Searched) -> Iterator[Range]:
-    """A card may stand beside other groups of digits, such as its year of expiry: every sequence of
-    whole groups is tried."""
+    """Yields the card numbers in a text. Since other groups of digits may stand beside a card
+    number, such as its year of expiry, every sequence of whole groups is tried."""
     text, check = searched.text, _Clock().check
     for run in _in_numbers(_DIGIT_RUN, searched, _CARD_DIGITS[0]):
         groups = [match.span() for match in _DIGITS.finditer(text, *run)]
@@ -154,8 +155,8 @@ def _cards(searched: Searched) -> Iterator[Range]:
 
 
 def _card_end(text: str, groups: list[Range]) -> int | None:
-    """Returns the index of the group with which the longest card number ends that begins with the
-    first group; None if none begins there."""
+    """Returns the index of the last group of the longest card number that begins with the first
+    group; None if no card number begins there."""
     digits, end = "", None
     for index, group in enumerate(groups):
         digits += text[slice(*group)]
@@ -203,8 +204,8 @@ def _phones(searched: Searched) -> Iterator[Range]:
 def _in_numbers(
     expression: re.Pattern[str], searched: Searched, length: int = 0
 ) -> Iterator[Range]:
-    """Yields the matches of an expression that matches only in :attr:`Searched.numbers`, in those
-    of at least a length."""
+    """Yields the matches of an expression in the ranges :attr:`Searched.numbers` that have at least
+    ``length`` characters."""
     for begin, end in searched.numbers:
         if end - begin >= length:
             for match in expression.finditer(searched.text, begin, end + _LOOK_AHEAD):
@@ -266,8 +267,8 @@ DETECTORS: Final[Mapping[str, Callable[[Searched], Iterator[Range]]]] = {
     "aws_key": _aws_keys,
     "bearer_token": _tokens,
 }
-"""By the kind of entity, a function that yields the places of such entities in a text, in order and
-without overlaps."""
+"""By the kind of entity, a function that yields the ranges of such entities in a text. Ranges of
+``aws_key`` are not in order, because secrets follow all access keys."""
 
 
 def replaced(kind: str, text: str, replacement: str) -> str:

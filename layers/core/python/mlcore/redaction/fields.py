@@ -11,29 +11,31 @@ _SEGMENTS: Final = {"*": "[^.]*", ANY_DEPTH: ".*"}
 WILDCARDS: Final = frozenset(_SEGMENTS)
 
 Paths = tuple[str, ...]
-"""All names of one place, normalized (:func:`normalized`): the inputs of a span are ``inputs`` and
-``mlflow.spaninputs``. Indexes of arrays are no part of a path."""
+"""All paths by which rules can name one value, normalized (:func:`normalized`). For example, the
+inputs of a span have the paths ``inputs`` and ``mlflow.spaninputs``. Indexes of arrays are not part
+of a path."""
 
 
 def normalized(name: str) -> str:
-    """Returns a name as paths spell it: in lower case, without ``_`` and ``-``. So ``userName``,
-    ``user_name`` and ``User-Name`` are the same."""
+    """Returns a name in lower case, without ``_`` and ``-``, as paths contain it. So ``userName``,
+    ``user_name`` and ``User-Name`` are equal."""
     return name.lower().replace("_", "").replace("-", "")
 
 
 def below(paths: Paths, key: str) -> Paths:
-    """Returns the paths of an object's member."""
+    """Returns the paths of the member ``key`` of an object with these paths."""
     name = normalized(key)
     return tuple(f"{path}.{name}" if path else name for path in paths)
 
 
 def last_segment(name: str) -> str:
-    """Returns the last segment of each path that ends with an object's member."""
+    """Returns the last segment of a path that ends with this name of a member, which may itself
+    contain dots."""
     return normalized(name).rpartition(".")[2]
 
 
 class RedactedField(NamedTuple):
-    """A field of a rule, and the text that replaces its values."""
+    """A field of a rule, and the text that replaces the values of the field."""
 
     expression: re.Pattern[str]
     first_segment: str
@@ -42,8 +44,8 @@ class RedactedField(NamedTuple):
 
 
 def parse(text: str, replacement: str) -> RedactedField:
-    """Makes a field of its text in a rule: segments separated by dots, of which ``*`` stands for
-    any one segment and one ``**`` for any number of them."""
+    """Parses a field of a rule: segments separated by dots, such as ``inputs.*.token``. ``*``
+    stands for any one segment, ``**`` (at most once) for any number of segments."""
     segments = normalized(text).split(".")
     expression = ""
     for index, segment in enumerate(segments):

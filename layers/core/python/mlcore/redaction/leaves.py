@@ -1,7 +1,7 @@
 """Collects the texts inside of JSON values and JSON texts, however deep they are nested.
 
-So one search of all of them can say that no rule matches anywhere, which is much cheaper than to
-redact each of them.
+So a single search can show that no rule matches in any of them, which is much cheaper than
+redacting each text.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final, NamedTuple
 
 CONTAINERS: Final = ("{", "[", '"')
-"""How a JSON text begins that may contain a text."""
+"""First characters of a JSON text that may contain strings: of an object, an array or a string."""
 _UNICODE_ESCAPE: Final = re.compile(r"\\u([0-9a-fA-F]{4})")
 _LARGEST_WHOLE: Final = 1e21
-"""From here on a float has more digits than any number that a rule looks for."""
+"""Floats from here on have more digits than any number for which a rule searches."""
 
 
 class Leaves(NamedTuple):
-    """What a value contains: its texts and numbers, as rules search them, and the names of all
+    """The searchable parts of a value: its texts, its numbers as texts, and the names of all
     members of its objects."""
 
     texts: list[str]
@@ -27,13 +27,13 @@ class Leaves(NamedTuple):
 
 
 def collected(values: Iterable[Any]) -> Leaves:
-    """Returns the leaves of JSON values. A text that is JSON stands for what it contains."""
+    """Returns the leaves of JSON values. A string that is itself JSON is replaced by its own
+    leaves."""
     texts: list[str] = []
     names: set[str] = set()
     members: list[tuple[str, Any]] = []
     waiting = list(values)
-    # Objects vanish from a parsed value: their members are collected, also both of two that have
-    # the same name.
+    # Parsing returns no objects: the hook collects their members, also those with equal names.
     parse = json.JSONDecoder(object_pairs_hook=members.extend).decode
 
     while waiting:
@@ -54,7 +54,7 @@ def collected(values: Iterable[Any]) -> Leaves:
             names.update([name for name, _ in members])
             waiting += [item for _, item in members]
             members.clear()
-    # The spans of a trace often repeat the messages of one another.
+    # The spans of a trace often contain the same messages.
     texts = list(dict.fromkeys(texts))
     texts += [unescaped(text) for text in texts if "\\u" in text]
     names.update([unescaped(name) for name in names if "\\u" in name])
@@ -62,7 +62,7 @@ def collected(values: Iterable[Any]) -> Leaves:
 
 
 def _inside(text: str, parse: Callable[[str], Any]) -> Iterable[Any] | None:
-    """Returns the values inside of a JSON text, but for members of objects, which ``parse``
+    """Returns the values inside a JSON text, except the members of objects, which ``parse``
     collects; None if the text is no JSON."""
     if _is_plain_json(text):
         return (text[1:-1],)
@@ -70,13 +70,13 @@ def _inside(text: str, parse: Callable[[str], Any]) -> Iterable[Any] | None:
         value = parse(text)
     except (ValueError, RecursionError):
         return None
-    # A text in a text: its escapes are one level less deep.
+    # A string that is JSON again is parsed again, which removes one level of escapes.
     return (value,) if isinstance(value, str) else value or ()
 
 
 def _is_plain_json(text: str) -> bool:
-    """Whether a text is the JSON of a text without escapes, which need not be parsed. JSON has no
-    control characters in texts."""
+    """Whether a text is a JSON string without escapes, so that it need not be parsed. (JSON strings
+    have no control characters.)"""
     return (
         len(text) > 1
         and text[0] == '"'
@@ -87,14 +87,15 @@ def _is_plain_json(text: str) -> bool:
 
 
 def unescaped(text: str) -> str:
-    """Returns a text that is perhaps a part of a JSON text, with the characters in place of escapes
-    such as ``\\u0061``."""
+    """Returns a text with escapes such as ``\\u0061`` replaced by their characters, since the text
+    may be a part of a JSON text."""
     decoded = _UNICODE_ESCAPE.sub(lambda match: chr(int(match[1], 16)), text)
     return decoded.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def digits(number: float) -> str:
-    """Returns the digits of a number; protobuf's JSON makes 4111111111111111 a float."""
+    """Returns a number as text; whole floats as integers, since protobuf's JSON turns an integer
+    such as 4111111111111111 into a float. Empty for an integer with too many digits."""
     if isinstance(number, float) and number.is_integer() and abs(number) < _LARGEST_WHOLE:
         return str(int(number))
     try:

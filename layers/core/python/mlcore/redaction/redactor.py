@@ -4,7 +4,7 @@ A redacted value has the form of the original: objects keep their members, array
 texts, numbers and names of members that a rule matches are replaced. Redacting a redacted value
 changes nothing.
 
-Most texts have nothing to redact. So all that a value contains is searched at once first
+Most texts contain nothing to redact. So all texts of a value are searched together first
 (:meth:`Redactor.is_clean`), and only a value with a match is redacted member by member.
 """
 
@@ -25,36 +25,37 @@ from mlcore.redaction.fields import Paths, RedactedField
 T = TypeVar("T")
 
 REQUEST_SECONDS: Final = 10.0
-"""Longest processor time of detectors in one request to a provider, whose caller waits."""
+"""Maximum processor time of detectors in one request to a provider, whose caller waits."""
 TOTAL_SECONDS: Final = 2.0
-"""Longest time for all expressions of rules in one redactor: one trace, or one export."""
+"""Maximum time of one redactor for all regular expressions of rules. A redactor is made for one
+trace or one export."""
 MAX_PASSES: Final = 8
 WITHOUT_CONTENT: Final = "[REDACTED]"
-"""Takes the place of a value that must be there, if the content of traces is not stored."""
+"""Replaces required values if traces are stored without their content."""
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
 class SearchTooLong(Exception):
-    """Rules cannot search all of a request in time. A request of which whole texts are replaced,
-    such as the role of a message, would say something else."""
+    """Raised if rules cannot search all of a request in time. A text that is not searched cannot
+    simply be replaced: without a message's role, for example, a request has another meaning."""
 
 
 class Replacer(NamedTuple):
-    """Replaces the parts of a text that a rule matches. ``replacement`` takes the place of a whole
-    text that cannot be searched. Both functions may raise TimeoutError."""
+    """Replaces the parts of a text that a rule matches. If a text cannot be searched in time,
+    ``replacement`` replaces the whole text. Both functions may raise TimeoutError."""
 
     replace: Callable[[str], str]
     matches: Callable[[Searched], bool]
-    """Whether :attr:`replace` may change the text; False only if it does not."""
+    """Whether :attr:`replace` may change the text. False is certain, True is not."""
     replacement: str
     timed: bool
-    """Whether its time is that of expressions (:data:`TOTAL_SECONDS`), not of detectors."""
+    """Whether its time counts towards :data:`TOTAL_SECONDS` (regular expressions of rules), and not
+    towards the time of detectors."""
     line_by_line: bool = False
-    """Whether what it matches depends on where a text begins or ends, or on characters around the
-    match: then texts must be searched one by one, otherwise many may be searched as lines of
-    one."""
+    """Whether texts must be searched one by one, because a match depends on the begin or end of a
+    text, or on characters around the match. Otherwise many texts are searched as lines of one."""
     finds_credentials: bool = False
-    """Whether what it finds are keys and tokens by which programs log in."""
+    """Whether it finds credentials: keys and tokens with which programs log in."""
 
 
 class Redactor:
@@ -83,9 +84,9 @@ class Redactor:
         Args:
             is_content_free: whether traces are to be stored without their content
                 (:mod:`.content_free`), before texts are redacted.
-            detector_seconds: longest processor time of all detectors. If it is limited, a text for
-                which a time does not suffice raises SearchTooLong, otherwise it is replaced as a
-                whole.
+            detector_seconds: maximum processor time of all detectors. If it is limited, a text that
+                cannot be searched in time raises SearchTooLong; otherwise the whole text is
+                replaced.
         """
         self.is_content_free = is_content_free
         self._fields = fields
@@ -97,8 +98,8 @@ class Redactor:
         self._raises = detector_seconds < math.inf
 
     def is_clean(self, values: Iterable[Any], names: Iterable[str] = ()) -> bool:
-        """Whether no rule matches inside of JSON values or in names. False may be wrong, True may
-        not. Fields that name the values themselves are not considered."""
+        """Whether no rule matches inside JSON values or in names. True is certain, False is not.
+        Fields that name the values themselves are not considered."""
         texts, known_names = leaves.collected(values)
         known_names.update(names)
         if self._last_segments and self._may_have_field(known_names):
@@ -108,29 +109,38 @@ class Redactor:
         return not any(self._may_match(replacer, lines, texts) for replacer in self._replacers)
 
     def names(self, *paths: str) -> bool:
-        """Whether a field of a rule names this place, so that its whole value is replaced."""
+        """Whether a field of a rule names one of these paths, so that the whole value there is
+        replaced."""
         return self._replacement_at(self._normalized(paths)) is not None
 
     def text(self, text: str, *paths: str) -> str:
-        """Returns a text without what the rules match, at a place with these names (``inputs``). A
-        text that is JSON is redacted inside, however deep JSON texts are nested."""
+        """Redacts a text and returns it. In a text that is JSON, the values inside are redacted,
+        also in JSON texts that are nested in it.
+
+        Args:
+            paths: the paths by which fields of rules name the text, such as ``inputs``.
+        """
         return self._text(text, self._normalized(paths))
 
     def value(self, value: Any, *paths: str) -> Any:
-        """Returns a JSON value without what the rules match; the original is unchanged."""
+        """Returns a redacted copy of a JSON value; the value itself if no rule matches in it.
+
+        Args:
+            paths: the paths by which fields of rules name the value, such as ``inputs``.
+        """
         normalized = self._normalized(paths)
         if value is not None and self._replacement_at(normalized) is None:
             return value if self.is_clean((value,)) else self._guarded(value, normalized)
         return self._value(value, normalized)
 
     def matches(self, text: str) -> bool:
-        """Whether a rule matches in a text, whatever its place."""
+        """Whether a rule matches in a text. Rules on fields are not considered."""
         return self._once(text, ()) != text
 
     def preview(self, text: str, *paths: str) -> str:
-        """Returns a client's preview of a value. If a rule names fields of the value and the
-        preview is no complete JSON, the whole preview is replaced: nobody can say which field it
-        shows."""
+        """Redacts a client's preview of a value and returns it. If a rule names fields of the value
+        and the preview is no complete JSON, the whole preview is replaced, since it is unknown
+        which fields it shows."""
         normalized = self._normalized(paths)
         if self._fields and not isinstance(parsed_text(text)[0], dict | list):
             for field in self._fields:
@@ -142,7 +152,7 @@ class Redactor:
         return self._text(text, normalized)
 
     def _may_have_field(self, names: set[str]) -> bool:
-        """Whether a field may name a member of an object with such names of members."""
+        """Whether a field of a rule may name a member with one of these names."""
         if not self._last_segments.isdisjoint(field_paths.WILDCARDS):
             return bool(names)
         return not self._last_segments.isdisjoint(map(field_paths.last_segment, names))
@@ -163,13 +173,15 @@ class Redactor:
             self._seconds_left -= time.perf_counter() - started
 
     def _instead_of_whole(self, replacer: Replacer) -> str:
-        """Returns what takes the place of a text for which the time does not suffice."""
+        """Returns the replacement of a text that cannot be searched in time. Raises SearchTooLong
+        in a request."""
         if self._raises:
             raise SearchTooLong
         return replacer.replacement
 
     def _detected(self, search: Callable[[], T], *, otherwise: T) -> T:
-        """Returns what a detector says; ``otherwise`` if its time does not suffice."""
+        """Returns the result of a detector's search; ``otherwise`` if the time for detectors is
+        over."""
         if self._detector_seconds_left <= 0:
             return otherwise
         started = 0.0 if self._detector_seconds_left == math.inf else time.thread_time()
@@ -178,11 +190,12 @@ class Redactor:
         except TimeoutError:
             return otherwise
         finally:
-            if started:  # traces need no clock, which costs more than most searches
+            if started:  # without a limit the clock is not read: it costs more than most searches
                 self._detector_seconds_left -= time.thread_time() - started
 
     def _replacement_at(self, paths: Paths) -> str | None:
-        """Returns the replacement of a whole value at a place; None if no field names it."""
+        """Returns the text that replaces the whole value at these paths; None if no field names
+        them."""
         if not paths:
             return None
         if paths not in self._of_paths:
@@ -227,7 +240,8 @@ class Redactor:
     def _object(self, value: dict[str, Any], paths: Paths) -> dict[str, Any]:
         redacted: dict[str, Any] = {}
         numbers: dict[str, int] = {}
-        """The next number by name: many names may be redacted to the same one."""
+        """By redacted name, the number to append to the next equal one, so that all members stay
+        distinct."""
         for key, item in value.items():
             name = new = self._unescaped(key)
             number = numbers.get(new, 2)
@@ -262,8 +276,8 @@ class Redactor:
         return _json(redacted)
 
     def _unescaped(self, text: str) -> str:
-        """Redacts a text that is no JSON, but perhaps a part of one: what a rule matches may be
-        hidden in escapes such as ``\\u0061``."""
+        """Redacts a text that is no JSON. It may be a part of a JSON text, so it is also searched
+        with escapes such as ``\\u0061`` replaced by their characters."""
         if "\\u" in text:
             decoded = leaves.unescaped(text)
             redacted = self._plain(decoded)
@@ -295,8 +309,8 @@ class Redactor:
 
 
 def parsed_text(text: str) -> tuple[Any, bool]:
-    """Returns the value of a JSON text that is an object, an array or a string, else None; and
-    whether an object has two members of one name, of which only the last one counts."""
+    """Returns the value of a JSON text (None unless it is an object, array or string), and whether
+    an object in it has two members of the same name. The value has only the last of these."""
     if not text.lstrip().startswith(leaves.CONTAINERS):
         return None, False
     has_duplicates = False

@@ -36,14 +36,14 @@ from mlcore.search.rlike import compiled
 
 DEFAULT_REPLACEMENT: Final = "[REDACTED]"
 PATTERN_SECONDS: Final = 0.1
-"""Longest CPU time for one expression in one text."""
+"""Maximum CPU time for one expression in one text."""
 MAX_PATTERN_REPETITIONS: Final = 1_000
 """Product of the minimum counts of ``{n}`` in one expression."""
 _expressions: ProcessCache[str, Any] = ProcessCache("expression of redaction")
 _AT_BORDERS: Final = re.compile(r"\\[^bdDwWsS.+*?()\[\]{}|/@:,_-]|[$^]|\(\?(?!i?:|i\))|[*+?}]\+")
-"""What, in an expression, may look at characters around a match or at the ends of the text, refer
-to a group, or give nothing back: anchors, groups that are not plain, possessive repeats. It may
-also be harmless, as ``^`` in a set. ``\\b`` finds the same at the end of a line as at that of a
+"""Matches parts of an expression by which a match may depend on more than the matched characters:
+anchors, lookarounds, references to groups, possessive repeats. It also matches harmless parts, such
+as ``^`` in a set. It does not match ``\\b``, which behaves the same at the end of a line and of a
 text."""
 _CREDENTIALS: Final = ("aws_key", "bearer_token")
 _MEMBERS: Final = frozenset(
@@ -52,19 +52,20 @@ _MEMBERS: Final = frozenset(
 
 
 class Rule(NamedTuple):
-    """A rule, compiled. It holds where all scopes contain the place; None stands for all."""
+    """A compiled rule. It applies to a trace or request that is in all of its scopes (workspaces,
+    experiments, endpoints); a scope of None contains all."""
 
     workspaces: frozenset[str] | None
     experiments: frozenset[str] | None
     endpoints: frozenset[str] | None
-    """Ids of the AI gateway's endpoints, whose calls are the traces or the requests."""
+    """Ids of endpoints of the AI gateway; the rule then applies only to their calls."""
     fields: tuple[RedactedField, ...]
     replacers: tuple[Replacer, ...]
     is_content_free: bool = False
     """Whether traces are stored without their content."""
     apply_to: frozenset[str] = frozenset((TRACES,))
     sends_unsearchable: bool = False
-    """Whether a provider gets what the rule cannot search."""
+    """Whether content that the rule cannot search is sent to providers."""
 
     def applies(self, workspace: str, experiment_id: str, endpoint_id: str | None) -> bool:
         return (
@@ -81,31 +82,34 @@ class Rules(NamedTuple):
 
     @property
     def of_traces(self) -> tuple[Rule, ...]:
-        """The rules that apply to what traces store."""
+        """The rules that apply to traces."""
         return tuple(rule for rule in self.rules if TRACES in rule.apply_to)
 
     def redactor(
         self, workspace: str, experiment_id: str, endpoint_id: str | None = None
     ) -> Redactor | None:
-        """Returns what applies the rules of an experiment, and of the gateway's endpoint if the
-        trace is one of its calls; None if there is no rule."""
+        """Returns a redactor with the rules for traces of an experiment; None if there are none.
+
+        Args:
+            endpoint_id: the gateway's endpoint, if the trace is a call of it.
+        """
         return _redactor(
             rule for rule in self.of_traces if rule.applies(workspace, experiment_id, endpoint_id)
         )
 
     def everywhere(self) -> Redactor | None:
-        """Returns what applies all rules of traces, whatever their scope; None if there is no
-        rule."""
+        """Returns a redactor with all rules for traces, whatever their scope; None if there are
+        none."""
         return _redactor(self.of_traces)
 
     def of_request(
         self, workspace: str, experiment_id: str, endpoint_id: str
     ) -> RequestRules | None:
-        """Returns the rules for what a call of the gateway's endpoint sends to providers; None if
-        there are none.
+        """Returns the rules for the requests that a call of a gateway's endpoint sends to
+        providers; None if there are none.
 
         Args:
-            experiment_id: that of the endpoint; empty if it has none.
+            experiment_id: the endpoint's experiment; empty if it has none.
         """
         chosen = tuple(
             rule
@@ -116,7 +120,7 @@ class Rules(NamedTuple):
 
 
 class RequestRules(NamedTuple):
-    """The rules for what one call of the gateway sends to providers; at least one."""
+    """The rules (at least one) for the requests that one call of the gateway sends to providers."""
 
     rules: tuple[Rule, ...]
 
@@ -127,10 +131,10 @@ class RequestRules(NamedTuple):
         return any(rule.replacers and not rule.sends_unsearchable for rule in self.rules)
 
     def redactor(self, *, finds_credentials: bool = True) -> Redactor:
-        """Returns a new redactor, whose time begins.
+        """Returns a new redactor, with a new time limit.
 
         Args:
-            finds_credentials: whether it applies the rules that find credentials.
+            finds_credentials: whether the redactor also applies the rules that find credentials.
         """
         return Redactor(
             tuple(field for rule in self.rules for field in rule.fields),
@@ -164,7 +168,7 @@ def _redactor(rules: Iterable[Rule]) -> Redactor | None:
 def _rule(value: Mapping[str, Any]) -> Rule:
     unknown = value.keys() - _MEMBERS
     if unknown or sum(kind in value for kind in KINDS) != 1:
-        # A later release may know more: to ignore it would store what should be redacted.
+        # A member of a later release must not be ignored: private texts would be stored.
         raise ValueError(f"a rule has unknown members: {sorted(unknown)}")
     if value.get(CONTENT, NO_CONTENT) != NO_CONTENT:
         raise ValueError(f"no content that a rule may have: {value[CONTENT]!r}")

@@ -1,5 +1,5 @@
-"""The names of the setting ``redaction`` and of the members of its rules, which also a process
-needs that never redacts a text."""
+"""The names of the setting ``redaction``, of the members of its rules, and of their values. Without
+imports, since processes need them that never redact a text."""
 
 from __future__ import annotations
 
@@ -16,17 +16,18 @@ ENTITIES: Final = "entities"
 REPLACEMENT: Final = "replacement"
 CONTENT: Final = "content"
 NO_CONTENT: Final = "none"
-"""The only value of ``content``: traces are stored without what was said."""
+"""The only value of ``content``: traces are stored without their content."""
 APPLY_TO: Final = "apply_to"
 TRACES: Final = "traces"
-"""What a rule applies to without ``apply_to``: what traces store."""
+"""Value in ``apply_to``, and its default: the rule applies to traces before they are stored."""
 PROVIDERS: Final = "providers"
-"""What the AI gateway sends to providers of models."""
+"""Value in ``apply_to``: the rule applies to requests of the AI gateway to providers."""
 TARGETS: Final = (TRACES, PROVIDERS)
 UNSEARCHABLE: Final = "unsearchable"
 SEND: Final = "send"
 REFUSE: Final = "refuse"
 UNSEARCHABLES: Final = (REFUSE, SEND)
-"""What happens to a request with something that rules cannot search, such as a picture."""
+"""Values of ``unsearchable``: whether a request with content that rules cannot search, such as a
+picture, is refused or sent."""
 KINDS: Final = (FIELDS, PATTERN, ENTITIES, CONTENT)
-"""What a rule looks for; each rule has exactly one of them."""
+"""The members of a rule that say what it replaces; each rule has exactly one of them."""

@@ -15,9 +15,9 @@ _AGENT: Final = "AGENT"
 
 
 def lacks_cost(attributes: Attributes) -> bool:
-    """Whether a span has tokens and a model but no cost attribute. An attribute that says that
-    there is no cost is one. Spans of agents get no cost: their tokens sum up those of other spans,
-    perhaps of several models."""
+    """Whether a cost must be added to a span: it has tokens and a model, but no cost attribute (an
+    attribute without a cost counts as one). False for spans of agents, whose tokens are sums over
+    other spans, perhaps of several models."""
     return (
         SPAN_COST not in attributes
         and reserved_tags.SPAN_TOKEN_USAGE in attributes

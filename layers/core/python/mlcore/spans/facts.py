@@ -31,7 +31,8 @@ class RootFacts(NamedTuple):
     start: int
     span_id: str
     negative_end: int
-    """The negated end, so that of two versions of a span the one that ends last is the least."""
+    """The negated end time, so that of two versions of a span the minimum is the one that ends
+    last."""
     state: str
     request: str | None
     response: str | None
@@ -46,11 +47,13 @@ class SpanFacts(NamedTuple):
     session: OrderedText | None = None
     user: OrderedText | None = None
     tags: Mapping[str, OrderedText] = {}
-    """By key. A number before each text lets the trace's tags win over attributes of resources."""
+    """Tags by key. A number before each text gives the trace's tags precedence over attributes of
+    resources."""
     usage: Mapping[str, int] = {}
     cost: Mapping[str, float] = {}
     masked: tuple[str, ...] = ()
-    """Keys of tags and metadata that a client has set or deleted, which wins over the spans."""
+    """Keys of tags and metadata that a client has set or deleted. Values from spans do not change
+    them."""
 
     @property
     def text(self) -> str:

@@ -55,7 +55,7 @@ def create(
         tags, metadata: added to those from the spans, which they override.
 
     Returns:
-        False if the trace exists already: the caller must read it and decide again.
+        False if the trace exists already. The caller must then read it and add the spans to it.
     """
     pack_owner = owner(experiment, trace_id)
     first, *other_packs = packs

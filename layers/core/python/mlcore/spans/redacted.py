@@ -27,7 +27,7 @@ _PATHS = {
     USER_ATTRIBUTE: (USER_ATTRIBUTE, f"{METADATA}.{TRACE_USER}"),
     **{key: (key, f"{METADATA}.{TRACE_SESSION}") for key in SESSION_ATTRIBUTES},
 }
-"""All names of the attributes that have several."""
+"""All paths by which rules name an attribute, for the attributes with several of them."""
 _IDS = ("trace_id", "span_id", "parent_span_id", "parent_id")
 _ID = re.compile(r"(?:tr-|0x)?[0-9a-fA-F]{16,32}|[A-Za-z0-9+/]{11}=|[A-Za-z0-9+/]{22}==")
 _TIMES = (
@@ -40,14 +40,14 @@ _TIMES = (
 )
 _TIME = re.compile("[0-9]{1,20}")
 _AT_ONCE = 32
-"""Spans that are searched at once. Most have no match; otherwise each is searched again."""
+"""Number of spans that are searched together. If a rule matches in them, each is searched again."""
 _OWN = "mlflow."
-"""Attributes whose names MLflow gives; other names may contain private text."""
+"""Prefix of attributes whose names are MLflow's. Other names may contain private text."""
 
 
 def span(rules: Redactor, original: StoredSpan) -> StoredSpan:
-    """Returns a span as it may be stored: with the same ids, times and kind, and redacted texts. A
-    span in which no rule matches is returned itself."""
+    """Returns a redacted copy of a span, with the same ids, times and kind. A span in which no rule
+    matches is returned itself."""
     if rules.is_content_free:
         original = _without_content(original)
     if _is_clean(rules, (original,)):
@@ -112,8 +112,8 @@ def _is_clean(rules: Redactor, originals: Iterable[StoredSpan]) -> bool:
 def spans(
     rules: Redactor, originals: Sequence[tuple[StoredSpan, Mapping[str, Any]]]
 ) -> list[tuple[StoredSpan, Mapping[str, Any]]]:
-    """Returns spans as they may be stored, each with the attributes of its resource, which become
-    tags of the trace."""
+    """Redacts spans and the attributes of their resources, which become tags of the trace. Returns
+    pairs (span, attributes of its resource)."""
     redacted_resources: dict[int, Mapping[str, Any]] = {}
     redacted = []
     for begin in range(0, len(originals), _AT_ONCE):
@@ -131,8 +131,8 @@ def spans(
 
 
 def file(rules: Redactor, content: dict[str, Any]) -> dict[str, Any]:
-    """Returns the content of a file of spans (``{"spans": [span, …]}``, in any form that clients
-    have used) as it may be stored. Raises TypeError, KeyError or AttributeError if it has another
+    """Redacts the content of a file of spans (``{"spans": [span, …]}``, in any form that clients
+    have used) and returns it. Raises TypeError, KeyError or AttributeError if it has another
     form."""
     members = {key: item for key, item in content.items() if key != "spans"}
     if rules.is_content_free:
@@ -158,7 +158,8 @@ def _span_of_file(rules: Redactor, original: dict[str, Any]) -> dict[str, Any]:
 
 
 def _of_file_without_content(original: dict[str, Any]) -> dict[str, Any]:
-    """Returns the members of a file's span that stay, with the forms that they must have."""
+    """Returns those members of a span in a file that are stored without the trace's content, if
+    they have their expected form."""
     kept: dict[str, Any] = {}
     for key, value in original.items():
         if key == "attributes":
@@ -184,7 +185,7 @@ def _of_file_without_content(original: dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_ids(rules: Redactor, value: Any, path: str) -> Any:
-    """Redacts a part of a span in which the ids of spans and the times stay."""
+    """Redacts a part of a span and returns it; ids of spans and times stay."""
     if isinstance(value, list):
         return [_with_ids(rules, item, path) for item in value]
     if isinstance(value, dict) and path != "attributes":
@@ -216,7 +217,7 @@ def _attributes(rules: Redactor, attributes: Mapping[str, Any]) -> dict[str, Any
 
 
 def _paths_of(key: str) -> tuple[str, ...]:
-    """Returns all names of an attribute of spans."""
+    """Returns all paths by which rules name an attribute of spans."""
     if key.startswith(SPAN_TRACE_TAG):
         return key, f"{TAGS}.{key.removeprefix(SPAN_TRACE_TAG)}"
     return _PATHS.get(key, (key,))

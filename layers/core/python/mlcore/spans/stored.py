@@ -20,7 +20,7 @@ MODEL_LENGTH: Final = 500
 _PLAIN_TEXT: Final = re.compile(r'"[^"\\\x00-\x1f]*"')
 """The JSON of a text without escapes."""
 INTERNAL: Final = "SPAN_KIND_INTERNAL"
-"""The kind of a span that does not name another. Spans that 0.1.0 stored have none."""
+"""The default kind of a span. Spans that release 0.1.0 stored have no kind."""
 
 StoredSpan = dict[str, Any]
 
@@ -57,8 +57,8 @@ def hexadecimal(text: str) -> str:
 
 def text_of(value: Any) -> Any:
     """Returns the text inside a JSON text (``'"a"'`` gives ``a``); any other value unchanged."""
-    # Parsing takes most of the time of converting spans. Large values are objects and are not
-    # parsed, nor are texts without escapes.
+    # Parsing takes most of the time of converting spans. So values that are no strings (the large
+    # ones are objects) and strings without escapes are not parsed.
     if isinstance(value, str) and _PLAIN_TEXT.fullmatch(value):
         return value[1:-1]
     if not isinstance(value, str) or not value.lstrip(" \t\n\r").startswith('"'):

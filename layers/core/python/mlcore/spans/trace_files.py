@@ -1,8 +1,8 @@
 """Keeps private texts out of the files of traces, if rules of the setting ``redaction`` apply.
 
 A client may store a trace's spans as the file ``traces.json`` in the trace's folder. Its texts are
-redacted like those of other spans. What this server cannot read on its way to the store is
-refused then: other files of a trace, and uploads that go to the store directly.
+redacted like those of other spans. Where rules apply, other files of a trace are refused, and so
+are uploads that bypass this server, because it cannot redact them.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _SPANS_FILE: Final = "traces.json"
 
 def rules_of(key: str, workspace: str) -> Redactor | None:
     """Returns the rules for the file at a key; None if it is no file of a trace, or no rule applies
-    to its trace. Of an unknown trace every rule counts, since its experiment is unknown, too.
-    Raises TemporarilyUnavailable if the rules cannot be read."""
+    to its trace. For an unknown trace all rules apply, since its experiment is unknown, too. Raises
+    TemporarilyUnavailable if the rules cannot be read."""
     match = _FILE_OF_TRACE.search(key)
     if match is None or not redaction.has_rules():
         return None
@@ -37,17 +37,17 @@ def rules_of(key: str, workspace: str) -> Redactor | None:
 
 
 def can_be_redacted(key: str) -> bool:
-    """Whether a trace's file is the one with its spans, which alone can be redacted."""
+    """Whether a key is that of a trace's ``traces.json``, the only file that can be redacted."""
     match = _FILE_OF_TRACE.search(key)
     return match is not None and match[2].lower() == _SPANS_FILE
 
 
 def redacted(key: str, data: bytes, workspace: str) -> bytes:
-    """Returns the content to store at a key: for the spans of a trace the redacted ones, else the
-    same bytes.
+    """Returns the content to store at a key: redacted if it is a trace's file of spans, otherwise
+    unchanged.
 
     Raises:
-        InvalidParameterValue: the file of a trace is none that can be redacted.
+        InvalidParameterValue: rules apply to the file of a trace, but it cannot be redacted.
         TemporarilyUnavailable: the rules cannot be read.
     """
     rules = rules_of(key, workspace)
@@ -59,8 +59,8 @@ def redacted(key: str, data: bytes, workspace: str) -> bytes:
 
 
 def redacted_spans(rules: Redactor, data: bytes) -> bytes:
-    """Returns the content of a file of spans as it may be stored. Raises InvalidParameterValue if
-    it is none."""
+    """Redacts the content of a file of spans and returns it. Raises InvalidParameterValue if it is
+    no JSON of spans."""
     from mlcore.spans import redacted as redacted_span_parts  # noqa: PLC0415 -- only where rules apply
 
     try:
@@ -72,7 +72,7 @@ def redacted_spans(rules: Redactor, data: bytes) -> bytes:
 
 def check_direct(key: str, workspace: str) -> None:
     """Checks that a file may be uploaded to the store directly. Raises InvalidParameterValue if it
-    is a trace's and would have to be redacted."""
+    is a file of a trace to which rules apply, because it would bypass the redaction."""
     if rules_of(key, workspace) is not None:
         raise _refused(
             "its files cannot be uploaded to the store directly. Send the spans to /v1/traces"
