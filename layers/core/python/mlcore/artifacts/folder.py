@@ -75,8 +75,8 @@ class Incoming:
         return f'"{self._sum.hexdigest()}"'
 
     def commit_new(self) -> str | None:
-        """Publishes the file if there is none of this name, and returns its ETag; None if there
-        is one. :meth:`discard` is called afterwards."""
+        """Publishes the file if its key is free, and returns its ETag; None if the key has a file
+        already. The caller calls :meth:`discard` afterwards in both cases."""
         with _disk_errors_translated():
             self._file.close()
             status = self._path.stat()
@@ -215,14 +215,15 @@ class Folder:
         return path if path.is_file() else None
 
     def receive(self, key: str) -> Incoming:
-        """Begins writing a file in pieces. Returns the object that takes them."""
+        """Starts a streamed write into the local folder. Returns the writer of its chunks."""
         return Incoming(self, key, self._path(key))
 
     def publish(self, source: Path, target: Path, key: str, *, is_new: bool = False) -> None:
         """Makes a complete file visible under its key.
 
         Args:
-            is_new: keep the file that is there, and raise FileExistsError.
+            is_new: whether the key must be free. If it has a file, the file stays and
+                FileExistsError is raised.
         """
         for attempt in range(_ATTEMPTS):
             try:
@@ -276,8 +277,8 @@ class Folder:
         return upload_id
 
     def receive_part(self, key: str, upload_id: str, number: int) -> Incoming:
-        """Begins writing one part of a multipart upload in pieces. Returns the object that takes
-        them."""
+        """Starts a streamed write of one part of a multipart upload. Returns the writer of its
+        chunks."""
         return Incoming(self, key, self._upload(key, upload_id) / str(number))
 
     def complete_upload(self, key: str, upload_id: str, parts: Sequence[UploadedPart]) -> None:

@@ -47,8 +47,9 @@ class UploadedPart(NamedTuple):
 class Store(Protocol):
     """A store of files by key. A directory exists only while it contains files.
 
-    Every method raises TemporarilyUnavailable or RequestLimitExceeded when the store cannot answer
-    now. Repeating a call has no further effect.
+    Methods raise TemporarilyUnavailable or RequestLimitExceeded when S3 cannot answer now, and
+    InsufficientStorage when the disk of a local folder is full. A repeated call leaves the same
+    files; only a repeated :meth:`create_upload` begins another upload.
     """
 
     def put(self, key: str, data: bytes) -> None:

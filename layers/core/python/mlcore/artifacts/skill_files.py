@@ -13,7 +13,8 @@ from mlcore.entities.skills import SkillIdentity
 from mlcore.errors import InvalidParameterValue, PermissionDenied
 
 ROOT: Final = "skills"
-"""First segment of the paths, in any case: a folder may not tell ``Skills`` from ``skills``."""
+"""First segment of the paths. It is compared without regard to case, because on some file systems
+``Skills`` and ``skills`` are the same folder."""
 
 _NAME: Final = re.compile("[a-z0-9.-]+")
 _UPLOAD: Final = re.compile(r"mlflow-artifacts:/(skills/(?:@[^/]+/)?[^@/]+/[0-9a-f]{32})")

@@ -1,4 +1,5 @@
-"""Reads the claims that describe a person: those of a token, or the attributes of a group."""
+"""Reads the values of a claim: of a person's token, or of a group that a directory provisions,
+whose attributes count as its claims."""
 
 from __future__ import annotations
 
@@ -7,9 +8,9 @@ from typing import Any
 
 
 def values_of(values: Mapping[str, Any], claim: str) -> tuple[str, ...]:
-    """Returns the texts of a claim that is a text or a list, such as the user's groups. A claim
-    inside an object is named by its path with dots (``realm_access.roles``), unless a claim has the
-    dots in its name."""
+    """Returns the strings of a claim that is a string or a list of strings, such as the user's
+    groups; empty if the claim is missing or of another type. A claim inside an object is named by
+    its path with dots (``realm_access.roles``), unless a claim has the dots in its name."""
     value = values.get(claim)
     if value is None and "." in claim:
         value = values

@@ -1,4 +1,5 @@
-"""The rule about addresses of issuers, for settings and for what issuers publish."""
+"""Checks URLs of OpenID Connect issuers: those in settings, and those in the configuration that an
+issuer publishes."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ _THIS_MACHINE: Final = frozenset(("127.0.0.1", "localhost"))
 
 
 def is_safe(url: str) -> bool:
-    """Whether a URL is HTTPS, or plain HTTP of this machine."""
+    """Whether a URL is HTTPS, or plain HTTP to this machine (localhost)."""
     try:
         parts = urlsplit(url)
     except ValueError:

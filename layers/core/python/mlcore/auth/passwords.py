@@ -11,8 +11,8 @@ from typing import Final
 _N: Final = 2**14
 _R: Final = 8
 _P: Final = 1
-"""These parameters take 16 MiB and about 40 ms per attempt. OWASP recommends more memory, which
-each attempt would take from the function; instead the number of attempts is limited."""
+"""With these parameters an attempt takes 16 MiB and about 40 ms. OWASP recommends more memory,
+which the function would need for each attempt; instead the number of attempts is limited."""
 
 _SALT_BYTES: Final = 16
 _HASH_BYTES: Final = 32

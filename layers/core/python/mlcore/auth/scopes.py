@@ -38,7 +38,7 @@ SQL: Final = "sql"
 SCIM: Final = "scim"
 MAX_SCOPES: Final = 20
 MAX_SCOPE_BYTES: Final = 2_000
-"""All scopes of a key together: they travel in the authorizer's answer."""
+"""Maximum size of all scopes of a key together, because the authorizer's answer contains them."""
 
 _TYPES: Final = {
     "experiment": (EXPERIMENT,),
@@ -72,9 +72,9 @@ def decoded(text: str) -> KeyLimits:
 
 
 class ScopeUse:
-    """Records whether the policy of one request has required a right to read or write that the
-    scopes of its key cover. A policy that requires no right, such as one for everybody, allows a
-    key with scopes no write."""
+    """Records for one request whether its policy has required a right to read or to write that the
+    scopes of the key cover. If the policy requires no right, such as a policy for everybody, a key
+    with scopes may not write."""
 
     __slots__ = ("owner_is_admin", "reads", "writes")
 

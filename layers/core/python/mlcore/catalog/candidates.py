@@ -63,7 +63,8 @@ class Candidates(NamedTuple):
     counts: Sequence[float]
     rates: Sequence[float]
     fixed: Sequence[float] | None
-    """The cost of an artifact without a target rate or an own rate; None: equal to ``counts``."""
+    """The cost of an artifact if no target rate is requested, or if its own rate is unknown. None:
+    it is equal to ``counts``."""
 
 
 class CandidateCollector:

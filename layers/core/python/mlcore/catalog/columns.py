@@ -131,7 +131,7 @@ def of_stored(data: Sequence[Any], count: int) -> Column:
     """Returns a column from its JSON.
 
     Args:
-        count: the number of models or artifacts.
+        count: the number of all models, or of all artifacts, of the generation.
     """
     indexes, values = data
     return Column(range(count) if indexes is None else indexes, values)

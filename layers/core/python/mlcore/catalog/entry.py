@@ -18,7 +18,8 @@ ASSET_TYPES: Final = {"models": MODEL, "mcp_servers": SERVER}
 _IDS: Final = 10**9
 
 _SHOWN_BYTES: Final = 100
-"""Bytes that an entry, and each of its properties, takes in an answer beyond its stored form."""
+"""Estimated bytes by which an entry, and each of its properties, is larger in an answer than in its
+stored form."""
 
 
 class CatalogEntry(NamedTuple):

@@ -89,8 +89,8 @@ class ApiClient:
             return None
 
     def remove(self, method: str, path: str, **fields: Any) -> None:
-        """Sends a request that deletes a resource, or that must come before. A missing resource is
-        not an error."""
+        """Sends a request that deletes a resource, or one that must precede the deletion. A missing
+        resource is not an error."""
         try:
             self._ask(method, path, fields or None)
         except errors.ResourceDoesNotExist:

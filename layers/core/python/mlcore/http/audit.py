@@ -4,9 +4,9 @@ every refusal is audited, and all other requests if ``AUDIT_READS`` is set.
 An entry names callers, addresses and entities. It never holds values, passwords, tokens or other
 contents: of a message only fields that identify something are read, and no text of an error.
 
-``experiment_id`` is there for runs, traces and logged models, too: the process has just found out
-where they are, and remembers it. If a request is about several experiments, or names something
-whose experiment the process does not know, then the known ones are in ``experiment_ids``.
+An entry about a run, trace or logged model also has its ``experiment_id``, which the process has
+just read and cached. If a request is about several experiments, or about an entity whose experiment
+is not cached, ``experiment_ids`` has the known ones instead.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _NAMED: Final = (
     *("registered-models", "model-versions", "prompts", "mcp-servers", "skills", "scorers"),
     *("workspaces", "queries"),
 )
-"""Parts of paths of routes whose entity is known by its name."""
+"""Parts of paths of routes whose entity is identified by its name."""
 _RIGHTS: Final = ("users", "roles", "permissions", "mlflow-serverless")
 """Parts of paths of routes about users and their rights."""
 _NAMES: Final = frozenset({"name", "new_name", "alias", "version", "organization"})
@@ -70,26 +70,26 @@ _SECRET: Final = re.compile(r"mlk_|eyJ[\w-]{10}|sk-[\w-]{8}", re.A)
 
 
 class Keeper(Protocol):
-    """Keeps audit entries."""
+    """The interface of a store of audit entries."""
 
     def check(self) -> None:
         """Called before an audited write is executed. Raises InsufficientStorage if an entry cannot
         be kept now; the request is not executed then."""
 
     def record(self, request: Mapping[str, Any], /) -> None:
-        """Keeps ``rpc``, ``method``, ``status``, ``request_id``, ``audit`` and the costs
-        (:func:`mlcore.observability.costs_of`) of a request. Raises
-        TemporarilyUnavailable or InsufficientStorage, which then is the answer to the request, if
-        the entry cannot be kept."""
+        """Stores ``rpc``, ``method``, ``status``, ``request_id``, ``audit`` and the costs
+        (:func:`mlcore.observability.costs_of`) of a request. Raises TemporarilyUnavailable or
+        InsufficientStorage if they cannot be stored; the error is then the answer to the
+        request."""
 
 
 _keepers: Final[list[Keeper]] = []
 
 
 def provide(keeper: Keeper | None) -> None:
-    """Registers what keeps the audit entry of a request before the request is answered; None to
-    unregister. The local runner registers a keeper. In AWS there is none: the log line is kept by
-    CloudWatch."""
+    """Registers the store that gets the audit entry of a request before the request is answered;
+    None unregisters it. The local runner registers one. In AWS there is none, because CloudWatch
+    keeps the log line."""
     _keepers[:] = [] if keeper is None else [keeper]
 
 
@@ -106,7 +106,7 @@ class Trail:
 
     def __init__(self) -> None:
         self.request: Request | None = None
-        """With its caller, once that is known."""
+        """The request with its caller; None until the caller is known."""
         self.route: Route | None = None
         self.parameters: Mapping[str, str] = {}
         """Variables of the path."""

@@ -162,7 +162,7 @@ class Gate:
         its workspace. Where no login is required, every call passes.
 
         Raises:
-            RequestRefused: the caller may not (403).
+            RequestRefused: the caller lacks the permission (403).
             CallerLimitReached: the limits of the workspace are reached.
         """
         if request.access is None:

@@ -169,8 +169,9 @@ def _kept(
     response: Response,
     failure: Callable[[errors.MlflowError, str], Response],
 ) -> Response:
-    """Keeps the audit entry of a request, with its costs. Returns the response, or the error of a
-    request whose entry cannot be kept. Without an entry, returns the response.
+    """Passes the audit entry of a request and its costs to the registered store. Returns the
+    response; an error response if the entry cannot be stored. Without an entry, returns the
+    response unchanged.
 
     Args:
         started: when the request began, on the clock of :func:`time.perf_counter`.
@@ -249,8 +250,8 @@ def _path(event: Event, base: str | None) -> str:
 
 def _call_where_runs_are(sent: Sent, trail: Trail, gate: Gate) -> Response:
     """Calls the route's function. If a run turns out to be in another experiment than this process
-    had cached, checks the rights and calls the function again: what the first call wrote, the
-    second one completes, as for a request that is sent twice."""
+    had cached, checks the rights and calls the function once more. The second call completes the
+    writes of the first one, as if the client had repeated the request."""
     try:
         return _call(sent, trail, gate)
     except errors.RunMoved:

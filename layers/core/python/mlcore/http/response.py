@@ -14,15 +14,14 @@ class Response(NamedTuple):
     status: int
     body: str | bytes | Iterator[bytes]
     """Bytes are returned to Lambda as Base64. An iterator is streamed if the runtime supports it,
-    else
-    joined."""
+    else joined."""
     content_type: str = "application/json"
     headers: Mapping[str, str] = MappingProxyType({})
     """Further headers, names in lower case."""
     cookies: tuple[str, ...] = ()
     """Values of Set-Cookie headers, where one answer has several."""
     actor: str = ""
-    """The user whom a sign-in or logout is about, for the audit; no part of the answer."""
+    """The user who signs in or out, for the audit; not part of the answer."""
     created: Mapping[str, str] = MappingProxyType({})
     """Ids of what the request created, by the names of their fields, where the body is not JSON of
     the product's own; for the audit, no part of the answer."""

@@ -50,8 +50,7 @@ class Rpc(NamedTuple):
     """Last version of MLflow with this route, if newer ones removed it."""
     cost: int | None = None
     """Sequential round trips to DynamoDB of a minimal request with warm caches and without login,
-    as
-    measured by a test; None if not measured."""
+    as measured by a test; None if not measured."""
     read_units: float | None = None
     """Maximum capacity of a typical request, checked by tests/contract/test_budgets.py."""
     write_units: float | None = None

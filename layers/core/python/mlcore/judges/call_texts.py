@@ -61,10 +61,11 @@ _LABELS: Final = frozenset(
     )
 )
 _LABEL: Final = re.compile(r"[\w.:/+=-]*")
-"""What a label holds. Anything else in its place is a text."""
+"""The form of a label's value, such as ``user`` or ``call_1``. A value of another form, such as a
+sentence, is searched as a text."""
 _NOT_SHOWN: Final = frozenset(("logprobs", "annotations", "safetyRatings"))
 _FILE: Final = re.compile(r"(images?|mask|base64string)$", re.IGNORECASE)
-"""How names of members end that hold a picture or another file in Base64, or a list of them."""
+"""Matches names of members that hold a picture or another file in Base64, or a list of them."""
 _BASE64: Final = re.compile(r"[\w+/-]{100,}={0,2}", re.ASCII)
 _DATA_URL: Final = re.compile(r"data:(?!text/)[\w.+/-]*[;,]")
 
@@ -75,14 +76,13 @@ def of_request(request: Mapping[str, Any]) -> str:
 
 
 def of_request_to_bedrock(request: Mapping[str, Any]) -> str:
-    """Returns the texts of a request to a model at Amazon Bedrock. Each maker has fields of its
-    own, so those that are not known are messages, too."""
+    """Returns the texts of a request to a model at Amazon Bedrock. Each vendor's models have other
+    fields, so unknown fields count as messages, too."""
     return _joined({name: request[name] for name in request if name not in _SETTINGS_AT_BEDROCK})
 
 
 def all_of_request(request: Mapping[str, Any]) -> str:
-    """Returns all texts that leave with a request: of messages, tools, schemas and further
-    fields."""
+    """Returns all texts that a request sends: of messages, tools, schemas and further fields."""
     return _joined({name: request[name] for name in request if name not in _SETTINGS})
 
 
@@ -134,7 +134,7 @@ def _strings(value: Any) -> Iterator[str]:
 
 
 def _encodes_file(part: Mapping[str, Any]) -> bool:
-    """Whether a part of a message is a file in Base64. A document of plain text is none."""
+    """Whether a part of a message is a file in Base64; False for a document of plain text."""
     if part.keys() == {"bytes"}:  # as Converse has them
         return True
     kinds = [str(part[name]) for name in _FILE_TYPES if name in part]

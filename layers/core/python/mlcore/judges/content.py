@@ -84,7 +84,8 @@ def root(subject: Subject) -> Span | None:
 
 
 def root_span_id(subject: Subject) -> str | None:
-    """Returns the id of the root span in hexadecimal digits."""
+    """Returns the id of the subject's root span in hexadecimal digits; None if its spans contain
+    no root."""
     span = root(subject)
     return None if span is None else _span_id(span)
 
@@ -100,8 +101,8 @@ def outputs(subject: Subject) -> Any:
 
 
 def expectations(subject: Subject, *, of_session: bool = False) -> dict[str, Any] | None:
-    """Returns the values that people noted as expected for the trace or, with ``of_session``, for
-    the session that begins with it; by name, None if there are none."""
+    """Returns, by name, the values that people noted as expected for the trace or, with
+    ``of_session``, for the session that begins with it; None if there are none."""
     values = {
         assessment.name: assessment.value
         for assessment in subject.trace.assessments

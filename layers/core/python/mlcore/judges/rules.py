@@ -1,5 +1,5 @@
-"""Rates texts by the built-in scorers of MLflow that ask no model: ``RegexMatch``, ``PIIDetection``
-and ``ResponseLength``.
+"""Rates texts by those built-in scorers of MLflow that need no model: ``RegexMatch``,
+``PIIDetection`` and ``ResponseLength``.
 
 Rules and messages are those of MLflow (``mlflow.genai.scorers.builtin_scorers``). Expressions
 are searched with a time limit, because anybody may have written them; and a guardrail checks the
@@ -28,7 +28,7 @@ _EXPRESSIONS: Final = ProcessCache[str, Any]("compiled rules", weigh=lambda _: _
 _EXPRESSION_BYTES: Final = 500_000
 """Estimated size of a compiled expression."""
 SECONDS: Final = 0.5
-"""The time in which a text must be searched."""
+"""Time limit for searching a text by an expression."""
 _PERSONAL: Final = {
     # The run of characters before the @ is entered at its beginning only, so the time stays linear.
     "email": r"(?<![a-zA-Z0-9._%+-])[a-zA-Z0-9._%+-]++@[a-zA-Z0-9.-]+\.[a-zA-Z]{2,}",
@@ -42,7 +42,10 @@ _PERSONAL: Final = {
 
 
 def verdict(judge: Judge, text: str | None) -> Verdict:
-    """Returns what a rule says about a text; None if there is no text.
+    """Returns the rating of a text by a rule, with its rationale.
+
+    Args:
+        text: None if the trace has no output; the rating is then ``no``.
 
     Raises:
         InvalidParameterValue: the search for a regular expression takes too long.

@@ -91,7 +91,7 @@ def _position(text: str) -> tuple[int, int] | None:
 
 
 def _is_number(text: str) -> bool:
-    """Whether a text is a number that a key of an index can hold, as those beside it can."""
+    """Whether a text is a whole number in the range of the numbers in index keys."""
     return text.removeprefix("-").isdecimal() and len(text) <= 20 and abs(int(text)) < _END
 
 
@@ -104,8 +104,8 @@ def page(
     """Returns the JSON of one page, taken from the beginning of ``ordered``.
 
     Args:
-        positions: ``(value, id)`` by entity id for entities whose position in the index is older
-            than their last update; page tokens use it.
+        positions: ``(value, id)`` by entity id, for entities that the index still lists under an
+            older value. Page tokens contain these positions.
     """
     entities = iter(ordered)
     items: list[dict[str, Any]] = []

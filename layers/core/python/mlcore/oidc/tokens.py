@@ -11,7 +11,7 @@ from mlcore.observability import logger
 from mlcore.oidc.signing_keys import SigningKeys
 
 MAXIMUM_TOKEN: Final = 16_384
-"""Characters of the longest token that is looked at."""
+"""Maximum length of a token in characters; a longer one is refused."""
 MAXIMUM_NAME: Final = 255
 SKEW_SECONDS: Final = 60
 

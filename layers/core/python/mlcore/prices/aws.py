@@ -40,8 +40,8 @@ CLOUDFRONT_REQUEST: Final = 0.01 / 10_000
 CLOUDFRONT_GB: Final = 0.085
 CLOUDFRONT_FUNCTION: Final = 0.10 / MILLION
 EGRESS_GB: Final = 0.09
-"""From S3 and API Gateway to the internet. What goes to CloudFront is free, and so is S3 within a
-region."""
+"""Data from S3 and API Gateway to the internet. Data to CloudFront is free, and so is data from S3
+within its region."""
 
 # Files, queues, keys
 FILES_GB: Final = 0.023

@@ -11,7 +11,8 @@ def experiment(entity: Experiment, trace_retention: str | None = None) -> dict[s
     """Returns the JSON of MLflow's message ``mlflow.Experiment``.
 
     Args:
-        trace_retention: after which time its traces are archived; None if they are not.
+        trace_retention: the age at which the experiment's traces are archived, such as ``30d``;
+            None if they are not archived.
     """
     fields: dict[str, Any] = {
         "experiment_id": entity.experiment_id,

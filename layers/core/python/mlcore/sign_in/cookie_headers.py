@@ -10,7 +10,7 @@ from typing import Final
 
 SESSION: Final = "mlflow-session"
 SIGN_IN: Final = "mlflow-sign-in"
-"""Name of the cookie between the redirect to the issuer and the return from there."""
+"""Name of the cookie that exists between the redirect to the issuer and the return from it."""
 
 SECURE_PREFIX: Final = "__Host-"
 

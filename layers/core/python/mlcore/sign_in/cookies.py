@@ -1,8 +1,7 @@
 """The contents of the cookies of sign-in. Each is encrypted ("sealed"): a browser can neither read
 nor change it.
 
-The name is sealed with the content, so a cookie of another name, which a neighbour of the same
-domain could set, is never opened.
+The name is sealed with the content, so the value of one cookie is not accepted under another name.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from mlcore.repos.users.sessions import MAXIMUM_SECONDS
 _HOURS: Final = "SESSION_HOURS"
 _IDLE_MINUTES: Final = "SESSION_IDLE_MINUTES"
 _TOUCHES: Final = 10
-"""A session that is in use is written this many times in the period of idleness."""
+"""The last use of a session is stored at most this many times within the idle period."""
 
 
 def longest_seconds() -> int:

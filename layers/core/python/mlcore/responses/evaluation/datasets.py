@@ -27,7 +27,7 @@ def dataset(entity: EvaluationDataset) -> dict[str, Any]:
 
 
 def record(entity: EvaluationRecord) -> dict[str, Any]:
-    """Returns a record as MLflow's clients read it."""
+    """Returns the JSON of a record of an evaluation dataset, as MLflow's clients read it."""
     return {
         "dataset_record_id": entity.record_id,
         "dataset_id": entity.dataset_id,

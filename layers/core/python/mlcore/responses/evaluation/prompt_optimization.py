@@ -60,7 +60,7 @@ def job(entity: Job, metrics: Mapping[str, float] | None = None) -> dict[str, An
 
 
 def config(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the JSON of ``mlflow.PromptOptimizationJobConfig`` of a job's params."""
+    """Returns the JSON of ``mlflow.PromptOptimizationJobConfig`` from the params of a job."""
     kinds = {kind: name for name, kind in OPTIMIZER_TYPES.items()}
     given = params["optimizer_config"]
     return {
@@ -83,8 +83,8 @@ def _state(entity: Job, metrics: Mapping[str, float]) -> dict[str, Any]:
 
 
 def _scores(metrics: Mapping[str, float], prefix: str) -> dict[str, float]:
-    """Returns the scores by scorer that a run has as metrics with a prefix; that over all scorers
-    is ``aggregate``."""
+    """Returns the scores by scorer name, from the metrics of a run whose keys have a prefix. The
+    score over all scorers has the name ``aggregate``."""
     scores = {}
     for name, value in metrics.items():
         first, separator, scorer = name.partition(".")
