@@ -14,14 +14,15 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
-from authorizer import key_authentication
+from authorizer import gateway_keys, key_authentication
 from authorizer.caller_address import viewer_address
 from mlcore.db import capacity, deadline
 from mlcore.entities.users import User
 from mlcore.environment import AUTHENTICATION, GATEWAY_LOGIN, OIDC, signs_in
 from mlcore.errors import MlflowError
+from mlcore.http.gate import TWO_LOGINS
 from mlcore.http.origin import bypasses_cloudfront
-from mlcore.http.request import headers_of
+from mlcore.http.request import base_path, headers_of, path_of
 from mlcore.http.rest_events import as_http_event, is_rest_event
 from mlcore.observability import logger
 
@@ -109,13 +110,26 @@ def _method_of(
     (no fields for an unknown caller). API keys are accepted in addition to the deployment's method;
     a session cookie is used if the request has no other login."""
     login = _login(event, headers)
-    key = key_authentication.token_in(login)
+    try:
+        key = _key(event, headers, login)
+    except gateway_keys.TwoLogins:
+        return "key", lambda: {TWO_LOGINS: True}
     if key is not None:
         return "key", partial(key_authentication.authenticate, *key)
     if _authenticate_session is not None and not login:
         return "session", partial(_named, partial(_authenticate_session, event, headers))
     kind = ("token" if _method == OIDC else "password") if login else "none"
     return kind, partial(_named, partial(_authenticate, login, address))
+
+
+def _key(
+    event: Mapping[str, Any], headers: Mapping[str, str], login: str
+) -> tuple[str, str] | None:
+    """Returns the username ("" if none is sent) and the API key with which the caller logs in; None
+    for another login. Raises TwoLogins for a call of the AI gateway with two different ones."""
+    if path_of(event, base_path(os.environ)).startswith(_GATEWAY):
+        return gateway_keys.key_in(headers, login)
+    return key_authentication.token_in(login)
 
 
 def _named(authenticate: Callable[[], User | None]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from itertools import chain
 from gateway_calls import replies
 from gateway_calls.endpoint_calls import start_call
 from gateway_calls.request_parsing import GatewayCall, ProxyCall
+from mlcore.auth.key_tokens import keys_in
 from mlcore.environment import GATEWAY_LOGIN
 from mlcore.gateway import passthrough as passing
 from mlcore.gateway import proxied_calls
@@ -83,8 +84,11 @@ def _error_event(action: str | None) -> replies.ErrorEvent:
 
 def _provider_headers(request: Request) -> Mapping[str, str]:
     """Returns the request's headers that are forwarded to the provider: all except the one with the
-    caller's login to this server."""
+    caller's login to this server, and those that hold an API key of this server."""
     headers = request.headers
-    if GATEWAY_LOGIN in headers or request.username() is None:
-        return headers
-    return {name: value for name, value in headers.items() if name != "authorization"}
+    has_login = GATEWAY_LOGIN not in headers and request.username() is not None
+    return {
+        name: value
+        for name, value in headers.items()
+        if not (has_login and name == "authorization") and not keys_in(value)
+    }

@@ -8,6 +8,7 @@ import zlib
 from typing import Any, Final, NamedTuple, Protocol
 from urllib.parse import quote, unquote
 
+from mlcore.auth.key_tokens import keys_in
 from mlcore.errors import GatewayCallFailed
 from mlcore.http import Sent
 from mlcore.providers.proxied import ProxiedRequest
@@ -85,7 +86,8 @@ def parse_proxy(sent: Sent) -> ProxyCall:
     Raises:
         GatewayCallFailed: 400 if the body is none of these, if a request other than POST has a
             body, if the path contains ``.`` or ``..``, leads to batches of requests or to realtime
-            sessions, or if the query sets the method, the type or headers. 413 if the body is too
+            sessions, or if the query sets the method, the type or headers. 401 if the
+            address contains an API key of this server, because addresses are written to logs. 413 if the body is too
             large or incomplete.
     """
     path = sent.parameters["path"]
@@ -99,6 +101,8 @@ def parse_proxy(sent: Sent) -> ProxyCall:
     query = sent.query_text()
     if _QUERY.fullmatch(query) is None:
         raise GatewayCallFailed(400, "The query must be percent-encoded")
+    if keys_in(f"{path}?{unquote(query)}"):
+        raise GatewayCallFailed(401, "An API key of this server must be sent in a header")
     names = (unquote(name).strip().lower() for name in _PARAMETER.findall(query))
     if any(name.startswith(_OVERRIDES) for name in names):
         raise GatewayCallFailed(400, "The query must not set the method, the type or headers")

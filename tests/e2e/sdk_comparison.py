@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+import requests
+
 from tests.doubles import detailed_anthropic, detailed_gemini, detailed_openai_files
 from tests.doubles.providers import Asked, Provider, serving
 from tests.e2e import clients
@@ -57,11 +59,19 @@ def configured(api: str, calls: str) -> Iterator[Gateway]:
         root = f"{calls}/gateway"
         login = "Basic " + base64.b64encode(":".join(ADMIN).encode()).decode()
         own = {"X-MLflow-Authorization": login}
+        key = requests.post(
+            f"{api}/api/3.0/mlflow-serverless/keys", json={"name": "sdk"}, auth=ADMIN, timeout=30
+        ).json()["token"]
         yield Gateway(
             {"openai": openai, "anthropic": anthropic, "gemini": gemini},
             [
                 _target(DIRECT, f"{openai.url}/v1", anthropic.url, gemini.url),
-                _target(NATIVE, f"{root}/openai/v1", f"{root}/anthropic", f"{root}/gemini", own),
+                # Here the SDK's own key is the login, in the header that the SDK has for it.
+                _target(
+                    NATIVE,
+                    *(f"{root}/openai/v1", f"{root}/anthropic", f"{root}/gemini"),
+                    key=key,
+                ),
                 _target(
                     PROXY,
                     *(f"{root}/proxy/{GPT}/v1", f"{root}/proxy/{CLAUDE}", f"{root}/proxy/{GEMINI}"),
@@ -72,11 +82,18 @@ def configured(api: str, calls: str) -> Iterator[Gateway]:
 
 
 def _target(
-    name: str, openai: str, anthropic: str, gemini: str, headers: dict[str, str] | None = None
+    name: str,
+    openai: str,
+    anthropic: str,
+    gemini: str,
+    headers: dict[str, str] | None = None,
+    *,
+    key: str = "own",
 ) -> dict[str, Any]:
     return {
         **{"name": name, "openai": openai, "anthropic": anthropic, "gemini": gemini},
         "headers": {**(headers or {}), TARGET: name},
+        "key": key,
         "is_everything": name != NATIVE,
     }
 

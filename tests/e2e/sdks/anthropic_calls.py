@@ -31,7 +31,7 @@ def said(content: Any) -> dict[str, Any]:
 
 def calls_at(target: Target) -> dict[str, Call]:
     client: Any = anthropic.Anthropic(
-        base_url=target.anthropic, api_key="own", default_headers=target.headers, max_retries=0
+        base_url=target.anthropic, api_key=target.key, default_headers=target.headers, max_retries=0
     )
     messages = client.messages
     tools = [

@@ -31,7 +31,7 @@ def without_transport(answer: Any) -> Any:
 def calls_at(target: Target) -> dict[str, Call]:
     def client_with(**more: Any) -> Any:
         options: Any = {"base_url": target.gemini, "headers": target.headers, **more}
-        return genai.Client(api_key="own", http_options=types.HttpOptions(**options))
+        return genai.Client(api_key=target.key, http_options=types.HttpOptions(**options))
 
     client = client_with()
     models = client.models

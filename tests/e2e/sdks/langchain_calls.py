@@ -40,7 +40,7 @@ def lookup(city: str, population: int) -> str:
 
 
 def calls_at(target: Target) -> dict[str, Call]:
-    key: Any = SecretStr("own")
+    key: Any = SecretStr(target.key)
     base: dict[str, Any] = {"api_key": key, "max_retries": 0}
     openai: dict[str, Any] = {
         **base,

@@ -39,7 +39,7 @@ def said(text: str) -> list[Any]:
 
 
 def calls_at(target: Target) -> dict[str, Call]:
-    common = {"api_key": "own", "extra_headers": target.headers, "max_retries": 0}
+    common = {"api_key": target.key, "extra_headers": target.headers, "max_retries": 0}
     calls: dict[str, Call] = {}
     for provider, more in (
         ("openai", {"model": f"openai/{GPT}", "api_base": target.openai}),

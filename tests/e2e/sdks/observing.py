@@ -54,6 +54,8 @@ class Target(NamedTuple):
     anthropic: str
     gemini: str
     headers: dict[str, str]
+    key: str
+    """The SDK's API key."""
     is_everything: bool
     """Whether all of the providers' paths are there, not only those that are routes of MLflow."""
 

@@ -41,7 +41,7 @@ def said(text: str) -> list[Any]:
 
 def calls_at(target: Target) -> dict[str, Call]:
     client: Any = openai.OpenAI(
-        base_url=target.openai, api_key="own", default_headers=target.headers, max_retries=0
+        base_url=target.openai, api_key=target.key, default_headers=target.headers, max_retries=0
     )
     chat, responses = client.chat.completions, client.responses
     picture = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PIXEL}"}}

@@ -44,7 +44,7 @@ def lookup(city: str) -> str:
 def model_at(target: Target, name: str, seconds: float) -> Any:
     """A model whose client waits so long."""
     common: dict[str, Any] = {
-        "api_key": "own",
+        "api_key": target.key,
         "default_headers": target.headers,
         "max_retries": 0,
         "timeout": seconds,
@@ -56,7 +56,7 @@ def model_at(target: Target, name: str, seconds: float) -> Any:
         options = types.HttpOptions(
             base_url=target.gemini, headers=target.headers, timeout=int(seconds * 1000)
         )
-        google = genai.Client(api_key="own", http_options=options)
+        google = genai.Client(api_key=target.key, http_options=options)
         return GoogleModel(GEMINI, provider=GoogleProvider(client=google))
     provider = OpenAIProvider(openai_client=openai.AsyncOpenAI(base_url=target.openai, **common))
     kind = OpenAIResponsesModel if name == "responses" else OpenAIChatModel

@@ -48,6 +48,12 @@ _UNCHECKED: Final = (
     "without asking who calls. If this lasts longer than a deployment, its operator must deploy "
     "it again."
 )
+TWO_LOGINS: Final = "two_logins"
+"""Field of the authorizer's answer: the request has two different logins for this server."""
+_TWO_LOGINS_SENT: Final = (
+    "The request has two different logins for this server. Send one: in Authorization or "
+    "X-MLflow-Authorization, or an API key in x-api-key or x-goog-api-key."
+)
 _ANSWERS: Final = ("lambda", "iam")
 """Keys of ``requestContext.authorizer``: the authorizer's result, and the signer."""
 
@@ -112,6 +118,8 @@ class Gate:
                 "the login of a request was not checked", extra={"authentication": self._mode}
             )
             raise RequestRefused(self._challenge()._replace(body=_UNCHECKED))
+        if (answers.get("lambda") or {}).get(TWO_LOGINS) and not signed:
+            raise RequestRefused(self._challenge()._replace(body=_TWO_LOGINS_SENT))
         access = guard.authenticated_caller(answers, request.workspace, signed=signed)
         if access is None:
             raise RequestRefused(self._retry_challenge(request))

@@ -21,8 +21,10 @@ from mlcore.http.origin import REFUSAL, bypasses_cloudfront
 from mlcore.http.parsing import decode_request
 from mlcore.http.request import (
     Request,
+    base_path,
     check_workspace,
     headers_of,
+    path_of,
     request_of,
     split_workspace,
     workspace_of,
@@ -36,9 +38,6 @@ from mlcore.observability import costs_of, log_request, logger
 from mlcore.wire import encode
 
 Handler = Callable[[Event, Any], dict[str, Any]]
-
-_BASE_PATH: Final = "API_BASE_PATH"
-"""Environment variable: base path of a custom domain name, without slashes."""
 
 
 class ErrorFormat(NamedTuple):
@@ -80,13 +79,13 @@ def lambda_handler(
     security = Security(os.environ)
     gate = Gate(os.environ, declared)
     audits_reads = os.environ.get(AUDIT_READS) == "true"
-    base = os.environ.get(_BASE_PATH) and f"/{os.environ[_BASE_PATH]}"
+    base = base_path(os.environ)
 
     def handler(event: Event, context: Any) -> dict[str, Any]:
         started = time.perf_counter()
         request_context = event["requestContext"]
         method: str = request_context["http"]["method"]
-        path, named = split_workspace(_path(event, base), in_workspaces)
+        path, named = split_workspace(path_of(event, base), in_workspaces)
         request_id: str = request_context.get("requestId", "")
         headers = headers_of(event)
         trail = Trail()
@@ -235,17 +234,6 @@ def _repeatable(
     if method == "POST" and is_passing and not measurement.may_have_written:
         return errors.RequestLimitExceeded(error.message)
     return error
-
-
-def _path(event: Event, base: str | None) -> str:
-    """Returns the event's path without the deployment's base path. API Gateway's own domain name,
-    which CloudFront uses, has no base path."""
-    path: str = event["rawPath"]
-    about = event["requestContext"]
-    if not base or about.get("domainPrefix") == about.get("apiId"):
-        return path
-    stripped = path.removeprefix(base)
-    return (stripped or "/") if stripped[:1] in ("", "/") else path
 
 
 def _call_where_runs_are(sent: Sent, trail: Trail, gate: Gate) -> Response:

@@ -16,6 +16,8 @@ from mlcore.entities.workspaces import DEFAULT_WORKSPACE
 from mlcore.environment import AUTHENTICATION, IAM, workspaces_enabled
 from mlcore.http.sent import Event, Sent
 
+_BASE_PATH: Final = "API_BASE_PATH"
+"""Environment variable: base path of a custom domain name, without slashes."""
 _WORKSPACE_HEADER: Final = "x-mlflow-workspace"
 _SIGNATURE: Final = "X-Amz-Signature"
 _IN_WORKSPACE: Final = re.compile(
@@ -111,6 +113,24 @@ def request_of(sent: Sent, workspace: str, request_id: str) -> Request:
         is_signed_by_query=signed,
         cookies=sent.cookies(),
     )
+
+
+def base_path(environment: Mapping[str, str]) -> str:
+    """Returns the base path of the deployment's domain name, with a slash before it; "" for
+    none."""
+    base = environment.get(_BASE_PATH, "")
+    return f"/{base}" if base else ""
+
+
+def path_of(event: Event, base: str) -> str:
+    """Returns the event's path without the deployment's base path. API Gateway's own domain name,
+    which CloudFront uses, has no base path."""
+    path: str = event["rawPath"]
+    about = event["requestContext"]
+    if not base or about.get("domainPrefix") == about.get("apiId"):
+        return path
+    stripped = path.removeprefix(base)
+    return (stripped or "/") if stripped[:1] in ("", "/") else path
 
 
 def headers_of(event: Event) -> dict[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Final
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from mlcore.providers import cache_markers, transport
 from mlcore.providers.completions import is_count
@@ -19,6 +19,9 @@ from mlcore.providers.provider import (
 )
 from mlcore.providers.proxied import ProxiedRequest, RawAnswer
 
+_KEYS_IN_QUERIES: Final = ("key", "access_token")
+"""Parameters in which Google's servers read credentials, also with ``$`` before the name;
+https://cloud.google.com/apis/docs/system-parameters."""
 _BASE: Final = "https://generativelanguage.googleapis.com/v1beta"
 
 
@@ -55,7 +58,7 @@ class Gemini(Compatible):
     ) -> Iterator[Json | bytes | RawAnswer]:
         key = {"x-goog-api-key": self.model.secret.get("api_key", "")}
         return transport.proxied(
-            proxied_url(self._base, request.path),
+            proxied_url(self._base, _without_keys(request.path)),
             forwarded_headers(headers, key),
             request,
             configured=True,
@@ -99,6 +102,18 @@ class Gemini(Compatible):
         key = {"x-goog-api-key": self.model.secret.get("api_key", "")}
         base = self._base.rstrip("/")
         return f"{base}/{path}", forwarded_headers(headers, key), payload
+
+
+def _without_keys(path: str) -> str:
+    """Returns a path without the credentials in its query: the endpoint's are in a header, and
+    Google's servers would have to choose."""
+    plain, _, query = path.partition("?")
+    kept = [
+        parameter
+        for parameter in query.split("&")
+        if unquote(parameter.partition("=")[0]).strip().lower().lstrip("$") not in _KEYS_IN_QUERIES
+    ]
+    return f"{plain}?{'&'.join(kept)}" if query and kept else plain
 
 
 def _with_thoughts(counts: dict[str, int]) -> dict[str, int]:

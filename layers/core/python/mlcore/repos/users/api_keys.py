@@ -15,6 +15,7 @@ from hashlib import sha256
 from typing import Final, NamedTuple
 
 from mlcore import errors
+from mlcore.auth.key_tokens import TOKEN
 from mlcore.db import keys
 from mlcore.db.expression import Raw, Update
 from mlcore.db.failures import ConditionFailed
@@ -26,9 +27,6 @@ from mlcore.models.platform import ApiKey as ApiKeyItem
 from mlcore.process_cache import ProcessCache
 from mlcore.repos.users import users
 
-_TOKEN: Final = re.compile(
-    r"mlk_(?P<key>[1-9][0-9]{0,15}-[0-9a-f]{20})_(?P<secret>[\w-]{43})", re.A
-)
 _KEY_ID: Final = re.compile(r"(?P<user>[1-9][0-9]{0,15})-[0-9a-f]{20}", re.A)
 
 MAX_KEYS: Final = 100
@@ -49,7 +47,7 @@ class TokenOfKey(NamedTuple):
 
 def is_token(text: str) -> bool:
     """Whether a bearer token or password has the form of an API key."""
-    return _TOKEN.fullmatch(text) is not None
+    return TOKEN.fullmatch(text) is not None
 
 
 def verify(token: str) -> tuple[ApiKey, User] | None:
@@ -60,7 +58,7 @@ def verify(token: str) -> tuple[ApiKey, User] | None:
     BatchGetItem, two for the first request of a process with the key; the first use on a day writes
     that day.
     """
-    match = _TOKEN.fullmatch(token)
+    match = TOKEN.fullmatch(token)
     if match is None:
         return None
     key_id = match["key"]
