@@ -37,7 +37,7 @@ from mlcore.repos.kubeflow import (
     file_uris,
     numbers,
     run_values,
-    steps,
+    transaction_steps,
     version_lists,
     versions,
 )
@@ -98,7 +98,7 @@ def _named(call: KubeflowCall, parent: int, name: str, kinds: tuple[str, ...]) -
     if raws:
         return artifacts.alive(raws)
     if reference.kind == EXPERIMENT_RUN.name:
-        of_run = run_values.see(reference)
+        of_run = run_values.number_and_read(reference)
         return [
             raw
             for raw in of_run
@@ -200,7 +200,7 @@ def _overwrite(parent: ContextRef, kind: EntityKind, values: Values) -> Entity:
     """Updates the artifact of this kind and name under the parent, or creates it. Starts over if
     another request creates it meanwhile."""
     name = values.get("name")
-    existing = steps.find_child(parent.number, kind, name) if name else None
+    existing = transaction_steps.find_child(parent.number, kind, name) if name else None
     if existing is not None:
         raw = artifacts.get(existing.number, parent.workspace, kind)
         return artifacts.change(raw, lambda entity: merge.merged(entity, values))
@@ -209,7 +209,7 @@ def _overwrite(parent: ContextRef, kind: EntityKind, values: Values) -> Entity:
     try:
         artifacts.create_under(entity, parent)
     except errors.ResourceConflict:
-        if name and steps.find_child(parent.number, kind, name) is not None:
+        if name and transaction_steps.find_child(parent.number, kind, name) is not None:
             return _overwrite(parent, kind, values)
         raise
     return entity
@@ -242,13 +242,15 @@ def _list(call: KubeflowCall, kinds: tuple[str, ...]) -> Any:
         )
 
     def by_external_id(external_id: str) -> list[Entity]:
-        numbers_found = [steps.find_external(workspace, KINDS[kind], external_id) for kind in kinds]
+        numbers_found = [
+            transaction_steps.find_external(workspace, KINDS[kind], external_id) for kind in kinds
+        ]
         return load([number for number in numbers_found if number is not None])
 
     def assign_numbers(keys: Sequence[Key]) -> list[Entity]:
         """Gives a number to each model version that MLflow created and that has none, and returns
         their source artifacts, which get numbers together with the versions."""
-        records = version_lists.see(keys, workspace)
+        records = version_lists.number_and_read(keys, workspace)
         return load(
             [record.item.source_artifact for record in records if record.item.source_artifact]
         )
@@ -315,7 +317,7 @@ def list_of_run(call: KubeflowCall) -> Any:
     and ``externalId`` in the query are ignored."""
     number, kinds = call.parsed.id, call.parsed.artifact_kinds
     reference = numbers.of_kind(numbers.raw(number), EXPERIMENT_RUN.name, call.workspace)
-    raws = [] if reference is None else run_values.see(reference)
+    raws = [] if reference is None else run_values.number_and_read(reference)
     raws = [raw for raw in raws if Artifact.of(raw).kind in kinds]
     readable = run_values.entities_of(_readable(call, raws))
     return lists.page(call, _filter_kind(kinds), readable)

@@ -26,7 +26,7 @@ from mlcore.kubeflow import filters, pages
 from mlcore.kubeflow.entity import Entity
 from mlcore.kubeflow.kinds import EntityKind
 from mlcore.kubeflow.pages import PageOrder
-from mlcore.repos.kubeflow import listing, steps
+from mlcore.repos.kubeflow import listing, transaction_steps
 from mlcore.repos.kubeflow.listing import ListEntry
 
 R = TypeVar("R")
@@ -136,7 +136,7 @@ def page_of_shared(
         return readable([find_by_name(workspace, name)]) if find_by_name else []
 
     def by_external_id(external_id: str) -> list[Entity]:
-        number = steps.find_external(workspace, kind, external_id)
+        number = transaction_steps.find_external(workspace, kind, external_id)
         return readable([] if number is None else [find(number, workspace)])
 
     source = ListSource(
@@ -188,7 +188,7 @@ def _numbered_then_new(
         yield positioned
     for entities in _assign_numbers(
         source,
-        listing.unnumbered_item_places(call.workspace, source.unnumbered_kind),
+        listing.unnumbered_keys(call.workspace, source.unnumbered_kind),
         listing.READ_TOGETHER,
     ):
         for entity in sorted(entities, key=order.position):
@@ -204,9 +204,7 @@ def _merged(call: KubeflowCall, order: PageOrder, source: ListSource) -> Iterato
     unnumbered: list[Key] = []
     calls: list[Callable[[], None]] = [
         lambda: first_places.extend(islice(places, 1)),
-        lambda: unnumbered.extend(
-            listing.unnumbered_item_places(call.workspace, source.unnumbered_kind)
-        ),
+        lambda: unnumbered.extend(listing.unnumbered_keys(call.workspace, source.unnumbered_kind)),
     ]
     table.parallel(calls)
     new = {

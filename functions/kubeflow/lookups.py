@@ -8,7 +8,7 @@ from typing import TypeVar
 from kubeflow.calls import KubeflowCall
 from mlcore.kubeflow.errors import not_found
 from mlcore.kubeflow.kinds import EntityKind
-from mlcore.repos.kubeflow import steps
+from mlcore.repos.kubeflow import transaction_steps
 
 R = TypeVar("R")
 
@@ -87,7 +87,7 @@ def _by_external_id(
     external_id: str,
     by_number: Callable[[int, str], R | None],
 ) -> R | None:
-    number = steps.find_external(call.workspace, kind, external_id)
+    number = transaction_steps.find_external(call.workspace, kind, external_id)
     return None if number is None else by_number(number, call.workspace)
 
 

@@ -51,8 +51,8 @@ def list_all(call: KubeflowCall) -> Any:
         KIND,
         lambda record: may_read(record.model.name),
         models.entity_of,
-        models.at_places,
-        models.see,
+        models.of_entries,
+        models.number_and_read,
         models.find,
         models.find_by_name,
     )

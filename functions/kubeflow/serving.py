@@ -29,7 +29,15 @@ from mlcore.kubeflow.kinds import (
 )
 from mlcore.models.kubeflow import NumberedItem
 from mlcore.optimistic_retry import retry_on_conflict
-from mlcore.repos.kubeflow import entities, models, numbers, serving, steps, version_lists, versions
+from mlcore.repos.kubeflow import (
+    entities,
+    models,
+    numbers,
+    serving,
+    transaction_steps,
+    version_lists,
+    versions,
+)
 from mlcore.repos.kubeflow.entities import entity_of
 
 # ------------------------------------------------------------------ environments
@@ -95,7 +103,7 @@ def _list(call: KubeflowCall, kind: EntityKind) -> Any:
         return list(_readable(call, iter(existing))) if kind is INFERENCE_SERVICE else existing
 
     def by_external_id(external_id: str) -> list[Entity]:
-        number = steps.find_external(workspace, kind, external_id)
+        number = transaction_steps.find_external(workspace, kind, external_id)
         return [] if number is None else load([number])
 
     def by_name(name: str) -> list[Entity]:
@@ -151,7 +159,7 @@ def _create_service(call: KubeflowCall, parent: int, values: Values) -> AnswerWi
 
 def find_service(call: KubeflowCall) -> dict[str, Any]:
     def by_name(parent: int, name: str) -> Raw | None:
-        child = steps.find_child(parent, INFERENCE_SERVICE, name)
+        child = transaction_steps.find_child(parent, INFERENCE_SERVICE, name)
         return None if child is None else by_number(child.number, call.workspace)
 
     by_number = partial(entities.find, INFERENCE_SERVICE.name)

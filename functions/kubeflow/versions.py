@@ -102,8 +102,8 @@ def list_all(call: KubeflowCall) -> Any:
         KIND,
         lambda record: may_read(record.model.name or ""),
         versions.entity_of,
-        version_lists.at_places,
-        version_lists.see,
+        version_lists.of_entries,
+        version_lists.number_and_read,
         versions.find,
     )
 

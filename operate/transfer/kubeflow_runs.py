@@ -146,7 +146,7 @@ def _create(experiment: str, run: Entity) -> runs.NumberedRun:
 
 def _logged(read: runs.NumberedRun) -> dict[str, Entity]:
     reference = numbers.get(read.number, EXPERIMENT_RUN.name, SPACE)
-    return labelled(run_values.entities_of(run_values.see(reference)))
+    return labelled(run_values.entities_of(run_values.number_and_read(reference)))
 
 
 def _log(read: runs.NumberedRun, logged: dict[str, Entity], points: dict[str, Metric]) -> None:

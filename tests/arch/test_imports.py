@@ -50,5 +50,5 @@ def test_only_declarations_imports_the_heavy_part_of_pynamodb() -> None:
         for path in project.sources("layers", "functions", "local", "operate")
         if set(_modules_of("pynamodb", path)) - {"pynamodb.constants"}
     }
-    declarations = project.LAYER / "db/declarations.py"
+    declarations = project.LAYER / "db/pynamodb_classes.py"
     assert importers == {str(declarations.relative_to(project.ROOT))}

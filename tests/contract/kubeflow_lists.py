@@ -9,7 +9,7 @@ from typing import Any
 from mlcore.entities.workspaces import DEFAULT_WORKSPACE
 from mlcore.kubeflow.kinds import REGISTERED_MODEL
 from mlcore.models.registry import RegisteredModel
-from mlcore.repos.contexts import list_keys
+from mlcore.repos.kubeflow_keys import list_keys
 from tests.contract.conftest import Store
 from tests.contract.kubeflow_api import KubeflowApi
 

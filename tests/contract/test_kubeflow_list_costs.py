@@ -10,7 +10,7 @@ from mlcore.db import keys
 from mlcore.db.table import table
 from mlcore.entities.workspaces import DEFAULT_WORKSPACE
 from mlcore.kubeflow.kinds import MODEL_VERSION
-from mlcore.repos.contexts import list_keys
+from mlcore.repos.kubeflow_keys import list_keys
 from tests.contract.conftest import Store, forget
 from tests.contract.kubeflow_api import KubeflowApi
 from tests.contract.kubeflow_lists import FIRST, more_models

@@ -23,8 +23,8 @@ from mlcore.db.attributes import (
     TextMapAttribute,
     TextSetAttribute,
 )
-from mlcore.db.declarations import Model
 from mlcore.db.expression import string
+from mlcore.db.pynamodb_classes import Model
 from mlcore.db.reader import compile_view
 from mlcore.db.writer import compile_writer
 from mlcore.environment import settings

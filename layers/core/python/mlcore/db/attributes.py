@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, TypeVar, overload
 
 from pynamodb.constants import BINARY, BOOLEAN, MAP, NUMBER, STRING, STRING_SET
 
-from mlcore.db.declarations import Attribute
+from mlcore.db.pynamodb_classes import Attribute
 
 V = TypeVar("V")
 

@@ -12,7 +12,7 @@ from typing import Any
 from pynamodb.constants import BOOLEAN, NULL, STRING
 
 from mlcore.db.attributes import TextMapAttribute, texts_in
-from mlcore.db.declarations import Attribute, Model
+from mlcore.db.pynamodb_classes import Attribute, Model
 
 Raw = dict[str, Any]
 

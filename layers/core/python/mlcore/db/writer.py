@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from mlcore.db.declarations import Attribute, AttributeNullError, Model
+from mlcore.db.pynamodb_classes import Attribute, AttributeNullError, Model
 from mlcore.db.reader import Raw
 
 Writer = Callable[[Mapping[str, Any]], Raw]

@@ -7,7 +7,8 @@ from typing import Any, ClassVar, Self
 
 from mlcore.db.attributes import FlagAttribute, IntAttribute, ItemAttribute, TextAttribute
 from mlcore.db.client import client
-from mlcore.db.declarations import (
+from mlcore.db.keys import Pattern
+from mlcore.db.pynamodb_classes import (
     Connection,
     GlobalSecondaryIndex,
     KeysOnlyProjection,
@@ -16,7 +17,6 @@ from mlcore.db.declarations import (
     Model,
     TableConnection,
 )
-from mlcore.db.keys import Pattern
 from mlcore.db.reader import Raw, View, compile_view
 from mlcore.db.writer import Writer, compile_writer
 from mlcore.environment import settings

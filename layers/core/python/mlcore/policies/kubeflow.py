@@ -33,7 +33,7 @@ from mlcore.policies.access import Access
 from mlcore.policies.experiments import CONTENTS
 from mlcore.policies.registry import may_name_source
 from mlcore.policies.requests import create_inside, inherited, inside
-from mlcore.repos.kubeflow import artifacts, entities, numbers, runs, steps
+from mlcore.repos.kubeflow import artifacts, entities, numbers, runs, transaction_steps
 from mlcore.repos.kubeflow import experiments as kubeflow_experiments
 
 Policy = Callable[[Access, RegistryRequest], bool]
@@ -111,7 +111,9 @@ def required_reference(request: RegistryRequest, field: str) -> int:
 def external_number(access: Access, kind: EntityKind, request: RegistryRequest) -> int:
     """Returns the number of the entity whose external id the request names; ``NO_ENTITY`` if no
     entity has it."""
-    number = steps.find_external(access.workspace, kind, request.arguments["externalId"])
+    number = transaction_steps.find_external(
+        access.workspace, kind, request.arguments["externalId"]
+    )
     return NO_ENTITY if number is None else number
 
 

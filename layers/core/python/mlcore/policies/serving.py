@@ -27,7 +27,7 @@ from mlcore.policies.kubeflow import (
     reads_workspace,
     required_reference,
 )
-from mlcore.repos.kubeflow import entities, serving, steps
+from mlcore.repos.kubeflow import entities, serving, transaction_steps
 
 Policy = Callable[[Access, RegistryRequest], bool]
 
@@ -77,7 +77,9 @@ def on_service(action: str) -> Policy:
 
 def find_service(access: Access, request: RegistryRequest) -> bool:
     if request.names_child:
-        child = steps.find_child(request.parent, INFERENCE_SERVICE, request.arguments["name"])
+        child = transaction_steps.find_child(
+            request.parent, INFERENCE_SERVICE, request.arguments["name"]
+        )
         return _on_service(access, NO_ENTITY if child is None else child.number, "read")
     return _on_service(access, external_number(access, INFERENCE_SERVICE, request), "read")
 

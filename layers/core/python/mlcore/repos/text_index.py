@@ -45,11 +45,10 @@ def is_outdated(experiment: Raw) -> bool:
 
 
 def configured_fields(*, remembered: bool = True) -> IndexedFields:
-    """Returns the fields that the setting ``fts_fields`` names; one GetItem every few minutes per
-    process.
+    """Returns the fields that the setting ``fts_fields`` names; one GetItem per minute and process.
 
     Args:
-        remembered: whether a cached value is good enough.
+        remembered: whether to use the cached value. If False, the setting is read.
     """
     return _setting.current() if remembered else _setting.read()
 

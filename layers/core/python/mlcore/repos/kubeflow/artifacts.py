@@ -20,8 +20,15 @@ from mlcore.kubeflow.entity import Entity
 from mlcore.kubeflow.errors import missing_id, name_taken
 from mlcore.kubeflow.kinds import KINDS, MODEL_ARTIFACT, MODEL_VERSION, EntityKind
 from mlcore.models.kubeflow import Artifact, ContextChild, ContextRef
-from mlcore.repos.kubeflow import entities, file_uris, numbers, steps, version_sources, versions
-from mlcore.repos.kubeflow.steps import TransactionStep
+from mlcore.repos.kubeflow import (
+    entities,
+    file_uris,
+    numbers,
+    transaction_steps,
+    version_sources,
+    versions,
+)
+from mlcore.repos.kubeflow.transaction_steps import TransactionStep
 
 UNNAMED: Final = "\0"
 """Prefix of the child names of artifacts whose own names need not be unique; no name from a client
@@ -73,7 +80,7 @@ class Owned(NamedTuple):
 
 
 def alive(raws: Sequence[Raw]) -> list[Raw]:
-    """Returns those artifacts whose version or run exists; artifacts without an owner are kept. One
+    """Returns those of the artifacts whose version or run exists, and those without an owner. One
     BatchGetItem."""
     return [artifact.raw for artifact in owned(raws)]
 
@@ -177,7 +184,7 @@ def external(value: str, wanted: Iterable[str], workspace: str) -> list[Raw]:
         value: the external id.
         wanted: the kinds of artifacts to return.
     """
-    given = (steps.find_external(workspace, KINDS[kind], value) for kind in wanted)
+    given = (transaction_steps.find_external(workspace, KINDS[kind], value) for kind in wanted)
     raws = (find(number, workspace) for number in given if number is not None)
     return [raw for raw in raws if raw is not None]
 
@@ -218,7 +225,9 @@ def create_under(
 
 def link(entity: Entity, parent: ContextRef, name: str) -> TransactionStep:
     error = name_taken(KINDS[entity.kind].title, entity.name)
-    return steps.child(parent.number, KINDS[entity.kind], name, entity.id, None, error)
+    return transaction_steps.reserve_child_name(
+        parent.number, KINDS[entity.kind], name, entity.id, None, error
+    )
 
 
 def present(parent: ContextRef) -> list[TransactionStep]:
@@ -241,14 +250,14 @@ def attribute(entity: Entity, parent: ContextRef) -> None:
     linked = {ContextChild.of(item).number for item in known.items}
     if entity.id in linked:
         return
-    free = steps.find_child(parent.number, KINDS[entity.kind], entity.name) is None
+    free = transaction_steps.find_child(parent.number, KINDS[entity.kind], entity.name) is None
     name = entity.name if free and entity.kind != kinds.DATA_SET.name else unnamed(entity.id)
     step = link(entity, parent, name)
     execute([TransactionStep(step.operation), *present(parent)])
 
 
 def execute(parts: Sequence[TransactionStep]) -> None:
-    steps.execute(parts)
+    transaction_steps.execute(parts)
 
 
 def change(
@@ -304,7 +313,9 @@ def delete(raw: Raw, parents: Sequence[int] = ()) -> None:
     mine = ConditionExpression()
     mine.require_equal(Artifact.version, item.version)
     gone: list[TransactionStep] = [TransactionStep(Delete(keys.artifact(item.number), mine))]
-    gone += steps.external_id(item.workspace, KINDS[item.kind], item.number, item.external_id, None)
+    gone += transaction_steps.change_external_id(
+        item.workspace, KINDS[item.kind], item.number, item.external_id, None
+    )
     for parent in dict.fromkeys([*([item.parent] if item.parent else []), *parents]):
         gone += [
             TransactionStep(Delete(keys.context_child(parent, child.kind, child.name)))
@@ -319,9 +330,9 @@ def delete(raw: Raw, parents: Sequence[int] = ()) -> None:
 
 
 def _source_after(item: Artifact) -> list[TransactionStep]:
-    """Returns the steps of a transaction that are needed when an artifact is deleted that is its
-    version's source: the version's next model artifact becomes the source. If the artifact is no
-    source, the list is empty."""
+    """Returns the transaction steps that make the version's next model artifact its source, when
+    the artifact that is the source is deleted; an empty list if ``item`` is not the source of its
+    version."""
     if item.kind != MODEL_ARTIFACT.name or item.model is None or item.parent is None:
         return []
     version = versions.find(item.parent, item.workspace)
@@ -366,6 +377,8 @@ def create_of_version(
         uri = entity.fields.get("uri")
         beside = version_sources.source_change(version, uri, entity.id, first=True)
     name = None
-    if name_is_shared and steps.find_child(reference.number, entity.of_kind, entity.name):
+    if name_is_shared and transaction_steps.find_child(
+        reference.number, entity.of_kind, entity.name
+    ):
         name = unnamed(entity.id)
     create_under(entity, reference, beside, name=name)

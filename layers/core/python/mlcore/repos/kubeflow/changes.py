@@ -15,21 +15,24 @@ from mlcore.models.experiments import Experiment
 from mlcore.models.registry import ModelVersion, RegisteredModel
 from mlcore.optimistic_retry import WriteConflict, retry_on_conflict
 from mlcore.repos import document_writes
-from mlcore.repos.contexts import list_keys
 from mlcore.repos.document import Document
-from mlcore.repos.kubeflow import steps
-from mlcore.repos.kubeflow.steps import TransactionStep
+from mlcore.repos.kubeflow import transaction_steps
 from mlcore.repos.kubeflow.tags import Changes
+from mlcore.repos.kubeflow.transaction_steps import TransactionStep
+from mlcore.repos.kubeflow_keys import list_keys
 
 R = TypeVar("R")
 
 
-def settled(words: str, read: R, again: Callable[[], R], attempt: Callable[[R], Entity]) -> Entity:
-    """Calls ``attempt`` with the entity that was read; after a WriteConflict, reads it again with
-    ``again`` and retries. Returns the written entity.
+def write_with_retry(
+    words: str, read: R, again: Callable[[], R], attempt: Callable[[R], Entity]
+) -> Entity:
+    """Calls ``attempt`` with the entity that was read. After a WriteConflict, reads the entity with
+    ``again`` and calls ``attempt`` again. Returns the written entity.
 
     Args:
         words: the kind of entity, for the error message if conflicts persist.
+        again: reads the entity; raises if it no longer exists.
         attempt: computes the change of an entity, writes it and returns it as written.
     """
     current: R | None = read
@@ -67,10 +70,10 @@ def write(
     except ConditionFailed as failed:
         raise WriteConflict from failed
     except TransactionFailed as failed:
-        raise steps.meaning(external, failed) from failed
+        raise transaction_steps.error_of(external, failed) from failed
 
 
-def keep(
+def set_own_attributes(
     item: type[Experiment | ModelVersion | RegisteredModel], after: Entity, update: Update
 ) -> None:
     """Adds to the update of an MLflow item the attributes that only Kubeflow has: the types of

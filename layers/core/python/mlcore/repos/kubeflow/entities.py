@@ -32,11 +32,10 @@ from mlcore.models.kubeflow import (
 from mlcore.models.registry import ModelVersion, RegisteredModel
 from mlcore.models.runs import Run
 from mlcore.optimistic_retry import WriteConflict
-from mlcore.repos.contexts import list_keys
-from mlcore.repos.kubeflow import changes, file_uris
-from mlcore.repos.kubeflow import steps as parts
+from mlcore.repos.kubeflow import changes, file_uris, transaction_steps
 from mlcore.repos.kubeflow.numbers import absent
-from mlcore.repos.kubeflow.steps import TransactionStep
+from mlcore.repos.kubeflow.transaction_steps import TransactionStep
+from mlcore.repos.kubeflow_keys import list_keys
 
 LISTED_TOGETHER: Final = 100
 
@@ -156,10 +155,12 @@ def attributes(
         listed = list_keys.numbered_item_keys(
             workspace, entity.kind, entity.id, entity.create_time, entity.update_time
         )
-    return {**_raw([(item.number, entity.id)]), **listed, **kept(item, entity)}
+    return {**_raw([(item.number, entity.id)]), **listed, **own_attributes(item, entity)}
 
 
-def kept(item: type[Experiment | ModelVersion | RegisteredModel | Run], entity: Entity) -> Raw:
+def own_attributes(
+    item: type[Experiment | ModelVersion | RegisteredModel | Run], entity: Entity
+) -> Raw:
     """Returns the attributes of an MLflow item that only Kubeflow has: the types of custom
     properties and the external id."""
     values: list[tuple[ItemAttribute[Any], Any]] = [
@@ -178,7 +179,9 @@ def creation(entity: Entity, workspace: str, **more: Any) -> list[TransactionSte
     """Returns the first steps of the transaction that creates an entity: its item and external
     id."""
     made = TransactionStep(Put(item_of(entity, workspace, **more), absent()))
-    external = parts.external_id(workspace, entity.of_kind, entity.id, None, entity.external_id)
+    external = transaction_steps.change_external_id(
+        workspace, entity.of_kind, entity.id, None, entity.external_id
+    )
     return [made, *external]
 
 
@@ -189,7 +192,8 @@ def find(kind: str, number: int, workspace: str) -> Raw | None:
 
 
 def get(kind: str, number: int, workspace: str) -> Raw:
-    """Like :func:`find`. Raises ResourceDoesNotExist if there is no such entity."""
+    """Returns the item of the entity of a kind with a Kubeflow number. Raises ResourceDoesNotExist
+    if the workspace has none."""
     item = find(kind, number, workspace)
     if item is None:
         raise missing_id(KINDS[kind].words, number)
@@ -301,10 +305,12 @@ def change(
         after = alter(before)
         after = after._replace(update_time=max(now_ms(), before.update_time))
         update = _update(current, after)
-        external = parts.external_id(workspace, kind, number, before.external_id, after.external_id)
+        external = transaction_steps.change_external_id(
+            workspace, kind, number, before.external_id, after.external_id
+        )
         more = [*external, *beside(before, after)]
         if more:
-            parts.execute([TransactionStep(ItemUpdate(key, update)), *more])
+            transaction_steps.execute([TransactionStep(ItemUpdate(key, update)), *more])
             return after
         try:
             table.update(key, update)
@@ -312,7 +318,7 @@ def change(
             raise WriteConflict from failed
         return after
 
-    return changes.settled(kind.words, raw, again, attempt)
+    return changes.write_with_retry(kind.words, raw, again, attempt)
 
 
 def _update(raw: Raw, after: Entity) -> Update:

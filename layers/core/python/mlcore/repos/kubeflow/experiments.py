@@ -20,7 +20,6 @@ from mlcore.kubeflow.errors import missing_id, name_taken
 from mlcore.kubeflow.kinds import EXPERIMENT as KIND
 from mlcore.models.experiments import Experiment as ExperimentItem
 from mlcore.optimistic_retry import WriteConflict
-from mlcore.repos.contexts import context_items
 from mlcore.repos.experiments import experiments
 from mlcore.repos.experiments import ids as experiment_ids
 from mlcore.repos.experiments.creations import (
@@ -29,7 +28,8 @@ from mlcore.repos.experiments.creations import (
     IdTaken,
 )
 from mlcore.repos.experiments.experiments import StoredExperiment as Record
-from mlcore.repos.kubeflow import changes, entities, numbers, steps, tags
+from mlcore.repos.kubeflow import changes, entities, numbers, tags, transaction_steps
+from mlcore.repos.kubeflow_keys import context_items
 
 FIELDS = ("owner",)
 """Fields that are kept in tags."""
@@ -75,7 +75,8 @@ def entity_of(read: Record) -> Entity:
 
 
 def find(number: int, workspace: str) -> Record | None:
-    """Returns an experiment; one BatchGetItem, and another request if its id is no number."""
+    """Returns the experiment with a Kubeflow number; None if the workspace has none. One
+    BatchGetItem, and another request if the experiment's MLflow id is not a number."""
     item, refer = table.batch_get([keys.experiment(str(number)), keys.context_ref(number)])
     if item is None and number == 0 and workspace == DEFAULT_WORKSPACE:
         return experiments.get(DEFAULT_EXPERIMENT_ID, workspace)
@@ -87,7 +88,8 @@ def find(number: int, workspace: str) -> Record | None:
 
 
 def get(number: int, workspace: str) -> Record:
-    """Like :func:`find`. Raises ResourceDoesNotExist if there is no such experiment."""
+    """Returns the experiment with a Kubeflow number. Raises ResourceDoesNotExist if the workspace
+    has none."""
     record = find(number, workspace)
     if record is None:
         raise missing_id(KIND.words, number)
@@ -116,7 +118,9 @@ def create(
     """
     for experiment_id in experiment_ids.unused_ids():
         made = entity._replace(id=int(experiment_id))
-        external = steps.external_id(workspace, KIND, made.id, None, entity.external_id)
+        external = transaction_steps.change_external_id(
+            workspace, KIND, made.id, None, entity.external_id
+        )
         experiment = Experiment(
             experiment_id=experiment_id,
             name=entity.name,
@@ -129,7 +133,7 @@ def create(
         )
         also = [*(step.operation for step in external), *granting(experiment_id)]
         try:
-            experiments.create(experiment, also, entities.kept(ExperimentItem, entity))
+            experiments.create(experiment, also, entities.own_attributes(ExperimentItem, entity))
         except IdTaken:
             continue
         except ExperimentNameTaken as failed:
@@ -184,15 +188,17 @@ def change(read: Record, alter: Callable[[Entity], Entity]) -> Entity:
         after = after._replace(update_time=max(now_ms(), before.update_time))
         texts = tags.tags_of_tracked(after, FIELDS)
         wanted = tags.changes(seen.experiment.tags, texts, FIELDS)
-        external = steps.external_id(workspace, KIND, number, before.external_id, after.external_id)
+        external = transaction_steps.change_external_id(
+            workspace, KIND, number, before.external_id, after.external_id
+        )
         changes.write(seen.document, wanted, partial(_complete, seen, after), external)
         return after
 
-    return changes.settled(KIND.words, read, lambda: get(number, workspace), attempt)
+    return changes.write_with_retry(KIND.words, read, lambda: get(number, workspace), attempt)
 
 
 def _complete(read: Record, after: Entity, update: Update) -> None:
-    changes.keep(ExperimentItem, after, update)
+    changes.set_own_attributes(ExperimentItem, after, update)
     update.require_equal(ExperimentItem.version, _item(read).version)
 
 

@@ -20,7 +20,7 @@ from mlcore.models.base import KEY
 from mlcore.models.kubeflow import NumberedItem
 
 READ_TOGETHER: Final = 100
-"""Items that one BatchGetItem reads."""
+"""How many items one BatchGetItem reads at most."""
 _MOST_KEYS: Final = 1_000
 """Index entries that one Query reads."""
 
@@ -68,7 +68,7 @@ def entries(workspace: str, kind: str, order: PageOrder) -> Iterator[ListEntry]:
         yield ListEntry(key_of_item(item), position)
 
 
-def unnumbered_item_places(workspace: str, kind: str) -> Iterator[Key]:
+def unnumbered_keys(workspace: str, kind: str) -> Iterator[Key]:
     """Yields the keys of items that have no Kubeflow number yet, from an index that may lag. Yields
     nothing for a kind that MLflow does not create."""
     if not kind:

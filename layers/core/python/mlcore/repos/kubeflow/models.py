@@ -23,9 +23,9 @@ from mlcore.models.kubeflow import ContextRef
 from mlcore.models.registry import RegisteredModel as RegisteredModelItem
 from mlcore.optimistic_retry import WriteConflict, retry_on_conflict
 from mlcore.prompts import is_prompt
-from mlcore.repos.contexts import list_keys
-from mlcore.repos.kubeflow import changes, entities, numbers, steps, tags
+from mlcore.repos.kubeflow import changes, entities, numbers, tags, transaction_steps
 from mlcore.repos.kubeflow.listing import ListEntry
+from mlcore.repos.kubeflow_keys import list_keys
 from mlcore.repos.registry import homes, names, registered_models
 from mlcore.repos.registry.names import ModelNameTaken
 from mlcore.repos.registry.registered_models import StoredRegisteredModel as Record
@@ -53,7 +53,8 @@ def entity_of(read: Record) -> Entity:
 
 
 def find_by_name(workspace: str, name: str) -> Record | None:
-    """Returns a model; one consistent GetItem, and two more requests if it has no number yet."""
+    """Returns the registered model with a name; None if there is none. One consistent GetItem, and
+    two more requests if the model has no number yet."""
     read = registered_models.find(workspace, name)
     if read is None or is_prompt(read.model.tags):
         return None
@@ -70,7 +71,8 @@ def find(number: int, workspace: str) -> Record | None:
 
 
 def get(number: int, workspace: str) -> Record:
-    """Like :func:`find`. Raises ResourceDoesNotExist if there is no such model."""
+    """Returns the registered model with a Kubeflow number. Raises ResourceDoesNotExist if the
+    workspace has none."""
     record = find(number, workspace)
     if record is None:
         raise missing_id(KIND.words, number)
@@ -143,7 +145,9 @@ def create(entity: Entity, workspace: str, also: Sequence[Operation] = ()) -> No
         aliases={},
         latest={},
     )
-    external = steps.external_id(workspace, KIND, entity.id, None, entity.external_id)
+    external = transaction_steps.change_external_id(
+        workspace, KIND, entity.id, None, entity.external_id
+    )
 
     def following(key: keys.Key, home: str, incarnation: str) -> list[Operation]:
         refer = _reference(entity.id, workspace, key, home, incarnation, entity.name)
@@ -156,7 +160,7 @@ def create(entity: Entity, workspace: str, also: Sequence[Operation] = ()) -> No
     except ModelNameTaken as failed:
         raise name_taken(KIND.title, entity.name) from failed
     except AdditionalOperationFailed as failed:
-        raise steps.meaning_at(external, failed.position) from failed
+        raise transaction_steps.error_at(external, failed.position) from failed
 
 
 def _reference(
@@ -258,16 +262,18 @@ def change(read: Record, alter: Callable[[Entity], Entity]) -> Entity:
         after = alter(before)
         after = after._replace(update_time=max(now_ms(), before.update_time))
         wanted = tags.changes(seen.model.tags, tags.tags_of(after, FIELDS), FIELDS)
-        external = steps.external_id(workspace, KIND, number, before.external_id, after.external_id)
+        external = transaction_steps.change_external_id(
+            workspace, KIND, number, before.external_id, after.external_id
+        )
         changes.write(seen.document, wanted, partial(_complete, seen, after), external)
         return after
 
-    return changes.settled("model", read, lambda: get(number, workspace), attempt)
+    return changes.write_with_retry("model", read, lambda: get(number, workspace), attempt)
 
 
 def _complete(read: Record, after: Entity, update: Update) -> None:
     item = RegisteredModelItem
-    changes.keep(item, after, update)
+    changes.set_own_attributes(item, after, update)
     update.set(item.description, after.description or "")
     update.require_equal(item.incarnation, read.incarnation)
     update.require_equal(item.version, read.item.version)
@@ -298,14 +304,15 @@ def delete(
 # ------------------------------------------------------------------ lists
 
 
-def at_places(places: Sequence[ListEntry], workspace: str) -> list[Record]:
-    """Returns the models to which entries of a list's index refer, in the order of the entries. One
-    BatchGetItem per hundred; two more if some were renamed or deleted since."""
-    models = _by_number([position.key for position in places], workspace)
-    lost = [position.number for position in places if position.number not in models]
-    references = numbers.find_many(lost, KIND.name, workspace) if lost else []
+def of_entries(entries: Sequence[ListEntry], workspace: str) -> list[Record]:
+    """Returns the registered models that these index entries point to, in the order of the entries.
+    Deleted models are left out. One BatchGetItem per hundred entries, two more if some were
+    renamed or deleted since."""
+    models = _by_number([entry.key for entry in entries], workspace)
+    missing_numbers = [entry.number for entry in entries if entry.number not in models]
+    references = numbers.find_many(missing_numbers, KIND.name, workspace) if missing_numbers else []
     models |= _by_number([numbers.key_of(reference) for reference in references], workspace)
-    return [models[position.number] for position in places if position.number in models]
+    return [models[entry.number] for entry in entries if entry.number in models]
 
 
 def _by_number(places: Sequence[keys.Key], workspace: str) -> dict[int, Record]:
@@ -316,11 +323,15 @@ def _by_number(places: Sequence[keys.Key], workspace: str) -> dict[int, Record]:
     }
 
 
-def see(places: Sequence[keys.Key], workspace: str) -> list[Record]:
-    """Reads the models at the given keys, assigns Kubeflow numbers to those that have none, and
-    returns those that still exist. A prompt among them gets no number and is removed from the index
-    of models without numbers."""
-    reads = registered_models.find_many(places, workspace)
+def number_and_read(model_keys: Sequence[keys.Key], workspace: str) -> list[Record]:
+    """Assigns Kubeflow numbers to those of the models that have none. Returns the models that still
+    exist. A prompt among them gets no number and is removed from the index of models without
+    numbers.
+
+    Args:
+        model_keys: the keys of the models' items.
+    """
+    reads = registered_models.find_many(model_keys, workspace)
     for read in reads:
         if is_prompt(read.model.tags):
             list_keys.hide_prompt(read.document.key)

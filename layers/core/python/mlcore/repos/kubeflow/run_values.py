@@ -23,8 +23,8 @@ from mlcore.kubeflow.kinds import DATA_SET, KINDS, METRIC, PARAMETER
 from mlcore.models.kubeflow import Artifact, ContextRef
 from mlcore.models.runs import Run as RunItem
 from mlcore.repos import document
-from mlcore.repos.kubeflow import artifacts, entities, numbers, runs, steps, tags
-from mlcore.repos.kubeflow.steps import TransactionStep
+from mlcore.repos.kubeflow import artifacts, entities, numbers, runs, tags, transaction_steps
+from mlcore.repos.kubeflow.transaction_steps import TransactionStep
 from mlcore.repos.runs.core import children as run_children
 from mlcore.repos.runs.core import datasets
 from mlcore.repos.runs.core import runs as mlflow_runs
@@ -54,9 +54,9 @@ class RunValue(NamedTuple):
         return f"{artifacts.UNNAMED}{self.key}" if self.kind == DATA_SET.name else self.name
 
 
-def see(reference: ContextRef) -> list[Raw]:
-    """Returns the items of all artifacts of a run. Values that MLflow logged get numbers and
-    artifact items first; two more requests if there are such values.
+def number_and_read(reference: ContextRef) -> list[Raw]:
+    """Returns the items of all artifacts of a run. Values that MLflow logged and that have no
+    artifact item yet get one, with a number, first. A few more requests if there are such values.
 
     Args:
         reference: the item that maps the run's Kubeflow number to MLflow's item.
@@ -292,7 +292,7 @@ def find(reference: ContextRef, kind: str, name: str) -> Raw | None:
         reference: the item that maps the run's Kubeflow number to MLflow's item.
         name: the name of the metric or parameter.
     """
-    child = steps.find_child(reference.number, KINDS[kind], name)
+    child = transaction_steps.find_child(reference.number, KINDS[kind], name)
     return None if child is None else table.get(keys.artifact(child.number))
 
 

@@ -25,10 +25,10 @@ from mlcore.models.experiments import Experiment as ExperimentItem
 from mlcore.models.kubeflow import ContextChild, ContextRef
 from mlcore.models.runs import Run as RunItem
 from mlcore.optimistic_retry import WriteConflict, retry_on_conflict
-from mlcore.repos.contexts import context_items
 from mlcore.repos.experiments import experiments as mlflow_experiments
 from mlcore.repos.experiments.experiments import StoredExperiment as ExperimentRecord
-from mlcore.repos.kubeflow import entities, experiments, numbers, steps, tags
+from mlcore.repos.kubeflow import entities, experiments, numbers, tags, transaction_steps
+from mlcore.repos.kubeflow_keys import context_items
 from mlcore.repos.removal import remains
 from mlcore.repos.runs.core import creations, runs
 from mlcore.repos.runs.core import writes as run_writes
@@ -97,7 +97,8 @@ def at(reference: ContextRef) -> NumberedRun | None:
 
 
 def get(number: int, workspace: str) -> NumberedRun:
-    """Like :func:`find`. Raises ResourceDoesNotExist if there is no such run."""
+    """Returns the run with a Kubeflow number. Raises ResourceDoesNotExist if the workspace has
+    none."""
     record = find(number, workspace)
     if record is None:
         raise missing_id(KIND.words, number)
@@ -163,8 +164,10 @@ def create(entity: Entity, experiment: ExperimentRecord, username: str | None) -
     key = keys.run(owner.experiment_id, run_id)
     error = name_taken(KIND.title, entity.name)
     parts = [
-        steps.child(parent, KIND, entity.name, entity.id, key, error),
-        *steps.external_id(owner.workspace, KIND, entity.id, None, entity.external_id),
+        transaction_steps.reserve_child_name(parent, KIND, entity.name, entity.id, key, error),
+        *transaction_steps.change_external_id(
+            owner.workspace, KIND, entity.id, None, entity.external_id
+        ),
     ]
     refer = _reference(entity.id, owner.workspace, run_id, key, parent)
     more = entities.attributes(RunItem, entity, owner.workspace)
@@ -174,23 +177,23 @@ def create(entity: Entity, experiment: ExperimentRecord, username: str | None) -
             also = [*(part.operation for part in parts), refer]
             creations.create(run, owner, also, more, created_by=username)
         except AdditionalOperationFailed as failed:
-            if failed.position == 0 and _forsaken(parent, entity.name, owner.workspace):
+            if failed.position == 0 and _free_stale_name(parent, entity.name, owner.workspace):
                 raise WriteConflict from failed
-            raise steps.meaning_at(parts, failed.position) from failed
+            raise transaction_steps.error_at(parts, failed.position) from failed
 
     retry_on_conflict(KIND.words, attempt)
     made = runs.load(run_id, owner.workspace)
     return entity_of(NumberedRun(made, parent))
 
 
-def _forsaken(parent: int, name: str, workspace: str) -> bool:
-    """Whether a run's name in its experiment is free for a new run. If the run that locked the name
-    was renamed or deleted since, removes the lock.
+def _free_stale_name(parent: int, name: str, workspace: str) -> bool:
+    """Returns whether a name is free for a new run of an experiment. If the run that reserved the
+    name was renamed or deleted since, deletes the reservation.
 
     Args:
         parent: the Kubeflow number of the experiment.
     """
-    child = steps.find_child(parent, KIND, name)
+    child = transaction_steps.find_child(parent, KIND, name)
     if child is None:
         return True
     holder = find(child.number, workspace)
@@ -236,9 +239,11 @@ def change(read: NumberedRun, alter: Callable[[Entity], Entity]) -> Entity:
     workspace = read.run.experiment.workspace
     before = entity_of(read)
     after = alter(before)
-    taken_now = steps.external_id(workspace, KIND, read.number, None, after.external_id)
+    taken_now = transaction_steps.change_external_id(
+        workspace, KIND, read.number, None, after.external_id
+    )
     if taken_now and after.external_id != before.external_id:
-        steps.execute(taken_now)
+        transaction_steps.execute(taken_now)
     if after.fields["state"] != before.fields["state"]:
         stage = DELETED if after.fields["state"] == tags.ARCHIVED else ACTIVE
         run_writes.set_stage(read.run, stage)
@@ -263,7 +268,11 @@ def change(read: NumberedRun, alter: Callable[[Entity], Entity]) -> Entity:
     run_writes.write(read.run, decide, attributes, exclusive=True, any_stage=True)
     if before.external_id and after.external_id != before.external_id:
         with contextlib.suppress(WriteConflict):  # another run has it by now
-            steps.execute(steps.external_id(workspace, KIND, read.number, before.external_id, None))
+            transaction_steps.execute(
+                transaction_steps.change_external_id(
+                    workspace, KIND, read.number, before.external_id, None
+                )
+            )
     return entity_of(get(read.number, workspace))
 
 
@@ -272,7 +281,7 @@ def delete(read: NumberedRun) -> None:
     item, run = read.item, read.run
     workspace = run.experiment.workspace
     gone = [Delete(run.document.key), Delete(keys.context_ref(read.number))]
-    child = steps.find_child(read.experiment, KIND, item.run_name)
+    child = transaction_steps.find_child(read.experiment, KIND, item.run_name)
     if child is not None and child.number == read.number:
         gone.append(Delete(keys.context_child(read.experiment, KIND.name, item.run_name)))
     if item.external_id:

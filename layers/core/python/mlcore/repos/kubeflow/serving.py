@@ -31,10 +31,10 @@ from mlcore.models.kubeflow import (
     ServeModel,
 )
 from mlcore.models.kubeflow import InferenceService as InferenceServiceItem
-from mlcore.repos.kubeflow import entities, numbers, steps
+from mlcore.repos.kubeflow import entities, numbers, transaction_steps
 from mlcore.repos.kubeflow.entities import entity_of
 from mlcore.repos.kubeflow.numbers import absent
-from mlcore.repos.kubeflow.steps import TransactionStep
+from mlcore.repos.kubeflow.transaction_steps import TransactionStep
 
 DEPLOYED = "DEPLOYED"
 
@@ -49,7 +49,7 @@ def create_environment(entity: Entity, workspace: str, username: str | None) -> 
     key = keys.context_name(workspace, kind.name, entity.name)
     lock = ContextName(PK=key.pk, SK=key.sk, number=entity.id, updated_at=now_ms(), version=1)
     named = TransactionStep(Put(lock.serialize(), absent()), name_taken(kind.title, entity.name))
-    steps.execute([*entities.creation(entity, workspace, created_by=username), named])
+    transaction_steps.execute([*entities.creation(entity, workspace, created_by=username), named])
 
 
 def environment_named(workspace: str, name: str) -> int | None:
@@ -86,7 +86,7 @@ def create_service(
         ResourceDoesNotExist: the environment was deleted.
     """
     made = entities.creation(entity, workspace, parent=environment)
-    steps.execute(
+    transaction_steps.execute(
         [
             *made,
             *_under(entity, environment, SERVING_ENVIRONMENT),
@@ -156,7 +156,7 @@ def create_serve(entity: Entity, service: int, workspace: str) -> None:
     ResourceConflict if its name or external id is taken, ResourceDoesNotExist if the service was
     deleted."""
     made = entities.creation(entity, workspace, parent=service)
-    steps.execute([*made, *_under(entity, service, INFERENCE_SERVICE)])
+    transaction_steps.execute([*made, *_under(entity, service, INFERENCE_SERVICE)])
 
 
 def _under(entity: Entity, parent: int, kind: EntityKind) -> list[TransactionStep]:
@@ -168,7 +168,9 @@ def _under(entity: Entity, parent: int, kind: EntityKind) -> list[TransactionSte
     held.set(NumberedItem.updated_at, now_ms())
     held.require_exists(NumberedItem.PK)
     return [
-        steps.child(parent, entity.of_kind, entity.name, entity.id, None, error),
+        transaction_steps.reserve_child_name(
+            parent, entity.of_kind, entity.name, entity.id, None, error
+        ),
         TransactionStep(
             ItemUpdate(entities.key_of(kind.name, parent), held), missing_id(kind.words, parent)
         ),
@@ -284,5 +286,7 @@ def _remove(raw: Raw, workspace: str, beside: list[TransactionStep]) -> None:
     mine = ConditionExpression()
     mine.require_equal(NumberedItem.version, item.version)
     gone = TransactionStep(Delete(entities.key_of(entity.kind, entity.id), mine))
-    external = steps.external_id(workspace, entity.of_kind, entity.id, entity.external_id, None)
-    steps.execute([gone, *beside, *external])
+    external = transaction_steps.change_external_id(
+        workspace, entity.of_kind, entity.id, entity.external_id, None
+    )
+    transaction_steps.execute([gone, *beside, *external])

@@ -8,7 +8,7 @@ from mlcore.kubeflow.errors import name_taken
 from mlcore.kubeflow.kinds import MODEL_ARTIFACT as KIND
 from mlcore.models.kubeflow import ContextRef
 from mlcore.models.registry import ModelVersion
-from mlcore.repos.kubeflow import entities, steps, tags
+from mlcore.repos.kubeflow import entities, tags, transaction_steps
 
 
 def of_version(
@@ -39,5 +39,5 @@ def of_version(
         entity, model.workspace, parent=number, model=model.number, location=location
     )
     error = name_taken(KIND.title, entity.name)
-    linked = steps.child(number, KIND, entity.name, artifact, None, error)
+    linked = transaction_steps.reserve_child_name(number, KIND, entity.name, artifact, None, error)
     return [step.operation for step in [*made, linked]]

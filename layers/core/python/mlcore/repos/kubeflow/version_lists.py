@@ -13,17 +13,17 @@ from mlcore.kubeflow.kinds import REGISTERED_MODEL
 from mlcore.models.kubeflow import ContextRef
 from mlcore.models.registry import ModelHome
 from mlcore.prompts import is_prompt
-from mlcore.repos.contexts import list_keys
 from mlcore.repos.kubeflow import models, numbers
 from mlcore.repos.kubeflow.listing import ListEntry
 from mlcore.repos.kubeflow.versions import VersionOfModel, numbered, of_model, record
+from mlcore.repos.kubeflow_keys import list_keys
 from mlcore.repos.registry import homes, registered_models
 
 
-def at_places(places: Sequence[ListEntry], workspace: str) -> list[VersionOfModel]:
-    """Returns the versions to which entries of a list's index refer, in their order. Two
-    BatchGetItem per fifty: the versions with their references (the items that map Kubeflow's
-    numbers to MLflow's items), then the references of their models."""
+def of_entries(places: Sequence[ListEntry], workspace: str) -> list[VersionOfModel]:
+    """Returns the versions that these index entries point to, in the order of the entries. Deleted
+    versions are left out. Two BatchGetItem per fifty: the versions with their references (the items
+    that map Kubeflow's numbers to MLflow's items), then the references of their models."""
     items = table.batch_get(
         [position.key for position in places]
         + [keys.context_ref(position.number) for position in places]
@@ -42,10 +42,14 @@ def at_places(places: Sequence[ListEntry], workspace: str) -> list[VersionOfMode
     return records
 
 
-def see(places: Sequence[Key], workspace: str) -> list[VersionOfModel]:
-    """Reads the versions at the given keys, assigns Kubeflow numbers to those that have none, and
-    to their models; returns the versions that still exist."""
-    return numbered(_read(places, workspace))
+def number_and_read(version_keys: Sequence[Key], workspace: str) -> list[VersionOfModel]:
+    """Assigns Kubeflow numbers to those of the versions, and of their models, that have none.
+    Returns the versions that still exist.
+
+    Args:
+        version_keys: the keys of the versions' items.
+    """
+    return numbered(_read(version_keys, workspace))
 
 
 def _read(places: Sequence[Key], workspace: str) -> list[VersionOfModel]:

@@ -8,7 +8,7 @@ from mlcore.db.table import ItemUpdate
 from mlcore.models.registry import ModelVersion as ModelVersionItem
 from mlcore.repos import document
 from mlcore.repos.files import locations
-from mlcore.repos.kubeflow.steps import TransactionStep
+from mlcore.repos.kubeflow.transaction_steps import TransactionStep
 from mlcore.repos.kubeflow.versions import VersionOfModel
 
 

@@ -26,9 +26,10 @@ from mlcore.models.kubeflow import ContextChild, ContextRef
 from mlcore.models.registry import ModelVersion as ModelVersionItem
 from mlcore.optimistic_retry import WriteConflict, retry_on_conflict
 from mlcore.repos import document
-from mlcore.repos.contexts import list_keys
 from mlcore.repos.document import Document
-from mlcore.repos.kubeflow import changes, entities, models, numbers, source_artifacts, steps, tags
+from mlcore.repos.kubeflow import changes, entities, models, numbers, source_artifacts, tags
+from mlcore.repos.kubeflow.transaction_steps import change_external_id, error_at, reserve_child_name
+from mlcore.repos.kubeflow_keys import list_keys
 from mlcore.repos.registry import model_versions, stages
 from mlcore.repos.registry.model_versions import ARCHIVED, DELETED, NO_STAGE, READY
 from mlcore.repos.registry.registered_models import StoredRegisteredModel as ModelRecord
@@ -105,7 +106,7 @@ def at(reference: ContextRef, workspace: str) -> VersionOfModel | None:
 
 
 def get(number: int, workspace: str) -> VersionOfModel:
-    """Like :func:`find`. Raises ResourceDoesNotExist if there is no such version."""
+    """Returns the version with a Kubeflow number. Raises ResourceDoesNotExist."""
     version = find(number, workspace)
     if version is None:
         raise missing_id(KIND.words, number)
@@ -123,12 +124,13 @@ def find_by_name(parent: int, name: str, workspace: str) -> VersionOfModel | Non
     if child is not None:
         reference = ContextChild.of(child)
         return record(table.get(Key(reference.item_pk or "", reference.item_sk or "")), model)
-    seen = _see(model, name)
-    return seen if seen is not None and seen.item.kubeflow_name == name else None
+    read = _number_named(model, name)
+    return read if read is not None and read.item.kubeflow_name == name else None
 
 
-def _see(model: ContextRef, name: str) -> VersionOfModel | None:
-    """Gives a number to the MLflow version that would have a name in Kubeflow, and returns it."""
+def _number_named(model: ContextRef, name: str) -> VersionOfModel | None:
+    """Assigns a Kubeflow number to the MLflow version whose default name in Kubeflow is ``name``,
+    and returns the version; None if there is none."""
     named = _OF_MLFLOW.fullmatch(name)
     if named is None:
         return None
@@ -160,7 +162,7 @@ def create(
         ResourceConflict: another version has the name or the external id.
         ResourceDoesNotExist: the model was deleted.
     """
-    if (other := _see(reference, entity.name)) is not None and (
+    if (other := _number_named(reference, entity.name)) is not None and (
         other.item.kubeflow_name == entity.name
     ):
         raise name_taken(KIND.title, entity.name)
@@ -183,13 +185,13 @@ def create(
         tags=tags.tags_of(entity, ()),
     )
     error = name_taken(KIND.title, entity.name)
-    external = steps.external_id(workspace, KIND, entity.id, None, entity.external_id)
+    external = change_external_id(workspace, KIND, entity.id, None, entity.external_id)
 
     home = model.home  # stays when the model is renamed
 
     def following(version: ModelVersion) -> list[Operation]:
         key = keys.model_version(home, version.version)
-        child = steps.child(reference.number, KIND, entity.name, entity.id, key, error)
+        child = reserve_child_name(reference.number, KIND, entity.name, entity.id, key, error)
         refer = _reference(entity.id, reference, key)
         return [child.operation, *(step.operation for step in external), *also, refer]
 
@@ -202,7 +204,7 @@ def create(
     except AdditionalOperationFailed as failed:
         if failed.position == 0:
             raise error from failed
-        raise steps.meaning_at(external, failed.position - 1) from failed
+        raise error_at(external, failed.position - 1) from failed
     return entity
 
 
@@ -285,7 +287,8 @@ def _claim_operations(
 ) -> list[Operation]:
     """Returns the operations that give a version its number, name and source artifact."""
     key = read.document.key
-    child = steps.child(read.model.number, KIND, name, number, key, name_taken(KIND.title, name))
+    error = name_taken(KIND.title, name)
+    child = reserve_child_name(read.model.number, KIND, name, number, key, error)
     made = (
         []
         if artifact is None
@@ -320,12 +323,8 @@ def _claimed(read: VersionOfModel, number: int, name: str, artifact: int | None)
 
 def change(read: VersionOfModel, alter: Callable[[Entity], Entity]) -> Entity:
     """Writes a version changed by ``alter``, retrying on conflicts; returns it as written. If its
-    state changes, its stage is changed first, as MLflow does it.
-
-    Raises:
-        ResourceDoesNotExist: the version was deleted.
-        ResourceConflict: another version has the external id.
-    """
+    state changes, its stage is changed first, as MLflow does it. Raises ResourceDoesNotExist if the
+    version was deleted, ResourceConflict if another version has the external id."""
     workspace = read.model.workspace
 
     def attempt(seen: VersionOfModel) -> Entity:
@@ -339,14 +338,14 @@ def change(read: VersionOfModel, alter: Callable[[Entity], Entity]) -> Entity:
         after = after._replace(update_time=max(now_ms(), before.update_time))
         now = seen.document.texts("tags")
         wanted = tags.changes(now, tags.tags_of(after, ()), ())
-        external = steps.external_id(
+        external = change_external_id(
             workspace, KIND, read.number, before.external_id, after.external_id
         )
-        events = _said(seen, wanted) if wanted.any else None
+        events = _tag_events(seen, wanted) if wanted.any else None
         changes.write(seen.document, wanted, partial(_complete, seen, after, events), external)
         return after
 
-    return changes.settled(KIND.words, read, lambda: get(read.number, workspace), attempt)
+    return changes.write_with_retry(KIND.words, read, lambda: get(read.number, workspace), attempt)
 
 
 def _move(read: VersionOfModel, state: str) -> None:
@@ -359,9 +358,8 @@ def _move(read: VersionOfModel, state: str) -> None:
     models.under_its_name(read.model, move)
 
 
-def _said(read: VersionOfModel, wanted: tags.Changes) -> str | None:
-    """Returns the texts of the webhook events that tell of changed tags; None if the model was
-    deleted."""
+def _tag_events(read: VersionOfModel, wanted: tags.Changes) -> str | None:
+    """Returns the announcements of changed tags to webhooks; None if the model was deleted."""
     model = models.at(read.model)
     if model is None:
         return None
@@ -375,7 +373,7 @@ def _said(read: VersionOfModel, wanted: tags.Changes) -> str | None:
 
 def _complete(read: VersionOfModel, after: Entity, events: str | None, update: Update) -> None:
     item = ModelVersionItem
-    changes.keep(item, after, update)
+    changes.set_own_attributes(item, after, update)
     update.set_or_remove(item.description, after.description)
     update.set_or_remove(item.user_id, after.fields.get("author"))
     if events is not None:

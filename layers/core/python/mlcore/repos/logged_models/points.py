@@ -29,15 +29,15 @@ from mlcore.repos import document
 INLINE_BYTES = 16_000
 INLINE_PACK_BYTES = 4_000
 PACK_POINTS = 1_000
-"""A point takes at most 1.5 KB: a key of 250 characters, a dataset of 500 and 36, ids and
-numbers."""
+"""Maximum number of points in a pack. A point takes at most 1.5 KB: a key of 250 characters, a
+dataset name and digest of 500 and 36, ids and numbers."""
 
 Identity = tuple[str, int, int, str]
 
 
 class Conflict(Exception):
-    """The model has another value, or the same for another dataset, at this metric, step, time and
-    run."""
+    """The model already has a point of this metric, step, time and run, with another value or
+    another dataset."""
 
     def __init__(self, point: ModelMetric) -> None:
         super().__init__(point.key)

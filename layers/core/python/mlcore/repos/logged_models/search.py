@@ -90,7 +90,7 @@ def _rows(pages: Iterator[list[Raw]], query: LoggedModelQuery) -> Iterator[_Foun
 
 def _by_id(experiment_ids: Sequence[str], workspace: str, access: ModelIds) -> Iterator[list[Raw]]:
     """Yields the models with given ids in any of the experiments, in the order of the index."""
-    places = _places(experiment_ids, list(dict.fromkeys(access.model_ids)))
+    places = _possible_keys(experiment_ids, list(dict.fromkeys(access.model_ids)))
     model_items: list[Raw | None] = []
     known: list[Experiment] = []
     calls: list[Callable[[], None]] = [
@@ -111,10 +111,10 @@ def _by_id(experiment_ids: Sequence[str], workspace: str, access: ModelIds) -> I
     yield sorted(items, key=newest_first)
 
 
-def _places(experiment_ids: Sequence[str], model_ids: Sequence[str]) -> list[keys.Key]:
-    """Returns where models with given ids may be in any of the experiments. If one BatchGetItem
-    cannot read all of these places, reads where the models are, which are as many places as
-    models."""
+def _possible_keys(experiment_ids: Sequence[str], model_ids: Sequence[str]) -> list[keys.Key]:
+    """Returns the keys at which models with these ids may be: each id in each of the experiments.
+    If one BatchGetItem cannot read all these keys, reads the models' references and returns one key
+    for each model."""
     if len(experiment_ids) * len(model_ids) <= BATCH_GET_KEYS:
         return [
             keys.logged_model(experiment_id, model_id)

@@ -19,7 +19,7 @@ from mlcore.db.table import key_of_item, table
 from mlcore.models.base import KEY
 from mlcore.models.registry import ModelHome, ModelVersion, RegisteredModel
 from mlcore.optimistic_retry import WriteConflict, retry_on_conflict
-from mlcore.repos.contexts import context_items
+from mlcore.repos.kubeflow_keys import context_items
 
 CLEARED_TOGETHER = 1_000
 

@@ -24,9 +24,9 @@ from mlcore.models.registry import RegisteredModel as RegisteredModelItem
 from mlcore.optimistic_retry import WriteConflict, retry_on_conflict
 from mlcore.prompts import is_prompt
 from mlcore.repos import concurrent_writes, document, document_writes
-from mlcore.repos.contexts import list_keys
 from mlcore.repos.document import Document
 from mlcore.repos.files import locations
+from mlcore.repos.kubeflow_keys import list_keys
 from mlcore.repos.property_types import remove_types
 from mlcore.repos.registry import registered_models
 from mlcore.repos.registry.registered_models import StoredRegisteredModel

@@ -18,7 +18,7 @@ from mlcore.models.registry import ModelHome
 from mlcore.models.registry import RegisteredModel as RegisteredModelItem
 from mlcore.prompts import is_prompt
 from mlcore.repos import document
-from mlcore.repos.contexts import list_keys
+from mlcore.repos.kubeflow_keys import list_keys
 from mlcore.repos.registry import homes
 from mlcore.repos.registry.registered_models import MAPS, StoredRegisteredModel, missing, of_item
 from mlcore.repos.workspaces import workspaces

@@ -28,8 +28,8 @@ from mlcore.models.registry import ModelAlias, ModelTag
 from mlcore.models.registry import RegisteredModel as RegisteredModelItem
 from mlcore.prompts import is_prompt
 from mlcore.repos import concurrent_writes, document, document_writes
-from mlcore.repos.contexts import list_keys
 from mlcore.repos.document import Document
+from mlcore.repos.kubeflow_keys import list_keys
 from mlcore.repos.property_types import remove_types
 from mlcore.webhooks import announcement
 

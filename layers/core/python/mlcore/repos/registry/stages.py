@@ -16,7 +16,7 @@ from mlcore.models.registry import ModelVersion as ModelVersionItem
 from mlcore.models.registry import RegisteredModel as RegisteredModelItem
 from mlcore.optimistic_retry import WriteConflict, retry_on_conflict
 from mlcore.repos import document
-from mlcore.repos.contexts import context_items, list_keys
+from mlcore.repos.kubeflow_keys import context_items, list_keys
 from mlcore.repos.registry import model_versions, registered_models
 from mlcore.repos.registry.model_versions import ARCHIVED, DELETED, StoredModelVersion
 from mlcore.repos.registry.registered_models import StoredRegisteredModel

@@ -19,8 +19,8 @@ from mlcore.optimistic_retry import WriteConflict
 from mlcore.prompts import is_prompt
 from mlcore.repos import alerts
 from mlcore.repos import webhooks as webhook_items
-from mlcore.repos.contexts import list_keys
 from mlcore.repos.files import locations
+from mlcore.repos.kubeflow_keys import list_keys
 from mlcore.repos.registry import names as model_names
 from mlcore.repos.registry import registered_models
 from mlcore.webhooks import destination_values, secret_values

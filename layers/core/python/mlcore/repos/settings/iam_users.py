@@ -1,5 +1,6 @@
-"""The setting ``iam_users``: user names by the ARNs of users and roles that sign requests. Unlike
-the parameter ``IamUsers`` it has room for thousands; an environment of Lambda ends at 4 KB."""
+"""The setting ``iam_users``: maps the ARNs of IAM users and roles that sign requests to user names.
+Unlike the parameter ``IamUsers`` it has room for thousands of entries: the environment variables of
+a Lambda function are limited to 4 KB."""
 
 from __future__ import annotations
 

@@ -22,8 +22,8 @@ from mlcore.repos.workspaces import workspaces
 
 SETTING: Final = "system_tables_readers"
 ALL: Final = "*"
-MOST_CHARACTERS: Final = 300_000
-"""Maximum length of the whole setting: a DynamoDB item ends at 400 KB."""
+MAX_BYTES: Final = 300_000
+"""Maximum size of the whole setting as JSON; DynamoDB limits an item to 400 KB."""
 
 Readers = dict[str, list[str]]
 """Names of workspaces by user, or ``["*"]``."""
@@ -104,9 +104,9 @@ def _change(made: Callable[[Readers], Readers], names: Sequence[str] = ()) -> bo
             check_workspaces(names)
             return False
         value = json.dumps(after, ensure_ascii=False, separators=(",", ":"))
-        if len(value.encode()) > MOST_CHARACTERS:
+        if len(value.encode()) > MAX_BYTES:
             raise errors.InvalidParameterValue(
-                f"The readers of the system tables take more than {MOST_CHARACTERS} bytes: "
+                f"The readers of the system tables take more than {MAX_BYTES} bytes: "
                 f"grant '{ALL}' instead of many workspaces, or take away what nobody needs."
             )
         unchanged = ConditionExpression()

@@ -127,9 +127,8 @@ def find(experiment_ids: Sequence[str], workspace: str, query: TraceQuery) -> li
 
 
 def _owners(accesses: Sequence[trace_plan.Access], experiments: int) -> dict[str, str] | None:
-    """Returns the experiments of the traces that a filter names, by trace id: each trace is then
-    read in its own experiment alone. None if there are so few that one BatchGetItem reads them in
-    every experiment."""
+    """Returns the experiment of each trace that a filter names by id, so that it is read in its own
+    experiment only. None if one BatchGetItem can read all the ids in every experiment."""
     trace_ids = {
         trace_id: None
         for access in accesses

@@ -94,12 +94,12 @@ class StoredTrace(NamedTuple):
 
 
 def find(trace_id: str, workspace: str) -> StoredTrace | None:
-    """Returns :func:`find_many` of one trace; one round trip if its experiment is cached."""
+    """Returns a trace, or None if there is none; one round trip if its experiment is cached."""
     return find_many([trace_id], workspace)[0]
 
 
 def find_many(trace_ids: Sequence[str], workspace: str) -> list[StoredTrace | None]:
-    """Returns the traces of ids in their order, None for missing ones; two round trips."""
+    """Returns the traces with these ids, in their order; None for missing ones. Two round trips."""
     located = _locate(trace_ids)
     traces = _read([(located[trace_id], trace_id) for trace_id in trace_ids if trace_id in located])
     lost = [trace_id for trace_id in located if traces.get(trace_id) is None]
@@ -115,8 +115,8 @@ def find_many(trace_ids: Sequence[str], workspace: str) -> list[StoredTrace | No
 def find_or_place(
     trace_id: str, experiment_id: str, workspace: str
 ) -> tuple[Experiment | None, StoredTrace | None]:
-    """Returns, for a trace that may be new, its experiment, and the trace if it exists there; both
-    None without such an experiment. One round trip unless the trace is in another one.
+    """Returns (experiment, trace) for a request that may create the trace: None if it is missing;
+    both are None without such an experiment. One round trip unless the trace is in another one.
 
     Raises:
         InvalidParameterValue: another experiment, of any workspace, has a trace with this id.

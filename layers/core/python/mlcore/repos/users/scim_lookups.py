@@ -1,5 +1,6 @@
-"""Items by which users and groups of a directory are found: by their name in any spelling, of which
-each has one, and by the values that a directory searches for."""
+"""Items that find the users and groups of a directory: one item for the name of each, which matches
+any spelling (upper or lower case), and items for the attribute values by which a directory
+searches."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from mlcore.models.scim import ScimName, ScimValue
 
 
 def reserving(kind: str, name: str, scim_id: str, stored: Raw | None) -> Put:
-    """Returns the put that gives a name, in every spelling, to a user or group.
+    """Returns the put that reserves a name, in every spelling, for a user or group.
 
     Args:
         kind: :data:`~mlcore.entities.scim.USER` or :data:`~mlcore.entities.scim.GROUP`.

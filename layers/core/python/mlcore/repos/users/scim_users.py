@@ -1,5 +1,6 @@
-"""Users as a directory provisions them: what it says about each, and items that find them by its
-ids. Every person who is a user can be provisioned; service accounts are invisible here."""
+"""Users as a directory provisions them: the directory's attributes of each user, and items that
+find users by the directory's ids. Every person who is a user can be provisioned; service accounts
+are invisible here."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ EXTERNAL_ID: Final = "externalId"
 E_MAIL: Final = "emails.value"
 
 DELETED_SECONDS: Final = 86_400
-"""How long no login creates a user whom the directory deleted: longer than bearer tokens live."""
+"""For how long a login cannot create a user whom the directory deleted: longer than bearer tokens
+are valid."""
 
 Edit = Callable[[ScimUser], ScimUser]
 """Takes a user as stored, returns it as it shall be. Only ``user.is_active``, ``external_id`` and
@@ -193,8 +195,8 @@ def forget(user: User, *, by_directory: bool = False) -> None:
     trip, two if there is something to write.
 
     Args:
-        by_directory: whether the directory deletes the user. Then no login creates the user anew
-            for :data:`DELETED_SECONDS`.
+        by_directory: whether the directory deletes the user. If so, a login cannot create the user
+            again for :data:`DELETED_SECONDS`.
     """
     item = table.get(keys.scim_user(user.username))
     if item is None and not by_directory:

@@ -13,10 +13,9 @@ from mlcore.limits import runs as limits
 from mlcore.repos.experiments import experiments
 from mlcore.repos.runs.core import runs
 from mlcore.repos.runs.history import history_pages, latest_points, metric_history, metric_sampling
-from mlcore.repos.runs.history.history_pages import HistoryPage
-from mlcore.repos.runs.history.history_pages import Kept as KeptPoints
+from mlcore.repos.runs.history.history_pages import HistoryPage, PointFilter
 from mlcore.repos.runs.history.latest_points import Latest, PagePosition
-from mlcore.repos.runs.history.metric_history import Kept
+from mlcore.repos.runs.history.metric_history import StoredHistory
 from mlcore.repos.runs.history.metric_sampling import SampleRequest
 from mlcore.repos.runs.history.point_positions import Order
 
@@ -38,8 +37,8 @@ def history_interval(
     ``low`` or ``high`` is None, points of all steps count."""
     limits.check_step_range(low, high)
 
-    def read(run_id: str, home: str) -> Kept:
-        return metric_history.kept(home, run_id, key)
+    def read(run_id: str, home: str) -> StoredHistory:
+        return metric_history.read_stored(home, run_id, key)
 
     wanted = SampleRequest(key, low, high, limit)
     histories = _of_runs(workspace, run_ids, key, read, refuse=True)
@@ -85,7 +84,7 @@ def read_page(
         _check_places(missing)
         if all(owned):
 
-            def again(kept: KeptPoints) -> HistoryPage:
+            def again(kept: PointFilter) -> HistoryPage:
                 return history_pages.read(home, run_id, key, after, size, page.large, kept=kept)
 
             return latest_points.paged(again, page, latest.get(run_id), PagePosition(after, size))
@@ -105,7 +104,7 @@ def read_beginnings(
     def read(run_id: str, home: str) -> HistoryPage:
         return history_pages.read(home, run_id, key, None, limit)
 
-    def again(run_id: str, home: str, kept: KeptPoints) -> HistoryPage:
+    def again(run_id: str, home: str, kept: PointFilter) -> HistoryPage:
         return history_pages.read(home, run_id, key, None, limit, kept=kept)
 
     position = PagePosition(None, limit)

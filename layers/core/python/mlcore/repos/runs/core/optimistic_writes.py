@@ -143,9 +143,9 @@ class _Sending:
         """The batches of points that were not there before."""
 
     def send(self, decide: Decision, calls: Sequence[Callable[[], None]]) -> bool:
-        """Executes the calls in parallel with the puts of this request's metric points. Returns
-        whether the write stands. False if the experiment, read meanwhile, does not allow it: the
-        write was taken back, and the caller should read the run and write then.
+        """Executes the calls, in parallel with the puts of the metric points unless they are in the
+        same transaction as the update. Returns False if the experiment, read in parallel, does not
+        allow the write: then it was reverted, and the caller should read the run and write again.
 
         Args:
             decide: computes the change from the run as it was read; called again after a conflict
@@ -213,7 +213,7 @@ class _Sending:
 
 
 def _allowing(run: StoredRun, meta: Raw | None) -> Experiment | None:
-    """Returns the experiment that was read; None if it does not allow writing to the run.
+    """Returns the run's experiment as it is now; None if it does not allow writing to the run.
 
     Args:
         meta: the experiment's item; None if it does not exist.

@@ -31,14 +31,14 @@ KNOWN_BYTES: Final = 16_000
 KNOWN_SECONDS: Final = 600.0
 
 
-class Left(NamedTuple):
+class CachedRun(NamedTuple):
     """A run's item and experiment as they were after this process's last write of the run."""
 
     experiment: Experiment
     item: Raw
 
 
-def _weigh(cached: Left) -> int:
+def _weigh(cached: CachedRun) -> int:
     """Returns an estimate of how many bytes a cached run takes in memory: the item's attributes,
     its experiment, and its maps, whose entries are Python objects unless the map is one text."""
     tags = sum(len(key) + len(value) + 150 for key, value in cached.experiment.tags.items())
@@ -48,7 +48,9 @@ def _weigh(cached: Left) -> int:
     return 9_500 + tags + texts * (MetaItem.of(cached.item).bytes or 0)
 
 
-_known: ProcessCache[str, Left] = ProcessCache("run as left", seconds=KNOWN_SECONDS, weigh=_weigh)
+_known: ProcessCache[str, CachedRun] = ProcessCache(
+    "run as last written", seconds=KNOWN_SECONDS, weigh=_weigh
+)
 
 
 def cached_run(run_id: str, workspace: str) -> StoredRun | None:
@@ -68,7 +70,7 @@ def cache_run(experiment: Experiment, item: Raw) -> None:
         return
     before = _known.get(run.run_id)
     if before is None or MetaItem.of(before.item).version < meta.version:
-        _known.put(run.run_id, Left(experiment, item))
+        _known.put(run.run_id, CachedRun(experiment, item))
 
 
 def forget_run(run_id: str) -> None:

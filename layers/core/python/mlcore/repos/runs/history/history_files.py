@@ -232,7 +232,7 @@ def _read(stretch: Sequence[Segment]) -> list[bytes]:
 
 def _segment(location: str, entry: _Entry) -> Segment:
     begin, length, size, *moments = entry
-    first, last = (point_positions.moment(*moments[at : at + 2]) for at in (0, 2))
+    first, last = (point_positions.position_prefix(*moments[at : at + 2]) for at in (0, 2))
     return Segment(location, begin, length, size, first, last)
 
 

@@ -56,7 +56,7 @@ class _Series(NamedTuple):
         return keys.run(self.experiment_id, self.run_id).pk
 
 
-Kept = Callable[[list[Metric]], list[Metric]]
+PointFilter = Callable[[list[Metric]], list[Metric]]
 """Returns those of the points that a page may contain."""
 
 _Ask = Callable[[Raw | None, int], tuple[list[Stretch], Raw | None]]
@@ -72,7 +72,7 @@ def read(
     size: int,
     large: int = 0,
     beside: Sequence[Callable[[], None]] = (),
-    kept: Kept | None = None,
+    kept: PointFilter | None = None,
 ) -> HistoryPage:
     """Returns the first ``size`` distinct points of the metric ``key`` after ``after``, in MLflow's
     order of history (timestamp, step, value).
@@ -130,7 +130,7 @@ def _read(
     wanted: int,
     large: int,
     few: list[Stretch] | None,
-    kept: Kept,
+    kept: PointFilter,
 ) -> tuple[list[Metric], int]:
     """Returns the first ``wanted`` points after ``after``, and the new value of
     ``HistoryPage.large``.
@@ -188,7 +188,7 @@ def _segments(series: _Series, file: Raw) -> list[Stretch]:
 
 
 def _place(after: Order | None) -> str:
-    return "" if after is None else point_positions.place(after)
+    return "" if after is None else point_positions.position_of(after)
 
 
 def _behind(points: Sequence[Metric], after: Order | None, wanted: int) -> list[Metric]:

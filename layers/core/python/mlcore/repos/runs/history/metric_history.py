@@ -149,7 +149,7 @@ def put(batches: Sequence[Raw]) -> None:
         table.batch_write(batches)
 
 
-class Kept(NamedTuple):
+class StoredHistory(NamedTuple):
     """The stored form of a metric's history: batch items and packs that contain points of it,
     possibly among others, and the bytes of file segments. A point may be in two of them."""
 
@@ -158,7 +158,7 @@ class Kept(NamedTuple):
     segments: list[bytes]
 
 
-def kept(experiment_id: str, run_id: str, key: str) -> Kept:
+def read_stored(experiment_id: str, run_id: str, key: str) -> StoredHistory:
     """Reads the stored form of a metric's history, without unpacking it; two round trips for a
     history of usual size."""
     pk = keys.run(experiment_id, run_id).pk
@@ -171,7 +171,7 @@ def kept(experiment_id: str, run_id: str, key: str) -> Kept:
             listed += history_files.segments(item, key)
         else:
             batches.append(item)
-    stored = Kept(batches, [], [])
+    stored = StoredHistory(batches, [], [])
 
     def read_packs() -> None:
         prefix = keys.run_metric_history_prefix(run_id, key)
@@ -187,14 +187,14 @@ def kept(experiment_id: str, run_id: str, key: str) -> Kept:
 def read(experiment_id: str, run_id: str, key: str) -> list[Metric]:
     """Returns all distinct points of a metric, ordered by timestamp, step and value (NaN as 0) as
     in MLflow. For a page see :mod:`mlcore.repos.runs.history.history_pages`."""
-    return points_of(kept(experiment_id, run_id, key), key)
+    return points_of(read_stored(experiment_id, run_id, key), key)
 
 
-def points_of(stored: Kept, key: str) -> list[Metric]:
+def points_of(stored: StoredHistory, key: str) -> list[Metric]:
     """Returns the distinct points of the metric ``key`` in MLflow's order.
 
     Args:
-        stored: the metric's history as :func:`kept` read it.
+        stored: the metric's history as :func:`read_stored` read it.
     """
     series = [points_of_batch(item, key) for item in stored.batches]
     series += [points_of_pack(item, key) for item in stored.packs]
@@ -287,4 +287,4 @@ def _reach(series: Sequence[Metric]) -> tuple[str, str]:
     """Returns the positions (:mod:`.point_positions`) of the first and the last of some points,
     given in any order."""
     orders = [point_positions.order(metric) for metric in series]
-    return point_positions.place(min(orders)), point_positions.place(max(orders))
+    return point_positions.position_of(min(orders)), point_positions.position_of(max(orders))

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from mlcore.entities.metrics import Metric, MetricColumns, recency
 from mlcore.repos.runs.history import history_columns, latest_points, metric_history
 from mlcore.repos.runs.history.latest_points import Latest
-from mlcore.repos.runs.history.metric_history import Kept
+from mlcore.repos.runs.history.metric_history import StoredHistory
 
 
 class SampleRequest(NamedTuple):
@@ -27,12 +27,12 @@ class SampleRequest(NamedTuple):
     limit: int
 
 
-def of(stored: Kept, latest: Latest | None, wanted: SampleRequest) -> MetricColumns:
+def of(stored: StoredHistory, latest: Latest | None, wanted: SampleRequest) -> MetricColumns:
     """Returns the sample of a stored history, as columns ordered by step, timestamp and value. The
     history is completed by the metric's latest value before, as :mod:`.latest_points` says.
 
     Args:
-        stored: the history as :func:`mlcore.repos.runs.history.metric_history.kept` read it.
+        stored: the history as :func:`mlcore.repos.runs.history.metric_history.read_stored` read it.
         latest: the latest value in the run item; None if the run does not have the metric.
         wanted: the metric, the range of steps and the maximum number of points.
     """

@@ -42,16 +42,16 @@ def order(point: Metric) -> Order:
     return (point.timestamp, point.step, point.value, False)
 
 
-def place(at: Order) -> str:
+def position_of(at: Order) -> str:
     """Returns the position of a point in the history of its metric, as text.
 
     Args:
         at: the point's timestamp, step and value; NaN has the position of 0.
     """
-    return moment(at[0], at[1]) + double(at[2] + 0.0)
+    return position_prefix(at[0], at[1]) + double(at[2] + 0.0)
 
 
-def moment(timestamp: int, step: int) -> str:
+def position_prefix(timestamp: int, step: int) -> str:
     """Returns the text with which all positions of this timestamp and step begin."""
     return int64_hex(timestamp) + int64_hex(step)
 

@@ -32,22 +32,25 @@ def execute(steps: Sequence[TransactionStep]) -> None:
     try:
         table.transact([step.operation for step in steps], token=new_ulid())
     except TransactionFailed as failed:
-        raise meaning(steps, failed) from failed
+        raise error_of(steps, failed) from failed
 
 
-def meaning(steps: Sequence[TransactionStep], failed: TransactionFailed) -> Exception:
+def error_of(steps: Sequence[TransactionStep], failed: TransactionFailed) -> Exception:
+    """Returns the error to raise for a failed transaction of ``steps``: the first error of the
+    failed steps, WriteConflict if none has one."""
     errors = (steps[position].error for position in sorted(failed.items))
     return next((error for error in errors if error is not None), WriteConflict())
 
 
-def meaning_at(steps: Sequence[TransactionStep], position: int) -> Exception:
-    """Returns the error to raise if DynamoDB refused the operation at a position of a transaction.
-    The transaction begins with ``steps``; for later positions, returns WriteConflict."""
+def error_at(steps: Sequence[TransactionStep], position: int) -> Exception:
+    """Returns the error to raise if the condition of the operation at ``position`` of a transaction
+    did not hold. The transaction begins with ``steps``; for later positions, and for a step without
+    an error, returns WriteConflict."""
     error = steps[position].error if position < len(steps) else None
     return error or WriteConflict()
 
 
-def child(
+def reserve_child_name(
     parent: int,
     kind: EntityKind,
     name: str,
@@ -55,7 +58,8 @@ def child(
     item_key: keys.Key | None,
     error: MlflowError,
 ) -> TransactionStep:
-    """Returns the step that locks a name among the children of a Kubeflow context.
+    """Returns the transaction step that reserves a name among the children of a Kubeflow context,
+    so that no other child can take it.
 
     Args:
         parent: the context's number.
@@ -78,11 +82,11 @@ def child(
     return TransactionStep(Put(item.serialize(), absent()), error)
 
 
-def external_id(
+def change_external_id(
     workspace: str, kind: EntityKind, number: int, before: str | None, after: str | None
 ) -> list[TransactionStep]:
-    """Returns the steps that lock an entity's new external id and free the former one; none if the
-    external id stays the same.
+    """Returns the transaction steps that reserve an entity's new external id and free the former
+    one; none if the external id stays the same.
 
     Args:
         number: the entity's number.
@@ -110,7 +114,8 @@ def _mine(number: int) -> ConditionExpression:
 
 
 def find_external(workspace: str, kind: EntityKind, external: str) -> int | None:
-    """Returns the number of the entity with an external id; one consistent GetItem."""
+    """Returns the number of the entity with an external id; None if there is none. One consistent
+    GetItem."""
     item = table.get(keys.external_id(workspace, kind.name, external))
     return None if item is None else ExternalId.of(item).number
 
