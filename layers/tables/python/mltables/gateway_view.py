@@ -24,10 +24,8 @@ _NAMED: Final = "gateway/"
 """The prefix of the name of a call's trace; the name of the endpoint follows it."""
 _ENDPOINT_ID: Final = METADATA_COLUMNS[reserved_tags.GATEWAY_ENDPOINT]
 _IS_CALL: Final = f"t.{_ENDPOINT_ID} IS NOT NULL"
-_ERROR: Final = (
-    "any_value(status.message) "
-    "FILTER (parent_span_id IS NULL AND status.code = 'STATUS_CODE_ERROR')"
-)
+_FAILED: Final = "(parent_span_id IS NULL AND status.code = 'STATUS_CODE_ERROR')"
+_ERROR: Final = f"any_value(status.message) FILTER {_FAILED}"
 _COUNTS: Final = (
     *("input_tokens", "output_tokens", "total_tokens"),
     *("cache_read_input_tokens", "cache_creation_input_tokens"),
@@ -84,6 +82,13 @@ _OF_SPANS: Final[Mapping[str, tuple[str, str, tuple[str, ...]]]] = {
 }
 """The columns that come from ``spans``, in the same form; the expressions are aggregates over a
 trace's spans."""
+_ASKED: Final = f"{_PROVIDER} IS NOT NULL"
+_NEEDED: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("provider", "model"), _ASKED),
+    **dict.fromkeys(("error_status", "error_message"), _FAILED),
+}
+"""Of columns from ``spans`` that are NULL without spans: which spans they depend on. The other
+column, ``attempts``, is 0 of a trace whose spans are not counted, and NULL of one without spans."""
 
 COLUMNS: Final[Mapping[str, str]] = {
     **{name: kind for name, (kind, *_) in _OF_TRACE.items()},
@@ -123,10 +128,17 @@ def definition(schema: str, columns: Collection[str]) -> str:
             # Without this condition, the spans of all other traces would be read, too.
             f"FROM {schema}.{SPANS_VIEW} SEMI JOIN (SELECT experiment_id, trace_id "
             f"FROM {schema}.{TRACES_VIEW} t WHERE {_IS_CALL}) calls "
-            "USING (experiment_id, trace_id) GROUP BY experiment_id, trace_id) s "
-            "USING (experiment_id, trace_id)"
+            f"USING (experiment_id, trace_id){_where(of_spans)} "
+            "GROUP BY experiment_id, trace_id) s USING (experiment_id, trace_id)"
         )
     selected = ", ".join(
         f"s.{name}" if name in _OF_SPANS else f"{_OF_TRACE[name][1]} AS {name}" for name in named
     )
     return f"SELECT {selected} FROM {schema}.{TRACES_VIEW} t{join} WHERE {_IS_CALL}"
+
+
+def _where(of_spans: Collection[str]) -> str:
+    """Returns the condition of the spans on which some columns depend."""
+    if not all(name in _NEEDED for name in of_spans):
+        return ""
+    return f" WHERE {' OR '.join(dict.fromkeys(_NEEDED[name] for name in of_spans))}"

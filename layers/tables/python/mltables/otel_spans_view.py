@@ -20,7 +20,7 @@ BOUNDED: Final = frozenset(("trace_id", "experiment_id"))
 _KINDS: Final = {name: kind for name, kind, *_ in SPANS.columns}
 _COMPUTED: Final[Mapping[str, tuple[str, str, tuple[str, ...]]]] = {
     "record_id": (STRING, "concat_ws(':', trace_id, span_id)", ("trace_id", "span_id")),
-    "date": ("DATE", "CAST(timezone('UTC', \"time\") AS DATE)", ("time",)),
+    "date": ("DATE", 'CAST(make_timestamp(epoch_us("time")) AS DATE)', ("time",)),
     "service_name": (STRING, "CAST(NULL AS VARCHAR)", ()),
 }
 """Columns that ``spans`` lacks: the type, the expression and the columns that it reads."""

@@ -38,6 +38,13 @@ def is_date(node: exp.Expr) -> bool:
     return isinstance(node, exp.CurrentDate)
 
 
+def is_time(node: exp.Expr) -> bool:
+    """Whether the syntax tree shows that an expression has the type TIMESTAMP."""
+    if isinstance(node, exp.Paren):
+        return is_time(node.this)
+    return isinstance(node, exp.Anonymous) and node.name.lower() in _TIMES
+
+
 def may_be_date(node: exp.Expr) -> bool:
     """Whether an expression may have the type DATE although the syntax tree does not show it."""
     return not (isinstance(node, exp.Anonymous) and node.name.lower() in _TIMES) and not isinstance(

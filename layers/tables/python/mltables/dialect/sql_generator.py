@@ -103,7 +103,7 @@ class Generator(DuckDBGenerator):
             text = self.text(argument)
             if name.endswith("day"):
                 text = self.null_safe(argument, "DATE", self.once("spark_date({0})", text))
-            elif name.endswith("time"):
+            elif name.endswith("time") and not operand_types.is_time(argument):
                 text = self.null_safe(
                     argument, "TIMESTAMPTZ", self.once("spark_timestamp({0})", text)
                 )

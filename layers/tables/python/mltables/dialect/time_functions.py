@@ -236,7 +236,7 @@ def strftime_format(node: exp.Expr, function: str) -> str:
 def _date_format(writer: Generator, call: exp.Anonymous) -> str:
     writer.count(call, 2, 2)
     (time,) = writer.arguments(call.expressions[:1], ("time",))
-    return f"strftime({time}, {strftime_format(call.expressions[1], call.name)})"
+    return f"strftime(inner_utc({time}), {strftime_format(call.expressions[1], call.name)})"
 
 
 def _from_unixtime(writer: Generator, call: exp.Anonymous) -> str | None:

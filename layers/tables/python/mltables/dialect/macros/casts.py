@@ -3,7 +3,8 @@ rounds, and formats numbers and times differently.
 
 Casts to whole numbers first check whether the text is exactly as DuckDB would write the number,
 which is nearly always true. Only other texts are matched with a regular expression, which is
-slow."""
+slow. Numbers of which each whole part has a DOUBLE of its own are cast without a
+text."""
 
 # ruff: noqa: E501 -- SQL in lines of its own length
 
@@ -129,8 +130,13 @@ CREATE MACRO inner_fits(x, value, kind) AS
 CREATE MACRO inner_is_written(number, x) AS CAST(number AS VARCHAR) = CAST(x AS VARCHAR);
 CREATE MACRO inner_plain_bigint(x) AS TRY_CAST(CAST(x AS VARCHAR) AS BIGINT);
 CREATE MACRO inner_plain_int(x) AS TRY_CAST(CAST(x AS VARCHAR) AS INTEGER);
+CREATE MACRO inner_is_integer(x) AS typeof(x) IN ('BIGINT', 'INTEGER', 'SMALLINT', 'TINYINT');
+CREATE MACRO inner_is_exact_double(x) AS
+    inner_is_double(x) AND abs(TRY_CAST(x AS DOUBLE)) < 9007199254740992;
 CREATE MACRO inner_bigint(x) AS
-    CASE WHEN inner_is_written(inner_plain_bigint(x), x) THEN inner_plain_bigint(x)
+    CASE WHEN inner_is_integer(x) THEN TRY_CAST(x AS BIGINT)
+         WHEN inner_is_exact_double(x) THEN TRY_CAST(trunc(TRY_CAST(x AS DOUBLE)) AS BIGINT)
+         WHEN inner_is_written(inner_plain_bigint(x), x) THEN inner_plain_bigint(x)
          ELSE inner_fits(x, TRY_CAST(inner_try_integer(x) AS BIGINT), 'BIGINT') END;
 CREATE MACRO inner_int(x) AS
     CASE WHEN inner_is_written(inner_plain_int(x), x) THEN inner_plain_int(x)
@@ -147,6 +153,8 @@ CREATE MACRO inner_date_text(text) AS
     inner_or_bad(text, TRY_CAST(inner_clean_date(text) AS DATE), 'DATE');
 CREATE MACRO spark_date(x) AS
     CASE WHEN inner_is_text(x) THEN inner_date_text(CAST(x AS VARCHAR))
+         WHEN typeof(x) = 'TIMESTAMP WITH TIME ZONE' THEN
+            CAST(make_timestamp(epoch_us(TRY_CAST(x AS TIMESTAMPTZ))) AS DATE)
          WHEN typeof(x) = 'DATE' OR inner_is_moment(x) OR x IS NULL THEN TRY_CAST(x AS DATE)
          ELSE error('A DATE is made of a text or a time: use date_from_unix_date() for a number.') END;
 CREATE MACRO inner_time_text(text) AS
