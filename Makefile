@@ -76,7 +76,7 @@ example: .venv/example.stamp ## Run examples/train.py against `make local`; inst
 local: .venv/local.stamp .cache/compiled.stamp $(UI) $(CHARTS) ## Serve the product on port 5000; PORT=… ARGS="--ephemeral …"
 	@$(BIN)/python -m local --port $(PORT) $(ARGS)
 
-test: setup .cache/compiled.stamp .cache/tests.stamp ## Run the tests in parallel, but those of minutes; ARGS="-k name" narrows them
+test: setup .cache/compiled.stamp .cache/tests.stamp ## Run the tests in parallel, except those that take minutes; ARGS="-k name" narrows them
 	PYTHONDONTWRITEBYTECODE= LONG_TESTS=without $(BIN)/python -m pytest -n auto --durations 20 $(ARGS)
 
 RECORDED = $(patsubst tests/differential/recorded/%.json.xz,tests/differential/%.py,$(wildcard tests/differential/recorded/*.json.xz))
@@ -90,7 +90,7 @@ PROPERTIES = $(shell grep -rlE --include 'test_*.py' '^ *@given' tests/unit test
 record-answers: setup .cache/compiled.stamp ## Record again what stock MLflow answers to tests/differential; FILES="test_rest_runs.py"
 	STOCK_ANSWERS=write $(BIN)/python -m pytest -n auto $(ARGS) $(if $(FILES),$(addprefix tests/differential/,$(FILES)),$(RECORDED))
 
-test-long: setup .cache/compiled.stamp ## Run the tests of minutes, which make test leaves out, property tests with more examples, and those with recorded answers against the live server
+test-long: setup .cache/compiled.stamp ## Run the tests that take minutes, property tests with more examples, and the tests with recorded answers against the live server
 	CONTRACT_EXAMPLES=4 LONG_TESTS=only $(BIN)/python -m pytest -n auto --timeout 1200 --durations 20 $(ARGS)
 	CONTRACT_EXAMPLES=4 LONG_TESTS=without $(BIN)/python -m pytest -n auto --timeout 1200 --durations 20 $(ARGS) $(MULTIPLIED)
 	PROPERTY_EXAMPLES=2 KEY_EXAMPLES=30 HTTP_EXAMPLES=200 $(BIN)/python -m pytest -n auto --timeout 1200 --durations 20 $(ARGS) $(PROPERTIES)
@@ -144,7 +144,7 @@ site: .venv/local.stamp .tools/material-$(MATERIAL_VERSION).stamp ## Build the d
 	@$(BIN)/python docs/generate_site.py .cache/site
 	@NO_MKDOCS_2_WARNING=1 .tools/material/bin/mkdocs build --strict
 
-screenshots: setup .cache/compiled.stamp ## Take the pictures of docs/first-steps.md anew, with the real UI in Chromium
+screenshots: setup .cache/compiled.stamp ## Take the pictures of docs/first-steps.md again, with the real UI in Chromium
 	SCREENSHOTS=all $(BIN)/python -m pytest -q -n 0 tests/browser/test_first_steps.py -k pages_show
 	@mkdir -p docs/images && cp .cache/screenshots/first-steps-*.png docs/images/
 
@@ -175,8 +175,8 @@ NEED_STAGE = test -n "$(STACK)" || { echo "Which one? make $@ STAGE=dev, or stag
 
 DEPLOYMENT = $(BIN)/python -m operate.deployment $(STAGE) --stack $(STACK) --sam .tools/sam/bin/sam
 
-# `sam deploy` alone moves all aliases as well; this asks first what would fail, protects the table of a new stack, takes old
-# versions away, and says when an alias stands elsewhere.
+# `sam deploy` alone moves all aliases as well. This target first checks what would fail, protects the table of a new stack,
+# removes old versions, and reports an alias that was not moved.
 deploy: .venv/local.stamp .tools/sam-$(SAM_VERSION).stamp ## Build and deploy a stage of samconfig.toml, in the region of AWS_DEFAULT_REGION; STAGE=dev KEEP=1
 	@$(NEED_STAGE)
 	@$(NEED_PYTHON313)
@@ -185,23 +185,23 @@ deploy: .venv/local.stamp .tools/sam-$(SAM_VERSION).stamp ## Build and deploy a 
 	$(DEPLOYMENT) $(ARGS)
 	$(BIN)/python -m operate.versions prune $(STACK) --keep $(KEEP)
 
-preflight: .venv/local.stamp .tools/sam-$(SAM_VERSION).stamp ## Say what a deployment of a stage would lack, and deploy nothing; STAGE=dev
+preflight: .venv/local.stamp .tools/sam-$(SAM_VERSION).stamp ## Print what is missing for a deployment of a stage; deploys nothing; STAGE=dev
 	@$(NEED_STAGE)
 	@$(NEED_PYTHON313)
 	@$(DEPLOYMENT) --check $(ARGS)
 
-rollback: .venv/local.stamp ## Let callers reach the deployment before, at once; STAGE=dev
+rollback: .venv/local.stamp ## Move all aliases back to the previous deployment, within seconds; STAGE=dev
 	@$(NEED_STAGE)
 	$(BIN)/python -m operate.versions rollback $(STACK)
 
-sizes: build ## Size of what is built, and the CPU time of each function's import
+sizes: build ## Print the size of what is built, and the CPU time of each function's import
 	@$(PYTHON313) -m bench.built .aws-sam/build
 
 rehearse: setup build ## Deploy to an emulator of AWS and drive everything there with MLflow's client
 	REHEARSAL=whole PYTHON313=$(PYTHON313) $(BIN)/python -m pytest tests/rehearsal $(ARGS)
 
 # Without the files that take longest: builds for other processors.
-rehearse-ci: ## The part of `make rehearse` for which CI has time
+rehearse-ci: ## `make rehearse` without the builds for other processors, which take longest
 	@$(MAKE) --no-print-directory rehearse ARGS="--ignore=tests/rehearsal/test_builds.py"
 
 # The emulator runs on this machine's processor, and so must the engines in the layers.
@@ -251,7 +251,7 @@ bench-gateway: .venv/local.stamp .venv/all.stamp ## Measure the AI gateway besid
 bench-publication: .venv/local.stamp .venv/all.stamp ## Measure lander and publisher of the system tables; ARGS="--runs 20000 --publications 10", or --requests for S3
 	@PYTHONPATH=functions $(BIN)/python -m bench.publication $(ARGS)
 
-profile: setup ## Tell where the time of a call goes: make profile CALL=log-metric; ARGS=--lines names functions, --server adds the runner
+profile: setup ## Print where the time of a call goes: make profile CALL=log-metric; ARGS=--lines names functions, --server adds the runner
 	@PYTHONPATH=functions $(BIN)/python -m bench.profile $(CALL) $(ARGS)
 
 cost: .venv/all.stamp ## Print what a team's month costs; ARGS="--runs 100 --steps 500 …", --help names them, --write renews the docs
