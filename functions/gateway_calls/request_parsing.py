@@ -86,9 +86,9 @@ def parse_proxy(sent: Sent) -> ProxyCall:
     Raises:
         GatewayCallFailed: 400 if the body is none of these, if a request other than POST has a
             body, if the path contains ``.`` or ``..``, leads to batches of requests or to realtime
-            sessions, or if the query sets the method, the type or headers. 401 if the
-            address contains an API key of this server, because addresses are written to logs. 413 if the body is too
-            large or incomplete.
+            sessions, or if the query sets the method, the type or headers. 401 if the address
+            contains an API key of this server, because addresses are written to logs. 413 if the
+            body is too large or incomplete.
     """
     path = sent.parameters["path"]
     segments = [segment.partition(";")[0].strip().lower() for segment in path.split("/")]

@@ -307,15 +307,15 @@ def is_complete() -> bool:
     return True
 
 
-def set_complete(*, remember: bool) -> None:
+def set_complete(*, for_all_processes: bool) -> None:
     """Records that the list of locations is complete for the current ``ARTIFACT_ROOT``.
 
     Args:
-        remember: whether to record it for all processes, with an item; otherwise for this process
-            only.
+        for_all_processes: whether to write an item that all processes read. If False, only this
+            process knows it.
     """
     _complete.put((settings().table_name, settings().artifact_root), True)
-    if not remember:
+    if not for_all_processes:
         return
     key = keys.location_list()
     item = LocationList(

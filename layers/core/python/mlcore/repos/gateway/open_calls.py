@@ -20,7 +20,8 @@ from mlcore.models.gateway import GatewayOpenCalls
 KEPT_SECONDS: Final = 24 * 3600
 """How long the item is kept after the last lease."""
 _ATTEMPTS: Final = 4
-"""An attempt fails without the limit being reached only when leases have ended."""
+"""Maximum attempts of a write. An attempt can fail although the limit is not reached, when leases
+have ended."""
 _SECOND_DIGITS: Final = 10
 
 
@@ -47,8 +48,8 @@ def begin(target: str, call: str, limit: int, now: int) -> None:
         now: the time, in seconds since 1970.
 
     Raises:
-        OpenCallsReached: ``limit`` calls are open. Of calls at the same time exactly as many pass
-            as the limit allows.
+        OpenCallsReached: ``limit`` calls are open. If several calls begin at the same time, exactly
+            as many succeed as the limit allows.
     """
     key = keys.gateway_open_calls(target)
     for _ in range(_ATTEMPTS):

@@ -30,11 +30,11 @@ def read(windows: Sequence[Window]) -> list[float]:
 
 
 class WindowSpending(NamedTuple):
-    """What the item of a window holds, in stored units."""
+    """The amounts in the item of a window, in billionths of a US dollar."""
 
     spent: int
     earlier: int
-    """The part of it that calls before the policy cost."""
+    """The part of ``spent`` that calls before the policy was written have cost."""
 
 
 NOTHING: Final = WindowSpending(0, 0)

@@ -18,7 +18,8 @@ DAY_MS: Final = 24 * 60 * MINUTE_MS
 KEPT_SECONDS: Final = 2 * 24 * 3600
 """How long a day's item is kept after its end."""
 _ATTEMPTS: Final = 6
-"""An attempt fails without a limit being reached only when another process begins a minute."""
+"""Maximum attempts of a write. An attempt can fail although no limit is reached, when another
+process begins a minute."""
 
 
 class Usage(NamedTuple):
@@ -30,11 +31,12 @@ class Usage(NamedTuple):
     day_requests: int
     day_tokens: int
     held_tokens: int = 0
-    """The tokens that open calls hold; the tokens of the minute and the day contain them."""
+    """The tokens that are reserved for open calls; they are included in ``minute_tokens`` and
+    ``day_tokens``."""
 
 
 class LimitReached(Exception):
-    """A limit of requests or tokens is reached; nothing was counted."""
+    """A limit of requests or tokens is reached. Nothing was counted."""
 
     def __init__(self, limit: str, used: Usage) -> None:
         """Args:
@@ -46,7 +48,7 @@ class LimitReached(Exception):
 
 
 class Return(NamedTuple):
-    """What was counted and is not used."""
+    """Requests and tokens that were counted for a call but not used, to be subtracted again."""
 
     minute: int = 0
     """The minute to which ``requests`` and ``hold`` belong, in ms since 1970."""
@@ -56,8 +58,8 @@ class Return(NamedTuple):
     """Requests of earlier minutes of the day."""
 
     def in_minute(self, minute: int) -> Return:
-        """Returns what remains of this in another minute: holds end with their minute, and
-        requests with their day."""
+        """Returns the part that can still be subtracted in another minute. Held tokens end with
+        their minute; requests count until the end of their day."""
         if minute == self.minute:
             return self
         is_same_day = minute // DAY_MS == self.minute // DAY_MS
@@ -76,7 +78,7 @@ class UsageClaim(NamedTuple):
     tokens: int = 0
     """Tokens that ended calls have used."""
     hold: int = 0
-    """Tokens that calls hold which have not ended."""
+    """Tokens that are reserved for calls which have not ended."""
     unused: Return = Return()
 
     @property
@@ -131,8 +133,8 @@ def count(
         least: what is counted, in another write, if the limits have no room for ``claim``.
 
     Raises:
-        LimitReached: a limit is reached. Of requests at the same time exactly as many pass as the
-            limit says.
+        LimitReached: a limit is reached. Of several requests at the same time, exactly as many
+            succeed as the limit allows.
     """
     day, minute = now // DAY_MS * DAY_MS, now // MINUTE_MS * MINUTE_MS
     key = keys.gateway_usage(target, day)

@@ -41,7 +41,7 @@ def enter_locations(deadline: float = float("inf"), *, again: bool = False) -> b
                 return False
         if time.monotonic() > deadline:
             return False
-    locations.set_complete(remember=entered > 0)
+    locations.set_complete(for_all_processes=entered > 0)
     return True
 
 

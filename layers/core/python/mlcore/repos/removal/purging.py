@@ -38,7 +38,7 @@ SWEEPS: Final = 20
 """How often an experiment's partition is swept: requests that read the experiment before it was
 deleted may still write to it for a moment."""
 
-_TOLD: Final = (
+_FILE_ATTRIBUTES: Final = (
     Item.type,
     Run.run_id,
     Run.artifact_uri,
@@ -163,7 +163,7 @@ def workspace_files(name: str) -> None:
 def _delete_files_of_parts(experiment: Raw, deadline: float) -> None:
     workspace = Experiment.of(experiment).workspace
     pk = keys.experiment(Experiment.of(experiment).experiment_id).pk
-    listed = table.query_all(pk, attributes=_TOLD)
+    listed = table.query_all(pk, attributes=_FILE_ATTRIBUTES)
     while together := list(islice(listed, TOGETHER)):
         parts = [part for item in together for part in _part(experiment, item, workspace)]
         file_owners.remove(parts)

@@ -65,9 +65,8 @@ def of_experiment(experiment_id: str, deadline: float = float("inf")) -> bool:
 
 
 def of_run(experiment_id: str, run_id: str) -> None:
-    """Deletes the child items of a run, and the items that refer to the run. The entries of its
-    metrics in the index of metric values are found through its metric items, so these are deleted
-    last."""
+    """Deletes the child items of a run, and the items that refer to the run. RANK items of its
+    metrics are deleted first, because they are found through the METRIC child items."""
     pk = keys.experiment(experiment_id).pk
     values = table.query_all(
         pk,
@@ -108,7 +107,8 @@ def check_deadline(deadline: float) -> None:
 
 
 def _leading(item: Raw) -> list[Key]:
-    """Returns the keys of the items in other partitions that lead to an item."""
+    """Returns the keys of the items in other partitions that refer to an item, such as the one that
+    maps a trace's id to its experiment."""
     kind = Item.of(item).type
     if kind == keys.RUN.name:
         return _links(Run.of(item).run_id)

@@ -76,28 +76,29 @@ def learn(items: Sequence[Raw | None]) -> None:
 
 
 def redactor(workspace: str, experiment_id: str, endpoint_id: str | None = None) -> Redactor | None:
-    """Returns what redacts the texts of an experiment, or of a call of one of the gateway's
-    endpoints in it; None if no rule applies. One GetItem per minute. Raises TemporarilyUnavailable
-    if the rules cannot be read."""
+    """Returns the redactor for the traces of an experiment or, with ``endpoint_id``, for the trace
+    of a call of this gateway endpoint; None if no rule applies. One GetItem per minute. Raises
+    TemporarilyUnavailable if the rules cannot be read."""
     return _rules.current().redactor(workspace, experiment_id, endpoint_id)
 
 
 def has_rules() -> bool:
-    """Whether any rule of traces is set, whatever its scope."""
+    """Whether any rule for traces is set, whatever its scope."""
     return bool(_rules.current().of_traces)
 
 
 def every_rule() -> Redactor | None:
-    """Returns what applies all rules of traces, whatever their scope; None if there is no rule."""
+    """Returns a redactor that applies all rules for traces, whatever their scope; None if there is
+    no rule."""
     return _rules.current().everywhere()
 
 
 def of_request(workspace: str, experiment_id: str, endpoint_id: str) -> RequestRules | None:
-    """Returns the rules for what a call of one of the gateway's endpoints sends to providers; None
+    """Returns the rules for the requests that a call of a gateway endpoint sends to providers; None
     if there are none. One GetItem per minute. Raises TemporarilyUnavailable if the rules cannot be
     read.
 
     Args:
-        experiment_id: that of the endpoint; empty if it has none.
+        experiment_id: the endpoint's experiment; empty if it has none.
     """
     return _rules.current().of_request(workspace, experiment_id, endpoint_id)

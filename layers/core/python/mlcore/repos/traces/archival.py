@@ -1,8 +1,8 @@
-"""Archives traces: their spans leave the table for files, and the trace says so in its tags.
+"""Archives traces: their spans move from the table to files, and tags of the trace say so.
 
-First the spans of each pack move to a file, then the trace's tags change, on condition that nobody
-has written the trace since it was read. So an export that comes in between wins, and a call that
-was interrupted is completed by the next one.
+First the spans of each pack are moved to a file. Then the trace's tags are changed, on condition
+that the trace was not written since it was read. So an export of spans that arrives in between
+prevents the archival, and the next call completes an interrupted one.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class ArchivalOutcome(Enum):
     """The trace is in progress, is archived, has no spans in the table, or is marked as one that
     cannot be archived."""
     LATER = auto()
-    """The indexer has not processed the trace's spans yet, or somebody writes the trace now."""
+    """The indexer has not processed the trace's spans yet, or the trace was written meanwhile."""
     REMOVED = auto()
     """The trace was deleted meanwhile. Files may have been written for it."""
 

@@ -29,26 +29,27 @@ Maps = Mapping[str, Texts]
 
 
 def redactor(experiment: Experiment, endpoint_id: str | None = None) -> Redactor | None:
-    """Returns what redacts the traces of an experiment, or a call of one of the gateway's endpoints
-    in it; None if no rule applies."""
+    """Returns the redactor for the traces of an experiment or, with ``endpoint_id``, for the trace
+    of a call of this gateway endpoint; None if no rule applies."""
     return redaction.redactor(experiment.workspace, experiment.experiment_id, endpoint_id)
 
 
 def redactor_of(trace: StoredTrace) -> Redactor | None:
-    """Returns what redacts a stored trace; None if no rule applies to it."""
+    """Returns the redactor for a stored trace; None if no rule applies to it."""
     if not redaction.has_rules():
         return None
     return redactor(trace.experiment, endpoint_of(trace))
 
 
 def endpoint_of(trace: StoredTrace) -> str | None:
-    """Returns the id of the gateway's endpoint whose call a stored trace is; None if it is none."""
+    """Returns the id of the gateway endpoint whose call a stored trace records; None for any other
+    trace."""
     return trace.document.texts("trace_metadata").get(GATEWAY_ENDPOINT)
 
 
 def redacted_parts(experiment: Experiment, info: Info, maps: Maps) -> tuple[Info, Maps]:
-    """Returns info and maps of a new trace as they may be stored. Raises TemporarilyUnavailable if
-    the rules cannot be read."""
+    """Returns the redacted info and maps of a new trace. Raises TemporarilyUnavailable if the rules
+    cannot be read."""
     rules = redactor(experiment, maps.get("trace_metadata", {}).get(GATEWAY_ENDPOINT))
     if rules is None:
         return info, maps
@@ -56,8 +57,8 @@ def redacted_parts(experiment: Experiment, info: Info, maps: Maps) -> tuple[Info
 
 
 def redacted_change(trace: StoredTrace, change: TraceChange) -> TraceChange:
-    """Returns a change of a trace as it may be written. Raises TemporarilyUnavailable if the rules
-    cannot be read."""
+    """Returns the redacted change of a trace. Raises TemporarilyUnavailable if the rules cannot be
+    read."""
     if not redaction.has_rules():
         return change
     sets = _without_new_endpoint(trace, change.sets)
@@ -72,8 +73,8 @@ def redacted_change(trace: StoredTrace, change: TraceChange) -> TraceChange:
 
 
 def _without_new_endpoint(trace: StoredTrace, sets: Maps) -> Maps:
-    """Returns the entries to set, with the gateway's endpoint of a stored trace as it is: whoever
-    may edit a trace must not take it out of the rules of its endpoint."""
+    """Returns the entries to set without a change of the trace's gateway endpoint: a user who may
+    edit a trace must not be able to avoid the redaction rules of its endpoint."""
     metadata = sets.get("trace_metadata", {})
     if GATEWAY_ENDPOINT not in metadata:
         return sets
@@ -84,8 +85,8 @@ def _without_new_endpoint(trace: StoredTrace, sets: Maps) -> Maps:
 
 
 def redacted_info(rules: Redactor, info: Info) -> Info:
-    """Returns a trace's info as it may be stored. ``facts`` are derived from spans that are
-    redacted already."""
+    """Returns a trace's info, redacted. ``facts`` are derived from spans that are redacted
+    already."""
     report: dict[str, Any] = {} if info.given is None else json.loads(info.given)
     before = dict(report)
     if rules.is_content_free:
@@ -119,13 +120,14 @@ def redacted_info(rules: Redactor, info: Info) -> Info:
 def _preview(
     rules: Redactor, report: dict[str, Any], name: str, shown: str | None, paths: tuple[str, ...]
 ) -> str | None:
-    """Returns the preview to show, redacted.
+    """Returns the redacted preview of a trace's request or response.
 
     Args:
-        report: what the client said of the trace; a preview in it is redacted there and returned.
+        report: the data that a client sent about the trace. A preview in it is redacted in place
+            and returned.
         name: the preview's field in ``report``.
-        shown: the preview that is shown otherwise: one made from the spans.
-        paths: where the text of the client's preview comes from, for rules on fields.
+        shown: the preview made from the spans, which is used if ``report`` has none.
+        paths: the fields that the text of the client's preview comes from, for rules on fields.
     """
     preview = report.get(name)
     if preview is not None:
@@ -135,7 +137,7 @@ def _preview(
 
 
 def redacted_maps(rules: Redactor, maps: Maps) -> dict[str, Texts]:
-    """Returns the entries of a trace's maps as they may be stored, by map and key."""
+    """Returns the redacted entries of a trace's maps, by map and key."""
     return {name: _redacted_map(rules, name, texts) for name, texts in maps.items()}
 
 
@@ -151,7 +153,7 @@ def redacted_maps_of(rules: Redactor, trace: Trace) -> Trace:
 
 
 def redacted_assessment(rules: Redactor | None, assessment: Assessment) -> Assessment:
-    """Returns an assessment as it may be stored; ids and times stay."""
+    """Returns a redacted assessment; ids and times stay."""
     if rules is None:
         return assessment
     if rules.is_content_free:

@@ -1,5 +1,5 @@
-"""Spans as they arrived: the spans of a trace in one export (one request of a client) are stored
-together as a pack, which never changes.
+"""Stores spans as they arrived: the spans of a trace in one export (one request of a client) are
+stored together as a pack, which never changes.
 
 A pack is named by its content, so a repeated export writes nothing new, and concurrent exports
 never conflict. The first pack of a trace has a fixed key, ``#SPANS``; others follow it. If a span
@@ -31,9 +31,9 @@ ITEM_BYTES = 100_000
 """Maximum bytes of compressed spans in an item. Larger packs are kept as files, which cost less
 than the write units and do not count towards an experiment's 10 GB."""
 TOGETHER_BYTES = 4_000_000
-"""Characters of spans compressed together."""
+"""Maximum characters of spans in a pack, which are compressed together."""
 SPANS_TOGETHER = 2_000
-"""Limits a pack so that its nodes fit into an item."""
+"""Maximum number of spans in a pack, so that its nodes fit into an item."""
 T = TypeVar("T")
 
 Node = list[Any]

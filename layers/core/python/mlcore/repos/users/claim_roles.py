@@ -30,8 +30,8 @@ class Rights(NamedTuple):
 def rights_of(
     claims: Mapping[str, Any], issuer_name: str, rules: Sequence[Mapping[str, Any]]
 ) -> Rights:
-    """Returns the rights that the rules give for verified claims. A role that a rule describes is
-    created, and gets the rule's permissions."""
+    """Returns the rights that the rules give for verified claims. A missing role whose
+    permissions a rule lists is created; an existing one gets exactly these permissions."""
     matching = [rule for rule in rules if _matches(rule, claims, issuer_name)]
     role_ids = {role.role_id for rule in matching if "role" in rule for role in _role_of(rule)}
     return Rights(frozenset(role_ids), any(rule.get("administrator") is True for rule in matching))
@@ -40,17 +40,17 @@ def rights_of(
 def role_ids_of_group(
     display_name: str, external_id: str | None, rules: Sequence[Mapping[str, Any]]
 ) -> tuple[int, ...]:
-    """Returns the ids of the roles that the rules for the directory give to members of a group.
-    Other rules are for tokens, whose groups nobody but the issuer can name. A role that a rule
-    describes is created, and gets the rule's permissions."""
+    """Returns the ids of the roles that the directory's rules give to members of a group. Rules of
+    token issuers are ignored. A missing role whose permissions a rule lists is created; an existing
+    one gets exactly these permissions."""
     claims = {"displayName": display_name, "externalId": external_id}
     own = [rule for rule in rules if rule.get("issuer") == DIRECTORY]
     return tuple(sorted(rights_of(claims, DIRECTORY, own).role_ids))
 
 
 def apply_to_groups() -> None:
-    """Gives all groups of the directory the roles that the present rules give. One Query, and a
-    write for each group whose roles change."""
+    """Sets the roles of all groups of the directory by the current rules. Writes only groups whose
+    roles change."""
     groups = scim_groups.find_all()
     rules = sign_in.role_rules() if groups else ()
     for group in groups:

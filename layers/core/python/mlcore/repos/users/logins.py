@@ -68,7 +68,8 @@ def _counter(username: str, address: str) -> Key:
 
 
 def network(address: str) -> str:
-    """Returns an address; of IPv6 only the network half, because a caller can choose the other."""
+    """Returns an IPv4 address unchanged, and the network half of an IPv6 address, because a caller
+    can choose the other half."""
     try:
         parsed = ipaddress.ip_address(address)
     except ValueError:

@@ -24,8 +24,8 @@ MEMBERS_AT_ONCE: Final = 30
 """Members that one transaction adds, with three operations each, or removes with two."""
 
 Edit = Callable[[ScimGroup], ScimGroup]
-"""Takes a group as stored, returns it as it shall be. Only ``display_name``, ``external_id`` and
-``role_ids`` may differ."""
+"""A function from a group as stored to the group as it is to be written. Only ``display_name``,
+``external_id`` and ``role_ids`` may differ."""
 
 
 class GroupNameTaken(Exception):
@@ -33,7 +33,7 @@ class GroupNameTaken(Exception):
 
 
 class NoSuchMember(Exception):
-    """A SCIM id that shall become a member is not that of a user."""
+    """A SCIM id that is to be added to a group does not belong to a user."""
 
 
 def find(group_id: str) -> ScimGroup | None:
@@ -159,7 +159,7 @@ def add_members(group_id: str, scim_ids: Iterable[str]) -> bool:
 
 
 def remove_members(group_id: str, scim_ids: Iterable[str]) -> bool:
-    """Removes users from a group; returns whether the group exists. Others than members are
+    """Removes users from a group; returns whether the group exists. Users who are not members are
     ignored. Two BatchGetItem, and a transaction for each :data:`MEMBERS_AT_ONCE` members. An
     interrupted call is completed by repeating it."""
     removed = sorted(

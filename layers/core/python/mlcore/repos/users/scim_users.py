@@ -32,8 +32,8 @@ DELETED_SECONDS: Final = 86_400
 are valid."""
 
 Edit = Callable[[ScimUser], ScimUser]
-"""Takes a user as stored, returns it as it shall be. Only ``user.is_active``, ``external_id`` and
-``attributes`` may differ."""
+"""A function from a user as stored to the user as it is to be written. Only ``user.is_active``,
+``external_id`` and ``attributes`` may differ."""
 
 
 class UserNameTaken(Exception):
@@ -227,8 +227,8 @@ def forget(user: User, *, by_directory: bool = False) -> None:
 
 
 def deactivate(user: User) -> None:
-    """Makes all logins of a user invalid, without a further trace; one UpdateItem. Does nothing if
-    the user is gone."""
+    """Deactivates a user, so that no login of the user is accepted; one UpdateItem. Changes nothing
+    else. Does nothing if the user no longer exists."""
     change = Update()
     change.set(UserItem.is_inactive, True)
     change.add(UserItem.version, 1)

@@ -63,7 +63,7 @@ def current() -> SessionKey:
     old.
 
     Raises:
-        TemporarilyUnavailable: KMS cannot be reached.
+        TemporarilyUnavailable, RequestLimitExceeded: KMS cannot be reached.
     """
     known = _latest.get(_LATEST)
     if known is None or known.made_at + ROTATION_SECONDS <= time.time():

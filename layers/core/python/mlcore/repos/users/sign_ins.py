@@ -1,5 +1,5 @@
-"""With which account of an OpenID Connect issuer each user signs in, and which roles the user has
-because of the account's groups.
+"""Stores with which account of an OpenID Connect issuer each user signs in, and which roles the
+account's groups give to the user.
 
 A user name belongs to the first account that signs in under it: e-mail addresses are given to other
 people, and another issuer may use the same name for somebody else. An administrator who deletes the
@@ -27,7 +27,8 @@ class OtherAccount(Exception):
 
 
 def find(user: User) -> SignIn | None:
-    """Returns with which account a user signs in; None for a user who never did."""
+    """Returns the account with which a user signs in, with its roles; None for a user who never
+    signed in."""
     raw = table.get(keys.sign_in(user.username))
     if raw is None or (item := SignInItem.of(raw)).user_id != user.user_id:
         return None

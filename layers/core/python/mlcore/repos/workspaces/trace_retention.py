@@ -1,5 +1,5 @@
-"""After which time the traces of an experiment are archived, by the server's configuration, the
-experiment's workspace and its own tag."""
+"""Determines after which time the traces of an experiment are archived, from the server's
+configuration, the setting of the workspace and the experiment's tag."""
 
 from __future__ import annotations
 

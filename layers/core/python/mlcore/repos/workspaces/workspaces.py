@@ -56,7 +56,7 @@ def get(name: str) -> Workspace:
 
 
 def find(name: str) -> Raw | None:
-    """Returns the item of a workspace, also of one that is being deleted."""
+    """Returns the item of a workspace, also of one that is being deleted; None if there is none."""
     item = table.get(keys.workspace(name))
     return _default() if item is None and name == DEFAULT_WORKSPACE else item
 
@@ -160,8 +160,8 @@ def last_creation_time(item: Raw) -> int:
 
 
 def delete(item: Raw) -> bool:
-    """Deletes a workspace unless something was created in it since the item was read; returns
-    whether it did."""
+    """Deletes a workspace. Returns False, and deletes nothing, if something was created in it since
+    ``item`` was read; True also if it was deleted before."""
     unchanged = ConditionExpression()
     stored = WorkspaceItem.of(item)
     if stored.entered_at is None:

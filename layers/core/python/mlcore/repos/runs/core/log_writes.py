@@ -112,7 +112,7 @@ def _write_together(
                     current, change, exclusive=first, shared=not first, beside=beside
                 )
             elif beside:
-                # Without a change of the run's item nothing else would stop a move of the run.
+                # The run's item does not change, so only this update conflicts with a move.
                 table.transact([*beside, _stopping_moves(run)], token=new_ulid())
         except TransactionFailed as failed:
             if len(beside) in failed.items:

@@ -192,7 +192,8 @@ def _of_runs(
 
 
 def _check_places(missing: Sequence[tuple[str, str]]) -> None:
-    """Raises RunMoved if one of the runs, (experiment id, run id), is in another experiment now."""
+    """Raises RunMoved if one of the runs, given as (experiment id, run id), is now in another
+    experiment."""
     for experiment_id, run_id in missing:
         runs.check_place(run_id, experiment_id)
 

@@ -10,7 +10,7 @@ the target:
    the experiment in ``RUN#REF``, and enters the run's folder into the list of locations. It
    requires the version of the run that was read before 2, the ``move_id`` of 1, and that neither
    experiment was deleted or restored.
-4. The indexer deletes what is left in the source (:func:`remove_remains`).
+4. The indexer deletes the remaining items in the source (:func:`remove_remains`).
 
 So a run is always in exactly one experiment. A process may die anywhere before 3: the copies are
 garbage, which the next attempt replaces. A request that writes the run item at the same time makes
@@ -57,7 +57,7 @@ from mlcore.repos.runs.history import history_files, rewinds
 QUIET_SECONDS: Final = 60
 """Longer than a request may take, so that no write of an earlier request is under way."""
 TOGETHER: Final = 200
-"""Items that are copied together."""
+"""Maximum number of items that are copied together."""
 REMOVED_TOGETHER: Final = 90
 """Items that one transaction removes; DynamoDB allows 100 operations."""
 
@@ -73,7 +73,7 @@ def move(run_id: str, target: Experiment) -> None:
         ResourceDoesNotExist: the run does not exist in this workspace.
         InvalidState: the run cannot be moved now (:func:`check_movable`).
         RunMoved: another request has moved the run.
-        RequestLimitExceeded: others write to the run all the time.
+        RequestLimitExceeded: every attempt conflicted with other writes to the run.
     """
 
     def attempt() -> None:
@@ -92,7 +92,8 @@ def move(run_id: str, target: Experiment) -> None:
 
 
 def check_movable(run: StoredRun) -> None:
-    """Checks the run itself; what else names it is checked by the caller.
+    """Checks the run's own state. The caller checks that no other item refers to the run
+    (:mod:`mlcore.repos.removal.run_references`).
 
     Raises:
         InvalidParameterValue: the run is deleted.
@@ -124,8 +125,9 @@ def _refused(run: StoredRun, why: str) -> errors.InvalidState:
 
 
 def _announce(run: StoredRun, target: Experiment, move_id: str) -> None:
-    """Writes to the run's reference that this attempt moves it. From then on nobody else deletes
-    items of the run in the target, and no earlier attempt can switch."""
+    """Writes the target and the id of this attempt to the run's reference (step 1). From then on no
+    other process deletes items of the run in the target, and no earlier attempt can execute step 3.
+    """
     update = Update()
     update.set(RunReference.moving_to, target.experiment_id)
     update.set(RunReference.move_id, move_id)
@@ -182,8 +184,9 @@ def _is_source(item: Raw) -> bool:
 
 
 def _copy_of(item: Raw, owner: tuple[str, str], move_id: str) -> Raw:
-    """Returns a child item as it is in the partition of the target. Copies the file of history that
-    it describes to a new place: a place that was used before may be about to be removed."""
+    """Returns a child item for the partition of the target. If the item describes a file of metric
+    history, copies the file to a location that was never used: an older one may be about to be
+    removed."""
     copy = {**item, Item.PK.attr_name: Item.PK.raw(keys.run(*owner).pk)}
     if Item.of(item).type != keys.RUN_METRIC_FILE.name:
         return copy

@@ -1,14 +1,15 @@
 """Rewinds runs: deletes the points after a step, so that a training can be repeated from there.
 
 1. One transaction lowers the latest values, opens the attribute ``rewinds`` of the run
-   (:mod:`mlcore.repos.runs.history.rewinds`) and counts the rewind. From then on readers show what
-   is left, because they show no point that is later than the latest value of its metric.
+   (:mod:`mlcore.repos.runs.history.rewinds`) and counts the rewind. From then on readers show only
+   the remaining points, because they show no point that is later than the latest value of its
+   metric.
 2. The points are removed from the history.
 3. The attribute is closed.
 
-Until 3, nobody logs metrics to the run: a request that finds the attribute open does 2 and 3 itself
-first. So does the indexer, if the process was killed. A request that had read the run before 1
-begins again, because its points may have been removed in 2.
+No request logs metrics to the run between steps 1 and 3: a request that finds the attribute open
+first does steps 2 and 3 itself. The indexer does so, too, if the process was killed. A request that
+had read the run before step 1 begins again, because step 2 may have removed its points.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from mlcore.repos.runs.history.rewinds import Rewind, RewoundMeanwhile
 T = TypeVar("T")
 
 FEW_METRICS: Final = 4
-"""The histories of so many metrics are read one by one; of more, the whole history is read."""
+"""Up to this many metrics, the history of each is read; for more, the run's whole history is."""
 
 
 def rewind(run_id: str, workspace: str, after_step: int | None, names: Collection[str]) -> None:
@@ -52,7 +53,7 @@ def rewind(run_id: str, workspace: str, after_step: int | None, names: Collectio
     Raises:
         ResourceDoesNotExist: the run does not exist.
         InvalidParameterValue: the run is deleted.
-        RequestLimitExceeded: others write to the run all the time.
+        RequestLimitExceeded: every attempt conflicted with other writes to the run.
     """
     wanted = Rewind(0, after_step, tuple(sorted(names)) or None)
     remaining: dict[str, Metric | None] = {}
@@ -104,8 +105,8 @@ def finish(owner: Owner) -> None:
 
 
 def retried(call: Callable[[], T]) -> T:
-    """Calls ``call``, which logs metrics to a run, and returns its result. If that fails because a
-    rewind of the run is open, completes the rewind and calls again."""
+    """Calls ``call``, which logs metrics to a run, and returns its result. If it raises
+    RewoundMeanwhile, completes the rewind and calls it again."""
 
     def attempt() -> T:
         try:
@@ -118,8 +119,8 @@ def retried(call: Callable[[], T]) -> T:
 
 
 def _affected(run: StoredRun, rewind: Rewind) -> dict[str, Metric]:
-    """Returns the latest values that a rewind deletes; if it deletes any point of a metric, it
-    deletes the latest one, which has the greatest step."""
+    """Returns the latest values that a rewind deletes, by metric. These are all metrics of which it
+    deletes points, because the latest value has the greatest step."""
     return {
         key: point
         for key, point in runs.metrics(run.document).items()
@@ -130,8 +131,8 @@ def _affected(run: StoredRun, rewind: Rewind) -> dict[str, Metric]:
 def _read_remaining(
     owner: Owner, rewind: Rewind, keys_affected: Collection[str], into: dict[str, Metric | None]
 ) -> None:
-    """Adds to ``into`` the latest point of each metric that a rewind leaves; None if it leaves
-    none. Reads the history only of metrics that are not there yet."""
+    """Adds to ``into``, for each metric of ``keys_affected`` that it lacks, the latest point that
+    the rewind does not delete; None if it deletes all points of the metric."""
     unread = {key for key in keys_affected if key not in into}
     into.update(dict.fromkeys(unread))
     if rewind.after_step is None or not unread:
@@ -179,8 +180,8 @@ def _begin(run: StoredRun, wanted: Rewind, remaining: dict[str, Metric | None]) 
 
 
 def _close(owner: Owner, rewind: Rewind, latest: dict[str, Metric]) -> None:
-    """Closes a rewind whose points were removed. Corrects latest values that it left: points may
-    have been logged while it looked for them.
+    """Closes a rewind whose points were removed. Corrects the latest values that :func:`_begin`
+    set, because points may have been logged while the history was read.
 
     Args:
         latest: the latest of the remaining points of each metric.

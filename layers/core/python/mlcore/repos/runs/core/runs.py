@@ -152,8 +152,8 @@ def _load(owners: Sequence[tuple[str, str]], workspace: str) -> list[StoredRun]:
 
 
 def check_place(run_id: str, experiment_id: str) -> None:
-    """Raises RunMoved if a run that was looked for in an experiment is in another one by now. One
-    consistent GetItem."""
+    """Raises RunMoved if a run is in another experiment than ``experiment_id``, in which it was not
+    found. One consistent GetItem."""
     _places.pop(run_id)
     if locate(run_id) not in (None, experiment_id):
         raise errors.RunMoved
@@ -168,8 +168,8 @@ def existing(run_ids: Sequence[str]) -> set[str]:
 
 
 def relocate(run_ids: Sequence[str]) -> bool:
-    """Reads the experiments of runs anew and caches them; returns whether one differs from what was
-    cached. One consistent BatchGetItem."""
+    """Reads the experiments of runs from the table and caches them. Returns whether a run is in
+    another experiment than the one that was cached. One consistent BatchGetItem."""
     cached = {run_id: _places.get(run_id) for run_id in run_ids}
     changed = False
     for experiment_id, run_id in owners(run_ids):
@@ -207,8 +207,8 @@ def of_item(raw: Raw, experiment: Experiment) -> StoredRun:
 
 
 def outline(run: StoredRun) -> Run:
-    """Returns the run as searches need it, without a request: without model inputs, and its
-    datasets with name and digest only."""
+    """Returns the part of a run that searches need, without a request: no model inputs, and only
+    name and digest of its datasets."""
     item, texts = run.item, run.document.texts
     return Run(
         run_id=item.run_id,

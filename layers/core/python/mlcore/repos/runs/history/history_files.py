@@ -29,11 +29,11 @@ from mlcore.repos.runs.history import point_columns, point_positions
 SEGMENT_POINTS: Final = 4096
 """Maximum number of points in a segment, and in a pack: about 30 KB."""
 DIRECTORY_BYTES: Final = 200_000
-"""Maximum bytes of keys and positions in one item, before compression."""
+"""Maximum bytes of a directory in one item (metric keys and positions), before compression."""
 REPLACED: Final = "replaced"
 _ENTRY_BYTES: Final = 80
 _NAME: Final = "points"
-"""Name of each file, in a folder of its own, because only folders are removed."""
+"""The name of each file. Each file has a folder of its own, because only folders are removed."""
 
 
 class NoStore(errors.TemporarilyUnavailable):
@@ -83,8 +83,8 @@ def chunks(series: Sequence[Metric]) -> Iterator[list[Metric]]:
 def made_of(
     experiment_id: str, run_id: str, series: Mapping[str, Sequence[Metric]]
 ) -> list[HistoryFile]:
-    """Returns the files of metric history to write for points of a run: one file, unless there are
-    very many metrics.
+    """Returns the files of metric history to write for points of a run: one file, or several if the
+    directory of one would exceed :data:`DIRECTORY_BYTES`.
 
     Args:
         series: the points by metric, in order and without duplicates.

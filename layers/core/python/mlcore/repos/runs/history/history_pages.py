@@ -57,7 +57,7 @@ class _Series(NamedTuple):
 
 
 PointFilter = Callable[[list[Metric]], list[Metric]]
-"""Returns those of the points that a page may contain."""
+"""A function from points that were read to those of them that a page may contain."""
 
 _Ask = Callable[[Raw | None, int], tuple[list[Stretch], Raw | None]]
 """Reads items of one class of spans: (key of the last item read before, number of items) → (their

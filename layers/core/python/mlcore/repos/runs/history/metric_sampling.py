@@ -68,8 +68,8 @@ def places(count: int, limit: int) -> Sequence[int]:
 
 
 def _agree(columns: MetricColumns, latest: Latest | None, key: str) -> bool:
-    """Whether points can be shown as they were read: none of them is later than the metric's latest
-    value, and the latest value is among them if the history must contain it."""
+    """Whether the points agree with the metric's latest value, so that they can be shown as they
+    were read: none is later, and the latest value is among them if the history must contain it."""
     steps, timestamps, values = columns
     if latest is None or not steps:
         return latest is None and not steps

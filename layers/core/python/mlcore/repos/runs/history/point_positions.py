@@ -1,4 +1,4 @@
-"""Positions of points in the history of a metric, and the ranges that items cover.
+"""Positions of points in the history of a metric, and the ranges of positions that items cover.
 
 A position is timestamp, step and value in order-preserving hexadecimal, 48 digits, in the order of
 MLflow's history. The ranges of items may overlap in any way. To find the items that reach a
@@ -71,8 +71,8 @@ def parse(text: str) -> tuple[int, int, float]:
 
 
 def span(first: str, last: str) -> int:
-    """Returns the class of an item's span in :data:`SPANS` (how far its last point is from its
-    first).
+    """Returns the class of an item's span: the index in :data:`SPANS` for the distance of its last
+    point from its first.
 
     Args:
         first: position of the first point; it may lack the value.
@@ -83,7 +83,7 @@ def span(first: str, last: str) -> int:
 
 
 def latest(first: str, span: int) -> str:
-    """Returns the last position that an item can reach.
+    """Returns an upper bound of the positions of an item's points.
 
     Args:
         first: position of the item's first point; it may lack the value.
@@ -94,8 +94,8 @@ def latest(first: str, span: int) -> str:
 
 
 def earliest(at: str, span: int) -> str:
-    """Returns the earliest position at which the first point of an item can be if the item reaches
-    the position ``at``.
+    """Returns the earliest position that the first point of an item can have if the item's last
+    point is at the position ``at`` or later.
 
     Args:
         span: the item's class in :data:`SPANS`.

@@ -1,8 +1,8 @@
 """Removes points from the stored history of a run: from batches, packs and files.
 
 An item that keeps some of its points is written again under its own key. So a reader finds either
-the item as it was or as it is now, and misses none of the points that stay. All writes are
-transactions that require a condition of the caller's on the run.
+the item as it was or as it is now, and misses none of the points that stay. Each write
+is a transaction that also checks a condition on the run, which the caller gives.
 """
 
 from __future__ import annotations
@@ -36,22 +36,22 @@ from mlcore.repos.runs.history import (
 )
 
 TOGETHER: Final = 90
-"""Writes of a transaction; DynamoDB allows 100."""
+"""Maximum number of writes in a transaction; DynamoDB allows 100."""
 BYTES_TOGETHER: Final = 2_000_000
 
 _ALSO: Final = (*KEY, Item.ttl, RunMetricFile.experiment_id, RunMetricFile.run_id)
 
 Keep = Callable[[Metric], bool]
-"""Whether a point stays."""
+"""Returns whether a point stays in the history."""
 
 
 class NoLongerNeeded(Exception):
-    """The condition on the run does not hold any more: another process has done the rest."""
+    """The condition on the run does not hold any more, because another process has completed the
+    removal."""
 
 
 class Reduction(NamedTuple):
-    """How an item of history that loses points changes: an operation, and the bytes that it
-    writes."""
+    """The operation that removes points from an item of history, and how many bytes it writes."""
 
     operation: Put | ItemUpdate | Delete
     size: int
@@ -102,8 +102,12 @@ def points_of(item: Raw) -> list[Metric]:
 
 
 def reduction(item: Raw, kept: Sequence[Metric]) -> Reduction:
-    """Returns how an item of history changes if only some of its points stay, which are ``kept`` in
-    the order of :func:`points_of`. Writes the new file of the item of a file."""
+    """Returns the operation that leaves only the points ``kept`` in an item of history. If the item
+    describes a file, writes the new file first.
+
+    Args:
+        kept: the points that stay, in the order of :func:`points_of`.
+    """
     if not kept:
         return Reduction(Delete(key_of_item(item)), 0)
     kind = Item.of(item).type

@@ -1,4 +1,5 @@
-"""What the item of a run says about its rewinds: deletions of the points after a step.
+"""The attribute ``rewinds`` of a run's item, which records rewinds: deletions of the points after a
+step.
 
 A rewind lowers the latest values of a run in one update, which also sets the attribute ``rewinds``
 to *open*. From then on no reader shows the deleted points, because they are later than the latest
@@ -23,7 +24,8 @@ from mlcore.models.runs import Run
 
 MOST_KEPT: Final = 20
 MOST_BYTES: Final = 40_000
-"""Of the attribute. A request names metrics of at most a fourth of this size."""
+"""Maximum bytes of the attribute. The names of metrics in a request have at most a fourth of this
+size."""
 
 
 class Rewind(NamedTuple):

@@ -46,7 +46,7 @@ PAGE_ENTRIES: Final = 150
 """Values on a page: one read unit, four write units."""
 TRIES: Final = 4
 """How often one search reads the segments again. If they are still inconsistent, they need a
-rebuild, and the search uses another access."""
+rebuild, and the search uses another access path."""
 
 _sorted: ProcessCache[str, int] = ProcessCache("how often rows of an experiment were sorted")
 
@@ -230,8 +230,8 @@ class Ranks:
 
     @property
     def are_lost(self) -> bool:
-        """Whether reading was given up, because segments lacked pages or changed at every
-        attempt."""
+        """Whether this search has stopped reading segments, because they lacked pages or changed in
+        each of :data:`TRIES` attempts."""
         return self.generation > TRIES
 
     def page(self, item: Raw | None) -> list[Ranked]:

@@ -53,7 +53,7 @@ class Ranked(NamedTuple):
 
 
 _ranked = partial(tuple.__new__, Ranked)
-"""Makes the value of its four fields in a tuple, without a frame of Python for each."""
+"""Makes a Ranked from a tuple of its four fields, without the cost of a Python call."""
 
 
 class RunRanks(NamedTuple):

@@ -42,8 +42,9 @@ def is_asynchronous(access: Access) -> bool:
 
 
 def candidates(experiment_id: str, access: Access) -> list[Candidates]:
-    """Returns candidates for a condition other than :class:`TextLookups`. Their entries refer to
-    every run that can meet the condition, except perhaps runs that the indexer has not processed.
+    """Returns candidates for a condition other than a text condition
+    (:class:`mlcore.search.plan.TextLookups`). Their entries refer to every run that can meet the
+    condition, except perhaps runs that the indexer has not processed.
 
     Args:
         access: how an index answers the condition.

@@ -56,7 +56,8 @@ STREAMED_RUNS = 3_000
 """Runs read in an index's order before the filter counts as too selective for it."""
 READ_TOGETHER = 1_000
 FURTHER_RANKS = 25
-"""Extra ranked values to read, so that the last row's value usually ends among them."""
+"""How many ranked values to read beyond the wanted rows, so that usually all runs with the last
+row's value are among them."""
 
 _runs: ProcessCache[tuple[str, ...], int] = ProcessCache(
     "how many runs of some stages are in an experiment"
