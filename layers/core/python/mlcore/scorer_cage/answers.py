@@ -1,8 +1,9 @@
 """Checks the answer of a scorer's process, which is untrusted: the process may have written
 anything.
 
-Only what a scorer can say is taken, as MLflow's server takes it from its containers: the source is
-always code, and a scorer can neither override other assessments nor set MLflow's own metadata.
+Only feedback is read from it, as MLflow's server does with the answers of its containers. The
+source of the feedback is always code, and a scorer can neither override other assessments nor set
+MLflow's own metadata.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any, Final, NamedTuple
 
 _RESERVED: Final = "mlflow."
 MAX_FEEDBACK: Final = 100
-"""Pieces of feedback that one judgement may give."""
+"""Maximum number of pieces of feedback in one judgement."""
 MAX_NAME_LENGTH: Final = 250
 _MAX_DEPTH: Final = 50
 _MAX_ENTRIES: Final = 100

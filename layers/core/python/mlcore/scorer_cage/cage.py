@@ -1,6 +1,6 @@
 """Runs the code of one scorer on one trace or session, in a process of its own without rights.
 
-What the process answers is untrusted: :mod:`mlcore.scorer_cage.answers` checks it.
+The answer of the process is untrusted; :mod:`mlcore.scorer_cage.answers` checks it.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from mlcore.scorer_cage.answers import ScorerFeedback
 PACKAGES: Final = "MLFLOW_SCORER_PACKAGES"
 """Environment: installed packages that scorers may import, separated by commas."""
 MEMORY_BYTES: Final = 768 * 1024 * 1024
-"""Memory of the process. The interpreter takes about 15 MB of it; packages, what they use once they
-are imported."""
+"""Memory limit of the process, including about 15 MB for the interpreter, and the memory that
+imported packages use."""
 MAX_ANSWER_BYTES: Final = 256 * 1024
 _SEALED: Final = b"sealed\n"  # mlcore.scorer_cage.inside, which the server does not import
 _REFUSED: Final = 3  # likewise
@@ -48,10 +48,10 @@ _ONE_THREAD: Final = {
     "RAYON_NUM_THREADS": "1",
     "JE_ARROW_MALLOC_CONF": "background_thread:false",
 }
-"""Environment: libraries of packages start no threads when they are imported. The filter would not
-hold for such threads, and the process is refused if there are any."""
+"""Environment variables by which libraries start no threads when they are imported. A process with
+further threads is not sealed, because the filter of system calls would not apply to them."""
 _LAMBDA_PATHS: Final = ("/opt/scorer_packages", "/opt/python")
-"""Where Lambda unpacks layers: those of operate.scorer_layer, and all others."""
+"""Folders into which Lambda unpacks layers: those of ``operate.scorer_layer``, and all others."""
 _STOP_SECONDS: Final = 2.0
 _POLL_SECONDS: Final = 0.002
 _CHUNK: Final = 65_536
@@ -63,8 +63,7 @@ class CageUnavailable(Exception):
 
 
 class ServerStops(Exception):
-    """Raised by a judgement that ends because the server stops. It says nothing about the
-    scorer."""
+    """Raised if a judgement ends because the server stops, and not because of the scorer."""
 
 
 class CageLimits(NamedTuple):
@@ -76,39 +75,41 @@ class CageLimits(NamedTuple):
     packages: tuple[str, ...] = ()
     """Installed packages that the scorer may import, beside the standard library."""
     package_paths: tuple[str, ...] = ()
-    """Folders in which packages are looked for; none for those of this installation."""
+    """Folders in which packages are searched; empty for those of this installation."""
 
 
 class Judgement(NamedTuple):
-    """What one run of a scorer gave and cost."""
+    """The feedback and the costs of one run of a scorer."""
 
     feedback: tuple[ScorerFeedback, ...]
     failure: str | None
-    """Why there is no feedback: the process was stopped, died, or answered nonsense."""
+    """The reason if there is no feedback: the process was stopped, died, or its answer was
+    malformed."""
     wall_ms: int
-    """From the start of the process to its end."""
+    """Time in ms from the start of the process to its end."""
     cpu_ms: int
-    """Processor time, the interpreter's start included."""
+    """Processor time in ms, including the start of the interpreter."""
     dollars: float = 0.0
-    """Its price in AWS, in US dollars; 0 on a laptop."""
+    """The price of the run in AWS, in US dollars; 0 on a laptop."""
 
 
 def allowed_packages() -> tuple[str, ...]:
-    """Returns the names of the packages that the operator lets scorers import."""
+    """Returns the names of the packages that scorers may import, as the operator has configured."""
     return tuple(filter(None, map(str.strip, os.environ.get(PACKAGES, "").split(","))))
 
 
 def judge(scorer: Mapping[str, Any], call: Mapping[str, Any], limits: CageLimits) -> Judgement:
-    """Runs a scorer in a cage and returns its feedback, with what it cost.
+    """Runs a scorer in a cage and returns its feedback and its costs.
 
     Args:
-        scorer: :meth:`mlcore.entities.evaluation.code_scorers.CodeScorer.in_the_cage`.
+        scorer: the scorer's JSON, as
+            :meth:`mlcore.entities.evaluation.code_scorers.CodeScorer.in_the_cage` returns it.
         call: JSON of ``inputs``, ``outputs``, ``expectations``, and of ``trace`` or ``session``: a
             trace is ``{"info": …, "spans": […]}``.
 
     Raises:
-        CageUnavailable: the system offers no cage, or the source is not the one that the caller
-            decided on. The scorer has not run.
+        CageUnavailable: the system offers no cage, or the scorer's source differs from its
+            ``source_digest``. The scorer has not run.
         ServerStops: :func:`server_stop.stop_all` was called.
     """
     if scorer.get("source_digest") != source_digest(scorer):
@@ -165,7 +166,8 @@ class _Process:
     def __init__(self, request: bytes, limits: CageLimits) -> None:
         self._limits = limits
         self._ending = threading.Lock()
-        """Held while the process is reaped, after which its number may be another's."""
+        """Held while the process is reaped. After that, another process may have its id, so it must
+        not be killed any more."""
         environment = {name: os.environ[name] for name in (_LIBRARY_PATH,) if name in os.environ}
         environment |= _ONE_THREAD
         descriptor = os.memfd_create("request")
@@ -187,14 +189,15 @@ class _Process:
             self.stop()
 
     def stop(self) -> None:
-        """Kills the process and whatever it has started; :meth:`wait` then raises ServerStops. May
-        be called by another thread."""
+        """Kills the process and all processes that it has started; :meth:`wait` then raises
+        ServerStops. Another thread may call this."""
         with self._ending:
             if self._process.returncode is None:
                 children.kill([*children.descendants(self._process.pid), self._process.pid])
 
     def wait(self) -> _Ended:
-        """Receives the answer, and returns when the process has ended. Raises ServerStops."""
+        """Receives the answer and waits for the end of the process. Returns both. Raises
+        ServerStops."""
         answer, failure, is_ended = b"", None, False
         try:
             answer, failure = self._receive()
@@ -210,7 +213,8 @@ class _Process:
         return _Ended(answer, code, failure, cpu_ms)
 
     def _receive(self) -> tuple[bytes, str | None]:
-        """Returns what the process answers, and why it must be stopped, if it must."""
+        """Returns the answer of the process, and the reason to stop it (None if it ended by
+        itself)."""
         deadline = time.monotonic() + self._limits.seconds
         pipe = self._process.stdout
         answer = bytearray()
@@ -227,17 +231,18 @@ class _Process:
         return b"", f"The scorer timed out after {self._limits.seconds:g} seconds."
 
     def _end(self, is_ended: bool) -> tuple[int, int]:
-        """Stops the process if it still runs, and whatever it has started. Returns its status and
-        its processor time in ms."""
+        """Stops the process, if it still runs, and all processes that it has started. Returns its
+        exit status and its processor time in ms."""
         self._process.stdout.close()  # type: ignore[union-attr]
         has_ended = self._has_ended(_STOP_SECONDS if is_ended else 0)
         if not has_ended:
             started = children.descendants(self._process.pid)
-            # The process in front of the namespaces passes it on, and reports what the scorer cost.
+            # The parent of the process in the namespaces forwards the signal, and its own processor
+            # time then includes that of the scorer.
             os.kill(self._process.pid, signal.SIGTERM)
             children.kill(started)
             self._has_ended(_STOP_SECONDS)
-        # The process is not reaped yet, so no other can have its number.
+        # The process is not reaped yet, so no other process can have its id.
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
         with self._ending:
@@ -246,7 +251,8 @@ class _Process:
         return status, round((usage.ru_utime + usage.ru_stime) * 1000)
 
     def _has_ended(self, seconds: float) -> bool:
-        """Waits at most so long for the end of the process, which stays a zombie."""
+        """Waits at most ``seconds`` for the end of the process, without reaping it. Returns whether
+        it has ended."""
         deadline = time.monotonic() + seconds
         while True:
             options = os.WEXITED | os.WNOHANG | os.WNOWAIT

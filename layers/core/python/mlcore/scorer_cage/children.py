@@ -1,6 +1,6 @@
-"""Processes that the packages of a scorer start while they are imported. The filter of system calls
-holds for the process that installs it, and not for those that it has started before. So a process
-with children is not sealed, and none of them is left behind.
+"""Finds and kills processes that the packages of a scorer start while they are imported. The filter
+of system calls applies to the process that installs it, but not to processes that it has started
+before. So a process with children is not sealed, and its children are killed.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ _PR_SET_PDEATHSIG: Final = 1
 _PR_SET_CHILD_SUBREAPER: Final = 36
 _ALL_CHILDREN: Final = os.WNOHANG | 0x40000000  # __WALL: also those that are no forks
 _ENDED_SECONDS: Final = 0.05
-"""The kernel may still list a thread that has been joined; not for longer than this."""
+"""The kernel may list a thread for at most this time after it was joined."""
 _POLL_SECONDS: Final = 0.002
 _KILL_ROUNDS: Final = 100
-"""Some processes cannot be killed, e.g. of another user."""
+"""Attempts to kill all processes; some, such as those of another user, cannot be killed."""
 _ROUND_SECONDS: Final = 0.01
 
 
 def adopt() -> None:
-    """Makes this process the parent of all processes that it starts, also of those whose parent has
-    ended (daemons). Raises NoCage."""
+    """Makes this process the parent also of those descendants whose own parent has ended (daemons).
+    Raises NoCage."""
     control(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
@@ -58,8 +58,8 @@ def check_alone() -> None:
 
 
 def kill_all() -> None:
-    """Kills all processes that this one has started. Gives up after a second with those that cannot
-    be killed."""
+    """Kills all processes that this one has started. Gives up after a second if some cannot be
+    killed."""
     for _ in range(_KILL_ROUNDS):
         if not _has_children():
             return
@@ -90,7 +90,7 @@ def descendants(process: int) -> list[int]:
 
 
 def _has_children() -> bool:
-    """Returns whether a child still runs. Forgets those that have ended."""
+    """Returns whether a child of this process still runs. Reaps children that have ended."""
     while True:
         try:
             ended, _ = os.waitpid(-1, _ALL_CHILDREN)

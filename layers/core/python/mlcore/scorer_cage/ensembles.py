@@ -31,10 +31,10 @@ def combine(name: str, function: str, results: Sequence[tuple[str, Any]]) -> Fee
     """Returns the feedback of an ensemble.
 
     Args:
-        name: the ensemble's.
+        name: the name of the ensemble.
         function: one of :data:`FUNCTIONS`.
-        results: name and result of each of its scorers. One that failed has feedback with the
-            error.
+        results: (name, result) of each of its scorers. The result of a scorer that failed is
+            feedback with the error.
 
     Raises:
         MlflowException: the results cannot be combined.
@@ -134,4 +134,5 @@ FUNCTIONS: Final[Mapping[str, _Function]] = {
     "agg_all": _of_answers("all()", all),
     "agg_any": _of_answers("any()", any),
 }
-"""What an ensemble can make of its scorers' values. Returns the value and the rationale."""
+"""The functions that combine the values of an ensemble's scorers, by MLflow's names. Each returns
+(value, rationale)."""

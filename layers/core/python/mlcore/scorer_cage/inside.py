@@ -1,9 +1,10 @@
 """The program of the process in which a scorer runs: reads the call from standard input, gives up
-all rights, runs the scorer, and writes its feedback to what was standard output.
+all rights, runs the scorer, and writes its feedback to the pipe that was standard output.
 
-Nothing of the scorer runs before the process is sealed, not even Python's parser on its source.
-Then the process writes :data:`SEALED`; what stands before it can be trusted. Exit codes: 0 with
-feedback; :data:`REFUSED` without :data:`SEALED` but with the reason, if the system offers no cage.
+No code of the scorer runs before the process is sealed; its source is not even parsed. When the
+process is sealed, it writes :data:`SEALED`. An answer that does not begin with it was written
+before the scorer ran, so it can be trusted. Exit codes: 0 after :data:`SEALED` and the feedback;
+:data:`REFUSED` with the reason, without :data:`SEALED`, if the system offers no cage.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ _NICENESS: Final = 5
 
 
 class _Silence(io.TextIOBase):
-    """Standard output and error: what packages and the scorer print is discarded."""
+    """Replaces standard output and error, and discards what packages and the scorer print."""
 
     def write(self, text: str) -> int:
         return len(text)
@@ -56,7 +57,8 @@ def main() -> None:
         if os.getppid() != request["server"]:
             os._exit(REFUSED)  # it ended before
         children.adopt()
-        # What packages need is taken from their folders, not from the server's libraries.
+        # Dependencies of packages are imported from the packages' folders, not from the server's
+        # libraries.
         sys.path[:] = [path for path in sys.path if path != request["layer"]]
         sys.path += request["package_paths"]
         names = modules.prepare(_sources(scorer), request["packages"])
@@ -73,8 +75,8 @@ def main() -> None:
 
 
 def _keep_the_answer() -> None:
-    """Moves the pipe of the answer to its own descriptor, which programs do not inherit. What
-    packages write to standard output while they are imported does not spoil the answer."""
+    """Moves the pipe of the answer to its own descriptor, which programs do not inherit. So texts
+    that packages write to standard output during their import do not get into the answer."""
     os.dup2(1, syscalls.ANSWER_FD, inheritable=False)
     nothing = os.open(os.devnull, os.O_RDWR)
     for descriptor in range(3):
@@ -109,9 +111,9 @@ def _give_up_rights(request: Mapping[str, Any]) -> None:
 
 
 def _address_space(memory_bytes: int) -> int:
-    """Returns the limit of the address space with which the process uses so much memory at most:
-    libraries reserve addresses that they do not use. Raises NoCage if the imported packages have
-    used it up."""
+    """Returns the limit of the address space at which the process can use at most ``memory_bytes``
+    of memory. It is higher than that by the addresses that libraries have reserved without using
+    them. Raises NoCage if the imported packages already use more memory."""
     sizes = Path("/proc/self/statm").read_text(encoding="ascii").split()
     reserved, used = (int(pages) * resource.getpagesize() for pages in sizes[:2])
     if used > memory_bytes:
@@ -140,8 +142,8 @@ def _result(scorer: Mapping[str, Any], names: dict[str, Any], arguments: Mapping
 
 
 def _part(scorer: Mapping[str, Any], names: dict[str, Any], arguments: Mapping[str, Any]) -> Any:
-    """Returns the result of one scorer of an ensemble. As in MLflow, the failure of one is left to
-    the function that combines them."""
+    """Returns the result of one scorer of an ensemble; feedback with the error if it fails. As in
+    MLflow, the function that combines the results decides about failures."""
     name = scorer["name"]
     try:
         return outcomes.checked(name, _result(scorer, names, arguments))
@@ -150,12 +152,12 @@ def _part(scorer: Mapping[str, Any], names: dict[str, Any], arguments: Mapping[s
 
 
 def _sources(scorer: Mapping[str, Any]) -> str:
-    """Returns the source of a scorer, or those of an ensemble one after the other."""
+    """Returns the source of a scorer; of an ensemble the sources of all its scorers, joined."""
     return "\n".join((scorer["call_source"], *map(_sources, scorer.get("scorers", ()))))
 
 
 def _function(scorer: Mapping[str, Any], names: dict[str, Any]) -> Callable[..., Any]:
-    """Makes the scorer's function of its body, signature and name, as MLflow does."""
+    """Builds the scorer's function from its body, signature and name, as MLflow does."""
     signature, name = scorer["call_signature"], scorer["original_func_name"]
     try:
         if not signature.startswith("("):

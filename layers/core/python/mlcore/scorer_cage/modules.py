@@ -1,5 +1,5 @@
-"""What the code of a scorer can import: modules of the standard library that only compute, packages
-that the server's operator allows, and a part of MLflow.
+"""The modules that the code of a scorer can import: modules of the standard library that only
+compute, packages that the server's operator allows, and a part of MLflow.
 
 All of it is imported before the process is sealed, because a sealed process can open no file. This
 list is a convenience and no boundary: a scorer that reaches another module through an object gains
@@ -73,7 +73,7 @@ _JUDGES: Final = (
 
 
 class _JudgesModule(ModuleType):
-    """``mlflow.genai.judges``, which has no judges here: they ask models."""
+    """``mlflow.genai.judges`` without the judges, which would need to call models."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -147,7 +147,7 @@ _MLFLOW: Final[dict[str, dict[str, Any]]] = {
 
 _MAX_TEXT: Final = 1000
 _failures: Final[dict[str, str]] = {}
-"""Why modules could not be imported, by name."""
+"""The reasons why modules could not be imported, by name of the module."""
 
 
 def prepare(source: str, packages: Sequence[str]) -> dict[str, Any]:
@@ -165,7 +165,7 @@ def prepare(source: str, packages: Sequence[str]) -> dict[str, Any]:
             _import(name)
     _install_mlflow()
     _restrict_imports(packages)
-    sys.modules[SCORER_MODULE] = ModuleType(SCORER_MODULE)  # dataclasses look their module up
+    sys.modules[SCORER_MODULE] = ModuleType(SCORER_MODULE)  # dataclasses need their module here
     common = ("Feedback", "Assessment", "AssessmentSource", "AssessmentError", "Trace")
     return {
         "mlflow": sys.modules["mlflow"],
@@ -178,8 +178,8 @@ def prepare(source: str, packages: Sequence[str]) -> dict[str, Any]:
 def _import(name: str) -> None:
     try:
         importlib.import_module(name)
-    except Exception as error:  # what a package raises when it is imported
-        _failures[name] = _text(error)  # it may be an attribute; the scorer's own import decides
+    except Exception as error:  # a package can raise anything when it is imported
+        _failures[name] = _text(error)  # the name may be an attribute; the scorer's import decides
         return
     for needed in _NEEDED_BY.get(name, ()):
         with contextlib.suppress(ImportError):
@@ -194,10 +194,10 @@ def _text(error: Exception) -> str:
 
 
 def _imported(source: str) -> list[str]:
-    """Returns names that a source may import: modules, names from them, which may be modules as
-    well, and names after a module's name with a dot (``np.linalg``), which packages import when
-    they are first used. The text is searched and not parsed, because this process is not sealed
-    yet."""
+    """Returns the names of modules that a source may import: modules, names in ``from … import``
+    (which may be modules), and attributes of modules (``np.linalg``), which packages may import
+    when they are first used. The source is searched and not parsed, because this process is not
+    sealed yet."""
     modules: list[str] = []
     aliases: dict[str, str] = {}
     for package, imported in _IMPORT.findall(source):
@@ -230,7 +230,8 @@ def _install_mlflow() -> None:
 
 
 def _restrict_imports(packages: Sequence[str]) -> None:
-    """Refuses to import what is not on the list, with a message that says what is."""
+    """Makes imports of modules that are not allowed fail, with a message that lists the allowed
+    ones."""
     import_before = builtins.__import__
 
     def restricted(
@@ -253,7 +254,7 @@ def _restrict_imports(packages: Sequence[str]) -> None:
         except Exception as error:
             if not of_scorer or name not in _failures:
                 raise
-            # Now the process can open no file: the first failure says what is wrong.
+            # The sealed process can open no file, so only the error before sealing tells the cause.
             raise ImportError(_failures[name], name=name) from error
 
     builtins.__import__ = restricted

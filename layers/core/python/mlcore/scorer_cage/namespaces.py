@@ -1,8 +1,8 @@
 """Moves this process into namespaces of its own: it then sees no other process, no network, no
 shared memory and no file.
 
-The system call filter (:mod:`mlcore.scorer_cage.syscalls`) refuses the same things. Namespaces are
-the second wall, behind an error in the filter or in a system call that the filter allows.
+The system call filter (:mod:`mlcore.scorer_cage.syscalls`) refuses the same accesses. Namespaces
+are a second protection, in case of an error in the filter or in a system call that it allows.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ def enter() -> None:
     empty read-only file system and without capabilities. Returns only in that child; the calling
     process waits for it and then exits in the same way.
 
-    SIGTERM ends the child and is how the server stops a scorer: the child's processor time is still
-    counted then.
+    The server stops a scorer by SIGTERM to the calling process, which ends the child and waits for
+    it, so that the child's processor time is counted.
 
     Raises:
         NoCage: the system does not offer such namespaces to this user.
@@ -69,7 +69,7 @@ def enter() -> None:
 def _wait_for(child: int) -> None:
     """Waits for the child and ends this process with the child's status: its exit code, or 128 and
     the signal's number."""
-    end_with_parent()  # the new namespace has undone it
+    end_with_parent()  # again, because entering the new namespace has reset it
     signal.signal(signal.SIGTERM, lambda *_: os.kill(child, signal.SIGKILL))
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
     # Only the child may hold the answer's end of the pipe.

@@ -1,5 +1,5 @@
-"""Turns what a scorer returns or raises into the JSON of its feedback, by the rules of MLflow's
-harness (``Scorer.run`` and ``standardize_scorer_value``).
+"""Converts the result or the error of a scorer to the JSON of its feedback, by the rules of
+MLflow's harness (``Scorer.run`` and ``standardize_scorer_value``).
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ _USER_DEFINED_NAME: Final = "mlflow.assessment.userDefinedAssessmentName"
 
 
 def checked(scorer_name: str, result: Any) -> Any:
-    """Returns what a scorer returned with NumPy's scalars as Python's; feedback without a name of
-    its own gets the scorer's. Raises MlflowException if the result has a wrong type."""
+    """Checks the result of a scorer and returns it, with NumPy's scalars converted to Python's and
+    with the scorer's name on feedback without a name. Raises MlflowException if the result has a
+    wrong type."""
     result = _python_scalar(result)
     for item in result if isinstance(result, list) else [result]:
         if isinstance(item, Feedback):
@@ -50,8 +51,8 @@ def checked(scorer_name: str, result: Any) -> Any:
 
 
 def feedback(scorer_name: str, result: Any) -> list[dict[str, Any]]:
-    """Returns the feedback that a scorer's result means; none for None. Raises MlflowException if
-    the result has a wrong type."""
+    """Converts the result of a scorer to the JSON of its feedback; an empty list for None. Raises
+    MlflowException if the result has a wrong type."""
     result = checked(scorer_name, result)
     if result is None:
         return []
@@ -67,7 +68,7 @@ def feedback(scorer_name: str, result: Any) -> list[dict[str, Any]]:
 
 
 def failure(scorer_name: str, error: BaseException) -> list[dict[str, Any]]:
-    """Returns the feedback that says that a scorer failed."""
+    """Returns the JSON of feedback with the error of a scorer that failed."""
     text = _text(error)
     fields = {"error_code": SCORER_ERROR, "error_message": text, "stack_trace": stack_trace(error)}
     return [{"name": scorer_name, "source_id": scorer_name, "error": fields}]
@@ -102,7 +103,7 @@ def _fields(scorer_name: str, result: Any) -> dict[str, Any]:
 
 
 def _python_scalar(value: Any) -> Any:
-    """Returns a NumPy scalar as the Python value; every other value as it is."""
+    """Returns a NumPy scalar as a Python value; any other value unchanged."""
     numpy = sys.modules.get("numpy")
     return value.item() if numpy is not None and isinstance(value, numpy.generic) else value
 

@@ -1,7 +1,7 @@
 """Runs the code of scorers in a Lambda function of its own, ``functions/code_scorers``.
 
 The function's answer is untrusted, like that of a process with a scorer's code. So the price of a
-call follows from the time that passed here.
+call is computed from the time that is measured here.
 """
 
 from __future__ import annotations
@@ -37,33 +37,34 @@ MEMORY: Final = "CODE_SCORERS_MEMORY"
 MAX_REQUEST_BYTES: Final = 6_000_000
 """Lambda's limit for the payload of a synchronous call is 6 MB."""
 EXTRA_SECONDS: Final = 15
-"""What a call may take beside the judgement: the start of the function, and its answer."""
+"""Seconds that a call may take in addition to the judgement, for the start of the function and for
+its answer."""
 _KEEP_ALIVE: Final = (
     (socket.IPPROTO_TCP, "TCP_KEEPIDLE", 60),
     (socket.IPPROTO_TCP, "TCP_KEEPINTVL", 60),
 )
-"""Options of the connection, which is idle while a scorer runs; names that this system lacks are
-left out. The defaults of Linux wait for two hours."""
+"""TCP keepalive options of the connection, which is idle while a scorer runs (Linux would send the
+first probe after two hours). Options that this system lacks are left out."""
 _NOT_CALLED: Final = "The function of code scorers cannot be called."
 _REFUSED_FOR_NOW: Final = frozenset(
     (
         *("TooManyRequestsException", "ThrottlingException", "EC2ThrottledException"),
-        # Of a function in a VPC that nobody has called for weeks.
+        # These come from a function in a VPC that was not called for weeks.
         *("ResourceNotReadyException", "ENINotReadyException", "ResourceConflictException"),
     )
 )
 _PAUSES: Final = (0.5, 1.0, 2.0)
-"""Seconds before a call is made again that Lambda refused because too many run."""
+"""Seconds before each retry of a call that Lambda refused because too many functions run."""
 
 
 class Throttled(Exception):
-    """Raised if Lambda does not begin the call, because too many run or the function is not ready.
-    It may be made later."""
+    """Raised if Lambda does not begin a call, because too many functions run or this one is not
+    ready. The call may be made later."""
 
 
 class AnswerLost(TemporarilyUnavailable):
-    """Raised if the function was called and its answer did not come. The scorer may have run, and
-    is paid."""
+    """Raised if the function was called and its answer did not arrive. The scorer may have run, so
+    the call has its price."""
 
     def __init__(self, message: str, dollars: float) -> None:
         super().__init__(message)
@@ -75,8 +76,8 @@ def judge(scorer: Mapping[str, Any], call: Mapping[str, Any], seconds: float) ->
     which lasts at most :data:`EXTRA_SECONDS` longer than the judgement.
 
     Raises:
-        CageUnavailable: there is no such function, or Lambda offers no cage. The scorer has not
-            run.
+        CageUnavailable: the deployment has no such function, or Lambda offers no cage. The scorer
+            has not run.
         Throttled: too many functions run.
         AnswerLost: the scorer may have run.
         TemporarilyUnavailable: the function could not be called.
@@ -104,7 +105,7 @@ def _invoke(
     the response, its payload and the price of the call. Raises the errors of :func:`judge`."""
     client = _client(read_seconds)
     for pause in (*_PAUSES, None):
-        started = time.monotonic()  # what was refused before is not paid
+        started = time.monotonic()  # refused attempts before this one cost nothing
         try:
             response: dict[str, Any] = client.invoke(FunctionName=function, Payload=request)
             text: bytes = response["Payload"].read()
@@ -161,7 +162,7 @@ def _failed(reason: str) -> Judgement:
 
 @functools.lru_cache(maxsize=8)  # scorers seldom have many different timeouts
 def _client(read_seconds: int) -> Any:
-    # A call whose answer is lost has run, and would run once more.
+    # botocore must not repeat a call whose answer is lost: the scorer would run twice.
     client = aws_clients.create_client("lambda", read_seconds, attempts=1)
     # botocore switches TCP's keepalive on, and has no setting for its times.
     options = client._endpoint.http_session._socket_options

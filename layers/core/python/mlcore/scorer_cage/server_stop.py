@@ -1,5 +1,5 @@
-"""The stop of a server, which does not wait for judgements. This module is small, so a server has
-it from its start: a stop also reaches a cage whose modules are just being imported."""
+"""Ends running judgements when the server stops. This module is small, so that a server can import
+it at its start: a stop then also reaches a cage whose modules are just being imported."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Final, Protocol
 
 
 class Stoppable(Protocol):
-    """A judgement that runs."""
+    """The interface of a running judgement."""
 
     def stop(self) -> None:
-        """Ends it soon. May be called by any thread, and more than once."""
+        """Ends the judgement soon. Any thread may call this, and repeatedly."""
 
 
 requested: Final = threading.Event()
@@ -20,8 +20,9 @@ running: Final[set[Stoppable]] = set()
 
 
 def stop_all() -> None:
-    """Ends all judgements, and those to come, with :class:`mlcore.scorer_cage.cage.ServerStops`.
-    Their jobs pause, and continue after the next start."""
+    """Ends all running and future judgements of this process with
+    :class:`mlcore.scorer_cage.cage.ServerStops`. Their jobs pause, and continue after the next
+    start."""
     requested.set()
     for judgement in list(running):
         judgement.stop()

@@ -1,5 +1,5 @@
-"""Filters the system calls of this process with seccomp: all are refused that computing and
-answering do not need.
+"""Filters the system calls of this process with seccomp: only those are allowed that are needed to
+compute and to write the answer.
 
 The laptop's store and the API need no such filter, because they run the project's own code. A
 scorer is code of a caller, and the filter is the only boundary that every Linux offers without
