@@ -43,8 +43,8 @@ def parse_clauses(text: str, tokens: list[t.Token]) -> list[ClauseItem]:
 
 
 class ClauseReader:
-    """Groups the tokens of one filter or order into items (:meth:`items`). Never fails: a token
-    that fits nowhere becomes an item by itself."""
+    """Groups the tokens of one filter or order into items (:meth:`items`). Raises nothing: a token
+    that belongs to no other item becomes an item by itself."""
 
     def __init__(self, text: str, tokens: list[t.Token]) -> None:
         self._text = text

@@ -20,7 +20,8 @@ DATASET = "dataset"
 NUMBER = "number"
 STRING = "string"
 IDENTIFIER = "identifier"
-"""A text that MLflow stores as a number: only equality and lists make sense for it."""
+"""The type of ids that filters write as texts, but that MLflow's database stores as numbers. They
+can only be tested for equality and membership in a list."""
 
 
 def _as_set(*words: str) -> str:
@@ -37,8 +38,8 @@ class Operators(NamedTuple):
 
 
 class SearchableAttribute(NamedTuple):
-    """Where the value of an attribute is: in the entity's field ``name`` or, if ``tag`` is set, in
-    the entity's tag with that key."""
+    """The source of an attribute's value: the entity's field ``name`` or, if ``tag`` is set, the
+    entity's tag with that key."""
 
     name: str
     type: str
@@ -63,8 +64,8 @@ class FieldKind(NamedTuple):
 
 
 class SearchableEntity(NamedTuple):
-    """What a filter and an order of one kind of entity (such as runs) may contain: fields,
-    operators, default order, and MLflow's error messages for everything else."""
+    """The rules for filters and orders of one kind of entity (such as runs): the fields, their
+    operators, the default order, and MLflow's error messages for everything else."""
 
     name: str
     kinds: dict[str, FieldKind]

@@ -27,8 +27,8 @@ INT: Final = "int_value"
 DOUBLE: Final = "double_value"
 BOOL: Final = "bool_value"
 TEXTS: Final = "array"
-"""Type of a list of texts. It is equal to each of its members, and unequal to a text that is none
-of them."""
+"""Type of a list of texts. ``=`` is true for a text in the list, ``!=`` for a text that is not in
+the list."""
 
 SUFFIXES: Final = (TEXT, DOUBLE, INT, BOOL)
 _MAX_DEPTH: Final = 100
@@ -145,8 +145,7 @@ def _joined_by_and(nodes: list[tuple[Node, bool]]) -> Node:
 
 
 def required_tests(node: Node) -> Iterator[PropertyTest]:
-    """Yields the conditions that every entity must meet that meets the filter: those joined
-    by AND."""
+    """Yields the conditions that each match of the filter must meet, namely those joined by AND."""
     if isinstance(node, PropertyTest):
         yield node
     elif isinstance(node, AllOf):

@@ -10,8 +10,9 @@ import re
 from collections.abc import Callable
 
 _LITERALS = {ord("%"): "\ufdd0", ord("_"): "\ufdd1"}
-"""Replacements of an escaped % or _ in a pattern, and of each % and _ in the texts compared with
-such a pattern. These code points are noncharacters of Unicode, so no text contains them."""
+"""Placeholders for an escaped % or _ in a pattern. In a text that is compared with such a pattern,
+each % and _ is replaced by the same placeholder. They are noncharacters of Unicode, which no text
+contains."""
 
 
 _FOLD = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}

@@ -5,7 +5,7 @@ MLflow has a separate parser for logged models: values need no quotes, the kinds
 table. A model may have many points of a metric; filters and orders use only the latest point: the
 one with the highest step, then time, then value. The error messages are MLflow's.
 
-An *access* is a set of models that an index can list and that contains every match.
+An *access* (access path) is a range of an index that contains every model that can match.
 """
 
 from __future__ import annotations
@@ -156,8 +156,8 @@ def parse_order(field_name: str, ascending: bool, dataset: MetricDataset) -> Mod
 
 
 def access(comparisons: Sequence[ModelComparison]) -> Access | None:
-    """Returns the narrowest access (ids, run or name) that contains every match of the comparisons;
-    None if all models must be read."""
+    """Returns an access that contains every match of the comparisons: by ids, else by run, else by
+    name; None if all models must be read."""
     accesses: dict[type, Access] = {}
     for kind, key, sign, value in comparisons:
         if kind != ATTRIBUTES or sign not in ("=", "IN"):

@@ -1,8 +1,8 @@
 """Turns a condition on a text (``tags.team LIKE 'a%'``) into lookups in the full-text index.
 
 Names of entities and contents of spans are indexed by word, all other texts as whole values. A
-lookup finds *at least* every indexed text that meets the condition. The search must test texts that
-are too long to be indexed (:data:`mlcore.search.text.LONG_TEXT_TOKEN`) besides.
+lookup finds *at least* every indexed text that meets the condition. In addition, the search must
+test all texts that are too long to be indexed (:data:`mlcore.search.text.LONG_TEXT_TOKEN`).
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from mlcore.search.match import value_test
 from mlcore.search.text import VALUE, WORD, Fragment
 
 MAX_LOOKUPS = 3
-"""Lookups of one condition; they run in parallel."""
+"""Maximum number of lookups for one condition; they run in parallel."""
 
 
 class FullTextLookup(NamedTuple):
-    """A search in the full-text index for the words, or for the whole values (``level`` says
-    which), that meet a condition: by the exact text, by its beginning, or by trigrams."""
+    """A search in the full-text index for the words or whole values (as ``level`` says) that meet a
+    condition. They are found by the exact text, by its beginning, or by trigrams."""
 
     level: str
     condition: Fragment | Comparison
@@ -74,7 +74,7 @@ def _by_trigrams(field: str, fragment: Fragment) -> Iterator[FullTextLookup]:
 
 def _by_value(field: str, operator: str, pattern: str) -> Iterator[FullTextLookup]:
     pieces = text.literals(operator, pattern)
-    if not pieces or not pattern:  # an empty text is not held
+    if not pieces or not pattern:  # the index has no empty texts
         return
     condition = Comparison(TAG, field, operator, pattern)
     if operator == "=" or (operator == "LIKE" and len(pieces) == 1):

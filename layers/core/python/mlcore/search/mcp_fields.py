@@ -76,7 +76,7 @@ MCP_SERVER_VERSION: Final = _entity(
 MCP_SERVER_VERSION_MATCHED: Final = MCP_SERVER_VERSION._replace(
     attributes={**MCP_SERVER_VERSION.attributes, **_texts("precedence")}
 )
-"""The same, where a version is compared by its precedence."""
+"""The fields of :data:`MCP_SERVER_VERSION`, and ``precedence``, by which versions are compared."""
 
 MCP_ACCESS_ENDPOINT: Final = _entity(
     "MCP access endpoint",

@@ -87,8 +87,8 @@ _WILDCARDS = ("%", "_")
 
 
 MAX_ACCESSES: Final = 20
-"""Each access costs a request in each experiment, and a filter may have 1,000 comparisons. The
-matches of the others are found by the first ones."""
+"""Maximum number of accesses of one search, since each costs a request in each experiment, and a
+filter may have 1,000 comparisons. Any one access is enough to find all matches."""
 
 
 def accesses(comparisons: Sequence[Comparison]) -> list[Access]:

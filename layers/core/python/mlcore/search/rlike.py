@@ -15,14 +15,14 @@ from typing import Any, Final
 from mlcore.errors import InvalidParameterValue
 
 MATCH_SECONDS: Final = 0.1
-"""Longest CPU time for one expression in one text."""
+"""Maximum CPU time for one expression in one text."""
 SEARCH_SECONDS: Final = 5.0
-"""Longest time for all expressions of one search in all texts together."""
+"""Maximum time for all expressions of one search in all texts together."""
 MAX_CHARACTERS: Final = 5_000
-"""Greatest length of an expression: a longer one takes too long to compile."""
+"""Maximum length of an expression: a longer one takes too long to compile."""
 MAX_REPETITIONS: Final = 100_000
-"""Product of the minimum counts of ``{n}`` in one expression: ``regex`` compiles ``a{n}`` to n
-nodes of about 0.4 KB each."""
+"""Maximum product of the minimum counts of ``{n}`` in one expression, because ``regex`` compiles
+``a{n}`` to n nodes of about 0.4 KB each."""
 
 _COUNT: Final = re.compile(r"\{(\d+)(?:,\d*)?\}")
 _DIFFERENT_SYNTAX: Final = re.compile(
@@ -103,7 +103,7 @@ def compiled(expression: str, max_repetitions: int = MAX_REPETITIONS) -> Any:
     Raises InvalidParameterValue if ``regex`` does not support the expression or its counts are too
     large.
     """
-    import regex  # noqa: PLC0415 - only who uses an expression pays for this import
+    import regex  # noqa: PLC0415 - imported only if a search uses an expression
 
     if math.prod(max(1, int(count)) for count in _COUNT.findall(expression)) > max_repetitions:
         raise InvalidParameterValue(
@@ -120,9 +120,8 @@ def compiled(expression: str, max_repetitions: int = MAX_REPETITIONS) -> Any:
 
 
 def _without_extensions(expression: str) -> str:
-    """Returns the expression, with each character escaped that ``re`` takes literally and ``regex``
-    does not: a ``{`` that begins no count (an approximate match) and a ``[`` in a set
-    (``[:alpha:]``)."""
+    """Escapes in an expression the characters that are literal in ``re``, but have a meaning in
+    ``regex``: a ``{`` that begins no count, and a ``[`` inside a set (``[[:alpha:]]``)."""
     return _DIFFERENT_SYNTAX.sub(_escaped, expression)
 
 

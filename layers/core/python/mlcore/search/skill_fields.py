@@ -25,8 +25,8 @@ NUMBER_OPERATORS: Final = frozenset(("=", "!=", "<", "<=", ">", ">="))
 NULLABLE: Final = {
     name: f"{name}_order" for name in ("description", "status", "source_type", "digest")
 }
-"""Attributes that may be missing, and the fields by which they are ordered: a missing one is less
-than any other."""
+"""Attributes that may be missing, and for each the field by which results are ordered; a missing
+value is less than any other."""
 
 _ANY: Final = Operators(
     TEXT_OPERATORS | NUMBER_OPERATORS | {"IS NULL", "IS NOT NULL", "RLIKE", "<>", "=="}, ""

@@ -1,5 +1,5 @@
-"""Splits texts into the tokens of the full-text index, and patterns into what a matching text must
-contain.
+"""Splits texts into the tokens of the full-text index, and patterns into the tokens that a matching
+text must have.
 
 A text is indexed by its words or as one whole value. A text longer than :data:`MAX_TEXT_CHARACTERS`
 has the single token :data:`LONG_TEXT_TOKEN` instead, so every search has to test the texts with
@@ -20,7 +20,7 @@ VALUE = "value"
 TRIGRAM = "trigram"
 
 MAX_CONTENT_CHARACTERS = 100_000
-"""Maximum of the JSON of a trace's spans from one request."""
+"""Maximum length of the JSON of a trace's spans from one request; a longer one is not indexed."""
 MAX_TEXT_CHARACTERS = 100
 """Maximum length of any other text that is indexed by its words or as a value."""
 RULES_VERSION = 2

@@ -28,7 +28,7 @@ CONTENT = "content"
 """Field of a trace: the JSON of its spans."""
 CLIENT_REQUEST, PROMPT, SOURCE_RUN = "client_request_id", "prompt", "run_id"
 MODEL, USER = "model_id", "user"
-"""Fields of a trace whose values are indexed as a whole, each as one word."""
+"""Fields of a trace whose values are indexed as whole texts."""
 
 _RESERVED = "mlflow."
 _TRACES = "traces."
@@ -128,7 +128,6 @@ def text_entity_type(entity_type: str) -> str:
 
 
 def key_level(level: str, field: str) -> str:
-    """Returns the part of an index key that tells level and field: for names the token's level
-    (``word``), for other fields ``<level>.<field>``, so that each field has posting lists of its
-    own."""
+    """Returns the part of an index key that identifies level and field, so that each field has its
+    own posting lists: ``<level>.<field>``, or only the token's level (``word``) for names."""
     return level if field == NAME else f"{level}.{field}"

@@ -66,7 +66,7 @@ _NUMERIC: Final = ("=", "!=", *_ORDERED)
 _SPAN_KEYS: Final = ("name", "status", "type")
 _LATEST: Final = 2**63 - 1
 SPAN_TOLERANCE: Final = 10_000
-"""Milliseconds by which a span may begin before the least time that a filter asks for."""
+"""A span is tested if it begins at most this many ms before the earliest time in a filter."""
 
 Value = str | int | float | tuple[str, ...] | None
 
@@ -95,9 +95,10 @@ class TraceFilter(NamedTuple):
     """Conditions that one span must meet together."""
     earliest: int = -(2**63)
     latest: int = _LATEST
-    """Bounds of the request time (milliseconds) that follow from the conditions."""
+    """The range of the request time in milliseconds (with the field before) that follows from the
+    conditions."""
     spans_from: int | None = None
-    """Earliest start of spans that count, in nanoseconds; None for any."""
+    """The earliest start in nanoseconds of spans that are tested; None for any start."""
 
     @property
     def everything(self) -> bool:

@@ -70,8 +70,8 @@ def trace_test(conditions: Sequence[TraceCondition], budget: TimeBudget) -> Call
 def assessment_test(condition: TraceCondition, budget: TimeBudget) -> Callable[[Assessment], bool]:
     """Compiles a condition on assessments to a function of one assessment.
 
-    The function says whether the assessment meets the condition; for IS NULL it says whether the
-    assessment exists, so that the trace does not match.
+    The function says whether the assessment meets the condition. For IS NULL it says whether the
+    assessment has the name in the condition; a trace with such an assessment does not match.
     """
     kind, key, sign, value = condition
     if sign in ("IS NULL", "IS NOT NULL"):

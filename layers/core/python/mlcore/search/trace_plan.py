@@ -39,8 +39,8 @@ class TraceIds(NamedTuple):
 
 
 class WholeValues(NamedTuple):
-    """Access: the traces that have one of ``values`` in ``field``, whose values are indexed as
-    wholes."""
+    """Access: the traces that have one of ``values`` in ``field``, a field whose values are indexed
+    as whole texts."""
 
     field: str
     values: tuple[str, ...]
@@ -55,16 +55,16 @@ class TracesOfRun(NamedTuple):
 Access = TraceIds | NamePrefix | TextLookups | WholeValues | TracesOfRun
 
 MAX_VALUES: Final = 100
-"""Each value of a condition ``IN`` costs a Query in each experiment, so the index answers no
-conditions that have more values together."""
+"""Maximum number of values in all :class:`WholeValues` of a search, since each value (of a
+condition ``IN``) costs a Query in each experiment. Further conditions get no such access."""
 
 _NOT_AS_IS: Final = re.compile(r'["\\\x00-\x1f]')
 """Characters that JSON escapes."""
 
 
 def accesses(query: TraceFilter) -> list[Access]:
-    """Returns the accesses that a filter of traces allows, at most :data:`MAX_ACCESSES`, those that
-    name the traces themselves first. Each one alone contains all matches."""
+    """Returns the accesses that a filter of traces allows, at most :data:`MAX_ACCESSES`; those by
+    trace ids come first. Each access alone contains all matches."""
     result: list[Access] = [TracesOfRun(run_id) for run_id in query.runs]
     values = 0
     for condition in (*query.own, *query.spans):
@@ -146,8 +146,8 @@ def _texts(condition: TraceCondition) -> Iterator[Access]:
 
 
 def _pattern(condition: TraceCondition) -> tuple[str, str] | None:
-    """Returns the operator and the pattern with which the full-text index finds a condition's
-    matches; None if it cannot."""
+    """Returns (operator, pattern) for a lookup of a condition in the full-text index; None if the
+    index cannot find the condition's matches."""
     kind, key, sign, value = condition
     if not isinstance(value, str):
         return None
