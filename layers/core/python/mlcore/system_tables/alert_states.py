@@ -1,5 +1,5 @@
-"""Computes the state of an alert after an evaluation, and whether its destinations are notified: of
-a change of the state, and again after some hours in a state that needs attention."""
+"""Computes the state of an alert after an evaluation, and whether its destinations are notified:
+when the state changes, and again after some hours in a state that needs attention."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from mlcore.entities.alerts import (
 MINUTE: Final = 60_000
 HOUR: Final = 60 * MINUTE
 EARLY: Final = MINUTE
-"""An alert is due so many ms before its time: the calls of a schedule come some seconds early or
-late."""
+"""An alert is evaluated up to this many ms before its due time, because calls by a schedule come
+some seconds early or late."""
 
 
 class ConditionOutcome(NamedTuple):
-    """What one evaluation has found."""
+    """The result of one evaluation of an alert's condition."""
 
     is_met: bool
     value: float | None = None
@@ -35,7 +35,7 @@ class ConditionOutcome(NamedTuple):
 
 
 class Transition(NamedTuple):
-    """What follows from an evaluation."""
+    """The alert's state after an evaluation, and the event that reports it."""
 
     state: AlertState
     action: str | None
@@ -43,10 +43,11 @@ class Transition(NamedTuple):
 
 
 def following(alert: Alert, outcome: ConditionOutcome, now: int) -> Transition:
-    """Returns the state of an alert after an evaluation at ``now`` (ms since the epoch)."""
+    """Returns the state of an alert after an evaluation at ``now`` (ms since the epoch), and the
+    event to send, if any."""
     before = alert.state
     if outcome.error:
-        # Nothing is known about the condition: the next value goes on where the last one was.
+        # A failed evaluation says nothing about the condition, so the count stays.
         met_in_a_row = before.met_in_a_row
     else:
         met_in_a_row = before.met_in_a_row + 1 if outcome.is_met else 0
@@ -67,15 +68,15 @@ def following(alert: Alert, outcome: ConditionOutcome, now: int) -> Transition:
 
 
 def claim_end(alert: Alert, now: int) -> int:
-    """Returns when an alert is due again if its evaluation, in a sweep that began at ``now``, does
-    not end: after its interval, but within an hour."""
+    """Returns the next due time of an alert whose evaluation begins in a sweep at ``now`` and may
+    never end: after its interval, but at most an hour later."""
     return now + min(alert.interval_minutes * MINUTE, HOUR)
 
 
 def due_after(alert: Alert, now: int) -> int:
-    """Returns when an alert is due next that a sweep evaluates which began at ``now``: at the first
-    multiple of its interval, counted from when it was due. So a late evaluation delays no later
-    ones."""
+    """Returns the next due time of an alert that is evaluated by a sweep that began at ``now``: the
+    previous due time plus the smallest number of whole intervals, at least one, that lies more than
+    EARLY after ``now``. So a late evaluation does not delay later ones."""
     interval = alert.interval_minutes * MINUTE
     missed = (now + EARLY - alert.due_time) // interval
     return alert.due_time + (max(0, missed) + 1) * interval
@@ -86,7 +87,7 @@ def _state(alert: Alert, outcome: ConditionOutcome, met_in_a_row: int) -> str:
         return ERROR
     if not outcome.is_met:
         return OK
-    # An alert that is triggered stays so; otherwise one evaluation may be chance.
+    # A triggered alert stays triggered; to become so, it may need several evaluations in a row.
     if alert.state.state == TRIGGERED or met_in_a_row >= alert.for_evaluations:
         return TRIGGERED
     return OK

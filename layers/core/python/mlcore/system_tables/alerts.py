@@ -26,8 +26,8 @@ def when(sql: str) -> str | None:
 
 
 def notifies(sql: str) -> bool | None:
-    """Whether the topics of the deployment are notified, by the line ``-- notify:`` of an alert
-    file, which says ``sns`` (as without it) or ``nobody``. None if it says something else."""
+    """Whether the deployment's topics are notified, by the line ``-- notify:`` of an alert file:
+    True for ``sns`` or without the line, False for ``nobody``, None for another value."""
     match = _NOTIFY.search(sql)
     return _NOTIFIED.get(match[1].strip().lower()) if match else True
 

@@ -17,7 +17,7 @@ from mlcore.system_tables import landing
 
 SHARD: Final = "audit"
 _DATA: Final = "DATA_MESSAGE"
-"""The type of a message with log lines. Others test whether the destination can be reached."""
+"""The type of a message with log lines. Messages of other types only test the destination."""
 MEASURED: Final = {
     "milliseconds": "DOUBLE",
     "read_units": "DOUBLE",
@@ -25,8 +25,8 @@ MEASURED: Final = {
     "round_trips": "BIGINT",
     "memory_mb": "BIGINT",
 }
-"""The fields that say what the request has cost, with their types in DuckDB. They may be missing:
-only Lambda says how much memory a function has."""
+"""The fields with the costs of the request, and their types in DuckDB. A field may be missing: the
+function's memory is known only in Lambda."""
 _MEASURED: Final = dict(
     zip(MEASURED, ("Latency", "ReadUnits", "WriteUnits", "RoundTrips", "MemoryMB"), strict=True)
 )
@@ -83,12 +83,12 @@ def line_of(record_id: str, milliseconds: int, request: Mapping[str, Any]) -> st
 
 
 def lines_of_logs(content: bytes) -> Iterator[str]:
-    """Yields the lines of the audited requests in log lines of the functions. The id of a line is
-    that of its log event, which a redelivery repeats.
+    """Yields the lines of the audited requests from log lines of the functions. The id of a line is
+    the id of its log event, so a log event that is delivered again gives the same id.
 
     Args:
-        content: the decompressed messages of a subscription filter, without anything between them.
-            (AWS, "Log group-level subscription filters".)
+        content: the decompressed messages of a subscription filter, one directly after the other
+            (AWS, "Log group-level subscription filters").
     """
     text = content.decode()
     decoder = json.JSONDecoder()

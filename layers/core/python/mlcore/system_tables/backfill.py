@@ -2,8 +2,8 @@
 points and traces, and all registered models and other entities outside of experiments, as if the
 stream had delivered them. Publishes nothing.
 
-A backfill can be interrupted and started again: it writes the same objects with the same names, and
-rows that were already published are not doubled.
+A backfill can be interrupted and started again. It then writes the same objects under the same
+names, and rows that were already published do not appear twice.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _TABLE: Final = "table-"
 
 
 def land() -> Iterator[str]:
-    """Writes the landing objects of each experiment and of each kind of other entities, then yields
-    what it has written, for example ``experiment 7``. The journal notes it as done when the caller
-    goes on. The lists of experiments and entities may lag by seconds."""
+    """Writes the landing objects of each experiment and of each kind of other entities. Yields a
+    text after each, such as ``experiment 7`` or the name of a table; the journal lists it as done
+    when the caller asks for the next one. Lists of experiments and entities may lag by seconds."""
     known = store().get(JOURNAL)
     through: set[str] = set(json.loads(known)) if known else set()
     for experiment_id in source.experiment_ids():
@@ -88,8 +88,8 @@ def _traces(experiment_id: str) -> Iterator[trace_landing.ChangedTraces]:
 
 
 def _entities(kind: RootSource) -> Iterator[entity_landing.ChangedEntities]:
-    """Yields all entities of a kind in parts of at most OBJECT_ENTITIES, so that they are published
-    with all of their own parts."""
+    """Yields all entities of a kind, at most OBJECT_ENTITIES at a time. Each is marked ``whole``,
+    so that it is published together with all of its parts."""
     refs = kind.listed()
     while some := list(itertools.islice(refs, OBJECT_ENTITIES)):
         changed = entity_landing.ChangedEntities()

@@ -105,7 +105,8 @@ def record_row(record: EvaluationRecord, updated_ms: int) -> RecordRow:
 
 
 def json_text(value: Any) -> str:
-    """Returns a value as JSON that a file can hold."""
+    """Returns the JSON text of a value, with ``?`` for unpaired surrogates, which no file can
+    hold."""
     return storable(json.dumps(value, ensure_ascii=False))
 
 
@@ -114,7 +115,8 @@ def _json_or_none(value: Any) -> str | None:
 
 
 def _name(value: Any) -> str | None:
-    """Returns a text as it is, any other value as JSON. Clients may send any value."""
+    """Returns a string unchanged and any other value as JSON, since clients may send any value;
+    None for null."""
     if value is None:
         return None
     return storable(value) if isinstance(value, str) else json_text(value)

@@ -46,7 +46,7 @@ def find_datasets(
             if raw is None:
                 continue
             item = EvaluationDataset.of(raw)
-            # While it is moved, it is in both workspaces; the newer item stays.
+            # During a move the dataset is in both workspaces; the newer item counts.
             if dataset_id not in newest or newest[dataset_id][0] < item.version:
                 newest[dataset_id] = (item.version, _dataset(workspace, raw))
         yield from (row for _, row in newest.values())

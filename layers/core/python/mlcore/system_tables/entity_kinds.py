@@ -20,18 +20,19 @@ from mlcore.models.registry import ModelVersion, RegisteredModel
 from mlcore.repos.registry import registered_models
 
 EntityRef = tuple[str, ...]
-"""What names an entity in landing objects: the id of the root (the entity itself, or the one that
-it is a part of), further texts by which its item is found, and for a part its own id at the end."""
+"""The reference of an entity in landing objects. First comes the id of the root: the entity itself,
+or the entity of which it is a part. Further texts follow by which its item is found, and at the
+end, for a part, its own id. Example: ``(model's id, home, "3")`` for version 3 of a model."""
 
 
 class TableKind(NamedTuple):
-    """Entities that have a table of their own."""
+    """A kind of entities with a system table of its own (``table``)."""
 
     table: str
     item_type: str
-    """The type of the items, whose records are landed."""
+    """The type of the entities' items. Their stream records are written to landing objects."""
     ref_of: Callable[[Raw], EntityRef]
-    """Returns the reference of an item's entity, from any image of the item."""
+    """Returns the reference of an entity from its item, as in the stream's old or new image."""
 
 
 def _ref_of_model(image: Raw) -> EntityRef:

@@ -21,7 +21,8 @@ class ChangedEntities:
 
     def __init__(self) -> None:
         self._changes: dict[tuple[str, EntityRef], bool] = {}
-        """Whether all parts are to be read, by table and reference."""
+        """By table and reference of an entity: whether the publisher must also read all parts of
+        the entity."""
 
     def __bool__(self) -> bool:
         return bool(self._changes)
@@ -30,7 +31,7 @@ class ChangedEntities:
         """Adds the entity of a stream record.
 
         Args:
-            item_type: a type that ``entity_kinds`` declares.
+            item_type: the type of the record's item, one of those in ``entity_kinds``.
         """
         change = record["dynamodb"]
         kind = BY_ITEM_TYPE[item_type]
@@ -55,8 +56,8 @@ def put(name: str, changed: ChangedEntities) -> None:
 
 
 def read(contents: Iterable[bytes]) -> dict[str, dict[EntityRef, bool]]:
-    """Returns the changes that landing objects name: by table and reference, whether all parts are
-    to be read.
+    """Returns the changed entities in landing objects: by table and reference, whether all parts of
+    the entity must be read, too.
 
     Args:
         contents: the decompressed contents of landing objects.

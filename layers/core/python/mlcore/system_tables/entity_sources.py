@@ -21,9 +21,9 @@ class PartSource(NamedTuple):
 
     table: str
     find: Callable[[Collection[EntityRef]], Iterator[Row]]
-    """Yields the rows of the existing ones among those given; by BatchGetItem."""
+    """Yields the rows of those of the referenced parts that exist; by BatchGetItem."""
     of_root: Callable[[EntityRef], Iterator[Row]]
-    """Yields the rows of all parts of the root at a ref; by Query."""
+    """Yields the rows of all parts of the referenced root; by Query."""
     inherited: tuple[str, ...]
     """The columns whose values are those of the root's row."""
 
@@ -33,8 +33,9 @@ class RootSource(NamedTuple):
 
     table: str
     find: Callable[[Collection[EntityRef], Mapping[str, str]], Iterator[Row]]
-    """Yields the rows of the existing ones among those given, each once. Is given the published
-    workspaces by id, too, because an entity may have been moved from there. By BatchGetItem."""
+    """Yields the rows of those of the referenced entities that exist, each once; by BatchGetItem.
+    The second argument has the workspaces of published rows by entity id, because an entity may
+    have been moved from there."""
     listed: Callable[[], Iterator[EntityRef]]
     """Yields the references of all entities; the list may lag by seconds."""
     part: PartSource | None = None

@@ -11,7 +11,7 @@ from mlcore import errors
 from mlcore.db import deadline
 
 QUERY_SECONDS: Final = 5.0
-"""Part of the request's time that is left for the query."""
+"""Seconds of the request's time that are reserved for the query."""
 
 _refresh: list[Callable[[float], bool]] = []
 
@@ -20,9 +20,9 @@ def provide(refresh: Callable[[float], bool] | None) -> None:
     """Registers the function that :func:`refresh` calls.
 
     Args:
-        refresh: lands the pending records of the stream and publishes them, until a time on the
-            clock of :func:`time.monotonic` at most; returns whether it is done. What is left goes
-            on after its return. None to unregister.
+        refresh: writes the pending stream records to landing objects and publishes them. It returns
+            at the latest at the given time on the clock of :func:`time.monotonic`, and says whether
+            it is done. The rest continues in the background after the return. None unregisters it.
     """
     _refresh[:] = [] if refresh is None else [refresh]
 
@@ -33,8 +33,8 @@ def refresh() -> None:
     Raises:
         InvalidParameterValue: no function is registered, because the tables are published only on a
             schedule.
-        RequestLimitExceeded: so much was written that the time of the request does not suffice. The
-            update goes on, so a later request finds it further.
+        RequestLimitExceeded: so much was written that the update does not end within the request.
+            It continues in the background, so a later request may succeed.
     """
     if not _refresh:
         raise errors.InvalidParameterValue(

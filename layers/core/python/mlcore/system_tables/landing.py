@@ -10,10 +10,10 @@ The kind is the end of the object's name, and a publisher ignores kinds that it 
 version 0.1.0 knows only the first. Objects are grouped by shard of the stream; a backfill and the
 audit have shards of their own.
 
-A line about runs is a metric point (``PointRow`` with short field names), or names what changed:
-``{"x": experiment}`` or ``{"x": experiment, "r": run}``. The publisher reads the current state of a
-changed experiment or run from the table, so a line that is delivered twice, late or out of order
-has no further effect.
+A line about runs is a metric point (``PointRow`` with short field names), or names a changed
+experiment or run: ``{"x": experiment}`` or ``{"x": experiment, "r": run}``. The publisher reads its
+current state from the table, so a line that is delivered twice, late or out of order has no further
+effect.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ ENTITIES: Final = ".entities.gz"
 AUDIT: Final = ".audit.gz"
 AUDIT_LOGS: Final = ".logs.gz"
 KINDS: Final = (RUNS, TRACES, ENTITIES, AUDIT, AUDIT_LOGS)
-"""The kinds of landing objects, by the end of their names. No kind ends like another."""
+"""The kinds of landing objects: suffixes of their names, of which none is a suffix of another."""
 _DEPTH: Final = 2
-"""Slashes in the key of a landing object: it is directly below its shard."""
+"""Number of slashes in the key of a landing object, which is directly below its shard's folder."""
 _BACKFILLS: Final = f"{FOLDER}/{BACKFILL}"
 _LEVEL: Final = 6
 
@@ -69,8 +69,8 @@ def name_of(shard: str, first: str, last: str) -> str:
 
 
 def encode(points: Iterable[PointRow], changed: Changed) -> bytes:
-    """Returns the content of a landing object about runs (module docstring). Equal inputs give
-    equal bytes."""
+    """Returns the content of a landing object about runs, in the form that the module's docstring
+    describes. Equal inputs give equal bytes."""
     lines = [json.dumps({"x": experiment}) for experiment in sorted(changed.experiments)]
     lines += [
         json.dumps({"x": experiment_id, "r": run}) for experiment_id, run in sorted(changed.runs)

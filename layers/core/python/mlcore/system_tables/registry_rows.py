@@ -43,8 +43,8 @@ class ModelRow(NamedTuple):
 
 
 class VersionRow(NamedTuple):
-    """A row of ``model_versions``, without the column of the AWS account and without those that it
-    has from its model's row."""
+    """A row of ``model_versions``, without the column of the AWS account and without the columns
+    whose values are those of the model's row."""
 
     registered_model_id: str
     version: int
@@ -119,17 +119,17 @@ def version_row(document: Document) -> VersionRow:
 
 
 def _custom_properties(tags: Mapping[str, str], types: Mapping[str, str]) -> dict[str, str]:
-    """Returns the custom properties that Kubeflow's API shows of these tags, each value as JSON.
+    """Returns the custom properties that Kubeflow's API makes of these tags, each value as JSON.
 
     Args:
-        types: the types of tags that are not texts (``property_types``).
+        types: the types of properties that are not strings (``property_types``), by key.
     """
     values = properties.of_tags(tags, types)
     return {key: _json_text(value) for key, value in sorted(values.items())}
 
 
 def _json_text(value: properties.Property) -> str:
-    """Returns the value as JSON. That of a structure is JSON already."""
+    """Returns the value of a property as JSON; the value of a structure is JSON already."""
     if value.type == properties.STRUCT:
         return str(value.value)
     return json.dumps(value.value, ensure_ascii=False)

@@ -34,11 +34,12 @@ def find_models(refs: Collection[EntityRef], _: Mapping[str, str]) -> Iterator[M
 def _where_homes_say(
     pending: Mapping[EntityRef, int],
 ) -> Generator[ModelRow, None, dict[EntityRef, int]]:
-    """Yields the rows of the models that are where their homes say. Returns the others, unless they
-    were deleted, with the version of the home.
+    """Yields the rows of the models that are at the keys that their homes name. Returns the models
+    that were renamed after their home was read, with the version of the home, for another attempt.
+    Deleted models are left out.
 
     Args:
-        pending: references of models, with the version of the home when it was last read.
+        pending: references of models, with the version of the home as of the last attempt.
     """
     homes = table.batch_get([keys.model_home(home) for _, home in pending])
     owners = {
@@ -46,7 +47,7 @@ def _where_homes_say(
         for ref, raw in zip(pending, homes, strict=True)
         if raw is not None
         and (owner := ModelHome.of(raw)).incarnation == ref[0]
-        and owner.version != pending[ref]  # else the model is not where its home still says
+        and owner.version != pending[ref]  # an unchanged home names a key without the model
     }
     items = table.batch_get([keys.model_at(owner.model_pk) for owner in owners.values()])
     moved: dict[EntityRef, int] = {}

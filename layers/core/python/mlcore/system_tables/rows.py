@@ -23,8 +23,9 @@ from mlcore.repos.runs.history.rewinds import Rewind
 
 EARLIEST_MS: Final = -62_135_596_800_000
 LATEST_MS: Final = 253_402_300_799_999
-"""The end of the years 1 to 9999, which every reader of the tables can show. MLflow accepts any
-64-bit number as a time; a time outside is replaced by the nearest of these."""
+"""The latest time in the tables: the end of the year 9999. MLflow accepts any 64-bit number as a
+time, but not every reader of the tables can show years outside of 1 to 9999. Such a time is
+replaced by the nearest one in this range."""
 
 
 class ExperimentRow(NamedTuple):

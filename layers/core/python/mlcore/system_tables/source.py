@@ -33,8 +33,8 @@ Value = TypeVar("Value")
 
 def in_parts(values: Iterable[Value]) -> Iterator[list[Value]]:
     """Yields the values in lists of at most :data:`TOGETHER`."""
-    left = iter(values)
-    while part := list(islice(left, TOGETHER)):
+    remaining = iter(values)
+    while part := list(islice(remaining, TOGETHER)):
         yield part
 
 
@@ -44,7 +44,7 @@ class Stored(NamedTuple):
 
 
 def find_experiments(experiment_ids: Sequence[str]) -> dict[str, Stored]:
-    """Returns the existing ones of these experiments, by id. Sends one BatchGetItem per hundred
+    """Returns those of the experiments that exist, by id. Sends one BatchGetItem per hundred
     ids."""
     experiments_by_id: dict[str, Stored] = {}
     for at in range(0, len(experiment_ids), TOGETHER):
@@ -84,8 +84,8 @@ def find_runs(places: Sequence[tuple[str, str]], known: dict[str, Stored]) -> It
 
 
 def _find_moved(run_ids: Sequence[str]) -> Iterator[RunRow]:
-    """Yields the rows of those of the runs that are in another experiment than a landing object
-    says. Of a removed run there is none."""
+    """Yields the rows of runs that were moved to another experiment than the one that a landing
+    object names. Runs that no longer exist are left out."""
     if not run_ids:
         return
     owners = runs.owners(run_ids)
@@ -105,7 +105,7 @@ def run_ids(experiment: Experiment) -> Iterator[str]:
 
 def points_of(experiment_id: str, run_id: str) -> Iterator[PointRow]:
     """Yields the rows of all points of a run's history, page by page; some points may appear twice.
-    The insert time of a point is when its present item was written."""
+    The insert time of a point is the time at which its current item was written."""
     for point, inserted_ms in metric_history.with_times(experiment_id, run_id):
         yield point_row(experiment_id, run_id, point, inserted_ms)
 
@@ -117,8 +117,8 @@ def experiment_ids() -> Iterator[str]:
 
 
 def distinct(points: Iterable[PointRow]) -> list[PointRow]:
-    """Returns the points without duplicates; of several rows of a point, those that were inserted
-    first and last: if a rewind deleted the point in between, the last one counts."""
+    """Returns the points without duplicates. Of several rows of the same point the first and the
+    last inserted stay, since a rewind may have deleted the point between the two."""
     first: dict[str, PointRow] = {}
     last: dict[str, PointRow] = {}
     for point in points:

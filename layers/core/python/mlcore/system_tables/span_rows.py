@@ -81,10 +81,12 @@ def _texts(values: Mapping[str, Any] | None) -> dict[str, str]:
 
 
 def _text(value: Any) -> str:
-    """Returns a text unchanged, and another value as JSON: an import may bring any type."""
+    """Returns a string unchanged and any other value as JSON, since imported spans may have values
+    of any type."""
     return storable(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
 
 
 def _nanos(value: Any) -> int | None:
-    """Returns a time as the tables can hold it. OpenTelemetry's has no sign and one bit more."""
+    """Returns a time in the range of the tables' 64-bit integers; OpenTelemetry's times are
+    unsigned and have one bit more."""
     return None if value is None else max(0, min(int(value), _MOST_NANOS))

@@ -16,7 +16,7 @@ from mlcore.system_tables.rows import within
 _logger = logging.getLogger("mlcore.system_tables")
 
 TOGETHER: Final = 16
-"""Traces whose spans are read in parallel, and held in memory."""
+"""Number of traces whose spans are read in parallel and are in memory at the same time."""
 
 
 class SpanTrace(NamedTuple):
@@ -30,8 +30,8 @@ class SpanTrace(NamedTuple):
 
 
 def trace_of(stored: StoredTrace, now: float) -> SpanTrace | None:
-    """Returns the trace whose spans are to be read; None if its end (``ttl``) has passed, because
-    DynamoDB removes the items of such a trace one by one.
+    """Returns the columns that a trace's spans share. None if the trace has expired (``ttl``),
+    since DynamoDB may then have deleted a part of its spans.
 
     Args:
         now: seconds since 1970.

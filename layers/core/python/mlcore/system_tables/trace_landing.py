@@ -2,9 +2,9 @@
 
 A line is ``{"x": experiment, "t": trace, "m": [milliseconds…]}``, and for a deleted trace also
 ``"gone": true``. The publisher reads the trace itself from the table, so a line that is delivered
-twice, late or out of order has no further effect. ``m`` has the request times that the trace had
-before and after the changes: the published rows of the trace are only in the days of these times. A
-line without ``m`` says that the rows may be in any day.
+twice, late or out of order has no further effect. ``m`` has the request times of the trace before
+and after the changes; published rows of the trace exist only for the days of these times. Without
+``m`` they may exist for any day.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from mlcore.system_tables import landing
 from mlcore.system_tables.rows import within
 
 TRACE: Final = keys.TRACE.name
-"""The type of the items whose records are landed."""
+"""The type of the items whose stream records are written to landing objects."""
 _EXPIRY: Final = "dynamodb.amazonaws.com"
 
 Record = Mapping[str, Any]

@@ -1,7 +1,7 @@
 """Converts stored traces to rows of ``traces`` and ``assessments``, without reading anything.
 
-Columns that Databricks' view of traces has too are named as there. Times are milliseconds since
-1970 here, and microseconds in the tables.
+Columns that also exist in Databricks' view of traces have the same names. Times are milliseconds
+since 1970 here, and microseconds in the tables.
 """
 
 from __future__ import annotations
