@@ -19,19 +19,20 @@ from mlcore.webhooks.environment import webhook_settings
 RESOLVE_SECONDS: Final = 5.0
 
 _WITH_IPV4: Final = tuple(map(ipaddress.IPv6Network, ("64:ff9b::/96", "::/96", "::ffff:0:0:0/96")))
-"""NAT64, and the compatible and the translated form: the last 32 bits are an IPv4 address."""
+"""IPv6 networks (NAT64, IPv4-compatible and IPv4-translated) whose addresses end in an IPv4
+address."""
 _NOT_PUBLIC_V4: Final = tuple(map(ipaddress.IPv4Network, ("192.0.0.0/24", "192.88.99.0/24")))
 _NOT_PUBLIC_V6: Final = tuple(
     map(ipaddress.IPv6Network, ("64:ff9b:1::/48", "100::/64", "3fff::/20", "5f00::/16"))
 )
-"""Special addresses that old versions of Python take for public ones. A cloud's metadata is at
-192.0.0.192; behind 64:ff9b:1::/48 is a network's own NAT64."""
+"""Special networks that old versions of Python consider public. For example, a cloud serves its
+metadata at 192.0.0.192, and 64:ff9b:1::/48 is for a network's own NAT64."""
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 class CheckedAddress(NamedTuple):
-    """Where to send a request: the URL's parts, and one checked address of its host."""
+    """The target of a request: the parts of its URL, and one checked address of its host."""
 
     scheme: str
     host: str
@@ -100,8 +101,8 @@ def is_public(address: Address) -> bool:
 
 
 def _checked_url(url: str) -> tuple[SplitResult, str, list[Address]]:
-    """Checks a URL and returns its parts, its host and its addresses; no addresses if private ones
-    are allowed, so that nothing was resolved."""
+    """Checks a URL and returns its parts, its host and the addresses of the host. If private
+    addresses are allowed, the host is not resolved and no addresses are returned."""
     if not url.strip():
         raise InvalidParameterValue(f"Webhook URL cannot be empty or just whitespace: {url!r}")
     try:
@@ -178,8 +179,8 @@ def resolve_host(host: str, noun: str = "Webhook URL") -> list[Address]:
 
 
 def _literal(host: str) -> Address | None:
-    """Returns the address that a host is, if it is one in its canonical form and needs no resolver:
-    addresses with a zone do."""
+    """Returns the address if the host is an address literal in canonical form; None for a name and
+    for an address with a zone, which a resolver must read."""
     if "%" in host:
         return None
     try:

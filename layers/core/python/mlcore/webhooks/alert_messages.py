@@ -29,7 +29,7 @@ MAX_ROWS: Final = 10
 MAX_COLUMNS: Final = 10
 MAX_CELL_LENGTH: Final = 200
 MAX_ROWS_BYTES: Final = 16_000
-"""Of the rows as JSON: they are part of the alert's item, whose size is limited."""
+"""Maximum size of the rows as JSON, since the alert's item contains them."""
 MAX_SUBJECT_LENGTH: Final = 100
 """SNS refuses a longer subject."""
 
@@ -45,10 +45,12 @@ _HEADLINES: Final[Mapping[str, str]] = {
 def announcement(
     alert: Alert, state: AlertState, action: str, rows: Mapping[str, Any] | None = None
 ) -> str:
-    """Returns the text that announces a message of an alert.
+    """Returns the JSON text of an alert's event, for the attribute ``event`` of the written item
+    (:mod:`mlcore.webhooks.announcement`).
 
     Args:
-        state: the state that the message tells.
+        state: the alert's state that the message reports.
+        action: the action of the event, such as ``triggered``.
         rows: ``columns`` and ``rows`` of the query's first rows.
     """
     now = now_ms()
@@ -84,14 +86,14 @@ def headline(action: str, event_data: Mapping[str, Any]) -> str:
 
 
 def slack_body(action: str, workspace: str, event_data: Mapping[str, Any]) -> str:
-    """Returns the JSON that an incoming webhook of Slack takes. Characters that Slack interprets
-    are escaped, so that no value of a row can mention people or hide an address behind a text."""
+    """Returns the JSON body for an incoming webhook of Slack. Characters that Slack interprets are
+    escaped, so that no value of a row can mention people or hide a link behind a text."""
     lines = [f"*{_escaped(headline(action, event_data))}*"]
     lines += [_escaped(line) for line in _facts(workspace, event_data)]
     if event_data["rows"]:
         # A code block has no markup; it ends at three backticks.
         lines.append("```\n" + _escaped(_table(event_data)).replace("`", "'") + "\n```")
-    # Slack looks for mentions and addresses in the text unless it is told not to.
+    # Without this setting Slack makes links of mentions and addresses in the text.
     return json.dumps({"text": "\n".join(lines), "unfurl_links": False, "unfurl_media": False})
 
 
@@ -147,5 +149,6 @@ def _cell(value: Any) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Returns text without Slack's control sequences, such as ``<!channel>``."""
+    """Returns a text in which Slack's control characters are escaped, so that ``<!channel>`` has no
+    effect."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -37,7 +37,8 @@ class Announcement(NamedTuple):
     """The tag's key."""
     alias: str | None = None
     data: Mapping[str, Any] | None = None
-    """The data of an event that the item does not hold: a budget's."""
+    """The data of a budget's event. For other events it is None, because the image of the item
+    contains their data."""
 
     def text(self) -> str:
         """Returns the announcement as the text that the item's attribute ``event`` holds."""
@@ -66,8 +67,8 @@ def model_created(model: RegisteredModel) -> str:
 
 
 def model_tag_set(model: RegisteredModel, key: str, value: str) -> str | None:
-    """Returns the text that announces a new value of a prompt's tag; None for a model that is not a
-    prompt, because MLflow announces only tags of prompts."""
+    """Returns the JSON text of the event of a new value of a prompt's tag, for the attribute
+    ``event``. None for a model that is not a prompt, since MLflow has no such event for it."""
     if not is_prompt({**model.tags, key: value}):
         return None
     return _text(model, "prompt_tag", "set", key=key)
@@ -105,10 +106,10 @@ def alias_deleted(model: RegisteredModel, alias: str) -> str:
 def budget_exceeded(
     policy: BudgetPolicy, spent_dollars: float, window_start_ms: int, workspace: str
 ) -> str:
-    """Returns the text that announces an exceeded budget.
+    """Returns the JSON text of the event ``budget_policy.exceeded``, for the attribute ``event``.
 
     Args:
-        workspace: that of the call that exceeded the budget; its webhooks are notified.
+        workspace: the workspace of the call that exceeded the budget. Its webhooks are notified.
     """
     event_data = {
         "budget_policy_id": policy.budget_policy_id,

@@ -32,7 +32,7 @@ RETRIED_STATUSES: Final = frozenset((429, 500, 502, 503, 504))
 class DeliveryAnswer(NamedTuple):
     status: int
     text: str
-    """The body, at most 256 KB of it."""
+    """The body of the receiver's answer; at most its first 256 KB."""
     retry_after: float
     """Seconds in the receiver's Retry-After header; 0 without one."""
 

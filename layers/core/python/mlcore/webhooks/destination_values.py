@@ -14,7 +14,7 @@ from mlcore.entities.alerts import AlertDestination
 class Address(NamedTuple):
     url: str
     secret: str
-    """Signs the deliveries; empty without one."""
+    """The secret that signs the deliveries; empty if they are not signed."""
 
 
 def seal(address: Address, workspace: str, destination_id: str) -> str:
@@ -30,7 +30,8 @@ def open_address(destination: AlertDestination, workspace: str) -> Address:
 
 
 def moved(destination: AlertDestination, workspace: str, new_workspace: str) -> AlertDestination:
-    """Returns a destination, encrypted again for another workspace."""
+    """Returns the destination of an alert that moves to another workspace: its address is encrypted
+    again for that workspace."""
     if not destination.sealed:
         return destination
     address = open_address(destination, workspace)

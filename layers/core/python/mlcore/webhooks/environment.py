@@ -18,7 +18,7 @@ class WebhookSettings(NamedTuple):
     timeout_seconds: float
     """Timeout of one attempt."""
     backoff_seconds: float
-    """Wait before the second attempt; doubles with each further one."""
+    """Seconds before the second attempt; the wait doubles with each further attempt."""
     workspaces: bool
     """Whether deliveries contain the workspace."""
 

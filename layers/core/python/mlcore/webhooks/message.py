@@ -12,11 +12,11 @@ from uuid import NAMESPACE_URL, uuid5
 from mlcore.entities.webhooks import EventName
 
 PLAIN_BYTES: Final = 64 * 1024
-"""Longer texts are compressed: a prompt with its tags may exceed the size limit of the queue."""
+"""Longer messages are compressed: a prompt with its tags may exceed the size limit of the queue."""
 
 TOPIC_FIELD: Final = "topic"
-"""The field of the data of an alert's message that names its topic. Each topic has a message of its
-own, so that one that fails does not repeat the mail of the others."""
+"""The field in the data of an alert's message with the topic to notify. Each topic gets a message
+of its own, so that a retry after a failed one does not repeat the mail of the others."""
 
 
 class DeliveryMessage(NamedTuple):

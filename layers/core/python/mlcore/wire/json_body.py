@@ -89,7 +89,7 @@ def _of_bounded_size(details: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 class JsonField(NamedTuple):
-    """How a field of a JSON object is read; ``key`` is its name in the result, if different."""
+    """How a field of a JSON object is read; ``key`` is its name in the result, if that differs."""
 
     read: Read
     required: bool = False
@@ -201,7 +201,7 @@ def object_of(
     result.
 
     Args:
-        extra: whether other fields are kept unchanged, behind the known ones; else they are
+        extra: whether other fields are kept unchanged, after the known ones. If False, they are
             dropped.
         forbid: whether other fields are refused.
         misfit: the error message for a value that is not an object.

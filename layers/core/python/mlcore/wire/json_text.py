@@ -7,8 +7,8 @@ import json
 from typing import Any, Final
 
 MAX_DEPTH: Final = 200
-"""Lists and objects inside one another. Code that goes through a value recursively stays far below
-Python's limit."""
+"""Maximum depth of nested lists and objects. It keeps recursive functions far below Python's limit
+of recursion."""
 
 
 def parse_json_text(text: str, *, lone_surrogates: bool = False) -> Any:
@@ -16,7 +16,7 @@ def parse_json_text(text: str, *, lone_surrogates: bool = False) -> Any:
     value that :func:`check_storable` refuses.
 
     Args:
-        lone_surrogates: whether texts may have halves of surrogate pairs, because the value is
+        lone_surrogates: whether strings may contain unpaired surrogates, because the value is
             stored and returned as JSON in ASCII.
     """
     try:
@@ -24,7 +24,7 @@ def parse_json_text(text: str, *, lone_surrogates: bool = False) -> Any:
     except RecursionError as error:
         raise ValueError("nested too deeply") from error
     _check_depth(value, text)
-    if "\\" in text and not lone_surrogates:  # only an escape can spell half of a pair
+    if "\\" in text and not lone_surrogates:  # only an escape can make an unpaired surrogate
         check_storable(value)
     return value
 
@@ -36,8 +36,8 @@ def parse_json_bytes(data: bytes, *, lone_surrogates: bool = False) -> Any:
 
 
 def check_storable(value: Any) -> None:
-    """Raises ValueError for a JSON value in which a text has half of a surrogate pair, which no
-    string attribute of an item can hold, or that is nested deeper than :data:`MAX_DEPTH`."""
+    """Raises ValueError for a JSON value that contains an unpaired surrogate, which no string
+    attribute of an item can hold, or that is nested deeper than :data:`MAX_DEPTH`."""
     try:
         text = json.dumps(value, ensure_ascii=False)
     except RecursionError as error:
@@ -47,8 +47,8 @@ def check_storable(value: Any) -> None:
 
 
 def storable(text: str) -> str:
-    """Returns a text with ``?`` for each half of a surrogate pair, which JSON can say and no string
-    attribute and no file can hold."""
+    """Returns a text with ``?`` for each unpaired surrogate, which JSON can express, but which no
+    string attribute and no file can hold."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 

@@ -9,9 +9,9 @@ from typing import Final, NamedTuple
 from mlcore.errors import BadRequest
 
 MAX_FIELD_BYTES: Final = 1024 * 1024
-"""Greatest size of a part that is not a file."""
+"""Maximum size of a part that is not a file."""
 MAX_HEADER_BYTES: Final = 16_384
-"""Greatest size of the headers of one part."""
+"""Maximum size of the headers of one part."""
 
 _PARAMETER: Final = re.compile(r';\s*([\w*-]+)\s*=\s*("(?:[^"\\]|\\.)*"|[^;]*)', re.DOTALL)
 
@@ -67,7 +67,7 @@ def _part(piece: bytes) -> FormPart:
 
 
 def _parameters(header: str) -> dict[str, str]:
-    """Returns the parameters behind the first word of a header."""
+    """Returns the parameters in a header's value, such as ``name`` and ``filename``."""
     return {
         match[1].lower(): _unquoted(match[2].strip())
         for match in _PARAMETER.finditer(";" + header.partition(";")[2])
