@@ -6,7 +6,7 @@ import time
 from typing import Any, Final
 
 from mlcore.http.handler import Handler
-from mlcore.providers import waiting_time
+from mlcore.providers import wait_meter
 
 DURATION: Final = "x-mlflow-gateway-duration-ms"
 """Milliseconds until the answer, or until the first part of a stream."""
@@ -18,12 +18,12 @@ def with_durations(handler: Handler) -> Handler:
     """Returns a handler that calls the given one and adds both duration headers to its answer."""
 
     def timed(event: Any, context: Any) -> dict[str, Any]:
-        waiting_time.reset()
+        wait_meter.reset()
         started = time.perf_counter()
         answer = handler(event, context)
         seconds = time.perf_counter() - started
         headers = {DURATION: _milliseconds(seconds)}
-        if (waited := waiting_time.total()) > 0:
+        if (waited := wait_meter.total()) > 0:
             headers[OVERHEAD] = _milliseconds(max(0.0, seconds - waited))
         return {**answer, "headers": {**answer["headers"], **headers}}
 

@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 
 from local.http.connection import Disconnected
 from local.http.lambda_event import FileContent, HttpResponse
-from mlcore.artifacts.folder import Folder, Incoming
 from mlcore.artifacts.folder_urls import PREFIX
+from mlcore.artifacts.local_folder_store import Folder, Incoming
 from mlcore.errors import MlflowError
 
 CHUNK_BYTES: Final = 1 << 20
@@ -76,8 +76,10 @@ class Storage:
 
     def _incoming(self, key: str, arguments: dict[str, str]) -> Incoming:
         if "upload" in arguments:
-            return self._folder.receive_part(key, arguments["upload"], int(arguments["part"]))
-        return self._folder.receive(key)
+            return self._folder.open_part_for_writing(
+                key, arguments["upload"], int(arguments["part"])
+            )
+        return self._folder.open_for_writing(key)
 
 
 def _copy(body: Iterator[bytes], incoming: Incoming) -> None:

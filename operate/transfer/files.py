@@ -11,7 +11,7 @@ import urllib3
 
 from mlcore import artifacts, errors
 from mlcore.artifacts import UploadedPart
-from mlcore.artifacts.folder import Folder
+from mlcore.artifacts.local_folder_store import Folder
 from mlcore.spans import trace_files
 from operate.transfer.mlflow_server import Server, SourceFailed
 from operate.transfer.transfer_item import Content, TransferItem
@@ -87,7 +87,7 @@ def _copy(server: Server, root: str, below: str) -> None:
         return
     data = server.stream(f"{ROUTE}/{root}/{below}")
     if isinstance(store, Folder):
-        incoming = store.receive(key)
+        incoming = store.open_for_writing(key)
         try:
             for chunk in data:
                 incoming.write(chunk)

@@ -14,7 +14,7 @@ import pytest
 import indexer.app
 from file_remover import app as remover
 from mlcore import artifacts as port
-from mlcore.artifacts.folder import Folder
+from mlcore.artifacts.local_folder_store import Folder
 from mlcore.artifacts.paths import covers
 from mlcore.entities.experiments import Experiment
 from mlcore.entities.stages import ACTIVE

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mlcore import artifacts
-from mlcore.artifacts.folder import Folder
+from mlcore.artifacts.local_folder_store import Folder
 from tests.contract.api import Answer, Api
 from tests.contract.gateway_world import endpoint, model
 from tests.contract.judges_world import World, ask, assessments

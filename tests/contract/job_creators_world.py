@@ -11,7 +11,7 @@ import pytest
 
 import evaluation.app
 from mlcore import artifacts
-from mlcore.artifacts.folder import Folder
+from mlcore.artifacts.local_folder_store import Folder
 from mlcore.auth.permissions import Grant
 from mlcore.entities.evaluation.jobs import Job
 from mlcore.environment import AUTHENTICATION

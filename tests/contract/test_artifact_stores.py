@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from mlcore import errors
 from mlcore.artifacts import DirectoryEntry, Store, UploadedPart
-from mlcore.artifacts.folder import Folder
-from mlcore.artifacts.s3 import Bucket
+from mlcore.artifacts.local_folder_store import Folder
+from mlcore.artifacts.s3_store import Bucket
 from tests import ministack
 from tests.examples import number_of
 
@@ -135,7 +135,7 @@ def sent(url: str, data: bytes | None = None) -> tuple[bytes, dict[str, str]]:
 
 def send_part(store: Store, key: str, upload_id: str, number: int, data: bytes) -> UploadedPart:
     if isinstance(store, Folder):  # its URLs are served by the local runner
-        incoming = store.receive_part(key, upload_id, number)
+        incoming = store.open_part_for_writing(key, upload_id, number)
         incoming.write(data)
         return UploadedPart(number, incoming.commit())
     url = store.part_url(key, upload_id, number, seconds=60, origin="")

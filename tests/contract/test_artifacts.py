@@ -19,7 +19,7 @@ import experiments.app
 import runs.app
 from mlcore import artifacts as port
 from mlcore.artifacts import safe_path
-from mlcore.artifacts.folder import Folder
+from mlcore.artifacts.local_folder_store import Folder
 from mlcore.db import capacity
 from mlcore.errors import TemporarilyUnavailable
 from tests.contract.conftest import Store, enable_workspaces
@@ -292,7 +292,9 @@ def test_an_upload_in_parts(service: Service) -> None:
         signed = service.folder.signer.check("PUT", target.path, target.query)
         assert signed is not None
         key, arguments = signed
-        incoming = service.folder.receive_part(key, arguments["upload"], int(arguments["part"]))
+        incoming = service.folder.open_part_for_writing(
+            key, arguments["upload"], int(arguments["part"])
+        )
         incoming.write(b"%d" % credential["part_number"])
         parts.append(
             {"part_number": credential["part_number"], "etag": incoming.commit(), "url": "u"}
@@ -312,7 +314,7 @@ def test_an_empty_file_in_parts(service: Service) -> None:
     """Clients count no part in it, and send as many as they are told."""
     made = service.post(f"{PROXY}mpu/create/1", {"path": "/tmp/empty", "num_parts": 0}).json
     assert [part["part_number"] for part in made["credentials"]] == [1]
-    incoming = service.folder.receive_part("1/empty", made["upload_id"], 1)
+    incoming = service.folder.open_part_for_writing("1/empty", made["upload_id"], 1)
     parts = [{"part_number": 1, "etag": incoming.commit()}]
     fields = {"path": "/tmp/empty", "upload_id": made["upload_id"], "parts": parts}
     for _ in range(2):

@@ -17,7 +17,7 @@ from indexer.projection import quiet_runs
 from indexer.verification import rebuild
 from mlcore import artifacts as port
 from mlcore import errors
-from mlcore.artifacts.folder import Folder
+from mlcore.artifacts.local_folder_store import Folder
 from mlcore.db import keys
 from mlcore.repos.removal import garbage
 from mlcore.repos.runs.core import marked_experiments

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from indexer.lifecycle import file_removals
 from mlcore import artifacts as port
 from mlcore import queues
-from mlcore.artifacts.folder import Folder
+from mlcore.artifacts.local_folder_store import Folder
 from mlcore.artifacts.paths import covers
 from mlcore.entities.workspaces import Workspace
 from mlcore.environment import settings

@@ -13,7 +13,7 @@ import pytest
 import artifacts.app
 import runs.app
 import traces.app
-from mlcore.artifacts.folder import Folder
+from mlcore.artifacts.local_folder_store import Folder
 from mlcore.auth.permissions import EXPERIMENT, Grant
 from mlcore.entities.experiments import Experiment
 from mlcore.entities.stages import ACTIVE

@@ -10,7 +10,7 @@ import pytest
 
 import artifacts.app
 import registry.app
-from mlcore.artifacts.folder import Folder
+from mlcore.artifacts.local_folder_store import Folder
 from mlcore.auth.permissions import REGISTERED_MODEL, Grant
 from mlcore.http import lambda_handler
 from mlcore.repos.kubeflow import numbers

@@ -13,7 +13,7 @@ import artifacts.app
 from indexer.lifecycle import file_removals
 from lander import app as lander
 from mlcore import file_removal
-from mlcore.artifacts.folder import Folder
+from mlcore.artifacts.local_folder_store import Folder
 from mlcore.auth.permissions import EXPERIMENT, Grant
 from mlcore.environment import AUTHENTICATION
 from mlcore.http import lambda_handler

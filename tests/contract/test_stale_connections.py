@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from mlcore.artifacts import s3
-from mlcore.artifacts.s3 import Bucket
+from mlcore.artifacts import s3_store
+from mlcore.artifacts.s3_store import Bucket
 from mlcore.db.transport import IDLE_SECONDS
 from tests.doubles.nat import Nat
 
@@ -55,7 +55,7 @@ def bucket(nat: Nat, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureReq
     """One with so many idle connections; it waits so many seconds for an answer as the test says,
     else for long."""
     monkeypatch.setenv("AWS_ENDPOINT_URL_S3", f"http://127.0.0.1:{nat.port}")
-    monkeypatch.setattr(s3, "READ_TIMEOUT_SECONDS", getattr(request, "param", 60.0))
+    monkeypatch.setattr(s3_store, "READ_TIMEOUT_SECONDS", getattr(request, "param", 60.0))
     made = Bucket("files")
     monkeypatch.setattr(_Files, "together", threading.Barrier(COUNT))
     with ThreadPoolExecutor(COUNT) as pool:

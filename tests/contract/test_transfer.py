@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mlcore import artifacts
-from mlcore.artifacts.folder import Folder
+from mlcore.artifacts.local_folder_store import Folder
 from mlcore.auth.permissions import EXPERIMENT, Grant
 from mlcore.repos import webhooks as webhook_items
 from mlcore.repos.users import grants, users

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mlcore import artifacts as port
-from mlcore.artifacts.folder import Folder
+from mlcore.artifacts.local_folder_store import Folder
 from mlcore.entities.workspaces import Workspace
 from mlcore.repos.workspaces import workspaces as repo
 from tests.contract.conftest import Store

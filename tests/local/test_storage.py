@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from mlcore.artifacts.folder import Folder
+from mlcore.artifacts.local_folder_store import Folder
 from tests.local.conftest import PATIENT_SECONDS, eventually
 from tests.servers import Server, start_product, stopped
 

@@ -8,7 +8,7 @@ from base64 import b64decode
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from mlcore.artifacts.folder import Folder
+from mlcore.artifacts.local_folder_store import Folder
 from mlcore.auth.passwords import hash_password
 from mlcore.db import keys
 from mlcore.db.table import table

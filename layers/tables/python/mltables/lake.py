@@ -208,7 +208,7 @@ class Lake:
             )
 
     def _fetch(self, key: str, target: Path) -> None:
-        from mlcore.artifacts.s3 import Bucket  # noqa: PLC0415 -- takes 120 ms; needed for S3 only
+        from mlcore.artifacts.s3_store import Bucket  # noqa: PLC0415 -- takes 120 ms; needed for S3 only
 
         store = location.store()
         if not isinstance(store, Bucket):

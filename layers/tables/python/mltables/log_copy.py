@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 from deltalake import DeltaTable
 
 from mlcore import errors
-from mlcore.artifacts.port import StoredFile
+from mlcore.artifacts.store_interface import StoredFile
 from mlcore.system_tables import location
 
 LOG: Final = "_delta_log"

@@ -1,5 +1,5 @@
-"""The file store: one interface (:mod:`.port`), implemented by an S3 bucket in AWS and by a folder
-on a laptop.
+"""The file store: one interface (:mod:`.store_interface`), implemented by an S3 bucket in AWS
+(:mod:`.s3_store`) and by a folder on a laptop (:mod:`.local_folder_store`).
 
 Keys are paths below the root of the store, with "/" between segments. :mod:`.locations` turns a
 client's location, such as ``mlflow-artifacts:/1/<run>/artifacts``, into a key.
@@ -12,8 +12,14 @@ import os
 
 from mlcore.artifacts.locations import history_folder, internal_key, locate
 from mlcore.artifacts.paths import exact_path, join, safe_path
-from mlcore.artifacts.port import DirectoryEntry, OpenedFile, Store, StoredFile, UploadedPart
-from mlcore.artifacts.s3 import Bucket
+from mlcore.artifacts.s3_store import Bucket
+from mlcore.artifacts.store_interface import (
+    DirectoryEntry,
+    OpenedFile,
+    Store,
+    StoredFile,
+    UploadedPart,
+)
 
 __all__ = [
     "DirectoryEntry",
@@ -51,6 +57,6 @@ def store() -> Store:
     folder = os.environ.get("ARTIFACT_FOLDER")
     if not folder:
         return Bucket(os.environ["ARTIFACT_BUCKET"])
-    from mlcore.artifacts.folder import Folder  # noqa: PLC0415 -- 10 ms of a cold start in AWS
+    from mlcore.artifacts.local_folder_store import Folder  # noqa: PLC0415 -- 10 ms of a cold start in AWS
 
     return Folder(folder)

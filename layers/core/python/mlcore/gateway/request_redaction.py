@@ -25,7 +25,7 @@ from mlcore.redaction.rules import RequestRules
 
 Json = dict[str, Any]
 
-_PLACE: Final = ("inputs",)
+_BODY_PATHS: Final = ("inputs",)
 """The path of a request's body, by which rules on fields name it; the trace of the call has the
 same path."""
 _BOM: Final = "\ufeff"
@@ -62,7 +62,7 @@ class RequestRedaction(NamedTuple):
                 of the body; status 400.
         """
         with _in_time():
-            return _Search(self.rules).object(body, _PLACE)
+            return _Search(self.rules).object(body, _BODY_PATHS)
 
     def translated(self, body: Json) -> Json:
         """Redacts a body again after its translation to a provider's form, because the translation
@@ -112,14 +112,14 @@ class RequestRedaction(NamedTuple):
         if search.finds(_texts_of_address(request.path)):
             raise _refused("matches in the address")
         if request.body is not None:
-            return request._replace(body=search.object(request.body, _PLACE))
+            return request._replace(body=search.object(request.body, _BODY_PATHS))
         if search.finds((request.content_type,)):
             raise _refused("matches in the content type")
         if request.content is None:
             return request
         if proxied_forms.is_form(request):
             return request._replace(content=proxied_forms.changed(request, search.field))
-        return request._replace(content=search.file(request.content, _PLACE))
+        return request._replace(content=search.file(request.content, _BODY_PATHS))
 
 
 class _Search:
@@ -133,25 +133,25 @@ class _Search:
         """Whether a rule matches in one of the texts."""
         return _finds(self._redactor, texts)
 
-    def object(self, body: Json, place: tuple[str, ...]) -> Json:
+    def object(self, body: Json, paths: tuple[str, ...]) -> Json:
         """Returns a JSON object in which the texts that rules match are replaced. Raises the errors
         of :meth:`RequestRedaction.body`.
 
         Args:
-            place: the paths under which rules on fields name the object.
+            paths: the paths by which rules on fields name the object.
         """
-        redacted = self._value(body, place)
+        redacted = self._value(body, paths)
         if not isinstance(redacted, dict):
             raise _refused("replaces the whole request")
         return redacted
 
-    def _value(self, value: Any, place: tuple[str, ...]) -> Any:
+    def _value(self, value: Any, paths: tuple[str, ...]) -> Any:
         """Returns a JSON value in which the texts that rules match are replaced; the same object if
         they match nothing."""
         if self._rules.refuse_unsearchable and isinstance(value, dict):
             self._check_tokens(value)
         opened = self._opened(value, "", Holder({}))
-        redacted = self._redactor.value(opened, *place)
+        redacted = self._redactor.value(opened, *paths)
         if redacted == value:
             return value
         return redacted if opened is value else _closed(redacted)
@@ -192,17 +192,17 @@ class _Search:
                 self._check_sent("a file that is not text")
             is_apart = file.is_known and not self.finds((file.kind,))
             return Unsearched(value) if is_apart else value
-        content = self.file(file.content, _PLACE)
+        content = self.file(file.content, _BODY_PATHS)
         return value if content == file.content else enclosed_files.encoded(file, content)
 
-    def file(self, content: bytes, place: tuple[str, ...]) -> bytes:
+    def file(self, content: bytes, paths: tuple[str, ...]) -> bytes:
         """Returns the content of a file (a text, JSON, or lines of JSON) in which the texts that
         rules match are replaced."""
         text = enclosed_files.text_of(content)
         if text is None:
             self._check_sent("a file that is not text in UTF-8")
             return content
-        redacted = self._text(text, place)
+        redacted = self._text(text, paths)
         return content if redacted == text else redacted.encode("utf-8", "replace")
 
     def field(self, field: Field) -> bytes:
@@ -211,41 +211,41 @@ class _Search:
         if self.finds((headers, unquote(headers), *headers.split("\r\n"), field.name)):
             raise _refused("matches in the headers of a part of the form")
         if field.is_file:
-            return self.file(field.value, _PLACE)
+            return self.file(field.value, _BODY_PATHS)
         name = _IN_BRACKETS.sub(r".\1", field.name).rstrip(".")
-        return self.file(field.value, tuple(f"{path}.{name}" for path in _PLACE))
+        return self.file(field.value, tuple(f"{path}.{name}" for path in _BODY_PATHS))
 
-    def _text(self, text: str, place: tuple[str, ...]) -> str:
+    def _text(self, text: str, paths: tuple[str, ...]) -> str:
         """Redacts the text of a file and returns it."""
         mark = _BOM if text.startswith(_BOM) else ""
         plain = text[len(mark) :]
-        whole = self._json_text(plain, place)
+        whole = self._json_text(plain, paths)
         if whole is None:
             lines = plain.split("\n")
-            redacted = (self._json_text(line, place) for line in lines)
+            redacted = (self._json_text(line, paths) for line in lines)
             plain = "\n".join(
                 line if new is None else new for line, new in zip(lines, redacted, strict=True)
             )
-            return mark + self._redactor.text(plain, *place)
+            return mark + self._redactor.text(plain, *paths)
         return mark + whole
 
-    def _json_text(self, text: str, place: tuple[str, ...]) -> str | None:
+    def _json_text(self, text: str, paths: tuple[str, ...]) -> str | None:
         """Redacts a JSON text and returns it; None if the text is no JSON object, array or
         string."""
         value, has_duplicates = parsed_text(text)
         if value is None:
             return None
-        redacted = self._value(value, place)
+        redacted = self._value(value, paths)
         return text if redacted is value and not has_duplicates else json.dumps(redacted)
 
-    def _check_sent(self, what: str) -> None:
+    def _check_sent(self, content: str) -> None:
         """Raises GatewayCallFailed (400) if the rules refuse content that cannot be searched.
 
         Args:
-            what: names the content, for the message.
+            content: names the content, for the message.
         """
         if self._rules.refuse_unsearchable:
-            raise _unsearchable(what)
+            raise _unsearchable(content)
 
 
 def _closed(value: Any) -> Any:
@@ -280,9 +280,9 @@ def _refused(reason: str) -> GatewayCallFailed:
     return GatewayCallFailed(400, f"The request is not sent: a rule of redaction {reason}.")
 
 
-def _unsearchable(what: str) -> GatewayCallFailed:
+def _unsearchable(content: str) -> GatewayCallFailed:
     return GatewayCallFailed(
         400,
-        f"The request is not sent: it has {what}, which rules of redaction cannot search. An "
+        f"The request is not sent: it has {content}, which rules of redaction cannot search. An "
         "administrator can let it through ('unsearchable': 'send').",
     )

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple, TypeGuard, TypeVar
 from mlcore.db import deadline
 from mlcore.errors import GatewayCallFailed
 from mlcore.gateway.circuit_breakers import CIRCUITS
-from mlcore.providers import waiting_time
+from mlcore.providers import wait_meter
 
 T = TypeVar("T")
 
@@ -95,7 +95,7 @@ def repeated(
             if handling.uses_circuit:
                 CIRCUITS.add_success(model)
             return result
-        with waiting_time.counted():
+        with wait_meter.counted():
             time.sleep(seconds)
 
 

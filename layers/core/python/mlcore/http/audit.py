@@ -49,7 +49,7 @@ _NO_ENTITY: Final = frozenset({"tag_key", "key", "path"})
 _RUNS: Final[ProcessCache[str, str]] = ProcessCache("place of a run")
 _TRACES: Final[ProcessCache[str, str]] = ProcessCache("place of a trace")
 _LOGGED_MODELS: Final[ProcessCache[str, str]] = ProcessCache("place of a logged model")
-_PLACES: Final = {
+_EXPERIMENT_CACHES: Final = {
     "run_id": _RUNS,
     "run_uuid": _RUNS,
     "run_ids": _RUNS,
@@ -61,8 +61,8 @@ _PLACES: Final = {
     "path_model_id": _LOGGED_MODELS,
     "model_ids": _LOGGED_MODELS,
 }
-"""The repositories' caches of experiments of what these fields name. Reading them here costs no
-round trip and no import."""
+"""By field of a message, the repository's cache of the experiments of the entities that the field
+names. Reading a cache costs no round trip."""
 _EXPERIMENT: Final = "experiment"
 """The type of a resource in requests that change rights."""
 _SECRET: Final = re.compile(r"mlk_|eyJ[\w-]{10}|sk-[\w-]{8}", re.A)
@@ -210,17 +210,17 @@ def _add_experiments(entity: dict[str, object]) -> None:
         entity.setdefault("experiment_id", entity["resource_id"])
     named = [
         (known.get(entity_id) if isinstance(entity_id, str) else None)
-        for field, known in _PLACES.items()
+        for field, known in _EXPERIMENT_CACHES.items()
         for entity_id in _listed(entity.get(field))
     ]
     stated = [entity.get("experiment_id"), *_listed(entity.get("experiment_ids"))]
-    places = dict.fromkeys(
+    experiment_ids = dict.fromkeys(
         str(experiment_id) for experiment_id in (*stated, *named) if experiment_id is not None
     )
-    if len(places) == 1 and None not in named and "experiment_ids" not in entity:
-        entity["experiment_id"] = next(iter(places))
-    elif named and places:
-        entity["experiment_ids"] = list(places)
+    if len(experiment_ids) == 1 and None not in named and "experiment_ids" not in entity:
+        entity["experiment_id"] = next(iter(experiment_ids))
+    elif named and experiment_ids:
+        entity["experiment_ids"] = list(experiment_ids)
 
 
 def _open_scim_id(entity: dict[str, object]) -> None:

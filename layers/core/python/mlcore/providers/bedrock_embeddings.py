@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 
 from mlcore.db import deadline
 from mlcore.errors import GatewayCallFailed
-from mlcore.providers import completions, waiting_time
+from mlcore.providers import completions, wait_meter
 from mlcore.providers.completions import is_count
 from mlcore.providers.openai import unexpected_answer
 
@@ -81,12 +81,12 @@ def embed(model: str, payload: Json, invoke: Invoke, spend: Callable[[int], None
         tokens += _tokens_in(answer, counted, part)
         spend(tokens)
         try:
-            found = [encoded(vector) for vector in family.vectors(answer)]
+            part_vectors = [encoded(vector) for vector in family.vectors(answer)]
         except (KeyError, TypeError, struct.error, OverflowError) as error:
             raise unexpected_answer(error) from None
-        if len(found) != len(part):
+        if len(part_vectors) != len(part):
             raise GatewayCallFailed(502, "The provider did not return a vector for each text.")
-        vectors += found
+        vectors += part_vectors
     return completions.embeddings(vectors, model, tokens, tokens)
 
 
@@ -102,7 +102,7 @@ def _repeated(invoke: Invoke, request: Json) -> tuple[Json, Mapping[str, int]]:
             is_last = time.monotonic() + seconds + _ANSWER_SECONDS > deadline.current()
             if not error.traits.is_repeatable or seconds > _MAX_PAUSE or is_last:
                 raise _final(error) from None
-        with waiting_time.counted():
+        with wait_meter.counted():
             time.sleep(seconds)
     try:
         return invoke(request)

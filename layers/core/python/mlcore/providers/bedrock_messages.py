@@ -62,8 +62,8 @@ def check_model(model: str, action: str) -> None:
 def foundation_model(model: str) -> str:
     """Returns the ID of Anthropic's model that a name, such as that of an inference profile for
     several regions, contains; another name as it is. CountTokens takes only such an ID."""
-    found = _OWN_ID.search(model)
-    return model if found is None else found[1]
+    matched = _OWN_ID.search(model)
+    return model if matched is None else matched[1]
 
 
 def requests_of(payload: Json, headers: Mapping[str, str]) -> list[Json]:

@@ -34,14 +34,14 @@ class ProxiedRequest(NamedTuple):
         return self.body or {}
 
     def described(self) -> Json:
-        """Returns the inputs of the call's trace: the JSON body, or content type and size of
-        another body."""
+        """Returns the inputs of the call's trace: the JSON body of a POST. For other requests the
+        method and the path, and the content type and size of a body that is not JSON."""
         if self.method == "POST" and self.body is not None:
             return self.body
-        told: Json = {"method": self.method, "path": self.path.partition("?")[0]}
+        description: Json = {"method": self.method, "path": self.path.partition("?")[0]}
         if self.content is not None:
-            told["body"] = {"content_type": self.content_type, "bytes": len(self.content)}
-        return told
+            description["body"] = {"content_type": self.content_type, "bytes": len(self.content)}
+        return description
 
     def encoded(self) -> bytes | None:
         """Returns the body that is sent; None if there is none."""

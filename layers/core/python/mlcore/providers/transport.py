@@ -19,7 +19,7 @@ from urllib3.exceptions import HTTPError, ProtocolError
 
 from mlcore.db import deadline
 from mlcore.errors import GatewayCallFailed
-from mlcore.providers import abandonment, waiting_time
+from mlcore.providers import abandonment, wait_meter
 from mlcore.providers.checked_addresses import checked_address, forget_addresses
 from mlcore.providers.connection_pools import new_pool
 from mlcore.providers.credential_redactor import CredentialRedactor
@@ -231,7 +231,7 @@ def answer_of(response: BaseHTTPResponse, redactor: CredentialRedactor) -> Json:
 def _read_all(response: BaseHTTPResponse) -> bytes:
     parts: list[bytes] = []
     size = 0
-    with waiting_time.counted():
+    with wait_meter.counted():
         for part in read_chunks(response):
             parts.append(part)
             size += len(part)
@@ -333,7 +333,7 @@ def _sent(
     pool = kept or opened()
     is_reusable = False
     try:
-        with waiting_time.counted():
+        with wait_meter.counted():
             began = time.monotonic()
             try:
                 response = send(pool)

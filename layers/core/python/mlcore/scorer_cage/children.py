@@ -83,10 +83,10 @@ def descendants(process: int) -> list[int]:
                 # The name of the program, in parentheses, may contain anything.
                 status = (folder / "stat").read_bytes().rpartition(b")")[2].split()
                 children.setdefault(int(status[1]), []).append(int(folder.name))
-    found = list(children.get(process, ()))
-    for each in found:
-        found += children.get(each, ())
-    return found
+    ids = list(children.get(process, ()))
+    for each in ids:
+        ids += children.get(each, ())
+    return ids
 
 
 def _has_children() -> bool:

@@ -20,7 +20,7 @@ VALUE = "value"
 TRIGRAM = "trigram"
 
 MAX_CONTENT_CHARACTERS = 100_000
-"""Maximum length of the JSON of a trace's spans from one request; a longer one is not indexed."""
+"""Maximum length of the JSON of a trace's spans from one request that is indexed by its words."""
 MAX_TEXT_CHARACTERS = 100
 """Maximum length of any other text that is indexed by its words or as a value."""
 RULES_VERSION = 2

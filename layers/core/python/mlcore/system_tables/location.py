@@ -10,7 +10,7 @@ import functools
 import os
 from typing import Final
 
-from mlcore.artifacts.port import Store
+from mlcore.artifacts.store_interface import Store
 
 FOLDER: Final = "SYSTEM_TABLES_FOLDER"
 """Environment: a folder of this machine; the local runner sets it."""
@@ -29,10 +29,10 @@ def store() -> Store:
     bucket. Raises KeyError if the environment names neither a folder nor a bucket."""
     folder = os.environ.get(FOLDER)
     if not folder:
-        from mlcore.artifacts.s3 import Bucket  # noqa: PLC0415 -- queries of a folder start without
+        from mlcore.artifacts.s3_store import Bucket  # noqa: PLC0415 -- not for a folder
 
         return Bucket(os.environ[BUCKET])
-    from mlcore.artifacts.folder import Folder  # noqa: PLC0415 -- no function in AWS needs it
+    from mlcore.artifacts.local_folder_store import Folder  # noqa: PLC0415 -- not in AWS
 
     return Folder(folder)
 

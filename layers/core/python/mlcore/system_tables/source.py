@@ -57,19 +57,19 @@ def find_experiments(experiment_ids: Sequence[str]) -> dict[str, Stored]:
     return experiments_by_id
 
 
-def find_runs(places: Sequence[tuple[str, str]], known: dict[str, Stored]) -> Iterator[RunRow]:
+def find_runs(refs: Sequence[tuple[str, str]], known: dict[str, Stored]) -> Iterator[RunRow]:
     """Yields the rows of the existing runs among those given. Sends one BatchGetItem per hundred
     runs.
 
     Args:
-        places: (experiment id, run id).
+        refs: (experiment id, run id).
         known: the experiments by id.
 
     A run that is missing is looked for in the experiment to which it was moved, which may not be
     among those known. Each run is yielded once.
     """
-    wanted = [(experiment_id, run) for experiment_id, run in places if experiment_id in known]
-    missing = {run for experiment_id, run in places if experiment_id not in known}
+    wanted = [(experiment_id, run) for experiment_id, run in refs if experiment_id in known]
+    missing = {run for experiment_id, run in refs if experiment_id not in known}
     present: set[str] = set()
     for at in range(0, len(wanted), TOGETHER):
         part = wanted[at : at + TOGETHER]

@@ -78,10 +78,10 @@ def is_expiry(record: Record) -> bool:
     return bool(identity.get("principalId") == _EXPIRY)
 
 
-def of_traces(places: Iterable[tuple[str, str]]) -> ChangedTraces:
+def of_traces(refs: Iterable[tuple[str, str]]) -> ChangedTraces:
     """Returns the changes that make the publisher read these existing traces, given as (experiment
     id, trace id)."""
     changed = ChangedTraces()
-    for identity in places:
+    for identity in refs:
         changed.add(*identity)
     return changed

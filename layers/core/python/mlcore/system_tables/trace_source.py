@@ -12,17 +12,15 @@ from mlcore.repos.traces.traces import StoredTrace
 from mlcore.system_tables.source import TOGETHER, Stored
 
 
-def find_traces(
-    places: Sequence[tuple[str, str]], known: dict[str, Stored]
-) -> Iterator[StoredTrace]:
+def find_traces(refs: Sequence[tuple[str, str]], known: dict[str, Stored]) -> Iterator[StoredTrace]:
     """Yields the existing traces among those given. Sends one BatchGetItem per hundred traces, and
     a Query for each map of a trace that has overflowed.
 
     Args:
-        places: (experiment id, trace id).
+        refs: (experiment id, trace id).
         known: the experiments by id; traces of others are skipped.
     """
-    wanted = [identity for identity in places if identity[0] in known]
+    wanted = [identity for identity in refs if identity[0] in known]
     for at in range(0, len(wanted), TOGETHER):
         part = wanted[at : at + TOGETHER]
         items = table.batch_get([keys.trace(*identity) for identity in part])

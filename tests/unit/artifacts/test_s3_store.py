@@ -7,7 +7,7 @@ from urllib.parse import parse_qs, urlsplit
 import botocore.session
 import pytest
 
-from mlcore.artifacts.s3 import Bucket
+from mlcore.artifacts.s3_store import Bucket
 
 _SESSION = botocore.session.get_session()
 REGIONS = {

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from mlcore import errors
 from mlcore.artifacts import UploadedPart
-from mlcore.artifacts.folder import Folder
+from mlcore.artifacts.local_folder_store import Folder
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def test_a_directory_is_no_file(folder: Folder) -> None:
 
 
 def send(folder: Folder, key: str, upload_id: str, number: int, data: bytes) -> UploadedPart:
-    incoming = folder.receive_part(key, upload_id, number)
+    incoming = folder.open_part_for_writing(key, upload_id, number)
     incoming.write(data)
     return UploadedPart(number, incoming.commit())
 

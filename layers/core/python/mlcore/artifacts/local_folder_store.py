@@ -22,7 +22,7 @@ from typing import Final
 from mlcore import errors
 from mlcore.artifacts.folder_urls import Signer
 from mlcore.artifacts.paths import is_kept, join
-from mlcore.artifacts.port import DirectoryEntry, OpenedFile, StoredFile, UploadedPart
+from mlcore.artifacts.store_interface import DirectoryEntry, OpenedFile, StoredFile, UploadedPart
 
 UPLOAD_DAYS: Final = 7
 """Days after which unfinished uploads are deleted."""
@@ -105,7 +105,7 @@ class Folder:
     # ------------------------------------------------------------------ files
 
     def put(self, key: str, data: bytes) -> None:
-        incoming = self.receive(key)
+        incoming = self.open_for_writing(key)
         try:
             incoming.write(data)
             incoming.commit()
@@ -114,7 +114,7 @@ class Folder:
             raise
 
     def create(self, key: str, data: bytes) -> str | None:
-        incoming = self.receive(key)
+        incoming = self.open_for_writing(key)
         try:
             incoming.write(data)
             return incoming.commit_new()
@@ -162,11 +162,11 @@ class Folder:
         return sorted(entries, key=lambda entry: entry.name)
 
     def below(self, key: str, after: str = "") -> Iterator[StoredFile]:
-        found = []
+        entries = []
         for parent, _, names in os.walk(self._path(key)):
             folder_key = "/".join(Path(parent).relative_to(self.files).parts)
-            found += [(join(folder_key, name), Path(parent) / name) for name in names]
-        for file_key, path in sorted(found):
+            entries += [(join(folder_key, name), Path(parent) / name) for name in names]
+        for file_key, path in sorted(entries):
             with contextlib.suppress(FileNotFoundError):
                 status = path.lstat()
                 if file_key > after and stat.S_ISREG(status.st_mode):
@@ -214,7 +214,7 @@ class Folder:
         path = self._path(key)
         return path if path.is_file() else None
 
-    def receive(self, key: str) -> Incoming:
+    def open_for_writing(self, key: str) -> Incoming:
         """Starts a streamed write into the local folder. Returns the writer of its chunks."""
         return Incoming(self, key, self._path(key))
 
@@ -276,7 +276,7 @@ class Folder:
             raise
         return upload_id
 
-    def receive_part(self, key: str, upload_id: str, number: int) -> Incoming:
+    def open_part_for_writing(self, key: str, upload_id: str, number: int) -> Incoming:
         """Starts a streamed write of one part of a multipart upload. Returns the writer of its
         chunks."""
         return Incoming(self, key, self._upload(key, upload_id) / str(number))
@@ -286,7 +286,7 @@ class Folder:
         completed = upload / _COMPLETED
         if completed.exists():
             return
-        incoming = self.receive(key)
+        incoming = self.open_for_writing(key)
         try:
             for part in parts:
                 if _copy(upload / str(part.number), incoming) != part.etag.strip('"'):

@@ -12,7 +12,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from mlcore import errors
 from mlcore.artifacts.paths import is_kept
-from mlcore.artifacts.port import DirectoryEntry, OpenedFile, StoredFile, UploadedPart
+from mlcore.artifacts.store_interface import DirectoryEntry, OpenedFile, StoredFile, UploadedPart
 from mlcore.aws_clients import close_stale_connections
 
 CONNECT_TIMEOUT_SECONDS: Final = 1
