@@ -125,8 +125,8 @@ class Generation:
             return []
         return [(first, count) for first, count in (listed if name == SERVERS else [listed])]
 
-    def _read(self, places: Sequence[PartLocation]) -> list[Any]:
-        contents = catalog.parts(self.id, places) if places else []
+    def _read(self, locations: Sequence[PartLocation]) -> list[Any]:
+        contents = catalog.parts(self.id, locations) if locations else []
         if contents is None:
             self.lost.append(True)
             raise PartGone
@@ -248,10 +248,10 @@ class Generation:
                 missing.append(number)
             else:
                 by_part[number] = cached
-        places = [models["parts"][number] for number in missing]
+        locations = [models["parts"][number] for number in missing]
         if with_artifacts:
-            places += [models["artifactParts"][number] for number in missing]
-        contents = self._read([tuple(part) for part in places])
+            locations += [models["artifactParts"][number] for number in missing]
+        contents = self._read([tuple(part) for part in locations])
         for index, number in enumerate(missing):
             artifacts = contents[len(missing) + index] if with_artifacts else None
             entries = map(of_stored, contents[index], artifacts or repeat(()))

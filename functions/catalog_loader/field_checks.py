@@ -54,9 +54,9 @@ def read_mapping(
     for name, value in data.items():
         check = checks.get(name, others)
         if value is not None and check is not None:
-            kept = check(f"{where}.{name}", value)
-            if kept is not None:
-                fields[name] = kept
+            checked = check(f"{where}.{name}", value)
+            if checked is not None:
+                fields[name] = checked
     for name in needed:
         if fields.get(name) in (None, ""):
             raise InvalidField(f"{where}: {name} is required")

@@ -79,9 +79,9 @@ def read_entries(before: Current) -> Iterator[CatalogEntry]:
         return
     listed = contents[0]
     pairs = zip(listed["parts"], listed["artifactParts"], strict=True)
-    places = [tuple(entry_part) for pair in pairs for entry_part in pair]
-    for begin in range(0, len(places), 50):
-        chunk = iter(parts(before.generation, places[begin : begin + 50]) or ())
+    locations = [tuple(entry_part) for pair in pairs for entry_part in pair]
+    for begin in range(0, len(locations), 50):
+        chunk = iter(parts(before.generation, locations[begin : begin + 50]) or ())
         for models, artifacts in zip(chunk, chunk, strict=True):
             yield from map(of_stored, models, artifacts or repeat(()))
 

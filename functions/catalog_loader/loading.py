@@ -77,7 +77,7 @@ def _attempt(files: Files, force: bool) -> LoadReport:
         read = None if force else source_reading.skip_until_due(source, state_before, now)
         reads.append(read or source_reading.read(source, text, names, state_before, now))
     texts.clear()
-    reads = source_reading.with_kept(generation_parts.read_entries(before), reads)
+    reads = source_reading.with_previous_entries(generation_parts.read_entries(before), reads)
     state = _state(configuration, reads, fingerprint)
     after = catalog.write(before, lambda store: generation_parts.store_parts(store, reads), state)
     catalog.sweep(after, now_ms(), unfinished=True)

@@ -75,15 +75,15 @@ def read(
         return SourceContent(source, DISABLED, "")
     if source.type in source_files.HUGGING_FACE:
         return _read_hub(source, now)
-    kept = SourceContent(
+    content = SourceContent(
         source, AVAILABLE, "", file=before.get("file", ""), loaded=before.get("loaded", now)
     )
     try:
         entries, mark = _read_file(source, parse_file, names)
     except (InvalidField, NotYaml, OutsideCatalog) as error:
-        return kept._replace(status=ERROR, error=str(error)[:MAX_ERROR_LENGTH], keeps=True)
-    loaded = kept.loaded if kept.file == mark and kept.loaded else now
-    return kept._replace(entries=_with_times(entries, loaded), file=mark, loaded=loaded)
+        return content._replace(status=ERROR, error=str(error)[:MAX_ERROR_LENGTH], keeps=True)
+    loaded = content.loaded if content.file == mark and content.loaded else now
+    return content._replace(entries=_with_times(entries, loaded), file=mark, loaded=loaded)
 
 
 def _with_times(entries: Iterable[CatalogEntry], loaded: int) -> list[CatalogEntry]:
@@ -170,7 +170,7 @@ def _read_hub(source: ConfiguredSource, now: int) -> SourceContent:
     return SourceContent(source, status, missing, shown, False, definition, due)
 
 
-def with_kept(
+def with_previous_entries(
     before: Iterable[CatalogEntry], reads: Sequence[SourceContent]
 ) -> list[SourceContent]:
     """Returns the results, in which each source with ``keeps`` has its entries of the generation
@@ -179,14 +179,14 @@ def with_kept(
     Args:
         before: the entries of the generation before; consumed only if a source keeps its entries.
     """
-    kept: dict[tuple[str, str], list[CatalogEntry]] = {
+    previous: dict[tuple[str, str], list[CatalogEntry]] = {
         _key(read): [] for read in reads if read.keeps
     }
-    for entry in before if kept else ():
+    for entry in before if previous else ():
         key = (entry.source, entry.kind)
-        if key in kept:
-            kept[key].append(entry)
-    return [read._replace(entries=kept[_key(read)]) if read.keeps else read for read in reads]
+        if key in previous:
+            previous[key].append(entry)
+    return [read._replace(entries=previous[_key(read)]) if read.keeps else read for read in reads]
 
 
 def _key(read: SourceContent) -> tuple[str, str]:

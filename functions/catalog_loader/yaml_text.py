@@ -71,7 +71,7 @@ class _Reader:
         self._open: list[_OpenCollection] = []
         self._anchors: dict[str, tuple[Any, int]] = {}
         self._size = 0
-        self._found: list[Any] = []
+        self._documents: list[Any] = []
 
     def document(self) -> Any:
         try:
@@ -87,7 +87,7 @@ class _Reader:
                 self._take(event)
         finally:
             self._events.dispose()
-        return self._found[0] if self._found else None
+        return self._documents[0] if self._documents else None
 
     def _take(self, event: Any) -> None:
         if isinstance(event, yaml.ScalarEvent):
@@ -117,7 +117,7 @@ class _Reader:
 
     def _add(self, value: Any, size: int, event: Any) -> None:
         if not self._open:
-            self._found.append(value)
+            self._documents.append(value)
             return
         owner = self._open[-1]
         owner.size += size

@@ -72,9 +72,11 @@ def curve(trial: Trial) -> list[dict[str, float]]:
         overfit = max(0.0, (epoch - 18) * 0.004 * (trial.depth / 8) * (1 - 2.5 * trial.dropout))
         if trial.diverges() and epoch > 5:
             loss = float("nan")
-        kept = loss + 0.06 + overfit
-        accuracy = 1 / (1 + math.exp(2.6 * (kept - 0.95))) if not math.isnan(loss) else 0.1
-        points.append({"train_loss": loss, "val_loss": kept, "val_accuracy": accuracy})
+        validation_loss = loss + 0.06 + overfit
+        accuracy = (
+            1 / (1 + math.exp(2.6 * (validation_loss - 0.95))) if not math.isnan(loss) else 0.1
+        )
+        points.append({"train_loss": loss, "val_loss": validation_loss, "val_accuracy": accuracy})
         if trial.diverges() and epoch > 8:
             break
     return points

@@ -50,35 +50,35 @@ def create_job(message: m.CreatePromptOptimizationJob, request: Request) -> dict
     Raises:
         RequestLimitExceeded: the queue accepts no jobs. Nothing is stored.
     """
-    asked = message.config or m.PromptOptimizationJobConfig()
-    kind = limits.optimizer_type(asked.optimizer_type)
+    config = message.config or m.PromptOptimizationJobConfig()
+    kind = limits.optimizer_type(config.optimizer_type)
     experiment_id = message.experiment_id.strip()
     if not experiment_id:
         raise errors.InvalidParameterValue("experiment_id is required for optimization job")
-    given = limits.parse_config(asked.optimizer_config_json)
+    optimizer_config = limits.parse_config(config.optimizer_config_json)
     run_id = ids.new_ulid()
-    logged = _params(message, asked, kind, run_id)
-    settings = limits.optimizer_settings(kind, given)
-    limits.check_data(kind, has_dataset=bool(asked.dataset_id), scorers=len(asked.scorers))
+    logged = _params(message, config, kind, run_id)
+    settings = limits.optimizer_settings(kind, optimizer_config)
+    limits.check_data(kind, has_dataset=bool(config.dataset_id), scorers=len(config.scorers))
     experiment = experiment_lookup.get_active(experiment_id, request)
     version = _prompt_version(message.source_prompt_uri, request)
-    dataset = _dataset(asked.dataset_id, request) if asked.dataset_id else None
+    dataset = _dataset(config.dataset_id, request) if config.dataset_id else None
     scorers_of_job = [
-        _scorer(name, experiment, settings, request) for name in dict.fromkeys(asked.scorers)
+        _scorer(name, experiment, settings, request) for name in dict.fromkeys(config.scorers)
     ]
     texts = [text for text, _ in scorers_of_job]
     sources = [source for _, source in scorers_of_job]
     endpoint = limits.endpoint_of_prompt(message.source_prompt_uri, _model_config(version))
-    asked_endpoints = {endpoint, settings.reflection_endpoint, *_endpoints_of(texts)}
-    model_checks.check_usable(list(map(JobModel, asked_endpoints)), request)
+    endpoints = {endpoint, settings.reflection_endpoint, *_endpoints_of(texts)}
+    model_checks.check_usable(list(map(JobModel, endpoints)), request)
     params = {
         "run_id": run_id,
         "experiment_id": experiment.experiment_id,
         "prompt_uri": message.source_prompt_uri,
-        "dataset_id": asked.dataset_id,
+        "dataset_id": config.dataset_id,
         "optimizer_type": kind,
-        "optimizer_config": given,
-        "scorer_names": list(asked.scorers),
+        "optimizer_config": optimizer_config,
+        "scorer_names": list(config.scorers),
         "prompt_name": version.name,
         "prompt_version": version.version,
         "prompt_endpoint": endpoint,

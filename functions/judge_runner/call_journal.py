@@ -78,10 +78,10 @@ class CallJournal:
         self._work.check()
         outcome = self._make(workspace, endpoint, chat, username)
         try:
-            kept = job_calls.put(self._work.job.job_id, call, outcome, self._expiry())
+            stored = job_calls.put(self._work.job.job_id, call, outcome, self._expiry())
         except AnswerTooLarge:
             raise errors.GatewayCallFailed(502, "The model's answer is too long.") from None
-        return _completion(kept)
+        return _completion(stored)
 
     def judge(self, request: Any, judge: Callable[[], tuple[Any, float]]) -> Any:
         """Returns the result of a judgement by code, as a JSON value, or that of an earlier
@@ -103,10 +103,10 @@ class CallJournal:
         result, dollars = judge()
         outcome = {_JUDGED: result, _DOLLARS: dollars}
         try:
-            kept = job_calls.put(self._work.job.job_id, call, outcome, self._expiry())
+            stored = job_calls.put(self._work.job.job_id, call, outcome, self._expiry())
         except AnswerTooLarge:
             raise errors.InvalidParameterValue("The scorer's answer is too long.") from None
-        return kept[_JUDGED]
+        return stored[_JUDGED]
 
     def remember(self, name: str, read: Callable[[], T]) -> T:
         """Returns a JSON value that the job's first execution has read; later executions get the
@@ -124,12 +124,12 @@ class CallJournal:
         if data is None:
             value = {_VALUE: read()}
             try:
-                kept = job_calls.put(self._work.job.job_id, call, value, self._expiry())
+                stored = job_calls.put(self._work.job.job_id, call, value, self._expiry())
             except AnswerTooLarge:
                 raise errors.InvalidParameterValue(f"The job's {name} are too large.") from None
         else:
-            kept = job_calls.unpacked(data)
-        remembered: T = kept[_VALUE]
+            stored = job_calls.unpacked(data)
+        remembered: T = stored[_VALUE]
         return remembered
 
     def _expiry(self) -> int:

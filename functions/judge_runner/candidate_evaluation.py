@@ -123,11 +123,11 @@ class CandidateEvaluation:
         subject = _subject(example, output)
         scores: dict[str, float] = {}
         rationales: dict[str, str] = {}
-        for name, ways, code in self._scorers:
-            if code is None or ways.priced is None:
-                made = list(map(_rating, ways.trace(subject)))
+        for name, functions, code in self._scorers:
+            if code is None or functions.priced is None:
+                made = list(map(_rating, functions.trace(subject)))
             else:
-                made = self._judge(code, ways.priced, example, output, subject)
+                made = self._judge(code, functions.priced, example, output, subject)
             if self._interruption is not None:
                 raise self._interruption
             scores[name] = _score(name, made)

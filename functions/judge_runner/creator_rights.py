@@ -43,7 +43,7 @@ from mlcore.repos.users import api_keys
 
 Params = Mapping[str, Any]
 
-DECIDED_SECONDS: Final = 60.0
+RECHECK_SECONDS: Final = 60.0
 """While the job works, its creator's rights are checked again after this many seconds."""
 
 
@@ -54,17 +54,17 @@ class CreatorRights:
     def __init__(self, job: Job) -> None:
         self._job = job
         self._lock = threading.Lock()
-        self._decided_at: float | None = None
+        self._checked_at: float | None = None
 
     def check(self) -> None:
-        """Calls :func:`check`, unless its last success is less than :data:`DECIDED_SECONDS` ago.
+        """Calls :func:`check`, unless its last success is less than :data:`RECHECK_SECONDS` ago.
         Must be called before each write."""
         with self._lock:
             now = time.monotonic()
-            if self._decided_at is not None and now - self._decided_at < DECIDED_SECONDS:
+            if self._checked_at is not None and now - self._checked_at < RECHECK_SECONDS:
                 return
             check(self._job)
-            self._decided_at = now
+            self._checked_at = now
 
 
 def check(job: Job) -> None:

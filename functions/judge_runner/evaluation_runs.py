@@ -93,8 +93,8 @@ class _Judgement:
         def judge(trace: StoredTrace, missing: Sequence[_Scorer]) -> None:
             self._work.check()
             subject = content.read(trace)
-            for task, ways in missing:
-                self._write(task, trace, ways.trace(subject))
+            for task, functions in missing:
+                self._write(task, trace, functions.trace(subject))
             self._work.record_done()
 
         unjudged = self._unjudged(scorers, [[trace] for trace in stored])
@@ -108,8 +108,8 @@ class _Judgement:
         def judge(session: Sequence[StoredTrace], missing: Sequence[_Scorer]) -> None:
             self._work.check()
             subjects = list(map(content.read, session))
-            for task, ways in missing:
-                self._write(task, session[0], ways.session(subjects))
+            for task, functions in missing:
+                self._write(task, session[0], functions.session(subjects))
 
         unjudged = self._unjudged(scorers, _sessions(stored) if scorers else [])
         trace_scoring.run_in_parallel(lambda group: judge(*group), unjudged)

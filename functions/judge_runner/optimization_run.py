@@ -164,12 +164,12 @@ def scores_of(candidate: Candidate) -> dict[str, float]:
 def loggable(values: Mapping[str, float]) -> dict[str, float]:
     """Returns the values whose names are valid names of metrics. Names of scorers may contain
     other characters."""
-    kept = {}
+    valid_values = {}
     for name, value in values.items():
         with contextlib.suppress(errors.InvalidParameterValue):
             check_metric_key(name)
-            kept[name] = value
-    return kept
+            valid_values[name] = value
+    return valid_values
 
 
 def source_version(job: Job) -> StoredModelVersion:

@@ -16,7 +16,7 @@ from mlcore.entities.evaluation.scorers import SealedSource
 from mlcore.repos.evaluation import scorers
 from mlcore.repos.experiments import experiments
 
-DECIDED_SECONDS: Final = 60.0
+RECHECK_SECONDS: Final = 60.0
 """While a job works, a scorer's source is compared again after this many seconds."""
 
 
@@ -33,11 +33,11 @@ class SourceCheck:
         self._source = source
         self._text = text
         self._lock = threading.Lock()
-        self._decided_at: float | None = None
+        self._checked_at: float | None = None
 
     def check(self) -> None:
         """Compares the text of the job with the registered version, unless the last comparison is
-        less than :data:`DECIDED_SECONDS` old. Must be called before each judgement.
+        less than :data:`RECHECK_SECONDS` old. Must be called before each judgement.
 
         Raises:
             InvalidParameterValue: the version was deleted, registered anew or changed, or the job
@@ -45,10 +45,10 @@ class SourceCheck:
         """
         with self._lock:
             now = time.monotonic()
-            if self._decided_at is not None and now - self._decided_at < DECIDED_SECONDS:
+            if self._checked_at is not None and now - self._checked_at < RECHECK_SECONDS:
                 return
             self._compare()
-            self._decided_at = now
+            self._checked_at = now
 
     def _compare(self) -> None:
         name, number = self._source.name, self._source.version

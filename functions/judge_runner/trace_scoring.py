@@ -47,13 +47,13 @@ def run(work: JobExecution, complete: Complete) -> dict[str, Any]:
     stored = load_traces(work.job)
     write = bool(params["log_assessments"])
     (source,) = sealed_sources.of_job(work.job, [task.judge], [text])
-    ways = scoring.new_scoring(task, work, complete, source=source, expectations=False)
+    functions = scoring.new_scoring(task, work, complete, source=source, expectations=False)
     if task.judge.of_sessions:
         work.check()
         session = [content.read(each) for each in stored]
         check_session(session)
         first = content.chronological(session)[0]
-        made = assessing.existing_assessments(task, first.trace) or ways.session(session)
+        made = assessing.existing_assessments(task, first.trace) or functions.session(session)
         by_id = {each.trace_id: each for each in stored}
         _record(work, by_id[first.trace_id], made, write)
     else:
@@ -61,7 +61,7 @@ def run(work: JobExecution, complete: Complete) -> dict[str, Any]:
         def assess(trace: StoredTrace) -> None:
             work.check()
             subject = content.read(trace)
-            made = assessing.existing_assessments(task, subject.trace) or ways.trace(subject)
+            made = assessing.existing_assessments(task, subject.trace) or functions.trace(subject)
             _record(work, trace, made, write)
 
         run_in_parallel(assess, [each for each in stored if each.trace_id not in work.results])

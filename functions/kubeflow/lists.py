@@ -141,7 +141,7 @@ def page_of_shared(
 
     source = ListSource(
         kind.name,
-        lambda places: readable(load(places, workspace)),
+        lambda index_entries: readable(load(index_entries, workspace)),
         kind.name,
         lambda keys: readable(assign_numbers(keys, workspace)),
         named if find_by_name else None,
@@ -182,8 +182,8 @@ def _numbered_then_new(
     """Yields the entities that have a number, then those that get one now: new numbers are the
     greatest. Assigns only as many as the page needs."""
     yielded = set()
-    places = listing.entries(call.workspace, source.kind, order)
-    for positioned in _load(call, order, source, places):
+    index_entries = listing.entries(call.workspace, source.kind, order)
+    for positioned in _load(call, order, source, index_entries):
         yielded.add(positioned[1].id)
         yield positioned
     for entities in _assign_numbers(
@@ -199,11 +199,11 @@ def _numbered_then_new(
 def _merged(call: KubeflowCall, order: PageOrder, source: ListSource) -> Iterator[Positioned]:
     """Yields all entities in order. In an order by time, an entity without a number may come
     anywhere, so all of them get their numbers first. Both indexes are queried in parallel."""
-    places = listing.entries(call.workspace, source.kind, order)
-    first_places: list[ListEntry] = []
+    index_entries = listing.entries(call.workspace, source.kind, order)
+    first_entries: list[ListEntry] = []
     unnumbered: list[Key] = []
     calls: list[Callable[[], None]] = [
-        lambda: first_places.extend(islice(places, 1)),
+        lambda: first_entries.extend(islice(index_entries, 1)),
         lambda: unnumbered.extend(listing.unnumbered_keys(call.workspace, source.unnumbered_kind)),
     ]
     table.parallel(calls)
@@ -213,7 +213,7 @@ def _merged(call: KubeflowCall, order: PageOrder, source: ListSource) -> Iterato
         for entity in entities
         if order.is_after_page(entity)
     }
-    loaded = _load(call, order, source, chain(first_places, places))
+    loaded = _load(call, order, source, chain(first_entries, index_entries))
     yield from heapq.merge(
         sorted(new.values(), key=itemgetter(0), reverse=order.descending),
         (positioned for positioned in loaded if positioned[1].id not in new),
@@ -223,13 +223,13 @@ def _merged(call: KubeflowCall, order: PageOrder, source: ListSource) -> Iterato
 
 
 def _load(
-    call: KubeflowCall, order: PageOrder, source: ListSource, places: Iterator[ListEntry]
+    call: KubeflowCall, order: PageOrder, source: ListSource, index_entries: Iterator[ListEntry]
 ) -> Iterator[Positioned]:
     """Reads the entities at index entries, in batches no larger than a page may need."""
     batch_size = listing.READ_TOGETHER
     if order.size and not call.parsed.arguments.get("filterQuery"):
         batch_size = min(batch_size, order.size + 1)
-    while batch := list(islice(places, batch_size)):
+    while batch := list(islice(index_entries, batch_size)):
         position_of = {position.number: position.position for position in batch}
         for entity in source.load(batch):
             yield position_of[entity.id], entity

@@ -41,7 +41,7 @@ def move_runs(message: m.MoveRuns, request: Request) -> dict[str, Any]:
     ]
     for run in stored_runs:
         moving.check_movable(run)
-    _check_unnamed(stored_runs)
+    _check_not_referenced(stored_runs)
     for count, run in enumerate(stored_runs):
         if time.monotonic() - started > WORK_SECONDS:
             raise errors.RequestLimitExceeded(
@@ -51,7 +51,7 @@ def move_runs(message: m.MoveRuns, request: Request) -> dict[str, Any]:
     return {}
 
 
-def _check_unnamed(stored_runs: list[StoredRun]) -> None:
+def _check_not_referenced(stored_runs: list[StoredRun]) -> None:
     """Raises InvalidState if a logged model, a trace or an issue names one of the runs."""
     # Few requests of this function need the searches of traces.
     from mlcore.repos.removal import run_references  # noqa: PLC0415

@@ -34,8 +34,9 @@ WAIT_SECONDS: Final = (0.5, 1.0)
 
 
 def get_trace(message: m.GetTrace, request: Request) -> dict[str, Any]:
-    """Returns a trace with its spans. Takes three round trips: the trace's location, the trace, its
-    spans. Waits for late spans unless ``allow_partial`` is set."""
+    """Returns a trace with its spans. Takes two round trips: the trace, then its spans; one more to
+    locate a trace that this process has not read before. Waits for late spans unless
+    ``allow_partial`` is set."""
     for wait in (*WAIT_SECONDS, None):
         stored = traces.find(message.trace_id, request.workspace)
         if stored is None:
@@ -144,8 +145,8 @@ def _in_store(trace: Trace) -> bool:
 
 
 def _spans(stored: StoredTrace, trace: Trace) -> list[StoredSpan] | None:
-    """Returns the spans of a trace, root spans first, then by start; None if it has no file with
-    spans."""
+    """Returns the spans of a trace, root spans first, then by start; None if they are neither in
+    the table nor in a file."""
     if not _in_store(trace):
         return _spans_of_file(stored, trace)
     spans = _parsed([line for _, line in _span_lines(stored)])

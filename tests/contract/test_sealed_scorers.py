@@ -152,7 +152,7 @@ def test_a_job_of_hours_ends_when_its_version_is_deleted(
     _delete(world)
     check.check()
     now = time.monotonic()
-    later = now + sealed_sources.DECIDED_SECONDS
+    later = now + sealed_sources.RECHECK_SECONDS
     monkeypatch.setattr(time, "monotonic", lambda: later)
     with pytest.raises(errors.InvalidParameterValue, match="deleted or replaced"):
         check.check()

@@ -47,7 +47,7 @@ class Holders:
     def is_listed(self, store: Store) -> bool:
         """Past the product, which counts the calls."""
         entry = dictionary_page.DictionaryEntry(self.experiment_id, text_items.RUN, ANNIE)
-        wanted = [*text_dictionary.places(entry), keys.fts_texts(self.experiment_id)]
+        wanted = [*text_dictionary.item_keys(entry), keys.fts_texts(self.experiment_id)]
         items = [
             store.direct.get_item(
                 TableName=store.table,
@@ -153,5 +153,5 @@ def test_an_index_that_was_made_by_other_rules(store: Store) -> None:
     prefix = keys.fts_rev_prefix("run", runs[0])
     reverse = table.query_all(keys.experiment(experiment_id).pk, prefix=prefix)
     assert [item["token"]["S"] for item in reverse] == ["0"]
-    page = partition_scan.listed(experiment_id)
+    page = partition_scan.first_dictionary_page(experiment_id)
     assert [name for name in page if '"bob"' in name]

@@ -121,7 +121,7 @@ def test_a_right_that_is_lost_while_the_job_works(
 ) -> None:
     """The answer that is under way is not written, and no other is asked for, once the last
     decision is too old."""
-    monkeypatch.setattr(creator_rights, "DECIDED_SECONDS", 0.0)
+    monkeypatch.setattr(creator_rights, "RECHECK_SECONDS", 0.0)
     monkeypatch.setattr("judge_runner.trace_scoring.PARALLEL_CALLS", 1)
     job = world.created(KINDS[name])
     before_answer(world, 1, lambda: world.revoke("experiment"))
@@ -140,7 +140,7 @@ def test_a_right_that_is_lost_before_a_later_answer(
     world: JobWorld, monkeypatch: pytest.MonkeyPatch, answers: bool
 ) -> None:
     """A detection writes neither the later answer nor that there was none."""
-    monkeypatch.setattr(creator_rights, "DECIDED_SECONDS", 0.0)
+    monkeypatch.setattr(creator_rights, "RECHECK_SECONDS", 0.0)
     monkeypatch.setattr("judge_runner.trace_scoring.PARALLEL_CALLS", 1)
     job = world.created(KINDS["detection"])
 

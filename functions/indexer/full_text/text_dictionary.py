@@ -54,20 +54,20 @@ def entry_of(entity: SourceEntity, posting: Posting) -> DictionaryEntry | None:
     return entry if _is_listed(entry) and _trigrams(entry) else None
 
 
-def places(entry: DictionaryEntry) -> list[Key]:
+def item_keys(entry: DictionaryEntry) -> list[Key]:
     """Returns the keys of a dictionary entry's items, one for each trigram, in the order in which
     the items are put."""
-    return [_place(entry, trigram) for trigram in _trigrams(entry)]
+    return [_item_key(entry, trigram) for trigram in _trigrams(entry)]
 
 
 def items(entry: DictionaryEntry) -> list[Raw]:
     """Returns the items of a dictionary entry, one for each trigram, in the order of
-    :func:`places`."""
+    :func:`item_keys`."""
     field, (_, token) = entry.posting
     version = getrandbits(_VERSION_BITS)
     fts_items = []
     for trigram in _trigrams(entry):
-        key = _place(entry, trigram)
+        key = _item_key(entry, trigram)
         model = Fts(
             PK=key.pk,
             SK=key.sk,
@@ -101,7 +101,7 @@ def matches_key(experiment_id: str, item: Raw) -> bool:
     fts = Fts.of(item)
     if entry is None or fts.level != TRIGRAM:
         return False
-    return _place(entry, fts.token) == key_of_item(item)
+    return _item_key(entry, fts.token) == key_of_item(item)
 
 
 def items_needed_by(fts_items: Iterable[Raw], first_page: Page) -> list[Raw]:
@@ -123,7 +123,7 @@ def missing_entries(fts_items: Iterable[Raw]) -> list[tuple[Page | None, list[Di
     if there is none) and the entries that the dictionary lacks. One BatchGetItem."""
     entries = list(dict.fromkeys(_named(fts_items)))
     pages = {entry.experiment_id: keys.fts_texts(entry.experiment_id) for entry in entries}
-    lasts = [places(entry)[-1] for entry in entries]
+    lasts = [item_keys(entry)[-1] for entry in entries]
     read = iter(table.batch_get([*pages.values(), *lasts]))
     listed = {page: _page(next(read)) for page in pages}
     lacking: dict[str, list[DictionaryEntry]] = {}
@@ -134,11 +134,11 @@ def missing_entries(fts_items: Iterable[Raw]) -> list[tuple[Page | None, list[Di
     return [(listed[experiment_id], new) for experiment_id, new in lacking.items()]
 
 
-def put_again(lost: Iterable[Raw]) -> None:
+def restore_texts(lost_items: Iterable[Raw]) -> None:
     """Adds the texts of missing or damaged dictionary items to the dictionary again: on the first
     page if it has room, else as items."""
     entries: dict[str, dict[DictionaryEntry, None]] = {}
-    for item in lost:
+    for item in lost_items:
         entry = entry_of_item(keys.experiment_id_of(key_of_item(item).pk), item)
         if entry is not None:
             entries.setdefault(entry.experiment_id, {})[entry] = None
@@ -180,7 +180,7 @@ def remove_if_unused(entry: DictionaryEntry) -> None:
     if is_held(entry):
         return
     was_listed = dictionary_page.begin_leaving(entry)
-    entry_items = [item for item in table.batch_get(places(entry)) if item is not None]
+    entry_items = [item for item in table.batch_get(item_keys(entry)) if item is not None]
     if entry_items and not _begin_leaving(entry, entry_items[-1]):
         entry_items = []
     if not was_listed and not entry_items:
@@ -200,7 +200,7 @@ def remove_if_unused(entry: DictionaryEntry) -> None:
 def _begin_leaving(entry: DictionaryEntry, item: Raw) -> bool:
     """Sets the state of a dictionary entry's last item to ``leaving``; returns False if the item
     changed meanwhile. The entry's other items need no state."""
-    if key_of_item(item) != places(entry)[-1]:
+    if key_of_item(item) != item_keys(entry)[-1]:
         return True
     marked = Update()
     marked.set(Fts.leaving, True)
@@ -254,7 +254,7 @@ def _trigrams(entry: DictionaryEntry) -> list[str]:
     return trigrams
 
 
-def _place(entry: DictionaryEntry, trigram: str) -> Key:
+def _item_key(entry: DictionaryEntry, trigram: str) -> Key:
     field, (_, token) = entry.posting
     level = text_fields.key_level(TRIGRAM, field)
     return keys.fts(

@@ -137,7 +137,7 @@ def writes(
     removals = [key_of(entity, posting) for posting in removed]
     reverse = reverse_items(entity, current, version, of)
     count_before = len(reverse_items(entity, touched | current, version, of))
-    removals += [reverse_place(entity, of, number) for number in range(len(reverse), count_before)]
+    removals += [reverse_key(entity, of, number) for number in range(len(reverse), count_before)]
     return Writes([*puts, *reverse], [], [], removals, [(entity, posting) for posting in removed])
 
 
@@ -146,7 +146,7 @@ def key_of(entity: SourceEntity, posting: Posting) -> Key:
     return keys.fts(entity.experiment_id, level, posting.token.text, entity.kind, entity.entity_id)
 
 
-def reverse_place(entity: SourceEntity, of: str, number: int) -> Key:
+def reverse_key(entity: SourceEntity, of: str, number: int) -> Key:
     return keys.fts_rev(entity.experiment_id, entity.kind, entity.entity_id, of, str(number))
 
 
@@ -198,7 +198,7 @@ def reverse_items(
 def _reverse(
     entity: SourceEntity, of: str, number: int, postings_json: str, version: int | None
 ) -> Raw:
-    key = reverse_place(entity, of, number)
+    key = reverse_key(entity, of, number)
     model = FtsRev(
         PK=key.pk,
         SK=key.sk,

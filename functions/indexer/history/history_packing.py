@@ -90,22 +90,22 @@ def pack_runs(runs: Sequence[Owner], *, read: bool = False) -> None:
             checked.
     """
     for at in range(0, len(runs), SIDE_BY_SIDE):
-        _pack(runs[at : at + SIDE_BY_SIDE], 0, there=read)
+        _pack(runs[at : at + SIDE_BY_SIDE], 0, are_known=read)
 
 
-def pack_batches(places: Iterable[Key]) -> None:
+def pack_batches(batch_keys: Iterable[Key]) -> None:
     """Packs the history of the runs to which the given keys of ``MBATCH`` items belong."""
-    runs = list(dict.fromkeys(map(keys.run_of, places)))
+    runs = list(dict.fromkeys(map(keys.run_of, batch_keys)))
     for at in range(0, len(runs), IN_PARALLEL):
         pack_runs(runs[at : at + IN_PARALLEL])
 
 
-def _pack(runs: Sequence[Owner], least: int, *, there: bool = False) -> None:
+def _pack(runs: Sequence[Owner], least: int, *, are_known: bool = False) -> None:
     """Packs the history of the runs that have more than ``least`` bytes of batches, a portion of
     each run at a time.
 
     Args:
-        there: whether the runs are known to exist.
+        are_known: whether the runs are known to exist.
     """
     rewound: dict[Owner, int] = {}
     while runs:
@@ -117,7 +117,7 @@ def _pack(runs: Sequence[Owner], least: int, *, there: bool = False) -> None:
             return
         # An import writes the history of a run before the run.
         runs_to_pack = [portion.run for portion in worth]
-        existing = set(runs_to_pack) if there else _existing(runs_to_pack)
+        existing = set(runs_to_pack) if are_known else _existing(runs_to_pack)
         packed = [portion for portion in worth if portion.run in existing]
         written = _put(packed)
         counts = _rewind_counts(sorted(existing))

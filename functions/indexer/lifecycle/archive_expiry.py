@@ -36,12 +36,12 @@ def project(records: Sequence[Mapping[str, Any]]) -> None:
             if old is not None and Item.of(old).type == ModelEnd.pattern.name:
                 _ended(old)
         elif Item.of(new).type != ModelEnd.pattern.name and _may_have_moved(old, new):
-            moved[_place(new)] = _written_at(new)
+            moved[_archived_key(new)] = _written_at(new)
     for key, since in moved.items():
         _update_end(key, since)
 
 
-def _place(image: Raw) -> ArchivedKey:
+def _archived_key(image: Raw) -> ArchivedKey:
     if Item.of(image).type == RegisteredModel.pattern.name:
         return ArchivedKey(registered_models.home_of(image), 0)
     return ArchivedKey(key_of_item(image).pk, ModelVersion.of(image).model_version)
@@ -79,11 +79,11 @@ def _update_end(key: ArchivedKey, since: int) -> None:
     Args:
         since: when it was archived, in seconds since the epoch.
     """
-    kept = ttl_policy.kept_seconds(archive_expiry.kind(key))
+    retention_seconds = ttl_policy.kept_seconds(archive_expiry.kind(key))
     if not archive_expiry.is_archived(key):
         archive_expiry.forget(key)
-    elif kept is not None:
-        archive_expiry.end_at(key, since + kept)
+    elif retention_seconds is not None:
+        archive_expiry.end_at(key, since + retention_seconds)
 
 
 def _ended(image: Raw) -> None:
@@ -93,6 +93,6 @@ def _ended(image: Raw) -> None:
     if end.ttl is None or end.ttl > time.time():
         return
     key = ArchivedKey(key_of_item(image).pk, end.model_version)
-    kept = ttl_policy.kept_seconds(archive_expiry.kind(key))
-    if kept is not None and not archive_expiry.expire(key):
-        archive_expiry.end_at(key, int(time.time()) + kept)
+    retention_seconds = ttl_policy.kept_seconds(archive_expiry.kind(key))
+    if retention_seconds is not None and not archive_expiry.expire(key):
+        archive_expiry.end_at(key, int(time.time()) + retention_seconds)

@@ -45,8 +45,12 @@ def experiment_until(item: Raw) -> int | None:
     experiment = ExperimentItem.of(item)
     if experiment.stage != DELETED:
         return None
-    kept = ttl_policy.kept_seconds("deleted_experiments")
-    return None if kept is None else experiment.last_update_time // 1000 + kept
+    retention_seconds = ttl_policy.kept_seconds("deleted_experiments")
+    return (
+        None
+        if retention_seconds is None
+        else experiment.last_update_time // 1000 + retention_seconds
+    )
 
 
 def run_until(item: Raw, experiment: Experiment, until: int | None) -> int | None:
@@ -61,6 +65,6 @@ def run_until(item: Raw, experiment: Experiment, until: int | None) -> int | Non
         return None
     if run.epoch < experiment.epoch or run.deleted_time is None:
         return until
-    kept = ttl_policy.kept_seconds("deleted_runs")
-    own = None if kept is None else run.deleted_time // 1000 + kept
+    retention_seconds = ttl_policy.kept_seconds("deleted_runs")
+    own = None if retention_seconds is None else run.deleted_time // 1000 + retention_seconds
     return min((each for each in (own, until) if each is not None), default=None)

@@ -50,7 +50,7 @@ class Writes(NamedTuple):
     of their own."""
     removals: Sequence[Key] = ()
     """Keys of index items to remove after the puts; they never hold a value of their own."""
-    left: Sequence[tuple[SourceEntity, Posting]] = ()
+    removed_postings: Sequence[tuple[SourceEntity, Posting]] = ()
     """The removed postings, whose tokens the dictionary may no longer need."""
     after: Sequence[Raw] = ()
     """Items to put after all of ``puts``: child items whose existence tells readers that their

@@ -43,7 +43,9 @@ def apply(writes_of_entities: Iterable[Writes]) -> None:
         for at in range(0, len(removals), TOGETHER)
     ]
     table.parallel(calls)
-    text_dictionary.remove_unused(left for writes in all_writes for left in writes.left)
+    text_dictionary.remove_unused(
+        posting for writes in all_writes for posting in writes.removed_postings
+    )
 
 
 def _add_to_dictionary(puts: Sequence[Raw]) -> None:

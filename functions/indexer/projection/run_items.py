@@ -332,11 +332,11 @@ def _read_run(changes: _RunChanges, run: Owner, record: Mapping[str, Any]) -> No
     before, after = _texts(old), _texts(new)
     for entry in changed:
         if entry in metrics:
-            places = {
+            rank_keys = {
                 index_items.key_of(run, *entry, texts.get(entry)) for texts in (before, after)
             }
             # A metric whose value did not change (a later point) was ranked before.
-            if len(places) > 1:
+            if len(rank_keys) > 1:
                 changes.metrics.add(entry[1])
         elif entry[0] in INDEXES:
             _touch(changes.index_keys, run, entry, before.get(entry), after.get(entry))

@@ -49,12 +49,12 @@ def of_run(item: Run, metrics: Iterable[str] | None = None) -> RunRanks | None:
     all; None if it has none."""
     latest = item.metrics or {}
     chosen = latest.keys() if metrics is None else latest.keys() & set(metrics)
-    places = {
+    sort_values = {
         key: inverted_double_bits(latest_point_text.parse_latest(key, latest[key]).value)
         for key in sorted(chosen)
     }
     minute = (item.updated_at or 0) // MINUTE_MS
-    return RunRanks(item.run_id, item.version, minute, places) if places else None
+    return RunRanks(item.run_id, item.version, minute, sort_values) if sort_values else None
 
 
 def put(runs_by_experiment: Mapping[str, Sequence[RunRanks]]) -> list[Raw]:
@@ -96,14 +96,16 @@ def _sort(experiment_id: str, rows: Sequence[Raw], by_key: Mapping[str, list[Ran
     """Makes one segment of each metric in the rows, increments the sort counter, removes the rows,
     and merges segments. A reader reads either the rows or the increased counter, which makes it
     read the segments again."""
-    places = sorted(key_of_item(item) for item in rows)
-    digest = blake2b("".join(row_key.sk for row_key in places).encode(), digest_size=8).hexdigest()
+    row_keys = sorted(key_of_item(item) for item in rows)
+    digest = blake2b(
+        "".join(row_key.sk for row_key in row_keys).encode(), digest_size=8
+    ).hexdigest()
     rank_segments.put(
         rank_segments.segment_items(experiment_id, key, 1, digest, rank_columns.current(entries))
         for key, entries in by_key.items()
     )
     _increase_counter(experiment_id)
-    table.batch_write(deletes=places)
+    table.batch_write(deletes=row_keys)
     rank_segments.merge(experiment_id, sorted(by_key))
 
 

@@ -148,12 +148,12 @@ def overflowed_maps(item: Raw) -> set[str]:
 
 
 def differences(
-    wanted: Mapping[Key, Raw], stored: Mapping[Key, Raw], places: Iterable[Key]
+    wanted: Mapping[Key, Raw], stored: Mapping[Key, Raw], item_keys: Iterable[Key]
 ) -> list[ItemDifference]:
     """Returns the differences between required and stored items at the given keys. A child item
     that holds a value of its own is never wrong."""
     findings = []
-    for key in places:
+    for key in item_keys:
         required_item, stored_item = wanted.get(key), stored.get(key)
         if stored_item is not None and is_outside(stored_item):
             continue

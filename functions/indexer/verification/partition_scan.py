@@ -76,7 +76,7 @@ class Partition:
         self.indexed = indexed
         """The fields that the full-text index is to cover."""
         self.pk = keys.experiment(experiment_id).pk
-        self.listed = listed(experiment_id)
+        self.dictionary_page = first_dictionary_page(experiment_id)
         """The first page of the dictionary; its texts need no items of their own."""
         self.running = marked_runs(experiment_id)
         """The ids of marked runs, which the indexer has not indexed yet."""
@@ -96,7 +96,7 @@ class Partition:
         """Adds the key hashes of required index items, and of the dictionary items that they need,
         to ``unseen``."""
         required = list(items)
-        for item in (*required, *text_dictionary.items_needed_by(required, self.listed)):
+        for item in (*required, *text_dictionary.items_needed_by(required, self.dictionary_page)):
             if self.outdated and _is_full_text(item):
                 continue
             unseen.add(hash(key_of_item(item).sk))
@@ -107,13 +107,13 @@ class Partition:
 def marked_runs(experiment_id: str) -> set[str]:
     """Returns the ids of the runs that the indexer has still to process; runs that stay marked for
     good are left out."""
-    listed = table.query_all(
+    index_items = table.query_all(
         keys.experiment(experiment_id).pk,
         index="LSI5",
         prefix=keys.lsi5_run_mark_prefix(),
         attributes=[Run.SK, Run.lsi5sk, Run.PK],
     )
-    marked = [entry for entry in map(Run.of, listed) if marks.since(entry)]
+    marked = [entry for entry in map(Run.of, index_items) if marks.since(entry)]
     return {keys.parse(entry.PK, entry.SK).fields["run_id"] for entry in marked}
 
 
@@ -160,7 +160,7 @@ def trace_source(
     return item, list(table.query_all(trace.pk, prefix=prefix))
 
 
-def listed(experiment_id: str) -> Page:
+def first_dictionary_page(experiment_id: str) -> Page:
     """Reads the first page of an experiment's full-text dictionary."""
     return dictionary_page.texts_of(table.get(keys.fts_texts(experiment_id)))
 
@@ -287,8 +287,8 @@ def _indexes(partition: Partition, unseen: set[int]) -> Iterator[Suspects]:
                     yield suspect
                 else:
                     of_traces.setdefault(suspect.trace, []).append(key)
-    for trace, places in of_traces.items():
-        yield Suspects(None, places, trace)
+    for trace, item_keys in of_traces.items():
+        yield Suspects(None, item_keys, trace)
 
 
 def _ranked(partition: Partition) -> Iterator[Key]:
@@ -326,29 +326,29 @@ def _missing(partition: Partition, unseen: set[int]) -> Iterator[Suspects]:
     """Yields the keys of required index items that the table lacks (``unseen``), by the run, trace
     or experiment that requires them."""
     named = expected_items.of_experiment(table.get(keys.experiment(partition.experiment_id)))
-    places = _take(unseen, named)
-    if places:
-        yield Suspects(None, places)
+    missing_keys = _take(unseen, named)
+    if missing_keys:
+        yield Suspects(None, missing_keys)
     for sort_key in run_scan.run_sort_keys(partition.pk):
         run_id: str = keys.parse(partition.pk, sort_key).fields["run_id"]
         run = (partition.experiment_id, run_id)
         wanted = expected_items.of_run(run, *source_of(*run), partition.indexed)
-        wanted = with_dictionary(wanted, partition.listed)
-        places = _take(
+        wanted = with_dictionary(wanted, partition.dictionary_page)
+        missing_keys = _take(
             unseen, (key for key, required_item in wanted.items() if not _is_child(required_item))
         )
-        if places:
-            yield Suspects(run_id, places)
+        if missing_keys:
+            yield Suspects(run_id, missing_keys)
     for trace, trace_items in _traces(partition):
-        places = _take(unseen, with_dictionary(trace_items, partition.listed))
-        if places:
-            yield Suspects(None, places, trace)
+        missing_keys = _take(unseen, with_dictionary(trace_items, partition.dictionary_page))
+        if missing_keys:
+            yield Suspects(None, missing_keys, trace)
 
 
-def _take(unseen: set[int], places: Iterable[Key]) -> list[Key]:
+def _take(unseen: set[int], required_keys: Iterable[Key]) -> list[Key]:
     """Returns the keys that are in ``unseen``, and removes them there, because several sources may
     require one item."""
-    expected = [key for key in places if hash(key.sk) in unseen]
+    expected = [key for key in required_keys if hash(key.sk) in unseen]
     unseen.difference_update(hash(key.sk) for key in expected)
     return expected
 

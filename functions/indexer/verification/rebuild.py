@@ -219,7 +219,9 @@ def _differences(partition: Partition, suspects: Suspects) -> list[ItemDifferenc
         item, outside = partition_scan.source_of(*run)
         required = expected_items.of_run(run, item, outside, partition.indexed)
         is_active = item is not None and inactive_runs.is_active(Run.of(item))
-    required = partition_scan.with_dictionary(required, partition_scan.listed(experiment_id))
+    required = partition_scan.with_dictionary(
+        required, partition_scan.first_dictionary_page(experiment_id)
+    )
     stored = {key: item for key, item in zip(suspects.keys, items, strict=True) if item is not None}
     source = (suspects.run_id, suspects.trace)
     findings = [
@@ -276,7 +278,7 @@ def _repair(partition: Partition, suspects: Suspects) -> list[ItemDifference]:
         lost_texts = [
             finding.wanted for finding in findings if finding.wanted and _is_of_dictionary(finding)
         ]
-        text_dictionary.put_again(lost_texts)
+        text_dictionary.restore_texts(lost_texts)
         table.parallel([partial(_remove, finding) for finding in findings if _is_index(finding)])
         if suspects.run_id is not None:
             rank_repairs.rank((partition.experiment_id, suspects.run_id), findings)
@@ -330,7 +332,7 @@ def _grouped(findings: Iterable[ItemDifference]) -> list[Suspects]:
     for finding in findings:
         run_id, trace = finding_source(finding)
         by_source.setdefault((run_id, trace), []).append(finding.key)
-    return [Suspects(run_id, places, trace) for (run_id, trace), places in by_source.items()]
+    return [Suspects(run_id, item_keys, trace) for (run_id, trace), item_keys in by_source.items()]
 
 
 def _is_of_dictionary(finding: ItemDifference) -> bool:
@@ -347,8 +349,8 @@ def _identity(finding: ItemDifference) -> str:
 def _count_unindexed(partition: Partition) -> int:
     """Returns how many inactive runs the indexer has not processed yet; active runs are not
     counted."""
-    places = [keys.run(partition.experiment_id, run_id) for run_id in sorted(partition.running)]
-    runs = [Run.of(item) for item in table.batch_get(places) if item is not None]
+    run_keys = [keys.run(partition.experiment_id, run_id) for run_id in sorted(partition.running)]
+    runs = [Run.of(item) for item in table.batch_get(run_keys) if item is not None]
     return sum(map(inactive_runs.is_ready, runs))
 
 

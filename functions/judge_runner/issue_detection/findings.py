@@ -232,13 +232,15 @@ def _merged(detection: Detection, findings: Sequence[DetectedProblem]) -> list[D
         return list(findings)
 
     def parse(answer: Mapping[str, Any]) -> list[DetectedProblem]:
-        left = dict(enumerate(findings))
+        unmerged = dict(enumerate(findings))
         merged = []
         for group in objects(answer, "groups"):
-            numbers = [each for each in indexes(group, "indices", len(findings)) if each in left]
+            numbers = [
+                each for each in indexes(group, "indices", len(findings)) if each in unmerged
+            ]
             if len(numbers) > 1:
-                merged.append(_together([left.pop(each) for each in numbers], group))
-        return [*left.values(), *merged]
+                merged.append(_together([unmerged.pop(each) for each in numbers], group))
+        return [*unmerged.values(), *merged]
 
     lines = "\n".join(
         f"{number}: {finding.name}: {cut(finding.description, _RATIONALE_CHARACTERS)} "

@@ -217,20 +217,20 @@ def _detect(occurrence: _Occurrence, now: int) -> None:
     """Starts a job for the traces of the occurrence; without traces, creates a finished run."""
     experiment = occurrence.experiment
     job_id, run_id = jobs.new_id(), ids.new_ulid()
-    noting = issue_detections.beginning(experiment, job_id, run_id)
-    if isinstance(noting, RunningDetection):
+    start_write = issue_detections.beginning(experiment, job_id, run_id)
+    if isinstance(start_write, RunningDetection):
         return  # the next sweep looks again
     window = _window(occurrence)
     run_tags = _tags(occurrence, len(window.trace_ids), window.start)
     if not window.trace_ids:
         _finish_quietly(occurrence, window, run_tags, now)
         return
-    advancing = detection_schedules.replacement(occurrence.following)
+    schedule_write = detection_schedules.replacement(occurrence.following)
     job = _job(occurrence, window, run_id)._replace(job_id=job_id)
     run_tags = {**run_tags, issue_detection.JOB_TAG: job_id}
     run = job_runs.new_run(job, experiment, tags=run_tags)
     try:
-        job_runs.submit(job, run, experiment, [noting, advancing])
+        job_runs.submit(job, run, experiment, [start_write, schedule_write])
     except AdditionalOperationFailed:
         return  # another sweep, or a request to detect issues, was first
     _write_dispatched(occurrence, run_id, now)
@@ -241,8 +241,8 @@ def _finish_quietly(
 ) -> None:
     """Creates a finished run without traces, so that users see that the schedule has run."""
     analyzed = {issue_detection.ANALYZED_TAG: "0", issue_detection.COST_TAG: "0.0"}
-    advancing = detection_schedules.replacement(occurrence.following)
-    run_id = _create_ended(occurrence, _FINISHED, {**run_tags, **analyzed}, now, advancing)
+    schedule_write = detection_schedules.replacement(occurrence.following)
+    run_id = _create_ended(occurrence, _FINISHED, {**run_tags, **analyzed}, now, schedule_write)
     if run_id is None:
         return
     if window.newest is not None:

@@ -101,7 +101,7 @@ class _Tokens:
 
     def __init__(self, text: str, kind: str) -> None:
         self._kind = kind
-        self._found: list[tuple[str, str, str]] = []
+        self._tokens: list[tuple[str, str, str]] = []
         self._position = 0
         if len(text) > MAX_LENGTH:
             raise self.failure(f"it has more than {MAX_LENGTH} characters")
@@ -110,7 +110,7 @@ class _Tokens:
             match = _TOKEN.match(stripped, end)
             if match is None:
                 raise self.failure("a text has no end")
-            self._found.append((match[1] or "", match[2] or "", match[3] or ""))
+            self._tokens.append((match[1] or "", match[2] or "", match[3] or ""))
             end = match.end()
 
     def failure(self, reason: str) -> ScimError:
@@ -122,21 +122,21 @@ class _Tokens:
         )
 
     def is_over(self) -> bool:
-        return self._position >= len(self._found)
+        return self._position >= len(self._tokens)
 
     def _next(self) -> tuple[str, str, str]:
         if self.is_over():
             raise self.failure("it ends too early")
         self._position += 1
-        return self._found[self._position - 1]
+        return self._tokens[self._position - 1]
 
     def peeks(self, word: str) -> bool:
         """Whether the next token is this word, in upper or lower case. Does not consume it."""
-        return not self.is_over() and self._found[self._position][1].lower() == word
+        return not self.is_over() and self._tokens[self._position][1].lower() == word
 
     def takes(self, bracket: str) -> bool:
         """Consumes the next token if it is this bracket. Returns whether it was."""
-        if self.is_over() or self._found[self._position][2] != bracket:
+        if self.is_over() or self._tokens[self._position][2] != bracket:
             return False
         self._position += 1
         return True
