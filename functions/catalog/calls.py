@@ -105,7 +105,7 @@ class CatalogCall(NamedTuple):
             return None
         digits = text.removeprefix("-").removeprefix("+")
         if not (digits.isascii() and digits.isdecimal()) or len(digits) > 10:
-            raise invalid(f"invalid {name}: {text[:50]!r} is no integer")
+            raise invalid(f"invalid {name}: {text[:50]!r} is not an integer")
         if not least <= int(text) <= most:
             raise invalid(f"invalid {name}: must be from {least} to {most}")
         return int(text)

@@ -124,7 +124,7 @@ def get_server(call: CatalogCall) -> Any:
 def _find(call: CatalogCall, generation: Generation) -> CatalogEntry:
     text = call.parameter("server_id")
     if not (text.isascii() and text.isdecimal()) or len(text) > 18:
-        raise invalid(f"invalid server id: {text[:50]!r} is no number")
+        raise invalid(f"invalid server id: {text[:50]!r} is not a number")
     entry = generation.server(call.workspace, int(text))
     if entry is None:
         raise ResourceDoesNotExist(f"no MCP server found for id {text}: not found")
@@ -147,11 +147,11 @@ def get_logo(call: CatalogCall) -> Response:
         return Response(302, "", headers={"location": logo})
     kind, mark, data = logo.removeprefix("data:").partition(";base64,")
     if not logo.startswith("data:") or not mark or kind not in _IMAGE_TYPES:
-        raise UnsupportedImage(f"the logo of MCP server {server.id} is no picture")
+        raise UnsupportedImage(f"the logo of MCP server {server.id} is not an image")
     try:
         picture = base64.b64decode(data, validate=True)
     except binascii.Error:
-        raise UnsupportedImage(f"the logo of MCP server {server.id} is no Base64") from None
+        raise UnsupportedImage(f"the logo of MCP server {server.id} is not Base64") from None
     return Response(200, picture, kind, _NO_SCRIPT)
 
 

@@ -35,7 +35,7 @@ def api_key(name: str = "") -> str | None:
         NoKey: the secret cannot be read.
     """
     if name and not _NAME.fullmatch(name):
-        raise InvalidField(f"apiKeyEnvVar: {name[:100]!r} is no name of a key")
+        raise InvalidField(f"apiKeyEnvVar: {name[:100]!r} is not the name of a key")
     wanted = name or DEFAULT
     key = _stored().get(wanted) or os.environ.get(wanted)
     if name and name != DEFAULT and not key:
@@ -58,5 +58,5 @@ def _stored() -> dict[str, str]:
     try:
         keys = json.loads(text)
     except ValueError:
-        raise NoKey("the secret of the catalog is no JSON") from None
+        raise NoKey("the secret of the catalog is not JSON") from None
     return {str(name): str(key) for name, key in keys.items()}

@@ -89,11 +89,11 @@ def within_organization(source: ConfiguredSource) -> ConfiguredSource:
     bound = settings_of(source).organization
     included = [_bound(pattern, bound) for pattern in source.included or (("*",) if bound else ())]
     if not included:
-        raise InvalidField("includedModels: a source of Hugging Face names its models")
+        raise InvalidField("includedModels: required for a source of Hugging Face")
     for pattern in included:
         organization, slash, _ = pattern.partition("/")
         if "*" in organization or (not slash and "*" in pattern):
-            raise InvalidField(f"includedModels: {pattern!r} names no organization")
+            raise InvalidField(f"includedModels: {pattern!r} has no organization")
     excluded = [_bound(pattern, bound, foreign=True) for pattern in source.excluded]
     return source._replace(included=tuple(included), excluded=tuple(excluded))
 
@@ -105,7 +105,9 @@ def _bound(pattern: str, organization: str, *, foreign: bool = False) -> str:
     if not slash:
         return f"{organization}/{pattern}"
     if owner.lower() != organization.lower() and not foreign:
-        raise InvalidField(f"includedModels: {pattern!r} is not of {organization!r}")
+        raise InvalidField(
+            f"includedModels: {pattern!r} is not in the organization {organization!r}"
+        )
     return pattern
 
 
@@ -186,7 +188,7 @@ class _Hub:
         if time.monotonic() > self._until:
             raise NotReached("the Hub did not answer in time")
         if _host_of(str(request.url)) != self._host:
-            raise NotReached(f"the Hub sends to another host: {request.url.host}")
+            raise NotReached(f"the Hub redirects to another host: {request.url.host}")
 
     @staticmethod
     def _after(response: Any) -> None:
@@ -213,7 +215,7 @@ class _Hub:
         except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
             raise NotReached(f"the Hub cannot be reached: {error}") from None
         except (KeyError, TypeError, ValueError) as error:
-            raise NotReached(f"the Hub answers what is no model: {error!r}") from None
+            raise NotReached(f"the Hub's answer is not a model: {error!r}") from None
 
     def model(self, name: str) -> Any:
         return self._call(lambda: self._api.model_info(name, expand=list(_EXPANDED)))
@@ -361,7 +363,7 @@ def _most(where: str, value: Any) -> int:
 def _organization(where: str, value: Any) -> str:
     organization = field_checks.text(where, value)
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,95}", organization):
-        raise InvalidField(f"{where}: is no organization")
+        raise InvalidField(f"{where}: must be the name of an organization")
     return organization
 
 

@@ -96,7 +96,7 @@ class _Reader:
             self._add(value, 1, event)
         elif isinstance(event, yaml.AliasEvent):
             if event.anchor not in self._anchors:
-                raise NotYaml(f"the alias {event.anchor!r} stands for nothing{_at(event)}")
+                raise NotYaml(f"the alias {event.anchor!r} is not defined{_at(event)}")
             self._add(*self._anchors[event.anchor], event)
         elif isinstance(event, yaml.SequenceStartEvent | yaml.MappingStartEvent):
             if len(self._open) == MAX_DEPTH:
@@ -128,7 +128,7 @@ class _Reader:
             owner.value.append(value)
         elif not owner.waiting:
             if isinstance(value, dict | list):
-                raise NotYaml(f"a key is no text{_at(event)}")
+                raise NotYaml(f"a key is not a string{_at(event)}")
             owner.key, owner.waiting = _key(value), True
         else:
             owner.waiting = False
@@ -157,7 +157,7 @@ def _scalar(event: Any) -> Any:
     if tag in ("str", "!") or (not tag and not event.implicit[0]):
         return text
     if tag and tag not in ("int", "float", "bool", "null"):
-        raise NotYaml(f"the tag {event.tag!r} is not read here{_at(event)}")
+        raise NotYaml(f"the tag {event.tag!r} is not supported{_at(event)}")
     if text in _PLAIN:
         return _PLAIN[text]
     if text[:1] in "+-.0123456789":

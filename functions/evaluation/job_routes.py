@@ -34,7 +34,7 @@ JOB_RPCS = (
         issue_detections.invoke,
         "jobs.invoke_issue_detection",
         since="3.11",
-        deviation="At most 2,000 traces; the server has no keys but those that are saved.",
+        deviation="At most 2,000 traces; of API keys only saved ones are used.",
     ),
     _post(
         "/mlflow/issues/schedule/state",

@@ -18,7 +18,7 @@ OPTIMIZATION_RPCS = (
         m.CreatePromptOptimizationJob,
         prompt_optimization.create_job,
         "prompt_optimization.create",
-        deviation="Models are endpoints of the gateway; what a job cannot use is refused at once.",
+        deviation="Models are gateway endpoints; unusable scorers and prompts get 400 at once.",
     ),
     _post(
         f"{_JOBS}/search",

@@ -137,8 +137,8 @@ def _check_provider(current: Configuration, definition: ModelDefinition, request
 
     if not may_update_secret(request.access, secret.secret_id):
         raise errors.InvalidParameterValue(
-            f"The secret '{secret.secret_name}' is for the provider '{secret.provider}'. Only who "
-            f"may update it can use it for models of '{definition.provider}'."
+            f"The secret '{secret.secret_name}' is for the provider '{secret.provider}'. Only "
+            f"callers who may update it can use it for models of '{definition.provider}'."
         )
 
 

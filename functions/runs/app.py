@@ -105,7 +105,7 @@ RPCS = (
         "runs.log_models",
         since="3.0",
         cost=2,
-        deviation="Linking an output again is no error: a retry changes nothing.",
+        deviation="Linking an output again is no error, and changes nothing.",
     ),
     post(
         "/mlflow/runs/search",
@@ -130,7 +130,7 @@ RPCS = (
         "runs.read_history_of_many",
         ajax_only=True,
         cost=2,
-        deviation="NaN is a text; with a login a missing run is refused like somebody else's.",
+        deviation="NaN is a string; with logins, a missing run gets the error of a forbidden one.",
     ),
     get(
         "/mlflow/metrics/get-history-bulk-interval",
@@ -139,7 +139,7 @@ RPCS = (
         "runs.read_intervals",
         since="2.11",
         cost=2,
-        deviation="With a login a missing run is refused like somebody else's.",
+        deviation="With logins, a missing run gets the error of a forbidden one.",
     ),
 )
 

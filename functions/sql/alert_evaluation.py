@@ -118,5 +118,7 @@ class Evaluation:
         if condition.aggregate == "COUNT":
             return 1.0
         if not isinstance(value, float | int):
-            raise InvalidCondition("A budget has the columns spent, budget_amount and spent_ratio.")
+            raise InvalidCondition(
+                "An alert over a budget can use the columns spent, budget_amount and spent_ratio."
+            )
         return float(value)

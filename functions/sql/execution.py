@@ -90,7 +90,7 @@ def run_query(request: dict[str, Any]) -> dict[str, Any]:
         raise errors.InvalidParameterValue(too_long(seconds))
     _logger.error("a query ended with signal %s", reply.signal)
     if reply.statement_started or reply.signal:
-        raise errors.InvalidParameterValue("The query needs more memory than it may have.")
+        raise errors.InvalidParameterValue("The query exceeded its memory limit.")
     raise errors.InternalError("The system tables cannot be read; the log says why.")
 
 

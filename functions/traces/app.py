@@ -70,7 +70,7 @@ RPCS = (
         hides="found_traces",
         since="3.2",
         cost=2,
-        deviation="Two conditions on run_id must both hold; MLflow's server obeys the last.",
+        deviation="Two conditions on run_id must both hold; MLflow's server applies the last only.",
         reads=True,
     ),
     _post(
@@ -182,7 +182,7 @@ RPCS = (
         hides="found_traces",
         since="2.14",
         cost=2,
-        deviation="Two conditions on run_id must both hold; MLflow's server obeys the last.",
+        deviation="Two conditions on run_id must both hold; MLflow's server applies the last only.",
     ),
     post(
         "/mlflow/traces/delete-traces",

@@ -74,7 +74,7 @@ PLAIN_ROUTES = (
         execution.answer,
         policy="requests.anybody",
         since="2.11",
-        deviation="Supports @include and @skip; a query that does not parse is no 500.",
+        deviation="Supports @include and @skip; a query that cannot be parsed gets 200, not 500.",
     ),
     PlainRoute(
         "POST",
@@ -84,7 +84,7 @@ PLAIN_ROUTES = (
         policy="requests.anybody",
         reads=True,
         since="2.11",
-        deviation="Supports @include and @skip; a query that does not parse is no 500.",
+        deviation="Supports @include and @skip; a query that cannot be parsed gets 200, not 500.",
     ),
 )
 

@@ -19,7 +19,7 @@ LIST_USERS = get(
     "users.list_users",
     since="3.10",
     cost=4,
-    deviation="Without logins it answers 404 with a sentence that there are no users.",
+    deviation="Without logins it returns 404 and says that there are no users.",
 )
 RPCS = (
     post("/mlflow/users/create", m.CreateUser, service.create_user, "users.create_user", cost=2),

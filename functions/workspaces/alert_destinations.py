@@ -36,8 +36,8 @@ def parse(sent: Any, *, tells_addresses: bool) -> list[WantedDestination]:
     """
     if not isinstance(sent, list) or len(sent) > MAX_DESTINATIONS:
         raise InvalidParameterValue(
-            f"'destinations' is a list of at most {MAX_DESTINATIONS} objects with 'type', 'url' "
-            "and 'secret'."
+            f"'destinations' must be a list of at most {MAX_DESTINATIONS} objects with 'type', "
+            "'url' and 'secret'."
         )
     wanted = list(map(_parse_one, sent))
     for entry in wanted:
@@ -64,7 +64,9 @@ def seal(wanted: list[WantedDestination], alert: Alert) -> tuple[AlertDestinatio
     stored = {destination.destination_id: destination for destination in alert.destinations}
     named = [entry.destination_id for entry in wanted if entry.destination_id]
     if len(set(named)) < len(named) or not set(named) <= stored.keys():
-        raise InvalidParameterValue("A 'destination_id' is that of a destination of the alert.")
+        raise InvalidParameterValue(
+            "'destination_id' must be the id of a destination of the alert."
+        )
     return tuple(
         stored[entry.destination_id] if entry.destination_id else _sealed(entry, alert.workspace)
         for entry in wanted
@@ -79,7 +81,7 @@ def _parse_one(sent: Any) -> WantedDestination:
         )
     texts = {name: value or "" for name, value in sent.items()}
     if not all(isinstance(value, str) for value in texts.values()):
-        raise InvalidParameterValue("The fields of a destination are texts.")
+        raise InvalidParameterValue("The fields of a destination must be strings.")
     kind, url, secret = (texts.get(name, "") for name in ("type", "url", "secret"))
     if texts.get("destination_id"):
         if url or secret:
@@ -113,7 +115,7 @@ def _check_address(address: Address, tells_addresses: bool) -> None:
             raise
         # Callers who may only query must not find out which private host names exist.
         raise InvalidParameterValue(
-            "The URL of a destination has an allowed scheme and leads to the public internet."
+            "The URL of a destination must have an allowed scheme and lead to the public internet."
         ) from None
 
 

@@ -42,7 +42,8 @@ def source_of(message: m.CreateAlert | m.UpdateAlert, workspace: str) -> AlertSo
     """
     if sum(message.has(field) for field in _FIELDS) != 1:
         raise errors.InvalidParameterValue(
-            "An alert has one of 'sql', 'saved' (the name of a saved query) and 'budget_policy_id'."
+            "An alert needs exactly one of 'sql', 'saved' (the name of a saved query) and "
+            "'budget_policy_id'."
         )
     sent: Any = message.parameters if message.has("parameters") else {}
     values = limits.parameter_values(sent)

@@ -53,7 +53,7 @@ RPCS = (
         version="3.0",
         since="3.10",
         cost=1,
-        deviation="Whoever may list a workspace may get it.",
+        deviation="Callers who see a workspace in the list may get it.",
     ),
     patch(
         _WORKSPACE,

@@ -54,7 +54,9 @@ def workspace_names(value: Any) -> None:
 
 def id_list(value: Any) -> None:
     if len(value) > MOST_TRASHED:
-        raise CheckFailed(f"A request names at most {MOST_TRASHED} ids of a kind.")
+        raise CheckFailed(
+            f"A request may have at most {MOST_TRASHED} run ids and as many model ids."
+        )
 
 
 class TraceArchivalConfig(Message):

@@ -70,7 +70,7 @@ def _with_query(request: ScimRequest, sent: Sent) -> ScimRequest:
     arguments: dict[str, str] = {}
     for name, value in sent.pairs():
         if arguments.setdefault(name.lower(), value) != value:
-            raise invalid_value(f"The parameter '{name}' is there twice.")
+            raise invalid_value(f"The parameter '{name}' occurs twice.")
     return request._replace(
         filter=arguments.get("filter", ""),
         start=max(1, _number(arguments, "startindex", 1)),
@@ -144,7 +144,7 @@ def _json(sent: Sent) -> dict[str, Any]:
         raise
     except (ValueError, RecursionError, errors.InvalidParameterValue):
         # UnicodeEncodeError, a ValueError: half of a surrogate pair
-        raise invalid_syntax("The body is no valid JSON.") from None
+        raise invalid_syntax("The body is not valid JSON.") from None
     if not isinstance(body, dict):
         raise invalid_syntax("The body must be a JSON object.")
     return body
