@@ -1,4 +1,3 @@
-"""Serves the product on one port of this machine, as template.yaml describes it.
-
-Never part of a deployment.
+"""The local runner: serves the product on one port of this machine, with the functions and routes
+of template.yaml. It is not part of a deployment.
 """

@@ -1,4 +1,4 @@
-"""``python -m local``: reads the command line, runs the runner, returns its exit code."""
+"""``python -m local``: starts the local runner with the options of the command line."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ SWITCH_INTERVAL_SECONDS = 0.0005
 takes."""
 
 
-_told_to_stop = threading.Event()
+_stop_requested = threading.Event()
 
 
 def _stop(number: int, frame: Any) -> None:  # noqa: ARG001 - the signature of signal handlers
-    """Raises the exception that ends the runner if a signal comes before the HTTP server handles
-    signals. Python drops an exception that is raised inside a destructor or a callback, so this
-    function also sets ``_told_to_stop``, which the server checks.
+    """The signal handler until the HTTP server handles signals itself. Raises an exception that
+    ends the runner. Python drops an exception inside a destructor or a callback, so this function
+    also sets ``_stop_requested``, which the server checks.
     """
-    _told_to_stop.set()
+    _stop_requested.set()
     raise SystemExit(0)
 
 
@@ -40,8 +40,8 @@ def main() -> int:
     utf8_mode.insist()
     options = parse()
     core_dumps.forbid()
-    # Until it serves, almost nothing that is made becomes garbage; collections took a fifth of the
-    # start. The runner switches them on.
+    # Until the server is ready, almost no object becomes garbage, and collections took a fifth of
+    # the time of the start. The runner enables collections again.
     gc.disable()
     malloc_settings.return_freed_memory()
     # Other users of this machine must not be able to read the files.
@@ -52,7 +52,7 @@ def main() -> int:
     for output in (sys.stdout, sys.stderr):
         output.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     try:
-        return Runner(options, _told_to_stop.is_set).run()
+        return Runner(options, _stop_requested.is_set).run()
     except (CannotStart, FolderInUse, FolderTooNew, TemplateError) as error:
         print(f"{program_name.in_messages('local')}: {error}", file=sys.stderr)
         return error.code if isinstance(error, CannotStart) else 1
@@ -62,7 +62,7 @@ def run() -> NoReturn:
     """Calls :func:`main` and ends the process with the exit code that it returns."""
     code = main()
     if any(thread.name.startswith("request") for thread in threading.enumerate()):
-        # A handler may still hang in its worker; the interpreter would wait for it.
+        # A normal exit would wait for a handler that still hangs in its thread.
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)

@@ -1,9 +1,10 @@
-"""Keeps the audit of a laptop: a line for each audited request, written before it is answered.
+"""Writes the audit log of a laptop: a line for each audited request, before the request is
+answered.
 
-The lines go to ``audit/open.jsonl`` in the folder of the system tables. A publication moves them to
-a landing object, from which the publisher adds them to the table ``audit_log``. A line is in the
-file when the request is answered, so a process that is killed afterwards loses none. A line that
-was moved twice is published once, because it has an id.
+The lines go to ``audit/open.jsonl`` in the folder of the system tables. Each publication first
+moves them to a landing object, from which the publisher adds them to the table ``audit_log``. A
+process that is killed after an answer does not lose the line. A line that was moved twice is
+published once, because it has an id.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ _PROBE_BYTES = 4096
 
 
 class AuditFile:
-    """The file of audited requests that are not landed yet. Threads may use it concurrently."""
+    """The file of audited requests that are not in a landing object yet. Callable from many
+    threads."""
 
     def __init__(self, tables: Path) -> None:
         """
@@ -49,7 +51,8 @@ class AuditFile:
         self._landing: Any = import_module("mlcore.system_tables.audit_landing")
 
     def start(self) -> None:
-        """From now on each audited request is written before it is answered."""
+        """Makes the core layer call :meth:`record` for each audited request before it is
+        answered."""
         self._audit.provide(self)
 
     def stop(self) -> None:
@@ -58,14 +61,15 @@ class AuditFile:
             self._close()
 
     def check(self) -> None:
-        """Looks whether a line can be written, if the last one could not. So at most the requests
-        that were running when the disk became full are executed without a line.
+        """Tests whether a line can be written, if the last one could not be written. It is called
+        before a request is executed; so when the disk becomes full, only requests that are running
+        already are executed without a line.
 
         Raises:
-            InsufficientStorage, TemporarilyUnavailable: none can be written.
+            InsufficientStorage, TemporarilyUnavailable: no line can be written.
         """
         if self._is_failing:
-            # A line of the usual length and more. It is cut off again.
+            # Longer than a usual line. It is removed again.
             self._write(b" " * _PROBE_BYTES, is_kept=False)
 
     def record(self, request: Mapping[str, Any]) -> None:
@@ -79,7 +83,7 @@ class AuditFile:
         self._write(f"{line}\n".encode(), is_kept=True)
 
     def _write(self, data: bytes, *, is_kept: bool) -> None:
-        """Appends to the file. Raises as :meth:`record`."""
+        """Appends to the file. Raises the same errors as :meth:`record`."""
         with self._lock:
             try:
                 descriptor = self._opened()
@@ -98,7 +102,7 @@ class AuditFile:
                 raise _refusal(error) from error
 
     def land(self) -> None:
-        """Moves the written lines to landing objects."""
+        """Moves all lines to landing objects."""
         with self._lock:
             if not self._folder.is_dir():
                 return
@@ -106,7 +110,7 @@ class AuditFile:
             opened = self._folder / _OPEN
             if opened.exists():
                 opened.replace(self._folder / f"{_CLOSED}{time.time_ns():020}")
-        # A process that was killed here before has left closed files.
+        # There may also be files of a process that was killed at this point.
         for closed in sorted(self._folder.glob(f"{_CLOSED}*")):
             lines = _whole_lines(closed)
             if lines:
@@ -123,7 +127,7 @@ class AuditFile:
         return self._descriptor
 
     def _cut(self) -> None:
-        """Removes a line of which only a part was written."""
+        """Removes everything after the last complete line."""
         if self._descriptor is not None:
             with contextlib.suppress(OSError):
                 os.ftruncate(self._descriptor, self._size)
@@ -135,7 +139,7 @@ class AuditFile:
 
 
 def _refusal(error: OSError) -> MlflowError:
-    """Returns the answer to a request whose audit cannot be written."""
+    """Returns the error for a request whose audit line cannot be written."""
     advice = FILE_ADVICE.get(error.errno or 0)
     if advice is None:
         return TemporarilyUnavailable(
@@ -145,8 +149,8 @@ def _refusal(error: OSError) -> MlflowError:
 
 
 def _whole_lines(path: Path) -> list[str]:
-    """Returns the lines of a file without those that are no JSON: a power cut can leave a part of
-    the last ones."""
+    """Returns the lines of a file that are JSON. After a power cut the last lines may be
+    incomplete."""
     lines = []
     for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
         with contextlib.suppress(ValueError):

@@ -57,10 +57,10 @@ def load(path: Path) -> dict[str, Any]:
 
 
 class Resolver:
-    """Replaces intrinsic functions by values, as a deployment to this machine would.
-    ``parameters`` override the template's defaults. ``physical`` maps logical ids to what ``Ref``
-    returns; a resource without an entry is named by its logical id. ``Fn::GetAtt`` returns an ARN
-    with the attribute and the name.
+    """Replaces the intrinsic functions of a template by values, as CloudFormation does in a
+    deployment. ``parameters`` override the template's defaults. ``physical`` maps logical ids to
+    what ``Ref`` returns; a resource without an entry is named by its logical id. ``Fn::GetAtt``
+    returns an ARN with the attribute and the name.
     """
 
     def __init__(

@@ -1,4 +1,5 @@
-"""Parses the runner's command line, which other programs rely on."""
+"""Parses the runner's command line. Other programs start the runner, so its options are an
+interface."""
 
 from __future__ import annotations
 
@@ -34,7 +35,8 @@ class Options(NamedTuple):
     """Folder of the model catalog's sources; None for the one in the data folder."""
 
     def parameters(self) -> dict[str, str]:
-        """Returns the parameters that a deployment with these options would be given."""
+        """Returns the values for parameters of template.yaml that these options stand for, by
+        name."""
         return {
             "Authentication": "basic" if self.auth else "none",
             "Workspaces": "true" if self.workspaces else "false",

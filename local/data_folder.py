@@ -118,9 +118,9 @@ class DataFolder:
 
 
 def _holder(lock: int) -> int | None:
-    """Returns the number of the process that holds a lock, as it wrote it into the file; None if it
-    does not write it within a second. Before it does, the file names the holder before it, which
-    has ended."""
+    """Returns the id of the process that holds the lock. It writes its id into the file after
+    locking it; until then the file has the id of a former holder, which has ended. Returns None if
+    no id of a running process appears within a second."""
     for _ in range(_HOLDER_ATTEMPTS):
         with contextlib.suppress(ValueError, ProcessLookupError):
             holder = int(os.pread(lock, 64, 0))

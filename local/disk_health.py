@@ -1,5 +1,5 @@
-"""Checks whether the data folder and the database file can be written, and makes the message for
-the user if not.
+"""Checks whether the data folder and the database file can be written. If not, makes the message
+for the user.
 
 Nothing is checked while requests succeed. A failed request starts a check, at most
 one a second. A warning about a failed DynamoDB call only sets ``suspected``; then the next call of
@@ -102,8 +102,8 @@ class DiskHealth(logging.Handler):
         self.record_warning(record.getMessage())
 
     def record_warning(self, message: str) -> None:
-        """Logs a warning of the core layer, from this process or from the stream process, and marks
-        the disk as suspected."""
+        """Logs a warning of the core layer, from this process or from the stream process. The next
+        call of :meth:`fault` then checks the disk."""
         report(message)
         if is_damage(message) and self._file:
             self._damage = damage_message(self._file, message)

@@ -22,9 +22,9 @@ _QUIET = {
     "POWERTOOLS_SERVICE_NAME": "local",
     "POWERTOOLS_LOG_LEVEL": "WARNING",
     "AWS_EC2_METADATA_DISABLED": "true",
-    # Functions run the same preparations at their start as in Lambda.
+    # Functions prepare themselves when they are loaded, as in Lambda.
     "AWS_LAMBDA_RUNTIME_API": "local",
-    # The store adds up all items of a partition to answer this.
+    # The store must add up all items of a partition to answer this.
     "COLLECTION_SIZES": "false",
 }
 _LAPTOP = {"WEBHOOK_ALLOW_LOOPBACK": "true"}
@@ -127,8 +127,8 @@ def answer_to_own_names(host: str, environ: MutableMapping[str, str] = os.enviro
 
 
 def reach_this_machine_directly(environ: MutableMapping[str, str] = os.environ) -> bool:
-    """Adds this machine to NO_PROXY if the user has set a proxy, which could not reach it. Returns
-    whether that was necessary."""
+    """Adds this machine to NO_PROXY if the user has set a proxy, because the proxy could not reach
+    it. Returns whether that was necessary."""
     if not any(environ.get(name) for spelled in _PROXIES for name in (spelled, spelled.lower())):
         return False
     known = environ.get("no_proxy") or environ.get("NO_PROXY") or ""
@@ -141,8 +141,9 @@ def reach_this_machine_directly(environ: MutableMapping[str, str] = os.environ) 
 
 
 def answer_at(host: str, port: int, environ: MutableMapping[str, str] = os.environ) -> None:
-    """Sets API_URL, the URL at which functions call this API. Browsers know this server by the
-    host of their requests, unless the user sets PUBLIC_URL, which a proxy in front needs."""
+    """Sets API_URL, the URL at which functions call this API. The address for browsers has the
+    host of their requests, unless the user sets PUBLIC_URL, for example for a proxy in front of
+    this server."""
     name = "localhost" if host in _EVERYWHERE else f"[{host}]" if ":" in host else host
     environ["API_URL"] = f"http://{name}:{port}"
     environ.setdefault("PUBLIC_URL", "")

@@ -41,8 +41,8 @@ class RequestCounter:
         return self._measurement()
 
     def requests_since(self, before: Any) -> int | None:
-        """Returns how many DynamoDB requests the handler made that ran since ``before`` was taken;
-        None if nothing was measured.
+        """Returns how many DynamoDB requests the handler has made since :meth:`before` returned
+        ``before``; None if nothing was measured.
         """
         after = self._measurement()
         return None if after is None or after is before else int(after.requests)

@@ -18,12 +18,14 @@ BLOCK_BYTES: Final = 128 * 1024
 
 
 def return_freed_memory() -> bool:
-    """Makes malloc return freed memory. Call it before the first thread is started. Returns False
-    without glibc, for which nothing is changed.
-    By default glibc gives each thread an arena of its own (up to eight for each processor), keeps
-    in each what its largest answers once took, and raises the size from which blocks are mapped one
-    by one. One arena serves all threads, which take turns under Python's lock anyway; blocks of 128
-    KiB and more are mapped one by one and returned when they are freed.
+    """Makes malloc return freed memory. Must be called before the first thread is started. Returns
+    False, and changes nothing, if the C library is not glibc.
+
+    By default glibc gives each thread an arena of its own (up to eight for each processor), each
+    arena keeps the memory of its largest answers, and the size from which blocks are mapped one by
+    one grows. This function sets one arena for all threads, which take turns under Python's lock
+    anyway; and blocks of 128 KiB and more are always mapped one by one and returned when they are
+    freed.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is None:

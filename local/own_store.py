@@ -61,8 +61,8 @@ def prepare_store(folder: DataFolder, table: str) -> TableFile:
             "folder with --data"
         )
     try:
-        # The checkpoints can be ahead after a power cut, which takes the file's last commits, and
-        # after an older copy of the file was put back.
+        # The checkpoints can be ahead of the file after a power failure, in which its last commits
+        # are lost, and after a restore of an older copy of the file.
         if path.exists() and file.reserve_numbers(Checkpoints(folder.checkpoints).highest(table)):
             report(
                 f"{path.name} lacks stream records that {folder.checkpoints.name} knows: the last "

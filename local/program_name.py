@@ -1,4 +1,4 @@
-"""Returns the command by which the user runs this program, for help texts and messages."""
+"""The commands by which the user runs this program, for help texts and messages."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def complaint(message: object) -> str:
 
 
 def mlflow_installation(environ: Mapping[str, str] = os.environ) -> str:
-    """Returns what the user has to run to install MLflow beside this program."""
+    """Returns the command by which the user installs MLflow in this program's environment."""
     if environ.get(_VARIABLE):
         return "pip install 'mlflow-serverless[export]'"
     return "run `make example`"

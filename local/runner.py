@@ -64,9 +64,11 @@ class UnsafeOptions(CannotStart):
 class Runner:
     """One run of the product on this machine, with the options of the command line."""
 
-    def __init__(self, options: Options, told_to_stop: Callable[[], bool] = lambda: False) -> None:
+    def __init__(
+        self, options: Options, is_stop_requested: Callable[[], bool] = lambda: False
+    ) -> None:
         self._options = options
-        self._told_to_stop = told_to_stop
+        self._is_stop_requested = is_stop_requested
         self._stream_process: StreamProcess | None = None
         self._warnings: list[str] = []
         self._proxied = environment.reach_this_machine_directly()
@@ -97,7 +99,7 @@ class Runner:
             with _disk_errors_explained(folder):
                 queues = self._answer_for_aws(stack, folder, template)
             dynamodb = table.SharedClient() if file else table.client("dynamodb")
-            # The last connection that is closed moves SQLite's log into the file.
+            # Closing the last connection moves SQLite's log into the file.
             stack.callback(dynamodb.close)
             with _disk_errors_explained(folder):
                 stream = table.ensure(dynamodb, name, template.table)
@@ -130,7 +132,7 @@ class Runner:
             gc.enable()
             server.serve(
                 lambda: self._announce(bound, folder, endpoint, functions, is_own=file is not None),
-                self._told_to_stop,
+                self._is_stop_requested,
             )
         return 0
 
@@ -295,7 +297,8 @@ class Runner:
             publishing.start()
 
     def _keep_audit(self, stack: contextlib.ExitStack, tables: Path | None) -> AuditFile | None:
-        """Keeps the audit of this run, unless the system tables are in S3."""
+        """Starts writing the audit log of this run, and returns its file; None if the system
+        tables are in S3."""
         if tables is None:
             return None
         audit = AuditFile(tables)

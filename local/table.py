@@ -27,7 +27,7 @@ def client(service: str) -> Any:
     """Returns a botocore client of the service (DynamoDB or its streams) on the endpoint that the
     environment names.
     """
-    # The import takes 15 MB and a tenth of a second; only users of another engine need it.
+    # The import takes 15 MB and a tenth of a second; only a table in a DynamoDB engine needs it.
     import botocore.session  # noqa: PLC0415
     from botocore.config import Config  # noqa: PLC0415
 
@@ -44,8 +44,8 @@ def client(service: str) -> Any:
 
 
 class SharedClient:
-    """Offers the operations of a botocore client that the runner needs, and calls the DynamoDB
-    client that the functions use. So the runner need not import botocore's client.
+    """Offers the operations of a botocore client that the runner needs, by the DynamoDB client that
+    the functions use. So the runner does not import botocore's client.
     """
 
     def __init__(self) -> None:
@@ -69,7 +69,7 @@ class SharedClient:
 
 
 def _definition(properties: dict[str, Any]) -> dict[str, Any]:
-    """Returns the parameters of CreateTable that the template's table properties stand for."""
+    """Returns the parameters of CreateTable for the table properties of the template."""
     wanted: dict[str, Any] = {
         "BillingMode": "PAY_PER_REQUEST",
         "KeySchema": properties["KeySchema"],

@@ -43,7 +43,7 @@ def read(
         folder / f"template.{_digest(chosen.encode())[:16]}.{sys.implementation.cache_tag}.pickle"
     )
     state = _digest(content) + _program()
-    with contextlib.suppress(Exception):  # absent, damaged, or of other classes
+    with contextlib.suppress(Exception):  # absent, damaged, or written by another version
         known, cached = pickle.loads(kept.read_bytes())  # noqa: S301 - see FOLDER
         if known == state and isinstance(cached, Template):
             return cached

@@ -1,4 +1,4 @@
-"""Makes Python use UTF-8 for file names and texts, whatever the locale says."""
+"""Makes Python use UTF-8 for file names and texts, independent of the locale."""
 
 from __future__ import annotations
 

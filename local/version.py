@@ -1,4 +1,4 @@
-"""The version of this product. A test holds it equal to pyproject.toml."""
+"""The version of this product. A test checks that pyproject.toml has the same."""
 
 from __future__ import annotations
 

@@ -1,2 +1,3 @@
-"""Commands that maintain a table or a deployment from outside: verify, rebuild, import, remove,
-publish."""
+"""The administration commands of ``python -m local.admin`` and ``python -m operate.…``. They work
+on a table or a deployment without its API functions: verify, rebuild, import, remove, publish,
+deploy."""

@@ -1,4 +1,4 @@
-"""``python -m local.admin``: maintains a table, from outside the product.
+"""``python -m local.admin``: the administration commands.
 
     python -m local.admin verify  [--experiment ID | --all] [--data DIR]
     python -m local.admin reindex [--experiment ID | --all] [--data DIR]
@@ -22,9 +22,9 @@
     python -m local.admin deploy  STAGE [--check | --build-only] [--stack NAME]
     python -m local.admin doctor  [--url URL | --data DIR] [--stack NAME] [--json FILE]
 
-The table is the first of these: at the endpoint that AWS_ENDPOINT_URL_DYNAMODB names, such as that
-of a running runner; with TABLE_NAME and no --data, that table in AWS, with the credentials of the
-environment; else in a data folder, which a runner may serve at the same time.
+Which table a command uses: if AWS_ENDPOINT_URL_DYNAMODB is set, the table at that endpoint;
+otherwise, if TABLE_NAME is set and --data is not given, that table in AWS, with the credentials of
+the environment; otherwise the table in a data folder, which a runner may serve at the same time.
 """
 
 from __future__ import annotations
@@ -213,9 +213,9 @@ def _table(folder: Path | None, *, new: bool = False) -> Iterator[DataFolder | N
 
 
 def _ask_runner(given: argparse.Namespace) -> bool:
-    """Sets ``given.url`` to the address of the runner that serves the data folder, or to None if no
-    runner serves it. Returns whether a runner does; then the command asks it instead of opening the
-    folder, because only one process publishes the system tables."""
+    """Sets ``given.url`` to the address of the runner that serves the data folder; None if no
+    runner does. Returns whether one does. Then the command sends its query to the runner and does
+    not open the folder, because only one process may publish the system tables."""
     if environment.foreign_engine() or (given.data is None and os.environ.get("TABLE_NAME")):
         return False
     path = (given.data or default_data_folder()).expanduser().resolve()
@@ -237,13 +237,13 @@ def _work_beside(running: RunnerRecord) -> None:
 
 def _sql(given: argparse.Namespace) -> int:
     if given.command == "report":
-        wish = report.ReportOptions(
+        options = report.ReportOptions(
             *(getattr(given, name) for name in report.ReportOptions._fields)
         )
         ask = partial(system_tables.ask, url=given.url)
         if given.fresh:
             ask("SELECT 1", {}, fresh=True)
-        return report.write(given.html, ask, wish, given.url)
+        return report.write(given.html, ask, options, given.url)
     if given.command == "alert":
         return system_tables.check(
             given.statement, given.parameter, given.when, fresh=given.fresh, url=given.url

@@ -1,5 +1,5 @@
 """``python -m local.admin alert``: runs a query and checks a condition on its answer, such as
-``MIN(success_ratio) < 0.9``. It sends no message; its exit code tells the result."""
+``MIN(success_ratio) < 0.9``. It sends no message; its exit code is 2 if the condition is met."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def run(ask: Callable[[str], dict[str, Any]], sql: str, when: str | None) -> int
     Args:
         ask: runs a query. It is called twice: for the rows, which may be cut, and for the
             condition's value over all rows.
-        when: the condition; None for the one that the query's text names.
+        when: the condition; None to use the condition in the query's text (``-- when: …``).
 
     Raises:
         CannotRun: there is no condition, or it does not fit the query.

@@ -14,8 +14,8 @@ ACTIONS = ("create", "list", "revoke", "create-account")
 
 
 def run(given: argparse.Namespace) -> int:
-    """Performs an action on the user or key that ``given`` names. Returns 0. Prints a new key's
-    token on a line of its own, once. Raises CannotRun for what the product refuses."""
+    """Performs an action on the user or key that ``given`` names. Returns 0. A new key's token is
+    printed once, on a line of its own. Raises CannotRun if the product refuses the action."""
     load_modules()
     errors = import_module("mlcore.errors")
     try:

@@ -1,5 +1,5 @@
-"""``python -m operate.deployment STAGE``: checks what a deployment needs, deploys what was built,
-and turns on the table's deletion protection once the stack stands.
+"""``python -m operate.deployment STAGE``: checks what a deployment needs, deploys the build, and
+turns on the table's deletion protection when the stack exists.
 
 CloudFormation cannot remove a protected table when the creation of its stack fails, so the first
 deployment creates the table without protection.

@@ -2,9 +2,9 @@
 from the table's stream.
 
 Lambda's message names only a batch: a shard of the stream and two sequence numbers. The stream
-keeps the records for a day. The records show which experiments to rebuild, which webhooks to call
-and which files to delete. After that day all experiments can still be rebuilt, but the side effects
-are lost; the message stays in the queue until an operator has seen it.
+keeps the records for a day. From the records follow the experiments to rebuild, the webhooks to
+call and the files to delete. After that day only a rebuild of all experiments is possible; webhooks
+and file removals are lost, so the message stays in the queue until an operator has seen it.
 """
 
 from __future__ import annotations
@@ -121,6 +121,6 @@ def _number(record: Record) -> int:
 
 def _experiments(partitions: Iterable[str]) -> Iterator[str]:
     for partition in partitions:
-        # Other partitions with indexed records belong to no experiment.
+        # The items of other partitions belong to no experiment.
         with contextlib.suppress(ValueError):
             yield experiment_id_of(partition)

@@ -1,5 +1,5 @@
-"""``python -m operate.package BUCKET``: uploads what was built, so that CloudFormation, Terraform,
-the CDK or the Serverless Application Repository can deploy it by the URL of one template.
+"""``python -m operate.package BUCKET``: uploads the build, so that CloudFormation, Terraform, the
+CDK or the Serverless Application Repository can deploy it by the URL of one template.
 
 The template is written to ``dist/packaged.yaml`` and uploaded beside functions and layers. Lambda
 reads them when a stack is created, so the bucket must be in the region of the stacks, and whoever
@@ -30,7 +30,7 @@ _METADATA: Final = "\nMetadata:\n"
 
 
 class NotPackaged(Exception):
-    """Raised if nothing can be uploaded; the message says why."""
+    """Raised if the upload is not possible; the message says why."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

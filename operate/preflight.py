@@ -77,8 +77,8 @@ class Plan(NamedTuple):
 def examine(
     plan: Plan, client: Callable[..., Any], region: str | None, sam: Sequence[str]
 ) -> list[CheckResult]:
-    """Runs all checks and returns their results, in the order in which an operator would look at
-    them.
+    """Runs the checks and returns their results, the most basic ones first. Without a region or
+    valid credentials the other checks are left out.
 
     Args:
         client: makes a client of an AWS service, like ``boto3.client``.
@@ -88,21 +88,25 @@ def examine(
     findings = [_sam(sam), _region(region), *_parameters(plan, region or ""), _stack(plan)]
     if region is None:
         return findings
-    identity = _asked("credentials", lambda: _credentials(client("sts")))
+    identity = _unless_refused("credentials", lambda: _credentials(client("sts")))
     findings.append(identity._replace(state="missing") if identity.state == "note" else identity)
     if identity.state != "ok":
         return findings
-    findings.append(_asked("Lambda", lambda: _concurrency(plan, client("lambda"))))
+    findings.append(_unless_refused("Lambda", lambda: _concurrency(plan, client("lambda"))))
     if plan.value("CodeScorerLayerArn"):
-        findings.append(_asked("scorer layer", lambda: _scorer_layer(plan, client("lambda"))))
+        findings.append(
+            _unless_refused("scorer layer", lambda: _scorer_layer(plan, client("lambda")))
+        )
     if plan.value("Ui") == "true":
-        findings.append(_asked("CloudFront", lambda: _distributions(plan, client("cloudfront"))))
+        findings.append(
+            _unless_refused("CloudFront", lambda: _distributions(plan, client("cloudfront")))
+        )
     return findings
 
 
-def _asked(subject: str, check: Callable[[], CheckResult]) -> CheckResult:
+def _unless_refused(subject: str, check: Callable[[], CheckResult]) -> CheckResult:
     """Returns the result of ``check``. If AWS refuses its call, returns a note that it could not be
-    checked: a role that may deploy need not be allowed to look."""
+    checked: a role that may deploy may lack the right to read this."""
     try:
         return check()
     except (BotoCoreError, ClientError) as error:
@@ -245,9 +249,9 @@ def _scorer_layer(plan: Plan, service: Any) -> CheckResult:
 
 
 def _distributions(plan: Plan, service: Any) -> CheckResult:
-    """Checks whether the account has CloudFront distributions. AWS lets some new accounts create
-    the first one only after its support has verified the account, which shows only when it is
-    created."""
+    """Checks whether the account has CloudFront distributions. Some new accounts may create the
+    first one only after AWS's support has verified the account, and no call shows that before. So
+    an account without distributions gets a note."""
     number = service.list_distributions(MaxItems="1")["DistributionList"].get("Quantity", 0)
     if number or plan.deployed:
         return CheckResult("CloudFront", "ok", "the account has distributions")

@@ -1,5 +1,5 @@
-"""Imports the product's modules. To be called when the environment variables are set, because the
-modules read them when they are imported."""
+"""Imports the product's modules after the environment variables are set, because the modules read
+them when they are imported."""
 
 from __future__ import annotations
 

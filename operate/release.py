@@ -52,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         pack(given.build, given.folder / f"{name}-{given.architecture}.zip")
         for folder, package in LAYERS.items():
             (given.folder / f"{name}-{folder}.cdx.json").write_text(bill_of_materials(package))
-        # The zip file of the other architecture may be there already.
+        # The zip file of the other architecture may exist already.
         sums = checksums([wheel_in(given.folder, version), *sorted(given.folder.glob(f"{name}-*"))])
         (given.folder / CHECKSUMS).write_text(sums)
     except (NotReady, OSError, subprocess.CalledProcessError) as error:

@@ -1,4 +1,4 @@
-"""``python -m local.admin replay``: repeats the work of stream records that the indexer or the
+"""``python -m local.admin replay``: processes again the stream records that the indexer or the
 lander gave up."""
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _LOST = (
     "webhooks to call and which files to delete is no longer known. The message stays in the queue"
 )
 
-_UNLANDED = (
+_RECORDS_LOST = (
     "the stream no longer has the records of a failure: run `local.admin system-tables backfill "
     "--land`, then delete the message. It stays in the queue"
 )
@@ -30,15 +30,15 @@ def replay(
     every: Callable[[], Iterable[str]],
     tell: Callable[[Sequence[Record]], bool],
 ) -> bool:
-    """Rebuilds each experiment that the queue's messages name, repeats the side effects of their
-    records, and deletes a message when both succeeded. Returns whether the queue is empty
-    afterwards.
+    """For each message of the indexer's failure queue: rebuilds the experiments of its records,
+    repeats their side effects (webhooks and file removals), and deletes the message if both
+    succeeded. Returns whether the queue is empty afterwards.
 
     Args:
-        rebuild: rebuilds an experiment by its id; returns whether it could.
+        rebuild: rebuilds an experiment by its id; returns whether that succeeded.
         every: returns the ids of all experiments, for messages whose records the stream no longer
             has.
-        tell: sends webhooks and file removals for records; returns whether it could.
+        tell: sends the webhooks and file removals of records; returns whether that succeeded.
     """
     failures = list(queue.failures())
     named: set[str] = set().union(*(failure.experiment_ids or () for failure in failures))
@@ -58,19 +58,19 @@ def replay(
     return not remaining
 
 
-def land_again(queue: FailureQueue, land: Callable[[Sequence[Record]], None]) -> bool:
-    """Writes the records of each message to the landing place of the system tables again, and
-    deletes the message. Writing records twice changes nothing. Returns whether the queue is empty
-    afterwards.
+def replay_to_landing(queue: FailureQueue, land: Callable[[Sequence[Record]], None]) -> bool:
+    """Writes the records of each message of the lander's failure queue to a landing object again,
+    and deletes the message. Records that land twice have no further effect. Returns whether the
+    queue is empty afterwards.
 
     Args:
-        land: writes the changes of the records as an object for the publisher.
+        land: writes the changes in the records as a landing object.
     """
     remaining = landed = 0
     for failure in list(queue.failures()):
         if failure.records is None:
             remaining += 1
-            print(_UNLANDED, file=sys.stderr)
+            print(_RECORDS_LOST, file=sys.stderr)
             continue
         if failure.records:
             land(failure.records)
@@ -91,7 +91,7 @@ def run_landing(url: str) -> int:
     def land(records: Sequence[Record]) -> None:
         lander.land(records, lander.shard_of(records))
 
-    return 0 if land_again(FailureQueue(url), land) else 1
+    return 0 if replay_to_landing(FailureQueue(url), land) else 1
 
 
 def run(url: str | None, lander_url: str | None = None) -> int:

@@ -1,6 +1,6 @@
 """``python -m local.admin report --html FILE``: writes the dashboard page together with the results
 of its queries into one HTML file that loads nothing from elsewhere.
-``dashboards/boards/runs.json`` defines the charts."""
+The charts are those of ``dashboards/boards/runs.json``."""
 
 from __future__ import annotations
 
@@ -97,14 +97,14 @@ def page(report: dict[str, Any]) -> str:
 
 
 def statement(book: dict[str, Any], lines: list[str], grain: str) -> str:
-    """Returns the lines of a chart as one statement, with the filters of its board and with times
-    truncated to the grain."""
+    """Returns the SQL statement of a chart: its ``lines`` with the filters of its board, and with
+    times truncated to ``grain`` (such as ``day``)."""
     sql = _FILTER.sub(lambda match: "\n".join(book["filter"][match[1]]), "\n".join(lines))
     return _BUCKET.sub(rf"DATE_TRUNC('{grain.upper()}', \1)", sql)
 
 
 def used(sql: str, values: dict[str, str]) -> dict[str, str]:
-    """Returns the values of the parameters that a statement names."""
+    """Returns those of ``values`` whose parameters (``:name``) the statement contains."""
     return {name: values[name] for name in _PLACEHOLDER.findall(sql)}
 
 
@@ -147,8 +147,8 @@ def _answered(ask: Ask, options: ReportOptions) -> dict[str, Any]:
 
 
 def _grain(options: ReportOptions, months: list[list[Any]]) -> str:
-    """Returns the time between two points of a chart, such as ``day`` or ``month``. It depends on
-    the period: the days in the options, otherwise the days in which runs started.
+    """Returns the interval between two points of a chart, such as ``day`` or ``month``. It depends
+    on the period: the days in the options, otherwise the days in which runs started.
 
     Args:
         months: rows of (month, runs, first start, last start).

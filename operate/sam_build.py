@@ -1,4 +1,5 @@
-"""Builds what a deployment uploads with the SAM CLI, into a folder outside of the product."""
+"""Builds the functions, layers and template of a deployment with the SAM CLI, into a folder outside
+of the product."""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ def build(folder: Path, architecture: str, sam: Sequence[str]) -> Path:
         sam: command that starts the SAM CLI.
 
     Raises:
-        CannotRun: a tool is missing, or the build failed (SAM has said why).
+        CannotRun: a tool is missing, or the build failed (the SAM CLI has printed the reason).
     """
     program = shutil.which(sam[0])
     if program is None:

@@ -1,10 +1,10 @@
 """``python -m operate.scorer_layer REQUIREMENTS``: builds a Lambda layer with packages that scorers
 may import (the parameters ``CodeScorerLayerArn`` and ``CodeScorerPackages``).
 
-The requirements are pinned with hashes, those of their requirements included: ``uv pip compile
---generate-hashes`` writes such a file. Only wheels for the functions' processor are taken, and none
-is run. The layer keeps its packages in a folder of their own, so that none replaces a library of
-the server.
+The file REQUIREMENTS must pin all packages with hashes, including indirect ones: ``uv pip compile
+--generate-hashes`` writes such a file. Only wheels for the functions' processor are installed, and
+no code of a package is run. The packages are in a folder of their own in the layer, so that none
+replaces a library of the server.
 """
 
 from __future__ import annotations
@@ -30,9 +30,10 @@ DIRECT_BYTES: Final = 50 * 2**20
 """A larger file reaches Lambda through a bucket only (quota)."""
 _MACHINES: Final = {"arm64": "aarch64", "x86_64": "x86_64"}
 _PLATFORMS: Final = ("manylinux_2_28", "manylinux_2_24", "manylinux_2_17", "manylinux2014")
-"""What the system of Lambda's Python 3.13 runs: glibc 2.34."""
+"""The platform tags of wheels that run in Lambda's Python 3.13 (glibc 2.34)."""
 _TIME: Final = (1980, 1, 1, 0, 0, 0)
-"""So that equal packages give equal files."""
+"""The modification time of all files in the zip file, so that equal packages give equal zip
+files."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

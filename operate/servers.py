@@ -33,15 +33,15 @@ def stock_server(database: str, files: Path) -> Iterator[str]:
     """
     port = _free_port()
     options = ("--host", "127.0.0.1", "--port", str(port), "--workers", "1")
-    # As a variable, because other users of the machine see arguments, and the URI may hold a
-    # password.
+    # Passed as a variable, because other users of the machine can see arguments, and the URI may
+    # contain a password.
     variables = {
         "MLFLOW_BACKEND_STORE_URI": database,
         "MLFLOW_ARTIFACTS_DESTINATION": str(files),
         "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
         "MLFLOW_DISABLE_TELEMETRY": "true",
         "MLFLOW_MODEL_CATALOG_URI": "",
-        "MLFLOW_ALLOW_FILE_STORE": "true",  # a folder of runs is read, never written
+        "MLFLOW_ALLOW_FILE_STORE": "true",  # a folder of runs is only read
     }
     command = [sys.executable, "-m", "operate.stock_server", *options]
     with _running("MLflow's server", command, f"http://127.0.0.1:{port}", variables) as url:

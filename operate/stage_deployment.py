@@ -54,13 +54,14 @@ def add_to(commands: Any) -> None:
 
 
 def run(given: argparse.Namespace) -> int:
-    """Returns 0 when the stage is deployed, or could be, or was built; else 1, or SAM's code.
+    """Runs the command. Returns 0 if the stage was deployed (with ``--check``: could be deployed;
+    with ``--build-only``: was built); otherwise 1, or the SAM CLI's exit code.
 
     Raises:
         CannotRun: something that the deployment needs is missing.
     """
     sam = shlex.split(given.sam)
-    # It leads to the product's modules, which are not those of the SAM CLI.
+    # It names the product's modules, which the SAM CLI must not import.
     os.environ.pop("PYTHONPATH", None)
     if given.build_only:
         print(sam_build.build(given.build_folder, given.architecture, sam))

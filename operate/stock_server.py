@@ -1,8 +1,9 @@
 """``mlflow server`` in one process: ``python -m operate.stock_server OPTIONS``.
 
-The command of MLflow imports MLflow, prepares the database, and starts uvicorn as a child, which
-imports MLflow again; that takes half of the start. Here the command becomes that child instead. A
-version of MLflow that starts another server than uvicorn starts it as a child, as always.
+MLflow's own command imports MLflow, prepares the database, and starts uvicorn as a child process,
+which imports MLflow again; that takes half of the start. Here uvicorn runs in the process of the
+command instead. If a version of MLflow starts another server than uvicorn, that server is started
+as a child process.
 """
 
 from __future__ import annotations

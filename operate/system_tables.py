@@ -50,7 +50,7 @@ def ask(
     """
     body = {"sql": sql, "parameters": parameters, "format": form}
     if url:
-        return _asked(url, {**body, "fresh": fresh})
+        return _query_server(url, {**body, "fresh": fresh})
     _engines()
     if fresh:
         import_module("mltables.publisher").publish()
@@ -69,14 +69,16 @@ def ask_saved(
     otherwise as :func:`ask`. Raises CannotRun, also without a server."""
     if not url:
         raise CannotRun("a saved query is run by a server: name it with --url, or start it")
-    return _asked(url, {"saved": name, "parameters": parameters, "format": form, "fresh": fresh})
+    return _query_server(
+        url, {"saved": name, "parameters": parameters, "format": form, "fresh": fresh}
+    )
 
 
-def _asked(url: str, body: dict[str, Any]) -> dict[str, Any]:
+def _query_server(url: str, body: dict[str, Any]) -> dict[str, Any]:
     if not url.startswith(("http://", "https://")):
         raise CannotRun(f"--url {url}: an address of http or https is needed")
     headers = {"Content-Type": "application/json"}
-    # The variables with the credentials of MLflow's client.
+    # The credentials come from the variables of MLflow's client.
     user, password = map(os.environ.get, ("MLFLOW_TRACKING_USERNAME", "MLFLOW_TRACKING_PASSWORD"))
     if user and password:
         login = base64.b64encode(f"{user}:{password}".encode()).decode()
@@ -95,14 +97,14 @@ def _asked(url: str, body: dict[str, Any]) -> dict[str, Any]:
                 return answer
         except urllib.error.HTTPError as error:
             if error.code != HTTPStatus.TOO_MANY_REQUESTS or not tries:
-                raise CannotRun(_said(error)) from error
+                raise CannotRun(_error_message(error)) from error
             time.sleep(float(error.headers.get("Retry-After") or 1))
         except OSError as error:
             raise CannotRun(f"{url} does not answer: {error}") from error
     raise AssertionError
 
 
-def _said(error: urllib.error.HTTPError) -> str:
+def _error_message(error: urllib.error.HTTPError) -> str:
     text = error.read().decode(errors="replace")
     try:
         return str(json.loads(text)["message"])
@@ -111,7 +113,7 @@ def _said(error: urllib.error.HTTPError) -> str:
         return text.strip() or str(error)
 
 
-def given_parameters(pairs: Sequence[str]) -> dict[str, Any]:
+def parse_query_parameters(pairs: Sequence[str]) -> dict[str, Any]:
     """Parses the query parameters of the command line (``--parameter name=value``) into a dict of
     strings. Raises CannotRun for a pair without ``=``."""
     parameters = {}
@@ -143,7 +145,7 @@ def sql(
     if form == "arrow" and sys.stdout.isatty():
         raise CannotRun("a stream of Arrow is no text: write it to a file, > answer.arrows")
     answer_form = "arrow" if form == "arrow" else "json"
-    parameters = given_parameters(pairs)
+    parameters = parse_query_parameters(pairs)
     if saved is not None:
         answer = ask_saved(saved, parameters, answer_form, fresh=fresh, url=url)
     else:
@@ -166,7 +168,7 @@ def sql(
 
 
 def text_of(statement: str) -> str:
-    """Returns the statement, from the file if it is ``@file.sql``."""
+    """Returns the SQL statement; ``@file.sql`` is replaced by the content of the file."""
     if not statement.startswith("@"):
         return statement
     try:
@@ -189,7 +191,7 @@ def check(
     publishes = [fresh, False]
 
     def answer(statement: str) -> dict[str, Any]:
-        return ask(statement, given_parameters(pairs), fresh=publishes.pop(0), url=url)
+        return ask(statement, parse_query_parameters(pairs), fresh=publishes.pop(0), url=url)
 
     return alert.run(answer, sql, when)
 
@@ -204,8 +206,8 @@ def backfill(*, publishes: bool = True) -> int:
     """Adds all data of the DynamoDB table to the system tables. Returns 0.
 
     Args:
-        publishes: False only lands the data and leaves publishing to the deployment, so that no SQL
-            engine is needed.
+        publishes: False only writes landing objects, which the deployment then publishes, so that
+            no SQL engine is needed here.
     """
     _histories()
     if not publishes:

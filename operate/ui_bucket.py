@@ -1,6 +1,6 @@
 """``python -m operate.ui_bucket STACK``: uploads the web UI's files to a stack's bucket.
-Unchanged files are not sent, and old ones are kept, because open pages still load them. Pages are
-sent last, so that they never refer to missing files.
+Unchanged files are not uploaded. Old files are kept, because open pages still load them. Pages are
+uploaded last, so that they never refer to missing files.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""``python -m local.admin verify`` and ``reindex``: compares derived items with their sources."""
+"""``python -m local.admin verify`` and ``reindex``: compares derived items, such as index entries,
+with the items from which they are computed; ``reindex`` also repairs them."""
 
 from __future__ import annotations
 

@@ -121,8 +121,8 @@ def prune(service: Any, stack_functions: Sequence[Function], keep: int) -> int:
 
 
 def roll_back(service: Any, stack_functions: Sequence[Function]) -> str:
-    """Moves every alias to the newest deployment before the live one of which all functions have a
-    version. Returns the description of that deployment.
+    """Moves every alias back to an earlier deployment: the newest one before the live one of which
+    all functions have a version. Returns the description of that deployment.
 
     A function that the live deployment introduced has no earlier version and is not moved. That is
     harmless: only its own routes call it, and functions of two consecutive releases can use the

@@ -28,7 +28,7 @@ _KEY_BYTES = 32
 
 
 class Kms:
-    """The operations Encrypt and Decrypt. The key is made at the first use."""
+    """The operations Encrypt and Decrypt of KMS. The key is created at the first use."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -59,16 +59,16 @@ class Kms:
         return {"Plaintext": base64.b64encode(plain).decode(), "KeyId": request.get("KeyId", "")}
 
     def _cipher(self) -> AESGCM:
-        # The import takes six megabytes, and few deployments keep secrets.
+        # The import takes six megabytes, and few users store secrets.
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415
 
         return AESGCM(self._key())
 
     def _key(self) -> bytes:
-        """Returns the key, which is made if there is none.
+        """Returns the key; creates it if there is none.
 
         Raises:
-            ServiceError: it can be neither saved nor read, or is incomplete.
+            ServiceError: the key cannot be saved or read, or its file is incomplete.
         """
         try:
             if not self._path.exists():
@@ -91,7 +91,7 @@ class Kms:
         return key
 
     def _make(self) -> None:
-        """Saves a new key as a whole, unless another thread is first."""
+        """Saves a new key atomically, unless another thread has saved one first."""
         made = self._path.with_name(f"{self._path.name}.{secrets.token_hex(4)}")
         try:
             with os.fdopen(os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as new:
@@ -105,7 +105,8 @@ class Kms:
 
 
 class KmsClient:
-    """The same key, for functions in this process: without a request over the loopback."""
+    """A client of :class:`Kms` for functions in this process, which makes no request over the
+    loopback."""
 
     def __init__(self, kms: Kms) -> None:
         self._kms = kms

@@ -71,9 +71,10 @@ class Channel(logging.Handler):
 def main() -> int:
     """Processes the table's stream until the runner stops this process. Returns the exit code."""
     malloc_settings.return_freed_memory()
-    gc.disable()  # until the pollers run: what is imported is no garbage
+    gc.disable()  # enabled again when the pollers run: imports create no garbage
     store.register()
-    # A Ctrl-C in the terminal is for the runner, which stops this when its requests are through.
+    # A Ctrl-C in the terminal also reaches this process. The runner stops it when its requests have
+    # ended.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     for output in (sys.stdout, sys.stderr):
@@ -148,7 +149,7 @@ def follow(
     schedule = Schedule(job.schedules, lambda name, event: functions[name].invoke(event))
     stack.callback(schedule.stop)
     schedule.start()
-    # Unfinished writes of an earlier run are completed in the process of the indexer.
+    # This process has the indexer's code, which completes unfinished writes of an earlier run.
     if file and indexing:
         completion = InterruptedWrites(file, indexing, job.end)
         stack.callback(completion.stop)

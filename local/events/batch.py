@@ -96,7 +96,7 @@ class BatchQueue:
         """Args:
         done: called with each sequence number up to which all records are processed or given
             up.
-        give_up: called with a batch that is given up and the reason.
+        give_up: called with each batch that is given up, and the reason.
         can_write: called after a failure of the first record of a batch. While it returns False,
             the batch is not given up, and its attempts do not count: the disk is full, say.
         """
@@ -175,7 +175,7 @@ class BatchQueue:
         try:
             self._give_up(batch, condition)
         except BaseException:
-            # Neither processed nor known as given up.
+            # The batch is not processed, and its dead letter is not written.
             self._batches.appendleft(batch)
             self._back_off()
             raise

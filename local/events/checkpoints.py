@@ -77,7 +77,7 @@ class Checkpoints:
                 temporary.write_text(json.dumps(self._values, indent=1, sort_keys=True))
                 temporary.replace(self._path)
             except OSError as error:
-                # Nothing is lost: the records since the last time come again.
+                # Nothing is lost: the records since the last checkpoint are read again.
                 if not self._failing:
                     report(f"{self._path} cannot be written: {error.strerror}")
                 self._failing = True

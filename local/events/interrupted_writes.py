@@ -1,6 +1,6 @@
-"""Completes writes of requests that were killed in an earlier run of the product.
-The last records of the stream show which runs to check; the indexer's code checks and completes
-them.
+"""Completes writes of requests that were interrupted when an earlier process of the product was
+killed. The last records of the stream show which MLflow runs to check; the indexer's code checks
+and completes them.
 """
 
 from __future__ import annotations
@@ -20,14 +20,15 @@ REQUEST_SECONDS = 31
 
 
 class InterruptedWrites:
-    """A background thread that runs once after the start.
-    It waits until the stream is processed up to its end before the first request. Then it checks
-    the
-    runs of the last records before that end: an interrupted request wrote one of these.
+    """A background thread that completes interrupted writes once after the start.
+
+    It waits until the stream is processed up to ``end``, the last record before the first request
+    was served. Then it checks the runs to which the last records up to ``end`` belong, because
+    interrupted requests wrote some of these.
     """
 
     def __init__(self, file: TableFile, pollers: list[StreamPoller], end: int) -> None:
-        """``end`` is the last record before the first request was served."""
+        """``end`` is the sequence number of the last record before the first request was served."""
         self._file = file
         self._pollers = pollers
         self._end = end

@@ -86,7 +86,7 @@ class QueuePoller:
                 if message.message_id not in failed:
                     self._queues.delete(message.handle)
         except Exception as error:
-            # All come again once their visibility timeout has passed.
+            # All messages are received again when their visibility timeout has passed.
             report(f"{self._mapping.name}: a batch failed", error)
         finally:
             self._free.release()
@@ -119,8 +119,8 @@ class QueuePoller:
 
 
 def stop_all(pollers: Sequence[QueuePoller], interrupt: Callable[[], None]) -> None:
-    """Stops pollers, then interrupts what their calls do, and waits shortly for the calls: they
-    still need the queues and the store."""
+    """Stops pollers, calls ``interrupt`` to end what their running calls do, and waits a few
+    seconds for these calls, because they still need the queues and the store."""
     for poller in pollers:
         poller.stop()
     interrupt()

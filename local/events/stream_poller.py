@@ -117,7 +117,7 @@ class _Shard:
         wanted: list[Record] = []
         self._iterator = page.get("NextShardIterator")
         if records:
-            # A record without an event gives only the position up to which nothing matches.
+            # A record without an event only says that no record up to its sequence number matches.
             matching = [record for record in records if "eventName" in record]
             for record in matching:
                 poller.complete(record)
@@ -183,7 +183,8 @@ class StreamPoller:
             written_at: returns cheaply when the stream may last have grown, in seconds since 1970.
             is_serving: returns whether requests are served, which then have priority.
             report_lag: called for each page with whether backpressure is needed.
-            can_write: returns whether the disk can be written; failures do not count otherwise.
+            can_write: returns whether the disk can be written. While it cannot, failures of the
+                function do not count.
         """
         self.mapping = mapping
         self.client = client

@@ -25,7 +25,8 @@ STOP = "stop\n"
 
 
 class StreamProcess:
-    """Keeps one process running from :meth:`start` until :meth:`stop`, by a background thread."""
+    """Keeps the stream process running from :meth:`start` until :meth:`stop`, by a background
+    thread."""
 
     def __init__(self, job: StreamJob, warned: Callable[[str], None] = report) -> None:
         """Args:
@@ -56,14 +57,15 @@ class StreamProcess:
                     channel.sendall(STOP.encode())
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     process.wait(STOP_SECONDS)
-            # A process that has sent nothing has begun nothing.
+            # A process that has not sent anything has not processed anything, and is killed at
+            # once.
             process.kill()
         if self._thread.is_alive():
             self._thread.join(STOP_SECONDS)
 
     def processed(self, mapping: str) -> int | None:
-        """Returns the sequence number up to which a mapping has processed the stream; None while
-        unknown."""
+        """Returns the sequence number up to which a mapping has processed the stream; None while it
+        is unknown."""
         return self._known.get(mapping)
 
     def position(self, mapping: str) -> Callable[[], int | None]:
@@ -104,7 +106,7 @@ class StreamProcess:
                 ours.sendall(f"{self._job.text()}\n".encode())
                 for line in messages:
                     self._receive(line)
-            except (OSError, ValueError):  # it died while it was spoken to, or within a line
+            except (OSError, ValueError):  # it ended in the middle of a line
                 process.kill()
             return process.wait()
 

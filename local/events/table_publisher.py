@@ -53,7 +53,8 @@ class TablePublisher:
             folder: the folder of the system tables.
             positions: functions that return the sequence number up to which the lander has
                 processed the stream, None while unknown.
-            land: lands what does not come from the stream, before each publication.
+            land: called before each publication. It writes the landing objects of changes that are
+                not in the stream, such as audited requests.
         """
         self._land = land
         self._landing = folder / "files/landing"
@@ -99,11 +100,11 @@ class TablePublisher:
         priority, and on a busy machine the caller would wait for minutes.
 
         Args:
-            until: when to return at the latest, on the clock of :func:`time.monotonic`. The
-                publication goes on then.
+            until: the time at which to return even if the publication is still running, on the
+                clock of :func:`time.monotonic`. The publication then continues.
 
         Returns:
-            Whether all was published.
+            Whether all of these writes are published.
         """
         end = self._file.last_record()
         deadline = min(until, time.monotonic() + INDEX_WAIT_SECONDS)
@@ -145,11 +146,11 @@ class TablePublisher:
             )
 
     def _publish(self, after: int | None = None) -> None:
-        """Publishes once, if something has landed.
+        """Publishes once, if there are landing objects.
 
         Args:
-            after: the number of a publication: does nothing if a later one has succeeded meanwhile.
-                None for a publication without waiting callers.
+            after: the number of a publication. Nothing is done if a later one has succeeded
+                meanwhile. None if no caller waits.
         """
         with self._turn:
             if after is not None and self._succeeded > after:

@@ -108,7 +108,7 @@ class Application:
             return failure(413, "Request Entity Too Large"), None
         response, requests = self._respond(connection, head, body)
         if storage and method == "PUT" and response.status == 307:
-            # Files of any size pass without being held in memory.
+            # The body goes straight to the file, so that it may have any size.
             location = dict(response.headers).get(b"location", b"").decode("latin-1")
             if storage.owns(location):
                 parts = connection.parts() if withheld else iter((body,))
@@ -125,10 +125,10 @@ class Application:
         return HttpResponse(503, [(b"content-type", b"text/plain; charset=utf-8")], fault.encode())
 
     def _is_refused(self, connection: Connection, head: RequestHead) -> bool:
-        """Returns whether a request for a page of the UI lacks a login that it needs. Then the
-        function behind the page's route answers, with the challenge that makes a browser ask for a
-        password, or with a redirect to the sign-in page. Scripts and pictures need no login, as on
-        MLflow's server.
+        """Returns whether a request for a page of the UI lacks a required login. Such a request
+        goes to the function of the page's route, which answers with the challenge that makes a
+        browser ask for a password, or with a redirect to the sign-in page. Scripts and pictures
+        need no login, as on MLflow's server.
         """
         match = self._router.match(head.method, head.path)
         if match is None or match.authorizer is None:

@@ -1,5 +1,6 @@
-"""Fetches the chart library of the dashboards, an npm package, without npm, checks the archive's
-SHA-512 and unpacks it.
+"""Downloads the npm package with the chart library of the dashboards, without npm. Checks the
+archive's SHA-512 and unpacks it.
+
 Run as ``python local/http/chart_library.py NAME VERSION SHA512 FOLDER``.
 """
 
@@ -48,7 +49,7 @@ def fetch(name: str, version: str, archive: Path, address: str) -> None:
 
     Raises:
         ValueError: the address is neither HTTPS nor HTTP.
-        OSError: the registry does not answer, or has no such archive.
+        OSError: the registry does not respond, or has no such archive.
     """
     url = f"{address.rstrip('/')}/{name}/-/{name}-{version}.tgz"
     if not url.startswith(("https://", "http://")):

@@ -1,4 +1,4 @@
-"""Tells whether the client of a connection is still there, without reading from it."""
+"""Checks whether the client of a connection has closed it, without consuming data from it."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import socket
 from typing import Final
 
 _DONT_WAIT: Final = getattr(socket, "MSG_DONTWAIT", None)
-"""None on Windows, where nobody is noticed."""
+"""None on Windows, where a closed connection is not noticed."""
 
 
 def has_left(client_socket: socket.socket) -> bool:
-    """Returns whether a client has closed its connection. A client that only ends its own sending
-    counts as one that has left, as with MLflow's server. A request that has arrived and waits says
-    that the client has not left. Callable while another thread sends."""
+    """Returns whether a client has closed its connection. Closing only its sending side counts,
+    too, as with MLflow's server. If unread data has arrived, the result is False. Callable while
+    another thread sends."""
     if _DONT_WAIT is None:
         return False
     try:

@@ -1,7 +1,8 @@
 """Reads the requests of one client's connection and sends the answers, in one thread.
 
 :meth:`Connection.watch`, which another thread calls, ends a connection whose client is too slow,
-answers in place of a function that takes too long, and notices that a client leaves.
+answers in place of a function that takes too long, and notices that a client has closed the
+connection.
 """
 
 from __future__ import annotations
@@ -220,7 +221,8 @@ class Connection:
         self._until, self._late = math.inf, None
 
     def watch_client(self, on_left: Callable[[], None]) -> None:
-        """Lets :meth:`watch` call ``on_left``, perhaps repeatedly, if the client leaves."""
+        """Makes :meth:`watch` call ``on_left``, perhaps repeatedly, if the client closes the
+        connection."""
         self._on_left = on_left
 
     def send(self, response: HttpResponse) -> int:
@@ -295,7 +297,7 @@ class Connection:
         except OSError:
             raise
         except Exception as error:
-            # The client learns of it by the missing end.
+            # The end of the body is missing, so the client notices the failure.
             report(f"{self.head.method} {self.head.path}: a streamed answer failed", error)
             self._keep_alive = False
             return
@@ -358,7 +360,7 @@ class Connection:
         on_left = self._on_left
         if on_left and has_left(self._socket):
             on_left()
-        late = self._late  # read first: a thread that sends changes it last
+        late = self._late  # read before _until: a thread that sends changes it last
         if now < self._until:
             return
         if late is not None:

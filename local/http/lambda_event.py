@@ -186,7 +186,7 @@ def to_http(answer: Any) -> HttpResponse:
         BadAnswer: API Gateway would answer 500.
     """
     if not isinstance(answer, dict) or "statusCode" not in answer:
-        # Format 2.0 infers a JSON answer from anything that has no status.
+        # In format 2.0 any value without a statusCode is the body of a JSON response.
         return HttpResponse(200, list(_JSON), _json(answer))
     body = answer.get("body") or ""
     try:
@@ -252,11 +252,11 @@ def _exceeds(payload: dict[str, Any], body: str) -> bool:
 
 
 def _most_bytes(body: str) -> int:
-    """Returns an upper bound of a text's bytes as JSON: quotes and backslashes take two, control
-    characters up to six."""
+    """Returns an upper bound of the size in bytes of a text as JSON: quotes and backslashes take
+    two bytes, control characters up to six."""
     content = body.encode("utf-8", "surrogatepass")
     controls = len(content) - len(content.translate(None, _CONTROLS))
-    # A text counts characters five times as fast as bytes do.
+    # str.count is five times as fast as bytes.count.
     return len(content) + body.count('"') + body.count("\\") + 5 * controls
 
 

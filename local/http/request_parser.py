@@ -1,7 +1,7 @@
 """Parses the bytes of a connection into requests, by llhttp (the parser of Node.js).
 
-llhttp refuses malformed requests, two lengths of one body, and a length beside
-Transfer-Encoding. What it leaves open, and servers must refuse by RFC 9112, is refused here.
+llhttp refuses malformed requests, two different Content-Lengths, and a Content-Length together with
+Transfer-Encoding. This module refuses what else RFC 9112 requires servers to refuse.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ class RequestThreads:
             return self._jobs.get(timeout=IDLE_SECONDS)
         except queue.Empty:
             with self._lock:
-                try:  # a job that was put meanwhile was promised to one of the idle threads
+                try:  # a job that was queued meanwhile counts on one of the idle threads
                     return self._jobs.get_nowait()
                 except queue.Empty:
                     self._idle -= 1

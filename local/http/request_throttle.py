@@ -1,7 +1,8 @@
 """Applies backpressure: while the index lags far behind, the runner serves four requests at a time;
-else any number.
-The indexer shares the store with the requests. Beside many clients it would lag ever more, and
-searches read each run that is not yet indexed.
+otherwise any number.
+
+The indexer shares the store with the requests. With many clients it would lag more and more, and
+searches would become slow, because they read each run that is not yet indexed.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ than the store, such as a model provider."""
 
 
 class Slot:
-    """The permission of one request to be served; it is returned by
+    """The permission to serve one request. The caller gives it back with
     :meth:`RequestThrottle.leave`."""
 
     __slots__ = ("given", "since")
@@ -58,13 +59,13 @@ class RequestThrottle:
             self._waiting.append(slot)
         if not given.wait(LONGEST_WAIT_SECONDS):
             with self._lock:
-                if slot in self._waiting:  # else it was given at the last moment
+                if slot in self._waiting:  # otherwise it got a slot at the last moment
                     self._waiting.remove(slot)
                     self._give(slot)
         return slot
 
     def leave(self, slot: Slot) -> None:
-        """Frees a slot, which the request that has waited longest gets."""
+        """Frees a slot, and gives it to the request that has waited longest."""
         with self._lock:
             self._held.discard(slot)
             if self._waiting:

@@ -38,7 +38,7 @@ def response_head(
         lines.append(b"connection: keep-alive\r\n")
     lines.append(b"\r\n")
     text = b"".join(lines)
-    # Each line has its own break, and no other.
+    # Each line has exactly one line break.
     is_safe = text.count(b"\n") == len(lines) == text.count(b"\r")
     return text if is_safe else None
 

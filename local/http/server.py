@@ -86,23 +86,23 @@ class Server:
             self._wake_writer.send(b"x")
 
     def serve(
-        self, started: Callable[[], None], told_to_stop: Callable[[], bool] = lambda: False
+        self, started: Callable[[], None], is_stop_requested: Callable[[], bool] = lambda: False
     ) -> None:
         """Serves until :meth:`stop` is called or SIGTERM or SIGINT arrives. Must be called in the
         main thread.
 
         Args:
             started: called in a thread of its own once connections are accepted.
-            told_to_stop: returns whether a signal arrived before this server handles signals.
+            is_stop_requested: returns whether a signal arrived before this server handles signals.
         """
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: self.stop())
-        if told_to_stop():
+        if is_stop_requested():
             self.stop()
         try:
             self.accept(started)
         finally:
-            # A second signal must not interrupt the cleaning up.
+            # A second signal must not interrupt the cleanup.
             for number in (signal.SIGTERM, signal.SIGINT):
                 signal.signal(number, signal.SIG_IGN)
 

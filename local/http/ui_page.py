@@ -1,11 +1,13 @@
-"""Adds to MLflow's page the bar with links to this server's own pages (``dashboards/bar.js``), and
-removes from it the assistant, because no server of it exists here, and the message that MLflow
-collects usage data, because this server collects none and forwards none.
+"""Changes MLflow's page: adds the bar with links to this server's own pages
+(``dashboards/bar.js``), hides the assistant, because this server has no backend for it, and hides
+the message that MLflow collects usage data, because this server collects and forwards none.
+
 Why this is here, and when it can go: MLflow's bundle offers its assistant when it is loaded from
-localhost, and opens it by itself in a new profile. A script and a style are added to the page that
-mark it as opened and hide it, and that mark the message as read and the collection as switched off
-(keys of ``localStorage`` and their versions are the bundle's); the bundle stays unchanged. Each can
-go when MLflow has a switch for it.
+localhost, and opens it by itself in a new profile. The added script and style mark the assistant as
+opened before and hide it, and mark the message as read and the collection as switched off. The keys
+of ``localStorage`` are those that the bundle reads. The bundle itself is not changed. Each part can
+go when MLflow has a setting for it.
+
 Run as ``python local/http/ui_page.py FILE`` on the page of the mlflow package. Repeating it changes
 nothing.
 """
@@ -25,10 +27,10 @@ ADDED: Final = (
     'localStorage.setItem("mlflow.settings.telemetry.enabled_v1", "false");'
     "</script>"
     "<style>"
-    # The button at the corner, the panel and the button of a trace; that beside experiments; a tab
-    # of pages that have nothing to show yet; the buttons of a trace's drawer, of an evaluation run,
-    # of a comparison, and of charts' menus.
-    # MLflow's own styles are important, too: three attributes outweigh them.
+    # In this order: the button in the corner, the panel and the button of a trace; the button
+    # beside experiments; a tab of empty pages; the buttons of a trace's drawer, of an evaluation
+    # run, of charts' menus, and of a comparison. The attribute selectors at the end give these
+    # rules a higher specificity than MLflow's own !important rules.
     ":is("
     '[data-assistant-ui="true"],'
     'div:has(>div[role="button"][tabindex="0"][aria-pressed]),'
@@ -45,9 +47,9 @@ ADDED: Final = (
 )
 
 
-def amended(page: str) -> str:
-    """Returns the HTML page with the script and the style added to its head. A page that has them
-    already is returned unchanged.
+def with_head_elements(page: str) -> str:
+    """Returns MLflow's HTML page with the script, the style and the bar added to its head. A page
+    that has them already is returned unchanged.
 
     Raises:
         ValueError: the page has no head.
@@ -62,7 +64,8 @@ def amended(page: str) -> str:
 
 if __name__ == "__main__":
     file = Path(sys.argv[1])
-    page = amended(file.read_text(encoding="utf-8"))
-    # The installer links files to its cache and to other installations: theirs stay as they are.
+    page = with_head_elements(file.read_text(encoding="utf-8"))
+    # The file may be a hard link to the installer's cache: replace it, so that the cache is not
+    # changed.
     file.unlink()
     file.write_text(page, encoding="utf-8")

@@ -1,5 +1,5 @@
 """``python -m local.store MODULE …``: runs a module of a Lambda layer in a new process in which
-clients of DynamoDB can open a store, as they can in the runner's process.
+DynamoDB clients can open a store, as in the runner's process.
 """
 
 from __future__ import annotations

@@ -64,8 +64,9 @@ def batch_write_item(table: TableStore, request: Raw) -> Raw:
 
 
 def transact_write_items(table: TableStore, request: Raw) -> Raw:
-    """Answers TransactWriteItems for one table: executes all operations, or none and raises the
-    reasons. A request whose token was used within the last ten minutes is not executed again.
+    """Answers TransactWriteItems for one table: executes all operations; or none, and raises an
+    error with the reasons. A request whose token was used within the last ten minutes is not
+    executed again.
 
     Raises:
         ClientError: TransactionCanceledException, IdempotentParameterMismatchException or
@@ -213,8 +214,8 @@ def _add_consumed(
 
 
 def _add_reads(answer: Raw, table: TableStore, request: Raw, writes: Iterable[Write]) -> None:
-    """Adds to the answer the capacity units of a transaction that is not executed again: reads of
-    its items.
+    """Adds the capacity units of a repeated transaction, which is not executed again, to the
+    answer: it counts as reads of its items.
     """
     capacity = Capacity(table.schema)
     for write in writes:
@@ -237,7 +238,8 @@ def _metrics(table: TableStore, writes: Iterable[Write]) -> list[Raw]:
 _sorted_json: Final = json.JSONEncoder(
     sort_keys=True, check_circular=False, default=binary_text
 ).encode
-"""The same text as that of ``json.dumps``, which takes twice as long: it looks for circles."""
+"""Encodes JSON with sorted keys. ``json.dumps`` takes twice as long, because it checks for circular
+references."""
 
 
 def _digest(operations: Any) -> str:

@@ -101,7 +101,8 @@ def _index_units(index: Index, old: Raw, new: Raw, old_size: int, new_size: int)
     if is_same and _is_unchanged(index, old, new):
         return 0
     if index.projected is not None and max(old_size, new_size) > WRITE_BYTES:
-        # An entry is no larger than its item: entries of smaller items take one unit.
+        # An entry is not larger than its item, so the entry of an item up to this size takes one
+        # unit.
         old_size, new_size = entry_size(index, old), entry_size(index, new)
     if is_same:
         return _write_units(max(old_size, new_size))
@@ -109,7 +110,7 @@ def _index_units(index: Index, old: Raw, new: Raw, old_size: int, new_size: int)
 
 
 def _is_unchanged(index: Index, old: Raw, new: Raw) -> bool:
-    """Whether two items of the same keys have the same entry."""
+    """Whether two versions of an item have the same entry in the index."""
     if index.projected is None:
         return old == new
     return not index.others or all(old.get(name) == new.get(name) for name in index.others)

@@ -1,7 +1,8 @@
-"""Makes the store's file of a table from the file in which a DynamoDB engine (dynoxide) kept it.
+"""Converts the file in which a DynamoDB engine (dynoxide) stored a table to the store's file of
+that table.
 
-Data folders that were made before this product had a store of its own hold such a file. It is read
-and stays as it is. An interrupted conversion continues where it stopped.
+Data folders from before this product had a store of its own contain such a file, which is not
+changed. An interrupted conversion continues where it stopped.
 """
 
 from __future__ import annotations

@@ -80,27 +80,27 @@ _NOT_WRITTEN: Final = (
 _ADVICE: Final = {
     sqlite3.SQLITE_FULL: DISK_FULL,
     sqlite3.SQLITE_READONLY: READ_ONLY,
-    # The log's last frame is incomplete, so the transaction does not exist for any reader.
+    # The last frame of SQLite's log is incomplete, so no reader sees the transaction.
     sqlite3.SQLITE_IOERR_WRITE: _NOT_WRITTEN,
 }
-"""What callers are told by SQLite's error codes after which the file contains nothing of the
-transaction, and does not until somebody acts."""
+"""Advice for callers, by SQLite's error codes that mean: nothing of the transaction is in the file,
+and a repetition fails, too, until somebody acts."""
 
 _REFUSALS: Final = frozenset((sqlite3.SQLITE_BUSY, sqlite3.SQLITE_CANTOPEN))
-"""SQLite's other error codes after which the file contains nothing of the transaction."""
+"""SQLite's other error codes that mean that nothing of the transaction is in the file."""
 
 
 FILE_ADVICE: Final = {
     **dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), DISK_FULL),
     **dict.fromkeys((errno.EROFS, errno.EACCES, errno.EPERM), READ_ONLY),
 }
-"""What callers are told by the system's error codes for other files, if the error does not pass by
-itself."""
+"""Advice for callers, by the system's error codes (``errno``) for other files, for errors that last
+until somebody acts."""
 
 
 def advice_of(error: Exception) -> str | None:
-    """Returns what to tell the caller if SQLite changed nothing and cannot until somebody acts,
-    because the disk is full or the file read-only; None for any other error."""
+    """Returns advice for the caller if SQLite has changed nothing, and cannot until somebody acts,
+    because the disk is full or the file is read-only; None for any other error."""
     code: int = getattr(error, "sqlite_errorcode", 0)
     return _ADVICE.get(code) or _ADVICE.get(_primary(error))
 
@@ -157,7 +157,7 @@ class Database:
         """
         connection = self._take()
         try:
-            # One step: each further row would hand over the interpreter's lock once more.
+            # Only one row is fetched: each further row would release the interpreter's lock again.
             return connection.execute(sql, values).fetchone()
         except sqlite3.Error as error:
             raise _unusable(self.path, error) from error
@@ -253,7 +253,7 @@ class Database:
         self._close_idle_if_closed()
 
     def _close_idle_if_closed(self) -> None:
-        # close() may have run between the look at _closed and the append.
+        # close() may have run between the check of _closed and the append.
         if self._closed:
             self._close_idle()
 
@@ -331,7 +331,7 @@ def create(
 def _publish(draft: Path, path: Path) -> None:
     """Renames the finished draft to its final name. Raises FileExistsError if the name is taken."""
     try:
-        # A link fails if somebody else was faster, where a rename would replace that file.
+        # If another process was faster, link() fails, whereas rename() would replace its file.
         os.link(draft, path)
     except OSError as error:
         if error.errno not in _WITHOUT_LINKS:

@@ -107,7 +107,7 @@ def _keys(wanted: PageRequest, texts: list[str]) -> list[tuple[str, ...]]:
 
 
 def _fitting(sizes: list[int], room: int, *, least: int) -> int:
-    """Returns how many of the sizes, from the first on, fit into ``room`` bytes; at least
+    """Returns how many of the first ``sizes`` together fit into ``room`` bytes; at least
     ``least``."""
     for at, size in enumerate(sizes):
         room -= size

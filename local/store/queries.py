@@ -91,7 +91,7 @@ class _Request:
         """Returns whether the key columns of the rows suffice to answer the request."""
         keys, projected = set(self.index.key), self.index.projected
         if projected is not None and not projected <= keys:
-            return False  # an entry's size is not that of its key
+            return False  # the capacity depends on the size of the entry, not of its key
         if self.visible is not None:
             return True
         return (
@@ -214,7 +214,7 @@ def _visible(checked: _Request, rows: list[Any]) -> list[Raw]:
 def _keys_only(index: Index, rows: list[Any], projection: Projection | None) -> list[Raw]:
     key = index.key
     chosen = [(name, key.index(name)) for name in (key if projection is None else projection.names)]
-    if len(chosen) == 1:  # the sort key, as searches ask by the hundred
+    if len(chosen) == 1:  # usually the sort key, in hundreds of rows of a search
         ((name, at),) = chosen
         return [{name: {"S": row[at]}} for row in rows]
     if len(chosen) == 2:

@@ -1,5 +1,5 @@
 """The reserved words of DynamoDB, which no expression may use as a name ("Reserved words in
-DynamoDB" in the developer guide). This file's test checks each word against an engine.
+DynamoDB" in the developer guide). A test checks each word against a DynamoDB engine.
 """
 
 from __future__ import annotations

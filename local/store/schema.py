@@ -1,7 +1,7 @@
 """The keys and indexes of a table, and the SQL that creates the tables of its file.
 
 An item is one row: its JSON, its size, and a column for each key attribute of the table and of its
-indexes. In the transaction of a change a trigger writes the stream's row.
+indexes. A trigger writes the stream record of a change in the same transaction.
 """
 
 from __future__ import annotations

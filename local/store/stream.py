@@ -118,7 +118,7 @@ def _sql_condition(requirements: Iterable[RecordRequirement] | None) -> tuple[st
         column = _COLUMNS[image]
         parts = [] if events is None else [f"event IN ({_marks(events)})"]
         values += sorted(events or ())
-        # The column has the type of the newest image, which needs no parsing.
+        # The column has the type of the newest image, so that no JSON is parsed.
         kind = "type" if image == "NewImage" else f"json_extract({column}, '$.type.S')"
         parts.append(f"{column} IS NOT NULL AND {kind} IN ({_marks(types)})")
         values += sorted(types)
@@ -158,9 +158,9 @@ def _record(number: int, event: str, created: int, new: Any, old: Any) -> dict[s
 
 
 def _has_expired(image: Any, now: int) -> bool:
-    """Returns whether an item's expiry time has passed. The deletion of such an item is reported as
-    one by DynamoDB's time to live: expired items are deleted soon after their time, so a request
-    seldom deletes one.
+    """Returns whether an item's expiry time has passed. The stream then reports its deletion as one
+    by DynamoDB's time to live. This is nearly always right, because expired items are deleted soon
+    and requests seldom delete one before.
     """
     end = image.get(_TTL)
     return end is not None and int(end["N"]) <= now

@@ -1,5 +1,5 @@
-"""Reads and maintains a table's SQLite file beside the store that answers from it: checks it for
-damage, trims the stream, finds expired items.
+"""Maintains a table's SQLite file while the store uses it: checks it for damage, trims the stream,
+finds expired items.
 """
 
 from __future__ import annotations
@@ -153,9 +153,9 @@ class TableFile:
         return int(newest or 0)
 
     def reserve_numbers(self, processed: int) -> bool:
-        """Makes the stream continue behind the sequence number ``processed`` if its newest record
-        has a lower one; returns whether that was so. Otherwise the next records would get numbers
-        that their readers take for processed ones.
+        """If the newest stream record has a lower number than ``processed``, makes the stream
+        continue after ``processed``. Otherwise readers would skip the next records, whose numbers
+        they have processed already. Returns whether this was necessary.
 
         Raises:
             sqlite3.Error: the file cannot be read or written.
@@ -164,7 +164,8 @@ class TableFile:
             return False
         image = json.dumps({"PK": {"S": "-"}, "SK": {"S": "-"}})
         with self._connection() as connection, self._turn():
-            # The record has the newest one's time: keys_written_before counts back from it.
+            # The record gets the time of the newest one, because keys_written_before counts back
+            # from it.
             connection.execute(
                 "INSERT INTO stream(id, event, pk, sk, created, old) VALUES (?, 'REMOVE', '-', '-',"
                 " coalesce((SELECT created FROM stream ORDER BY id DESC LIMIT 1), ?), ?)",
@@ -227,8 +228,8 @@ class TableFile:
         last = 0
         with self._connection() as connection:
             while True:
-                # Each statement reads so many rows, whether they match or not, so that no reader
-                # holds back the file's checkpointing for long.
+                # Each statement reads a limited number of rows, whether they match or not, because
+                # a long read transaction would delay the checkpoints of SQLite's log.
                 (end,) = connection.execute(
                     "SELECT max(id) FROM (SELECT id FROM items WHERE id > ? ORDER BY id LIMIT ?)",
                     (last, _SWEPT_AT_ONCE),

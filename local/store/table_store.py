@@ -26,7 +26,7 @@ counting at a random number."""
 
 
 def next_revision() -> int:
-    """Returns a revision number that no version of any row has used in this process."""
+    """Returns a new revision number for a row. No row has had it before."""
     return next(_revisions)
 
 

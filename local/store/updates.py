@@ -108,7 +108,7 @@ class BoundUpdate:
         for verb, path, value in evaluated:
             if verb == "REMOVE" or not draft.change(verb, path, value):
                 removed.append(path)
-        # An index of a list means the list as it was, so that its last members go first.
+        # Indexes refer to the list before the update, so the last members are removed first.
         if len(removed) > 1:
             removed.sort(key=lambda path: [(isinstance(part, int), part) for part in path])
         for path in reversed(removed):

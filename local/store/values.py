@@ -124,8 +124,8 @@ class ValueSize:
 
 
 def checked_item(item: Any) -> tuple[Raw, int]:
-    """Returns an item in normal form, and its size in bytes. An item that is in normal form is
-    returned itself, not a copy.
+    """Validates an item. Returns it in normal form, and its size in bytes. An item that is in
+    normal form is returned itself, not a copy.
 
     Raises:
         ClientError: a value is invalid, or the item is larger than 400 KB.

@@ -92,7 +92,8 @@ class Write:
     def statement(
         self, table: TableStore, row: StoredItem | None, outcome: ItemChange
     ) -> Statement | None:
-        """Returns the statement for an outcome, as :meth:`TableStore.change` does."""
+        """Returns the SQL statement that executes an outcome of :meth:`outcome`
+        (:meth:`TableStore.change`); None if nothing changes."""
         return table.change(
             self.key, row, outcome.old, outcome.new, outcome.new_size, self._indexed
         )

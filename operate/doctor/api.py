@@ -68,8 +68,8 @@ class Login(NamedTuple):
         return {}
 
     def secrets(self) -> list[str]:
-        """Returns the texts that must not appear in any output: password, token and Authorization
-        value."""
+        """Returns the secrets of the login, which must not appear in any output: password, token
+        and Authorization value."""
         header = self.headers().get("Authorization", "").rpartition(" ")[2]
         return [text for text in (self.password, self.token, header) if text]
 

@@ -1,5 +1,5 @@
-"""The state that the steps of one checkup share: the server, what they learned, and what to
-remove."""
+"""The state that the steps of one checkup share: the server, values for later steps, and the
+entities to remove at the end."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class Checkup:
         """Calls ``condition`` repeatedly until its result is true, and returns that result.
 
         Args:
-            awaited: describes the condition in the message.
+            awaited: describes the condition in the error message, such as "the delivery arrived".
 
         Raises:
             Wrong: the condition was not true within ``options.patience`` seconds.

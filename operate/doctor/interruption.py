@@ -12,11 +12,10 @@ SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
 
 class Interruption:
-    """Turns SIGINT and SIGTERM into a KeyboardInterrupt at a moment when nothing can be left
-    behind.
+    """Turns SIGINT and SIGTERM into a KeyboardInterrupt between two requests.
 
-    A server continues a request even if its caller has gone. If the request creates something after
-    the removal has looked for it, that thing would stay. So a signal takes effect just before the
+    A server continues a request even if its caller has disconnected. If that request created an
+    entity after the final removal, the entity would stay. So a signal takes effect just before the
     next request, or at once within :meth:`immediate`. A second signal takes effect at once
     everywhere.
     """

@@ -17,19 +17,19 @@ from operate.erasure import items
 from operate.product_modules import CannotRun
 
 SHOWN: Final = 50
-"""Mentions that are printed; their number is printed besides."""
+"""How many mentions are printed at most, in addition to their number."""
 
 
 def publish_waiting() -> None:
-    """Brings the requests into the audit that a runner of a laptop left in its file when it
+    """Publishes the audited requests that a runner on this machine left in its audit file when it
     stopped. To be called only while no runner serves the folder."""
     AuditFile(Path(os.environ[location.FOLDER])).land()
     publisher.publish()
 
 
 def run(name: str, *, dry: bool) -> int:
-    """Erases a user, or prints what an erasure would do. Returns 1 if texts still mention the name,
-    which somebody has to look at, otherwise 0.
+    """Erases a user, or with ``dry`` prints what an erasure would do. Returns 1 if texts still
+    mention the name, so that a person must check them; otherwise 0.
 
     Raises:
         CannotRun: an item could not be written; the command can be repeated.

@@ -1,7 +1,7 @@
 """Erases a user from the items of the table: deletes what belongs to the user, and replaces the
-name where other items say who did something.
+name in other items, such as the creator of a run, by a pseudonym.
 
-Each step can be repeated: a command that was killed half-way finds what is left.
+Each step can be repeated: after a killed command, the next one continues with the remaining items.
 """
 
 from __future__ import annotations
@@ -57,11 +57,11 @@ _DERIVED: Final = frozenset(
 
 
 class ItemOfUser(NamedTuple):
-    """An item that has to do with a user."""
+    """An item that belongs to a user, names the user or mentions the name."""
 
     kind: str
-    """``delete`` (it is the user's), ``replace`` (it names the user), or ``mention`` (a text has
-    the name as a word, which may mean anything)."""
+    """``delete`` (it belongs to the user), ``replace`` (it names the user), or ``mention`` (a text
+    contains the name as a word, which may mean something else)."""
     item: Raw
 
     def __str__(self) -> str:
@@ -70,8 +70,8 @@ class ItemOfUser(NamedTuple):
 
 
 def find(name: str) -> Iterator[ItemOfUser]:
-    """Yields the items of the whole table that have to do with a user. In AWS this reads the table
-    once, which costs half a read unit for each 4 KB."""
+    """Yields the items of the whole table that belong to a user, name the user or mention the name.
+    In AWS this reads the whole table once, which costs half a read unit for each 4 KB."""
     own = {keys.user(name).pk, keys.session(name, "").pk, keys.caller_usage(f"user:{name}", 0).pk}
     queue = keys.REVIEW_QUEUE.name
     readers = keys.config(system_tables.SETTING)
@@ -99,8 +99,8 @@ def _type(item: Raw) -> str:
 
 def close_logins(name: str) -> int:
     """Ends the user's sessions and deletes the user, so that no password, API key or session works
-    any more. Returns the number of deleted items. Grants that are left carry the number of the
-    deleted user, so a new user of the name does not get them."""
+    any more. Returns the number of deleted items. The remaining grants contain the id of the
+    deleted user, so a new user of the same name does not get them."""
     system_tables.revoke(name)
     user = table.get(keys.user(name))
     table.delete(keys.user(name))
@@ -108,8 +108,8 @@ def close_logins(name: str) -> int:
 
 
 def erase(reference: ItemOfUser, name: str, pseudonym: str) -> None:
-    """Deletes or rewrites an item. The indexer follows both. Raises WriteConflict if others write
-    the item all the time."""
+    """Deletes an item, or replaces the name in it by the pseudonym; the indexer then updates the
+    index. Raises WriteConflict if other writers change the item in each attempt."""
     if reference.kind == "delete":
         table.delete(key_of_item(reference.item))
         return
@@ -188,7 +188,8 @@ def _rewrite_trace(item: Raw, experiment: Experiment, name: str, pseudonym: str)
 
 
 def _rewrite_queue(item: Raw, experiment: Experiment, name: str, pseudonym: str) -> None:
-    """A user's own queue has the user's name, which another item locks."""
+    """Replaces the user's name in a review queue. The name of a user's own queue is the user's
+    name, so the item that locks the queue's name is replaced, too."""
     queue_id = QueueItem.of(item).entity_id
 
     def attempt() -> None:

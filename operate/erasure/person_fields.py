@@ -1,7 +1,7 @@
-"""Finds the places of an item that name a user, and replaces the name by a pseudonym.
+"""Finds the fields of an item that name a user, and replaces the name by a pseudonym.
 
-Only fields that hold a user's name are replaced: a run, a param or a model may be called like a
-person. Items are raw (DynamoDB JSON).
+Only fields for the names of users are changed: a run, a param or a model may have the same name as
+a person. Items are raw (DynamoDB JSON).
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ FIELDS: Final = frozenset(
 )
 """Attributes, and fields of JSON texts, that hold a user's name or a list of names."""
 RECORDS: Final = frozenset({"guardrails", "bindings", "mappings"})
-"""Attributes with a JSON list of records whose fields have no names; one is who made the record."""
+"""Attributes with a JSON list of records whose fields have no names; one of the fields is the
+creator of the record."""
 TAGS: Final = frozenset({reserved_tags.USER, reserved_tags.TRACE_USER})
 """Keys of tags and metadata whose value is a user's name."""
 
@@ -61,7 +62,7 @@ def attribute_changes(item: Raw, name: str, new: str) -> dict[str, Raw]:
 
 
 def rewritten(item: Raw, name: str, new: str) -> Raw:
-    """Returns the item with the pseudonym at all places that name the user."""
+    """Returns the item with the pseudonym in all fields that name the user."""
     changed = {**item, **attribute_changes(item, name, new)}
     for attribute in _maps_of(item):
         texts = attribute.of(item)
@@ -72,8 +73,9 @@ def rewritten(item: Raw, name: str, new: str) -> Raw:
 
 
 def mentions(item: Raw, name: str) -> bool:
-    """Whether some text of an item contains the name as a word, whatever it means there."""
-    # A dot ends a sentence, and is also a part of many names.
+    """Whether any text of an item contains the name as a word, which may mean something else
+    there."""
+    # A dot may end a sentence or be part of a name.
     word = re.compile(rf"(?<![\w@+-])(?<!\w\.){re.escape(name)}(?![\w@+-]|\.\w)")
     maps = [
         text for attribute in _maps_of(item) for pair in attribute.of(item).items() for text in pair
@@ -110,8 +112,8 @@ def _new_value(attribute: str, value: Raw, name: str, new: str) -> Raw:
 
 
 def _unpacked(data: str | bytes) -> str:
-    """Returns the text that was compressed with zlib; an empty one for other bytes. Requests hold
-    bytes, answers Base64."""
+    """Decompresses a text that was compressed with zlib; returns "" for other data. ``data`` is
+    bytes, as in requests, or Base64, as in answers of DynamoDB."""
     try:
         raw = base64.b64decode(data) if isinstance(data, str) else bytes(data)
         return zlib.decompress(raw).decode()
@@ -120,8 +122,7 @@ def _unpacked(data: str | bytes) -> str:
 
 
 def _new_json(text: str, name: str, new: str, *, is_person: bool = False) -> str:
-    """Returns a text with the pseudonym in its person fields, if it is JSON with some; else the
-    text itself.
+    """Returns a JSON text with the pseudonym in its fields for users; any other text unchanged.
 
     Args:
         is_person: whether the elements of a list in the text are names.

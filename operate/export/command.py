@@ -28,7 +28,7 @@ from operate.transfer.source_reader import SourceReader, proxy_path
 from operate.transfer.transfer_item import Content, TransferItem
 
 _GATEWAY: Final = "gateway:/"
-"""The beginning of a model's name in a scorer if the model is a gateway endpoint."""
+"""The prefix of a scorer's model if the model is an endpoint of the gateway."""
 
 
 _KIND: Final = "SPAN_KIND_INTERNAL"
@@ -49,43 +49,45 @@ class ExportOptions(NamedTuple):
     journal: Path | None
 
 
-def run(wish: ExportOptions, stock_url: str, store: StockStore) -> int:
+def run(options: ExportOptions, stock_url: str, store: StockStore) -> int:
     """Exports, and returns 0 if MLflow's server then shows the same as the product; 1 if an item
     differs or failed."""
-    return Export(wish, stock_url, store).run()
+    return Export(options, stock_url, store).run()
 
 
 class Export(Transfer):
     """The export of one workspace of the product."""
 
-    def __init__(self, wish: ExportOptions, stock_url: str, store: StockStore) -> None:
+    def __init__(self, options: ExportOptions, stock_url: str, store: StockStore) -> None:
         super().__init__(
             TransferOptions(
-                url=wish.source,
-                experiments=wish.experiments,
-                parts=wish.parts,
-                journal=wish.journal,
+                url=options.source,
+                experiments=options.experiments,
+                parts=options.parts,
+                journal=options.journal,
                 write=True,
             )
         )
-        self._wish = wish
+        self._options = options
         self._store = store
         self._stock = Server(stock_url)
         self._numbers: dict[str, str] = {}
 
     def everything(self) -> None:
         spaces = [workspace["name"] for workspace in workspaces.listed(self.server)]
-        server = self.server.within(self._wish.workspace) if spaces else self.server
-        if others := set(spaces) - {self._wish.workspace}:
+        server = self.server.within(self._options.workspace) if spaces else self.server
+        if others := set(spaces) - {self._options.workspace}:
             print(
-                f"only workspace {self._wish.workspace!r} is exported; export each of "
+                f"only workspace {self._options.workspace!r} is exported; export each of "
                 f"{', '.join(sorted(others))} with --workspace into a database of its own",
                 file=sys.stderr,
             )
         source = SourceReader(server, self._number_of)
         target = SourceReader(self._stock, str)
-        experiments = source.experiments(list(self._wish.experiments))
-        if missing := set(self._wish.experiments) - {experiment.name for experiment in experiments}:
+        experiments = source.experiments(list(self._options.experiments))
+        if missing := set(self._options.experiments) - {
+            experiment.name for experiment in experiments
+        }:
             raise SourceFailed(404, f"The server has no experiment {sorted(missing)[0]!r}.")
         self._assign_numbers(experiments)
         self.each(
@@ -94,7 +96,7 @@ class Export(Transfer):
         self._store.number_after_inserts("experiments", "experiment_id")
         for experiment in experiments:
             self._contents(source, target, experiment)
-        if not self._wish.experiments:
+        if not self._options.experiments:
             self._shared(server)
         deleted = [experiment for experiment in experiments if experiment.lifecycle_stage != ACTIVE]
         items = [self._stage_item(target, experiment) for experiment in deleted]
@@ -180,7 +182,7 @@ class Export(Transfer):
         )
 
     def _contents(self, source: SourceReader, target: SourceReader, experiment: Experiment) -> None:
-        name, own, parts = experiment.name, experiment.experiment_id, self._wish.parts
+        name, own, parts = experiment.name, experiment.experiment_id, self._options.parts
         number = self._numbers[own]
         if "runs" in parts:
             made = list(source.runs(own))
@@ -225,10 +227,10 @@ class Export(Transfer):
     def _shared(self, server: Server) -> None:
         """Exports what does not belong to exactly one experiment: registered models and
         datasets."""
-        if "models" in self._wish.parts:
+        if "models" in self._options.parts:
             names = registry.names(server)
             self.each("models", [self._registered_model_item(server, name) for name in names])
-        if "evaluation" in self._wish.parts:
+        if "evaluation" in self._options.parts:
             listed = datasets.listed(server) or []
             self.each("datasets", [self._dataset_item(server, dataset) for dataset in listed])
 
@@ -328,7 +330,7 @@ class Export(Transfer):
         )
 
     def _copied(self, source: SourceReader, name: str, locations: Any) -> None:
-        if "artifacts" not in self._wish.parts:
+        if "artifacts" not in self._options.parts:
             return
         items = []
         for location in filter(None, locations):
@@ -337,7 +339,7 @@ class Export(Transfer):
                 self._elsewhere.add(location)
             elif path not in self._seen:
                 self._seen.add(path)
-                items.append(files.item(source.server, self._stock, path, self._wish.files))
+                items.append(files.item(source.server, self._stock, path, self._options.files))
         self.each(f"files of {name}", items)
 
 
@@ -358,8 +360,8 @@ def _if_there(read: Callable[[], Any]) -> Any:
 
 
 def _if_readable(read: Callable[[], Any]) -> Any:
-    """Like :func:`_if_there`, but also returns None if the server answers 500, as MLflow's server
-    does for an entity that an interrupted export wrote in part."""
+    """Like :func:`_if_there`, but also returns None if the server answers 500: MLflow's server does
+    so for an entity that an interrupted export has written only partly."""
     try:
         return _if_there(read)
     except SourceFailed as failed:

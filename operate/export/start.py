@@ -44,7 +44,7 @@ def run(given: argparse.Namespace) -> int:
         folder.mkdir(parents=True, exist_ok=True)
         store = StockStore(database, "mlflow-artifacts:/")
         stock_url = stack.enter_context(servers.stock_server(database, folder))
-        wish = command.ExportOptions(
+        options = command.ExportOptions(
             source=source,
             workspace=given.workspace,
             database=database,
@@ -53,7 +53,7 @@ def run(given: argparse.Namespace) -> int:
             parts=parts,
             journal=journal,
         )
-        code: int = command.run(wish, stock_url, store)
+        code: int = command.run(options, stock_url, store)
     return code
 
 

@@ -25,7 +25,7 @@ MISSING_MLFLOW: Final = (
 
 
 class StockStore:
-    """MLflow's own store on a database. An empty database gets MLflow's tables."""
+    """MLflow's own store on a database. If the database is empty, MLflow's tables are created."""
 
     def __init__(self, database: str, files_root: str) -> None:
         """

@@ -34,7 +34,8 @@ def put_trace(store: StockStore, trace: Trace, info_fields: Json, spans: Sequenc
         "type": "MLFLOW_EXPERIMENT",
         "mlflow_experiment": {"experiment_id": trace.experiment_id},
     }
-    # The store adds both by itself; without spans a trace that says that it has them is unreadable.
+    # The store adds both by itself. A trace without spans must not have them: it would be
+    # unreadable.
     added = (ARTIFACT_LOCATION, SPANS_LOCATION_TAG)
     tags = {key: text for key, text in trace.tags.items() if key not in added}
     fields = {**info_fields, "trace_location": location, "assessments": [], "tags": tags}

@@ -75,7 +75,8 @@ def _whole(given: argparse.Namespace) -> None:
             "--delete-old, which deletes that stack and keeps its data"
         )
     again = f"python -m operate.restore adopt --into {given.into} --table {target}"
-    # The system tables hold what came after the moment: a new bucket is filled by a backfill.
+    # The system tables contain rows from after the moment. So they get a new bucket, which a
+    # backfill fills.
     adopted = {"Table": target}
     for name, option in (("ArtifactBucket", "--bucket"), ("SecretsKey", "--key")):
         if name in stored:
@@ -107,7 +108,7 @@ def _serve(stack: str, *, stops: bool) -> None:
 def _warn_of_writers(cloudformation: Any, stack: str) -> None:
     try:
         stopped = ApiStage(cloudformation, boto3.client("apigatewayv2"), stack).is_stopped()
-    except CannotRestore:  # nobody can write through what is not there
+    except CannotRestore:  # nobody can write through an API that does not exist
         return
     if not stopped:
         print(

@@ -62,7 +62,7 @@ def adopt(
     resources: Mapping[str, str],
     parameters: Mapping[str, str],
 ) -> None:
-    """Imports the resources into a new stack, and waits until it is done.
+    """Imports the resources into a new stack, and waits for the end of the import.
 
     Args:
         template: a result of :func:`import_template`.
@@ -180,9 +180,9 @@ def _reason(cloudformation: Any, stack: str, name: str) -> str:
 
 
 def _alone(resource: Mapping[str, Any], others: AbstractSet[str]) -> dict[str, Any]:
-    """Returns a resource without the properties that refer to resources of which the template will
-    have none, such as the role that copies a bucket's files. The deployment after the import adds
-    these properties."""
+    """Returns a resource without the properties that refer to one of ``others``, the resources that
+    the import template lacks, such as the role that copies a bucket's files. The deployment after
+    the import adds these properties."""
     properties = {
         name: value
         for name, value in resource["Properties"].items()
@@ -192,8 +192,8 @@ def _alone(resource: Mapping[str, Any], others: AbstractSet[str]) -> dict[str, A
 
 
 def _reachable(template: Mapping[str, Any], known: Mapping[str, Any]) -> set[str]:
-    """Returns those of the names in ``known`` to which the template refers, directly or through
-    others."""
+    """Returns the names in ``known`` to which the template refers, directly or through other
+    entries of ``known``."""
     wanted: set[str] = set()
     waiting = [template]
     while waiting:

@@ -21,7 +21,7 @@ class Version(NamedTuple):
 
 
 class Done(NamedTuple):
-    """The numbers of files that were restored, and of files that stay as they are."""
+    """The number of files that were restored, and the number of files that were not changed."""
 
     restored: int
     kept: int
@@ -58,13 +58,13 @@ def restore(s3: Any, bucket: str, moment: datetime, *, writes: bool = True) -> D
 
 
 def _age(version: Version) -> tuple[datetime, bool]:
-    """Returns the sort key of a version's age. S3 gives times in seconds; of two versions within
-    one second, the one that S3 calls the latest is newer."""
+    """Returns a sort key that orders versions by age. S3 gives times in seconds; of two versions
+    within one second, the one that S3 marks as the latest is newer."""
     return version.modified, version.latest
 
 
 def _is_newest(wanted: Version, versions: list[Version]) -> bool:
-    """Returns whether the newest version already has the wanted content, because it is the wanted
+    """Returns whether the newest version already has the content of ``wanted``, because it is that
     version or a copy of it."""
     return any(version.latest and version.digest == wanted.digest for version in versions)
 

@@ -1,1 +1,1 @@
-"""The command that explains rights: who may do what with a resource, and which grant decides it."""
+"""The command ``rights``: prints who may do what with a resource, and by which grant."""

@@ -1,5 +1,5 @@
-"""``python -m local.admin rights``: prints what a user has, what a user may do with a resource, or
-what every user may do with it, each with the reason."""
+"""``python -m local.admin rights``: prints the grants and roles of a user; or what a user, or every
+user, may do with a resource, with the reasons."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def _lines(username: str | None, on: str | None, workspace: str) -> Iterator[str
 
 
 def _on_resource(profile: Profile, resource: Resource, workspace: str) -> Iterator[Sequence[str]]:
-    """Yields a row of the table for each reason: the user, yes or no for each action that the
-    reason decides, and the reason."""
+    """Yields a row of the table for each reason: the user, yes or no for each action to which the
+    reason applies, and the reason."""
     explained = verdicts(profile, roles.of_profile(profile), resource, workspace)
     for reason in dict.fromkeys(verdict.reason for verdict in explained.values()):
         decided = [

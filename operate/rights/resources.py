@@ -31,8 +31,7 @@ _MODELS: Final = ("model", REGISTERED_MODEL, PROMPT)
 
 
 class Resource(NamedTuple):
-    """A resource with the policies that decide about it: for each action, the policy of a route
-    that performs the action."""
+    """A resource, and for each action on it the policy of a route that performs the action."""
 
     name: str
     policies: Mapping[str, Policy]

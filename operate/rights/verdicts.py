@@ -1,7 +1,7 @@
-"""Computes what a user may do with a resource, and which grants decide it.
+"""Computes what a user may do with a resource, and by which grants.
 
-The product's own policies decide. They are called with a caller object that records the
-requirements that they check, from which the reasons are derived.
+It calls the product's own policies, with a caller object that records the requirements that they
+check. The reasons are derived from this record.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class _Explanation:
 
     def reason(self, access: _Observed, *, may: bool) -> str:
         """Returns the reason for a decision: the first requirement that the user does not meet; if
-        all are met, the first that a permission level decided."""
+        all are met, the first one that is met by a permission level."""
         if access.is_admin:
             return "is an administrator"
         if self._grants.administrates:

@@ -75,21 +75,21 @@ class _Outcome(NamedTuple):
     failure: TransferFailure | None = None
 
 
-def run(wish: TransferOptions) -> int:
-    """Imports or compares. Returns 0 if the table then has everything that the server has, 1 if an
-    item differs or failed."""
-    return Transfer(wish).run()
+def run(options: TransferOptions) -> int:
+    """Runs an import or a comparison. Returns 0 if the table then has everything that the server
+    has, 1 if an item differs or failed."""
+    return Transfer(options).run()
 
 
 class Transfer:
     """Transfers or compares the data of an MLflow server. Subclasses for other sources override
     :meth:`everything`."""
 
-    def __init__(self, wish: TransferOptions) -> None:
-        self.wish = wish
-        self._journal = Journal(wish.journal, write=wish.write)
-        self._experiments = Experiments(self._journal, write=wish.write)
-        self.server = Server(wish.url, wish.files)
+    def __init__(self, options: TransferOptions) -> None:
+        self.options = options
+        self._journal = Journal(options.journal, write=options.write)
+        self._experiments = Experiments(self._journal, write=options.write)
+        self.server = Server(options.url, options.files)
         self._progress = TransferProgress()
         self._different: list[Difference | Surplus] = []
         self._own: list[Surplus] = []
@@ -118,10 +118,10 @@ class Transfer:
             self._workspace(self.server)
         for workspace in listed:
             self._workspace(self.server.within(workspace["name"]))
-        missing = set(self.wish.experiments) - self._named
+        missing = set(self.options.experiments) - self._named
         if missing:
             raise SourceFailed(404, f"The server has no experiment {sorted(missing)[0]!r}.")
-        if "users" in self.wish.parts and not self.wish.experiments:
+        if "users" in self.options.parts and not self.options.experiments:
             # Grants name other imported entities, whose ids in the table are known by now.
             accounts_read = accounts.read(self.server, self._target_of)
             self.each("roles", accounts_read.roles)
@@ -129,13 +129,13 @@ class Transfer:
             self._users = len(accounts_read.users)
 
     def _workspace(self, server: Server) -> None:
-        source, parts = SourceReader(server, self._experiments.target_of), self.wish.parts
-        experiments = source.experiments(list(self.wish.experiments))
+        source, parts = SourceReader(server, self._experiments.target_of), self.options.parts
+        experiments = source.experiments(list(self.options.experiments))
         self._named.update(experiment.name for experiment in experiments)
         evaluated = datasets.listed(server) if "evaluation" in parts else None
         for experiment in experiments:
             self._experiment(source, experiment)
-        everything = not self.wish.experiments
+        everything = not self.options.experiments
         configured = gateway.read(server) if "gateway" in parts and everything else None
         if configured is not None:
             self._gateway(configured)
@@ -175,7 +175,7 @@ class Transfer:
             self._webhooks += len(items)
 
     def _experiment(self, source: SourceReader, experiment: Experiment) -> None:
-        parts, name = self.wish.parts, experiment.name
+        parts, name = self.options.parts, experiment.name
         self.each(name, [self._experiments.item(experiment)])
         target_id = self._experiments.target_of(experiment.experiment_id)
         if "runs" in parts:
@@ -238,7 +238,7 @@ class Transfer:
         self.each(
             "gateway secrets", [gateway.secret(snapshot, secret) for secret in snapshot.secrets]
         )
-        if self.wish.write:
+        if self.options.write:
             self._unset += gateway.unset_secrets(space)
         definitions = [
             gateway.model_definition(snapshot, model_definition)
@@ -303,7 +303,7 @@ class Transfer:
 
     def _surplus(self, kind: str, names: Iterable[str], there: Iterable[str]) -> None:
         """When comparing, records the entities that only the table has."""
-        if self.wish.write:
+        if self.options.write:
             return
         known = set(names)
         for identity in there:
@@ -314,7 +314,7 @@ class Transfer:
                 )
 
     def _files(self, source: SourceReader, name: str, locations: Iterable[str]) -> None:
-        if "artifacts" not in self.wish.parts:
+        if "artifacts" not in self.options.parts:
             return
         items = []
         for location in filter(None, locations):
@@ -339,17 +339,17 @@ class Transfer:
         try:
             outline = item.outline or item.want
             name = item.known_as
-            known = self.wish.write and item.outline is not None
+            known = self.options.write and item.outline is not None
             outline_digest = digest(outline()) if known else ""
             if known and self._journal.knows(name, outline_digest) and item.exists():
                 return _Outcome(wrote=False)
             want, have = item.want(), item.have()
             different = differences(item, want, have)
-            if different and self.wish.write:
+            if different and self.options.write:
                 wrote = True
                 item.write(want, have)
                 different = differences(item, want, item.have())
-            if self.wish.write and not different:
+            if self.options.write and not different:
                 self._journal.add(name, outline_digest)
             return _Outcome(wrote, different)
         except (SourceFailed, errors.MlflowError) as error:
@@ -370,25 +370,26 @@ class Transfer:
         self._report_own()
         parts = []
         for kind, count in sorted(self._progress.counts.items()):
-            changed = f" ({self._progress.written[kind]} written)" if self.wish.write else ""
+            changed = f" ({self._progress.written[kind]} written)" if self.options.write else ""
             parts.append(f"{kind}: {count}{changed}")
         print(", ".join(parts))
         print(f"{len(self._different)} differences, {len(self._failures)} failures")
         return 1 if self._different or self._failures else 0
 
     def _report_own(self) -> None:
-        """Prints what only the table has, and which values the user has to set after an import."""
+        """Prints the entities that only the table has, and the values that the user has to set
+        after an import, such as passwords."""
         for label in self._own[:SHOWN]:
             print(label, file=sys.stderr)
         if len(self._own) > SHOWN:
             print(f"and {len(self._own) - SHOWN} more only in the target", file=sys.stderr)
-        if self._webhooks and self.wish.write:
+        if self._webhooks and self.options.write:
             print("webhooks have no secret and are disabled: set both anew", file=sys.stderr)
         if self._progress.written["scorer"]:
             print("no scorer judges new traces by itself: switch each on anew", file=sys.stderr)
         for name in self._unset:
             print(f"the gateway's secret {name!r} has no value: set it anew", file=sys.stderr)
-        if self._users and self.wish.write:
+        if self._users and self.options.write:
             print("users have no password: set each anew", file=sys.stderr)
 
 

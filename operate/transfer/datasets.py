@@ -55,7 +55,7 @@ def item(server: Server, fields: Json, target_of: Callable[[str], str]) -> Trans
         return outlines[0]
 
     def want() -> Content:
-        return {**outline(), "records": _told_records(server, dataset_id)}
+        return {**outline(), "records": _source_records(server, dataset_id)}
 
     def have() -> Content | None:
         existing = evaluation_datasets.find(workspace, dataset_id)
@@ -112,9 +112,9 @@ def _content(dataset: EvaluationDataset) -> Content:
     return {**fields, "experiment_ids": sorted(dataset.experiment_ids)}
 
 
-def _told_records(server: Server, dataset_id: str) -> dict[str, Any]:
-    """Returns the server's records by their id in the table, in the server's order. In the server's
-    answer the records of a page are a text with a JSON list."""
+def _source_records(server: Server, dataset_id: str) -> dict[str, Any]:
+    """Returns the source server's records by their id in the table, in the server's order. The
+    server returns the records of a page as a string that contains a JSON list."""
     records: dict[str, Any] = {}
     token = None
     while True:

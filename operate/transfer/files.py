@@ -1,6 +1,6 @@
-"""Copies files that the server's artifact proxy keeps to the product's store, under the same
-paths. Of a trace whose texts the table's setting ``redaction`` redacts, only the file of its spans
-is copied, redacted."""
+"""Copies files that the server's artifact proxy serves to the product's store, under the same
+paths. If the table's setting ``redaction`` applies to a trace, only the file of its spans is
+copied, in redacted form."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def item(server: Server, path: str) -> TransferItem:
 
 
 def _wanted(server: Server, root: str) -> Iterator[tuple[str, int]]:
-    """Yields (path, size) of each file that the store is to have."""
+    """Yields (path, size) of each file that the store must have after the copy."""
     for below, size in offered(server, root, ""):
         key = _key(server.workspace, root, below)
         rules = trace_files.rules_of(key, server.workspace)

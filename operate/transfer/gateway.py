@@ -142,7 +142,7 @@ def secret(snapshot: GatewaySnapshot, fields: Json) -> TransferItem:
 
 
 def unset_secrets(workspace: str) -> list[str]:
-    """Returns the names of secrets that have no value in the table yet."""
+    """Returns the names of the workspace's gateway secrets that have no value in the table yet."""
     secrets = configuration.read(workspace).secrets.values()
     return sorted(secret.secret_name for secret in secrets if is_unset(secret) and secret.masked)
 

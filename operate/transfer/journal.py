@@ -1,5 +1,5 @@
 """A file that records the transferred items, so that another run need not read them again.
-The journal only saves time: what exists is always decided by the table.
+The journal only saves time: whether an item exists is always read from the table.
 """
 
 from __future__ import annotations

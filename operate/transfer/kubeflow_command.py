@@ -14,12 +14,15 @@ from operate.transfer.mlflow_server import SourceFailed
 SCHEME: Final = "kubeflow:"
 
 
-def run(wish: TransferOptions) -> int:
-    """Imports or compares, from a Kubeflow registry or an MLflow server as the address says.
-    Returns 0 if the table then has all entities of the source, 1 if an entity differs or failed."""
-    if not wish.url.startswith(SCHEME):
-        return command.run(wish)
-    return _RegistryTransfer(wish._replace(url=wish.url.removeprefix(SCHEME), journal=None)).run()
+def run(options: TransferOptions) -> int:
+    """Runs an import or a comparison: from a Kubeflow registry if the address begins with its
+    scheme, otherwise from an MLflow server. Returns 0 if the table then has all entities of the
+    source, 1 if an entity differs or failed."""
+    if not options.url.startswith(SCHEME):
+        return command.run(options)
+    return _RegistryTransfer(
+        options._replace(url=options.url.removeprefix(SCHEME), journal=None)
+    ).run()
 
 
 class _RegistryTransfer(Transfer):
@@ -28,16 +31,16 @@ class _RegistryTransfer(Transfer):
 
     def everything(self) -> None:
         registry = Registry(self.server)
-        if "runs" in self.wish.parts:
+        if "runs" in self.options.parts:
             self._experiments_of(registry)
-        if "models" in self.wish.parts and not self.wish.experiments:
+        if "models" in self.options.parts and not self.options.experiments:
             brought = Models(registry)
             self.each("models", list(brought.models()))
             self.each("serving environments", list(brought.environments()))
             self.each("artifacts", list(brought.standalone()))
 
     def _experiments_of(self, registry: Registry) -> None:
-        wanted = set(self.wish.experiments)
+        wanted = set(self.options.experiments)
         brought = Experiments(registry)
         experiments = [each for each in brought.listed() if not wanted or each.name in wanted]
         if missing := wanted - {each.name for each in experiments}:

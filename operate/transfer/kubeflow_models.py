@@ -101,8 +101,8 @@ class Models:
                 raise SourceFailed(404, f"model {model.name!r} was deleted meanwhile")
             if existing is not None and _differs(model, models.entity_of(read)):
                 models.change(read, altering(model))
-            for version, beside in made:
-                self._write_version(read.item.number or 0, version, beside)
+            for version, sources in made:
+                self._write_version(read.item.number or 0, version, sources)
 
         return TransferItem("registered model", model.name, want, have, write)
 
@@ -119,13 +119,14 @@ class Models:
         there = contents(_artifacts_of(versions.reference_of(read)))
         return {**content(versions.entity_of(read)), "artifacts": there}
 
-    def _write_version(self, model: int, version: Entity, beside: dict[str, Entity]) -> None:
+    def _write_version(self, model: int, version: Entity, sources: dict[str, Entity]) -> None:
         """Creates a version, or changes all differing fields of the existing one at once; then
         writes its artifacts.
 
         Args:
             model: the target model's number.
-            beside: the artifacts of the source's version, by the label that equals in both servers.
+            sources: the artifacts of the source's version, by the label that both servers have
+                (:func:`labelled`).
         """
         read = versions.find_by_name(model, version.name, SPACE)
         if read is None:
@@ -142,7 +143,7 @@ class Models:
         self._numbers[version.id] = read.number
         reference = versions.reference_of(read)
         there = _artifacts_of(reference)
-        for label, artifact in beside.items():
+        for label, artifact in sources.items():
             with self._locks.setdefault(artifact.id, Lock()):
                 self._write_artifact(reference, artifact, there.get(label))
 
@@ -287,7 +288,7 @@ def _create_artifact(entity: Entity, parent: ContextRef) -> None:
     version = versions.at(parent, SPACE)
     if version is None:
         raise SourceFailed(404, f"artifact {entity.name!r}: its version was deleted meanwhile")
-    # A registry may attribute an artifact to a version that has another of its name.
+    # In a registry a version may have several artifacts of one name.
     artifacts.create_of_version(entity, version, parent, name_is_shared=True)
 
 

@@ -114,7 +114,7 @@ def values(entity: Entity) -> body.Values:
 
 
 def altering(entity: Entity) -> Callable[[Entity], Entity]:
-    """Returns a function that changes an entity of the table: it sets the values of ``one``, the
+    """Returns a function that changes an entity of the table: it sets the values of ``entity``, the
     registry's entity, and keeps the table's other custom properties."""
     given = values(entity)
 

@@ -109,8 +109,8 @@ def _schema(pair: SchemaPair, target: Experiment) -> LabelSchema:
 
 
 def _input(given: Input) -> Input:
-    """Returns the input in the form in which the table stores it: a categorical one has all its
-    fields, others have those that the server returned."""
+    """Returns the input of a label schema in the form in which the table stores it: a categorical
+    input has all its fields, other inputs have the fields that the server returned."""
     ((kind, fields),) = given.items()
     if kind == "categorical":
         options = list(fields.get("options", ()))

@@ -67,7 +67,8 @@ def identity(workspace: str, name: str) -> str:
 
 
 def _content(server: Json, versions: Iterable[Json]) -> Content:
-    """Returns the content to compare of a server and its versions, from either side."""
+    """Returns the compared content of an MCP server and its versions, from the JSON of the source
+    server or of the table."""
     return {
         **_picked(server, _OF_SERVER),
         "latest_version": server["latest_version"],
@@ -134,7 +135,7 @@ def _server(workspace: str, name: str, want: Content) -> MCPServer:
         aliases={},
         versions={},
         endpoints={},
-        **_made(want),
+        **_creation_fields(want),
     )
 
 
@@ -152,12 +153,12 @@ def _version(workspace: str, name: str, number: str, content: Json) -> MCPServer
         name=name,
         version=number,
         server_json=content["server_json"],
-        tools=[_said(tool) for tool in content["tools"] or ()] or None,
+        tools=[_without_nulls(tool) for tool in content["tools"] or ()] or None,
         connect_options=content["connect_options"] or None,
         source=content["source"],
         tags=content["tags"],
         status=content["status"],
-        **_made(content),
+        **_creation_fields(content),
     )
 
 
@@ -170,18 +171,18 @@ def _endpoints(name: str, want: Content) -> dict[str, AccessEndpoint]:
             transport_type=endpoint["transport_type"],
             server_version=endpoint["server_version"],
             server_alias=endpoint["server_alias"],
-            **_made(endpoint),
+            **_creation_fields(endpoint),
         )
         for endpoint_id, endpoint in want["endpoints"].items()
     }
 
 
-def _said(tool: Json) -> Json:
-    """Returns a tool without null fields."""
+def _without_nulls(tool: Json) -> Json:
+    """Returns the JSON of a tool without its null fields."""
     return {name: value for name, value in tool.items() if value is not None}
 
 
-def _made(content: Content) -> dict[str, Any]:
+def _creation_fields(content: Content) -> dict[str, Any]:
     """Returns the users who created and last updated the entity, and the times."""
     return {
         "created_by": content["created_by"],

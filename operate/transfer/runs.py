@@ -73,13 +73,13 @@ def item(source: SourceReader, run_id: str) -> TransferItem:
 
 
 def read(source: SourceReader, run_id: str) -> Content:
-    """Returns the content of a run on a server that is compared, including all metric points."""
+    """Returns the content of a run as the source server has it, including all metric points."""
     run = source.run(run_id)
     return _content(run, {key: source.history(run_id, key) for key in run.metrics})
 
 
 def outline(run: Run) -> Content:
-    """Returns the content of a run that is compared, without the metric points."""
+    """Returns the content of a run, as it is compared and written, without the metric points."""
     return _content(run, {})
 
 
@@ -107,7 +107,8 @@ def _content(run: Run, points: dict[str, list[Metric]]) -> Content:
 
 
 def _comparable(point: Metric) -> list[int | float | str]:
-    """Returns a point as JSON values, in which NaN equals NaN."""
+    """Returns a point as a list of JSON values, with NaN as a text, so that equal points compare
+    equal."""
     value = "NaN" if math.isnan(point.value) else point.value
     return [point.step, point.timestamp, value]
 

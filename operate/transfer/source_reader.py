@@ -42,8 +42,8 @@ def proxy_path(location: str, folder: Path | None = None) -> str | None:
 
 
 def _below(folder: Path, path: str) -> str | None:
-    """Returns the part of a path that is below the folder, or below a folder of the same name: who
-    logs into ``mlruns`` writes down where it was then, and may have moved it since."""
+    """Returns the part of a path that is below the folder, or below a folder of the same name: a
+    run in ``mlruns`` has the path of that time, and the folder may have been moved since."""
     parts = PurePosixPath(path).parts
     own = folder.parts
     if parts[: len(own)] == own:

@@ -98,7 +98,7 @@ def item(source: SourceReader, trace: Trace) -> TransferItem:
 
 
 def redacted_trace(source: SourceReader, trace: Trace) -> Trace:
-    """Returns a trace as the table's setting ``redaction`` lets it be stored."""
+    """Returns a trace after redaction by the table's setting ``redaction``."""
     rules = _rules(source, trace)
     if rules is None:
         return trace
@@ -116,14 +116,14 @@ def _rules(source: SourceReader, trace: Trace) -> Redactor | None:
 
 
 def redacted_spans(source: SourceReader, trace: Trace) -> list[StoredSpan]:
-    """Returns the spans of a trace as the table's setting ``redaction`` lets them be stored."""
+    """Returns the spans of a trace after redaction by the table's setting ``redaction``."""
     spans = spans_of(source.server, trace)
     rules = _rules(source, trace)
     return spans if rules is None else [redacted.span(rules, span) for span in spans]
 
 
 def content_of(trace: Trace, spans: Sequence[StoredSpan]) -> Content:
-    """Returns the content of a trace and its spans that is compared."""
+    """Returns the compared content of a trace and its spans."""
     fields: dict[str, Any] = trace._asdict()
     del fields["prompts"]  # no server returns them
     fields["assessments"] = {

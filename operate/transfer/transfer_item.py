@@ -21,8 +21,8 @@ class TransferItem(NamedTuple):
     write: Callable[[Content, Content | None], None]
     """Makes the table's content equal to the server's; takes both contents."""
     outline: Callable[[], Content] | None = None
-    """Reads an outline from the server: cheaper than the content, and different whenever the
-    content is."""
+    """Reads an outline from the server. It is cheaper than the content, and changes whenever the
+    content changes."""
     exists: Callable[[], bool] = lambda: True
     """Whether the table has the item; called if the outline is unchanged."""
     identity: str = ""
@@ -59,7 +59,7 @@ class Surplus(NamedTuple):
     kind: str
     identity: str
     imported: bool
-    """Whether an import created it, so that it must have been deleted on the server."""
+    """Whether an import created it. If so, it was deleted on the source server since then."""
 
     def __str__(self) -> str:
         why = "deleted on the server" if self.imported else "only in the target"

@@ -25,4 +25,4 @@ def test_the_page_is_amended_once_and_its_other_names_keep_the_old(tmp_path: Pat
 
 def test_what_is_no_page_is_refused() -> None:
     with pytest.raises(ValueError, match="no head"):
-        ui_page.amended("Not Found")
+        ui_page.with_head_elements("Not Found")

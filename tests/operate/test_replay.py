@@ -12,7 +12,7 @@ from botocore.exceptions import ClientError
 from indexer import app, webhook_events
 from indexer.lifecycle import expiry
 from operate.failure_queue import FailureQueue
-from operate.replay import land_again, replay
+from operate.replay import replay, replay_to_landing
 
 
 class Sqs:
@@ -136,10 +136,10 @@ def test_what_the_lander_gave_up_is_landed_again() -> None:
     def land(records: Sequence[dict[str, Any]]) -> None:
         landed.append("".join(record["dynamodb"]["SequenceNumber"] for record in records))
 
-    assert not land_again(FailureQueue("url", sqs, Streams()), land)
+    assert not replay_to_landing(FailureQueue("url", sqs, Streams()), land)
     assert landed == ["45", "8"]
     assert len(sqs.left) == 1
-    assert land_again(FailureQueue("url", Sqs(), Streams()), land)
+    assert replay_to_landing(FailureQueue("url", Sqs(), Streams()), land)
 
 
 def test_a_failure_to_land_keeps_the_message() -> None:
@@ -149,7 +149,7 @@ def test_a_failure_to_land_keeps_the_message() -> None:
         raise OSError("the bucket is away")
 
     with pytest.raises(OSError, match="away"):
-        land_again(FailureQueue("url", sqs, Streams()), land)
+        replay_to_landing(FailureQueue("url", sqs, Streams()), land)
     assert len(sqs.left) == 1
 
 

@@ -1,4 +1,4 @@
-"""Checks the stack's alarms and the subscriptions that receive them."""
+"""Checks the stack's alarms and the subscriptions to their topic."""
 
 from __future__ import annotations
 

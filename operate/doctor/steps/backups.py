@@ -31,8 +31,8 @@ def read(checkup: Checkup) -> str:
 
 
 def _copies(aws: Deployment, bucket: str) -> str:
-    """Returns what the stack's parameters copy to another region. Raises Wrong if it is not
-    copied."""
+    """Returns a text that says what is copied to another region. Raises Wrong if a copy that the
+    stack's parameters demand is missing."""
     copies = []
     if aws.parameters.get("ReplicaVaultArn"):
         copies.append(f"table, {_last_copy(aws)}")
@@ -43,7 +43,8 @@ def _copies(aws: Deployment, bucket: str) -> str:
 
 
 def _last_copy(aws: Deployment) -> str:
-    """Returns when the table was last copied to another vault. Raises Wrong if that copy failed."""
+    """Returns a text with the time of the last copy of the table to another backup vault. Raises
+    Wrong if that copy failed."""
     table = aws.client("dynamodb").describe_table(TableName=aws.outputs["TableName"])["Table"]
     jobs: list[dict[str, Any]] = aws.client("backup").list_copy_jobs(
         ByResourceArn=table["TableArn"]

@@ -34,12 +34,12 @@ def use(checkup: Checkup) -> str:
         with checkup.api.interruption.immediate():
             plain = _run(checkup, python, folder, {})
         if plain.returncode == 0:
-            return f"{_said(plain)}; nothing had to be set for large files"
+            return f"{_result_line(plain)}; nothing had to be set for large files"
         with checkup.api.interruption.immediate():
             parts = _run(checkup, python, folder, IN_PARTS)
     if parts.returncode:
         raise Wrong(f"{_last(parts)} (with and without {', '.join(IN_PARTS)})")
-    return f"{_said(parts)}; large files need {', '.join(IN_PARTS)}"
+    return f"{_result_line(parts)}; large files need {', '.join(IN_PARTS)}"
 
 
 def _run(
@@ -70,9 +70,9 @@ def _run(
         raise Wrong(f"the client did not end within {_SECONDS} s") from None
 
 
-def _said(done: subprocess.CompletedProcess[str]) -> str:
-    """Returns the script's own result, which is the last line of its output; the client prints
-    others before it."""
+def _result_line(done: subprocess.CompletedProcess[str]) -> str:
+    """Returns the result of the script, which is the last line of its output, after lines of
+    MLflow's client."""
     return done.stdout.strip().rpartition("\n")[2]
 
 
