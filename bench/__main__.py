@@ -105,7 +105,7 @@ def main() -> int:
     stand_alone()
     began = time.monotonic()
     results = measured(names, options.scale, options.delay_ms)
-    # Only a complete run replaces the published figures.
+    # Only a run at full scale with all peers replaces the published figures.
     whole = options.scale == "full" and options.peers is None
     folder = DOCS if whole else ASIDE
     write(results, folder)

@@ -21,7 +21,7 @@ IMPORT_LIMIT_MS = 250
 LAMBDA_LIMIT = 262_144_000
 """Bytes that a function and its layers may have together, unzipped (Lambda's quota)."""
 UNZIPPED_LIMIT = 240 * 2**20
-"""Bytes of ours, which leave room for the next release of an engine."""
+"""This project's own limit in bytes, which leaves room for the next release of an SQL engine."""
 
 _IMPORT = """
 import time

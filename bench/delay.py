@@ -41,7 +41,8 @@ async def serve(engine: str, seconds: float) -> None:
         task.add_done_callback(tasks.discard)
         with contextlib.suppress(ConnectionError):
             while data := await reader.read(READ):
-                # Callbacks of the same time keep their order, so a split request stays in order.
+                # Callbacks with the same time run in order, so the parts of a request stay in
+                # order.
                 loop.call_later(seconds, upward.write, data)
         loop.call_later(seconds, upward.close)
 

@@ -1,5 +1,5 @@
-"""``make bench-gateway``: measures the AI gateway of the runner beside LiteLLM's proxy, in turns,
-over a provider on this machine that answers at once. Prints a table.
+"""``make bench-gateway``: measures the AI gateway of the local runner and LiteLLM's proxy in turns,
+with a model provider on this machine that answers at once. Prints a table.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ LITELLM: Final = "litellm[proxy]==1.108.7"
 CALLERS: Final = 16
 """Callers at the same time."""
 STREAMS: Final = (50, 200)
-"""Streams at the same time, of a model that pauses before each token."""
+"""How many streams run at the same time, of a model that pauses before each token."""
 KEY: Final = "sk-" + "0123456789abcdef" * 4
 _MODELS: Final = ("plain", PACED)
 _MESSAGES: Final = [{"role": "user", "content": "hello"}]
 
 
 class Target(NamedTuple):
-    """Who is called: the provider itself, or a gateway in front of it."""
+    """The server that is called: the provider itself, or a gateway in front of it."""
 
     title: str
     url: str
     path: str
     prefix: str = ""
-    """Before the name of a model."""
+    """The prefix of the names of models."""
     server: Server | None = None
     start_seconds: float = 0.0
 
@@ -74,7 +74,7 @@ class Caller:
         return taken
 
     def stream(self, model: str = _MODELS[0]) -> Stream:
-        """Returns the milliseconds of a stream. All tokens must come."""
+        """Requests a stream and returns its milliseconds. Fails if tokens are missing."""
         began, first, tokens = time.perf_counter(), 0.0, 0
         reply = self._ask(model, stream=True)
         for line in iter(reply.readline, b""):
@@ -174,7 +174,8 @@ def litellm(model_url: str, folder: Path) -> Target:
 
 
 def beside(target: Target, callers: int, work: Callable[[Caller], Any]) -> list[Any]:
-    """Does the work once by each of so many callers at the same time. Returns their results."""
+    """Runs ``work`` once with each of ``callers`` callers at the same time. Returns their
+    results."""
     results: list[Any] = []
     barrier = threading.Barrier(callers)
 
@@ -188,7 +189,7 @@ def beside(target: Target, callers: int, work: Callable[[Caller], Any]) -> list[
 
 
 class Figures:
-    """The samples of one target, by the name of the work, in the unit that the name tells."""
+    """The samples of one target, by name of the measurement, in the unit that is in the name."""
 
     def __init__(self, target: Target) -> None:
         self.target = target
@@ -221,7 +222,7 @@ class Figures:
 
 
 def measured(targets: Sequence[Target], turns: int, calls: int) -> list[Figures]:
-    """Lets the targets work in turns; the first turn of each is not counted."""
+    """Measures the targets in turns, without the first turn of each, and returns their figures."""
     sides = [Figures(target) for target in targets]
     for side in sides:
         if side.target.server:

@@ -71,7 +71,8 @@ class Call(NamedTuple):
 
 
 def calls() -> Iterator[Call]:
-    """Measures each kind of call after the process has made such calls before."""
+    """Yields the measured cost of each kind of call, in a process that has made such calls
+    before."""
     with running_dynoxide() as engine, pointed(engine.endpoint, create_table(engine.endpoint)):
         workload = Workload(Handlers())
         fill(workload)
@@ -91,8 +92,8 @@ def calls() -> Iterator[Call]:
 
 
 def starts() -> Iterator[Call]:
-    """Measures the CPU time from the start of each function until it can take a call; the least of
-    several starts."""
+    """Yields the measured CPU time from the start of each function until it can take a call; the
+    least of several starts."""
     environment = {
         "PATH": os.environ["PATH"],
         "PYTHONPATH": f"{ROOT / 'functions'}:{ROOT / 'layers/core/python'}",

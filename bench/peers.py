@@ -72,7 +72,7 @@ def installed(name: str, packages: Sequence[str]) -> Path:
 
 
 def _ours(folder: Path) -> Server:
-    # With cached bytecode, as peers in Python have from their second start on.
+    # With cached bytecode, because peers in Python have it, too, after their first start.
     return start_product(folder, "--data", str(folder / "data"), port=None, **REMEMBERED)
 
 
@@ -105,7 +105,7 @@ def _mlflow_go(folder: Path) -> Server:
 
 
 def _stock(folder: Path) -> Server:
-    # Else its job runners start eight processes, and it fetches prices from the internet.
+    # Otherwise its job runners start eight processes, and it fetches prices from the internet.
     quiet = {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false", "MLFLOW_MODEL_CATALOG_URI": ""}
     return _mlflow(folder, FOLDER / "stock/bin/mlflow", [], **quiet)
 
@@ -135,8 +135,8 @@ PEERS: Final = (
         "mlflow-go",
         "`mlflow-go server` of mlflow-go-backend 0.2.2: Go, SQLite, with an MLflow 3.0.0 behind it "
         "for what it does not do itself",
-        # MLflow 3.17 lacks classes that it imports, and SQLAlchemy 2.1 lacks those that MLflow 3.0
-        # imports.
+        # This peer imports classes that MLflow 3.17 lacks, and MLflow 3.0 imports some that
+        # SQLAlchemy 2.1 lacks.
         ("mlflow-go-backend==0.2.2", "mlflow==3.0.0", "sqlalchemy==2.0.36", "alembic==1.20.1"),
         _mlflow_go,
     ),

@@ -82,7 +82,7 @@ CALLS: Final[dict[str, Callable[[Workload], Iterator[None]]]] = {
 
 
 def fill(workload: Workload) -> None:
-    """Creates runs with histories as trainings leave them, and traces."""
+    """Creates runs with metric histories, as trainings do, and traces."""
     for calls, times in (
         (workload.create, RUNS),
         (workload.log_metric, RUNS),

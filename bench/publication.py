@@ -1,10 +1,11 @@
-"""``make bench-publication``: what lander and publisher of the system tables take for runs, or with
-``--requests`` what one publication asks of S3 and DynamoDB.
+"""``make bench-publication``: measures the CPU time and memory that lander and publisher of the
+system tables need for runs; or with ``--requests`` the requests of one publication to S3 and
+DynamoDB.
 
 Runs are created, logged to and ended by the product's handlers. In between the lander lands the
 records of the stream, and a new process publishes them as in the local runner. Both are processes
-of their own; the figures are what the operating system says of them at their ends, with the start
-of Python and the reading of the stream.
+of their own. The figures are those of the operating system at the end of a process, and include the
+start of Python and reading the stream.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ IN_STORE: Final = (sys.executable, "-m", "local.store")
 
 
 class Usage(NamedTuple):
-    """What a process took."""
+    """The CPU time and memory that a process used."""
 
     seconds: float
     """Processor time."""
@@ -44,7 +45,7 @@ class Usage(NamedTuple):
 
 
 def ended(process: subprocess.Popen[bytes]) -> Usage:
-    """Waits for the end of a process and returns what it took."""
+    """Waits for the end of a process and returns its usage."""
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
@@ -63,7 +64,7 @@ class Lander:
         )
 
     def land(self) -> int:
-        """Lands what was written since the last call, and returns the number of records."""
+        """Makes the lander process the stream records since the last call. Returns their number."""
         commands, answers = self._pipes()
         commands.write(b"\n")
         commands.flush()
@@ -81,7 +82,7 @@ class Lander:
 
 
 def serve_as_lander() -> None:
-    """Lands the fresh records of the stream for each line of the standard input."""
+    """Runs as the lander: for each line of standard input, lands the new records of the stream."""
     from lander import app as lander  # noqa: PLC0415 -- only this process needs it
     from local.store.store import folder_of, table_path  # noqa: PLC0415
     from local.store.stream import StreamReader  # noqa: PLC0415
@@ -109,7 +110,7 @@ def serve_as_lander() -> None:
 
 
 def write(api: Api, experiment: str, row: Row) -> None:
-    """Makes a run, logs to it and ends it."""
+    """Creates a run, logs to it and ends it."""
     run = api.post("runs/create", experiment_id=experiment, start_time=row.position)
     run_id = run["run"]["info"]["run_id"]
     api.post(
@@ -126,7 +127,7 @@ def write(api: Api, experiment: str, row: Row) -> None:
 
 
 def measure(runs: int, publications: int) -> tuple[int, Usage, Usage]:
-    """Returns the number of records of the stream, and what lander and publisher took."""
+    """Returns the number of stream records, and the usage of the lander and of the publisher."""
     records, published = 0, Usage(0, 0)
     with (
         running_store() as engine,
@@ -172,7 +173,7 @@ def main() -> int:
         from bench import publication_requests  # noqa: PLC0415 -- loads all functions
 
         with in_silence():
-            stories = publication_requests.told()
+            stories = publication_requests.measured_stories()
         print(publication_requests.table(stories))
         return 0
     with in_silence():

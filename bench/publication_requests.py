@@ -1,8 +1,8 @@
-"""``make bench-publication ARGS=--requests``: what lander and publisher of the system tables ask of
-S3 and DynamoDB in one publication, and what that costs.
+"""``make bench-publication ARGS=--requests``: prints the requests of lander and publisher of the
+system tables to S3 and DynamoDB in one publication, and their costs.
 
-They run in this process, before an emulator of S3. Milliseconds are those of this process, which
-also counts the requests and holds the laptop's store: an upper bound.
+Both run in this process, with an emulator of S3. Milliseconds are those of this process, which also
+counts the requests and holds the laptop's store: an upper bound.
 """
 
 from __future__ import annotations
@@ -27,12 +27,13 @@ from tests.doubles.s3_requests import Asked, Requests
 from tests.engines import REGION, Engine, create_table, memory_folder, running_store
 
 BUCKET = "system-tables"
-Told = tuple[Figures, Counter[Asked]]
+StoryFigures = tuple[Figures, Counter[Asked]]
 
 
-def told() -> dict[str, Told]:
-    """Returns what each story takes, each in a deployment of its own."""
-    stories: dict[str, Told] = {}
+def measured_stories() -> dict[str, StoryFigures]:
+    """Measures each story in a deployment of its own. Returns its figures and its requests, by
+    story."""
+    stories: dict[str, StoryFigures] = {}
     with running_store() as engine:
         for story in STORIES:
             with _publications(engine) as publications:
@@ -42,8 +43,9 @@ def told() -> dict[str, Told]:
     return stories
 
 
-def table(stories: dict[str, Told]) -> str:
-    """Returns a table: a line for each kind of request, a column for each story."""
+def table(stories: dict[str, StoryFigures]) -> str:
+    """Returns the requests and costs as a table: a line for each kind of request, a column for each
+    story."""
     lines = [["", *(story.partition(" of ")[2] for story in stories)]]
     for asked in sorted({asked for _, counts in stories.values() for asked in counts}):
         counts = [str(counts[asked] or "") for _, counts in stories.values()]
@@ -90,7 +92,7 @@ def _warmed(api: Api) -> Api:
 
 @contextlib.contextmanager
 def _reading(engine: Engine, table: str) -> Iterator[Callable[[], list[Any]]]:
-    """Yields a function that returns the fresh records of the table's stream."""
+    """Yields a function that returns the records of the table's stream since its last call."""
     folder = folder_of(engine.endpoint)
     if folder is None:
         raise SystemExit("The load is for the product's own store.")

@@ -15,9 +15,8 @@ RESULTS: Final = Path(__file__).with_name("results.json")
 
 
 class Figure(NamedTuple):
-    """The figure of one kind of call on one server, in the unit of :class:`Work`; or the ``reason``
-    why there is none.
-    A kind of call with a single figure sets only ``p50``.
+    """The percentiles of one kind of call on one server, in the unit of :class:`Work`; or the
+    ``reason`` why there are none. A kind of call with a single figure sets only ``p50``.
     """
 
     p50: float | None = None

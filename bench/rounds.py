@@ -67,7 +67,7 @@ class Side:
 
     def fail(self, work: str, error: BaseException) -> None:
         self.figures[work] = Figure(reason=_reason(error))
-        # The connection may still hold the answer of the failed call.
+        # The answer of the failed call may still arrive on this connection.
         if self.server and self.client:
             self.client.close()
 
@@ -225,7 +225,7 @@ def _write(sides: Sequence[Side], scale: Scale) -> None:
     _say(WRITING)
     rates: dict[str, list[float]] = {side.peer.name: [] for side in sides}
     with ProcessPoolExecutor(WRITERS, multiprocessing.get_context("spawn")) as pool:
-        # Each process has started and imported when the first turn begins.
+        # The processes must have started and imported their modules before the first turn.
         list(pool.map(time.sleep, [1.0] * WRITERS))
         for _ in range(min(3, scale.rounds)):
             for side in sides:

@@ -24,7 +24,7 @@ class Scale(NamedTuple):
     """Number of calls with large answers."""
     loaded: int
     rounds: int
-    """In each round every server has a turn."""
+    """The number of rounds. In each round every server has a turn."""
     writing: float
     """Seconds that the eight writers write in a round."""
     starts: int
@@ -138,8 +138,8 @@ class Workload:
             yield
 
     def log_many(self) -> Iterator[None]:
-        """Logs a batch of points each time. The first ten calls write the history that later steps
-        read."""
+        """Logs a batch of points with each call. The first ten calls write the history that later
+        steps read."""
         for number in self._large:
             steps = range(number * BATCH, (number + 1) * BATCH)
             points = [point("curve", step) for step in steps]

@@ -2,9 +2,10 @@
 
     python distribution/build.py FOLDER
 
-The wheel holds the package ``mlflow_serverless``, and in its folder ``product`` a copy of what the
-product is run from: template, functions, layers, runner, commands, dashboards, the web UI's files
-and the chart library. Its dependencies are those of the layers and of the group ``local``.
+The wheel contains the package ``mlflow_serverless``. The package's folder ``product`` is a copy of
+the files that the product needs to run: template, functions, layers, runner, commands, dashboards,
+the web UI's files and the chart library. Its dependencies are those of the layers and of the group
+``local``.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def build(folder: Path) -> Path:
 
     Raises:
         subprocess.CalledProcessError: a step of the build failed.
-        FileNotFoundError: something that the wheel holds is not installed: run ``make wheel``.
+        FileNotFoundError: a file of the wheel is not installed: run ``make wheel``.
     """
     project = _table(ROOT / "pyproject.toml")
     with tempfile.TemporaryDirectory() as temporary:

@@ -57,7 +57,8 @@ FREE: Final = {
     "AWS::SQS::Queue": "by request; those of Lambda are its event source's",
     "AWS::Serverless::LayerVersion": "nothing",
 }
-"""Types that cost nothing while unused, each with what it is charged by."""
+"""Resource types that cost nothing while they are unused, each with the unit by which it is
+billed."""
 
 
 SCHEDULED_READ_UNITS: Final = 2.0
@@ -129,7 +130,7 @@ def items(parameters: Mapping[str, str], kept: int = KEPT) -> list[Item]:
 
 
 def _calls(name: str, schedule: str) -> float:
-    """Returns how often a schedule fires in a month; firing itself is free."""
+    """Returns how many times a schedule calls its function in a month."""
     words = _RATE.fullmatch(schedule)
     if words is None:
         raise NotPriced(f"{name}: {schedule}")
@@ -158,7 +159,7 @@ def _of(name: str, kind: str, properties: Mapping[str, Any], kept: int) -> list[
             memory = int(properties["MemorySize"]) / 1024
             each = memory * prices.SNAPSHOT_GB_SECOND * prices.SECONDS
             return [Item(SNAPSHOTS, (1 + kept) * snapshot, each)]
-        case "AWS::Scheduler::Schedule":  # each call lists the landed objects, and ends
+        case "AWS::Scheduler::Schedule":  # each call only lists the landing objects
             calls = _calls(name, properties["ScheduleExpression"])
             return [Item(LOOKS, int(calls), LOOK)]
         case "AWS::Events::Rule" if "EventPattern" in properties:
@@ -177,7 +178,7 @@ def _of(name: str, kind: str, properties: Mapping[str, Any], kept: int) -> list[
 
 def _watched(alarm: Mapping[str, Any]) -> int:
     """Returns the number of metrics for which an alarm is billed. A metrics query is billed by the
-    metrics that it finds: for throttled indexes none while the deployment is idle."""
+    number of metrics that it matches: none for throttled indexes while the deployment is idle."""
     return sum("MetricStat" in metric for metric in alarm["Metrics"]) if "Metrics" in alarm else 1
 
 

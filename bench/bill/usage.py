@@ -21,16 +21,16 @@ WHOLE_MB: Final = 1769
 """Function memory that buys one vCPU; Lambda gives less in proportion."""
 
 COLD_SHARE: Final = 0.01
-"""Share of calls that start a function."""
+"""Share of calls that start a new instance of a function."""
 
 COLD_MS: Final = 600.0
-"""Upper bound of what is billed for a start."""
+"""Upper bound of the milliseconds that are billed for such a start."""
 
 FILE_READS: Final = 2.0
 """Read units of a call for a file, which looks up the file's owner."""
 
 PAGE_FILES: Final = 20
-"""Requests to CloudFront for a page besides API calls; most files are in the browser's cache."""
+"""Requests to CloudFront for files of a page; most files are in the browser's cache."""
 
 PAGE_MB: Final = 0.5
 RUN_MINUTES: Final = 30
@@ -45,7 +45,7 @@ LANDINGS: Final = 3
 changes of one shard of the stream; those of an experiment are in one shard."""
 
 TRACES_A_MINUTE: Final = 23
-"""Traces that come in a minute if a million come in a month."""
+"""Traces per minute if a million arrive in a month."""
 
 LANDING_MS: Final = 100.0
 """An upper bound with one PUT to S3; an assumption."""
@@ -73,8 +73,8 @@ PAGE_KB: Final = 60.0
 """Mean size of an answer to a page of the UI, compressed or not; an assumption."""
 
 REFUSED_WRITES: Final = 1.0
-"""Write units of the first guess of a minute besides those that DynamoDB tells: a condition
-that does not hold costs a unit, and its answer names none."""
+"""Write units of the first wrong login of a minute that DynamoDB's answers do not contain: a
+condition that fails costs a unit, but its answer reports none."""
 
 DAY: Final = 24 * 60
 """Minutes of a day."""
@@ -272,7 +272,8 @@ def _publication(story: str, parameters: Mapping[str, str]) -> float:
 
 
 def publication(measured: Mapping[str, float], parameters: Mapping[str, str]) -> float:
-    """Returns dollars for a publication with these figures, without the units of DynamoDB."""
+    """Returns the dollars that a publication of the system tables with these figures costs, without
+    the units of DynamoDB."""
     memory = _function_memory("PublisherFunction", parameters)
     waiting = measured["round_trips"] * ROUND_TRIP_MS
     waiting += (measured["file_writes"] + measured["file_reads"]) * FILE_REQUEST_MS
@@ -351,7 +352,7 @@ def _memory(parameters: Mapping[str, str]) -> float:
 
 
 def _logged(parameters: Mapping[str, str]) -> float:
-    """Returns dollars for the log lines of one request, written and stored."""
+    """Returns the dollars that writing and storing the log lines of one request cost."""
     size = capacity()["line"]["api"]["bytes"]
     if parameters.get("AccessLogs", "true") == "true":
         size += access_line()
@@ -360,8 +361,8 @@ def _logged(parameters: Mapping[str, str]) -> float:
 
 
 def access_line() -> int:
-    """Returns the estimated bytes of one line of API Gateway's access log: every value is taken as
-    twelve letters."""
+    """Returns the estimated bytes of one line of API Gateway's access log, with twelve letters for
+    each value."""
     document = idle.template()
     resolved: Any = cloudformation.Resolver(document).resolve(
         document["Resources"]["ApiStage"]["Properties"]["AccessLogSettings"]

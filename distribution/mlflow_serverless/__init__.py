@@ -1,5 +1,5 @@
-"""The command ``mlflow-serverless``, with the product beside it in the folder ``product``; and
-:func:`sql`, which runs a query on a server."""
+"""The installed package: the command ``mlflow-serverless``, a copy of the product in the folder
+``product``, and :func:`sql`, which runs a query on a server."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["SqlError", "SqlResult", "sql"]
 
 
 def __getattr__(name: str) -> Any:
-    """Loads the client at its first use, because the command does not need it."""
+    """Imports the client of :func:`sql` at its first use, because the command does not need it."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(".sql_client", __name__), name)

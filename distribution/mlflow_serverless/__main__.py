@@ -10,7 +10,7 @@ from pathlib import Path
 
 PRODUCT = Path(__file__).resolve().parent / "product"
 FOLDERS = (".", "layers/core/python", "layers/tables/python")
-"""Where modules of the product lie, below :data:`PRODUCT`."""
+"""The folders with modules of the product, relative to :data:`PRODUCT`."""
 
 HELP = """\
 usage: mlflow-serverless [serve] [OPTIONS]      serve the product on this machine

@@ -1,4 +1,4 @@
-"""Runs SQL on a server and returns the result for pandas, Polars or Arrow::
+"""Runs SQL on a server and returns a result that converts to pandas, Polars or Arrow::
 
     import mlflow_serverless
 
@@ -35,7 +35,7 @@ MOST_RETRY_SECONDS: Final = 10.0
 
 
 class SqlError(Exception):
-    """A query that a server refused, or a server that could not be asked."""
+    """Raised if the server refuses a query or cannot be reached."""
 
     def __init__(self, message: str, status: int = 0, code: str = "") -> None:
         super().__init__(message)
@@ -46,7 +46,7 @@ class SqlError(Exception):
 
 
 class SqlResult:
-    """The rows of a query."""
+    """The result of a query, which converts its rows to tables of several libraries."""
 
     def __init__(self, stream: bytes) -> None:
         self.stream = stream
@@ -82,7 +82,7 @@ def sql(
         query: the SQL; ``:name`` stands for a parameter.
         saved: the name of a saved query, instead of ``query``.
         parameters: values by name. They are sent beside the SQL and are never part of it.
-        fresh: publishes all writes first, which only a server on a laptop does.
+        fresh: publish all writes before the query. Only a server on a laptop can do this.
         url: the server; by default ``MLFLOW_TRACKING_URI``.
         workspace: by default ``MLFLOW_WORKSPACE``.
 
@@ -126,7 +126,7 @@ def _answer(request: urllib.request.Request) -> bytes:
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """Follows no redirect, because the credentials would go along to the other server."""
+    """Follows no redirect, because it would send the credentials to another server."""
 
     def redirect_request(self, *_: Any) -> None:
         return None
@@ -150,8 +150,9 @@ def _refusal(error: urllib.error.HTTPError) -> SqlError:
 
 
 def _server(uri: str) -> tuple[str, str]:
-    """Returns the address of a server without credentials, and the header ``Authorization`` for it;
-    empty if there are no credentials. Raises ValueError."""
+    """Returns the URL of a server without credentials, and the value of the header
+    ``Authorization``; "" if there are no credentials. Raises ValueError if no server is named, or
+    if requests must be signed with AWS credentials."""
     parts = urllib.parse.urlsplit(uri)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError("name a server: MLFLOW_TRACKING_URI=https://… or sql(…, url=…)")
