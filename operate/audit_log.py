@@ -16,7 +16,8 @@ ATTEMPTS: Final = 20
 
 
 def run(given: argparse.Namespace) -> int:
-    """Runs a command. Returns 1 if the chain is broken, otherwise 0.
+    """Runs ``audit verify``, ``export`` or ``erase``. Returns 1 if the chain of hashes is broken,
+    otherwise 0.
 
     Raises:
         CannotRun: the engine for SQL is not installed, or an argument is wrong.

@@ -189,7 +189,7 @@ def _alarms(plan: Plan) -> CheckResult:
     return CheckResult(
         "alarms",
         "missing",
-        "nobody would hear of them: set AlarmEmail=you@example.com or AlarmTopicArn, or say"
+        "nobody would be notified: set AlarmEmail=you@example.com or AlarmTopicArn, or say"
         f" AlarmEmail={NOBODY}",
     )
 

@@ -41,7 +41,7 @@ Ask = Callable[[str, dict[str, Any]], dict[str, Any]]
 
 
 class ReportOptions(NamedTuple):
-    """The values of the page's filters. Empty means all; days are ``YYYY-MM-DD``."""
+    """The values of the report's filters. An empty value means all; days are ``YYYY-MM-DD``."""
 
     experiment: str = ""
     user: str = ""

@@ -61,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         f" --compatible-architectures {given.architecture} {source}"
     )
     print("deploy   with CodeScorerLayerArn=<the LayerVersionArn that it prints>")
-    print(f"         and those that scorers may import of CodeScorerPackages={names(layer)}")
+    print(f"         and CodeScorerPackages={names(layer)}, or only some of these packages")
     return 0
 
 

@@ -56,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"{given.stack}: all aliases answer with {roll_back(service, stack_functions)}")
             for each in stack_functions:
                 if len(each.settings) == 1:
-                    print(f"{each.name}: has no version before, and stays")
+                    print(f"{each.name}: has no earlier version and is not moved")
             return 0
         if given.action == "prune":
             print(

@@ -127,7 +127,7 @@ class Website:
         self._files = {f"/{path}": file for path, file in all_files}
 
     def owns(self, method: str, path: str) -> bool:
-        """Whether a request is for the UI; any other goes to the API."""
+        """Whether a request is for a file of the UI; all other requests go to the API."""
         return method in {"GET", "HEAD"} and (
             path in {*PAGES, "/favicon.ico"} or path.startswith((_FILES, _BUILD))
         )

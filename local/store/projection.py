@@ -62,12 +62,12 @@ def parts_of(item: Raw, paths: Iterable[Path]) -> Raw:
     for path in paths:
         value = value_at(item, path, {})
         if value is not None:
-            _place(chosen, path, value)
+            _put_value(chosen, path, value)
     parts: Raw = _without_positions(chosen)
     return parts
 
 
-def _place(chosen: Raw, path: Path, value: Raw) -> None:
+def _put_value(chosen: Raw, path: Path, value: Raw) -> None:
     container: Any = chosen
     for part, following in itertools.pairwise(path):
         if isinstance(following, int):

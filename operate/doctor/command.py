@@ -26,7 +26,7 @@ ATTEMPTS: Final = 3
 
 
 class DoctorOptions(NamedTuple):
-    """The options of the command line."""
+    """The options of the command ``doctor``."""
 
     url: str
     profile: str | None

@@ -140,7 +140,8 @@ class Transaction:
             self.update(table, values, **key)
 
     def replace(self, table: str, key: Row, rows: Iterable[Row]) -> None:
-        """Deletes the rows that have the key's values and inserts ``rows`` instead."""
+        """Deletes the rows of a table whose columns have the values in ``key``, and inserts
+        ``rows`` instead."""
         self.delete(table, **key)
         self.insert(table, [{**key, **row} for row in rows])
 

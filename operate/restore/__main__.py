@@ -84,12 +84,12 @@ def _whole(given: argparse.Namespace) -> None:
             again += f" {option} {stored[name]}"
     kept = Path(f"parameters-of-{given.stack}.json")
     kept.write_text(json.dumps(adoption.parameters_of(cloudformation, given.stack), indent=2))
-    print(f"{kept} has the parameters of {given.stack}, which go with it")
+    print(f"{kept} has the parameters of {given.stack}, which is deleted next")
     given.parameters = kept
     again += f" --parameters {kept}" + "".join(
         f" --parameter {setting}" for setting in given.parameter
     )
-    print(f"should what follows be interrupted, continue with: {again}")
+    print(f"if the next steps are interrupted, continue with: {again}")
     adoption.remove_stack(cloudformation, given.stack)
     _adopt(given, adopted)
 
@@ -99,7 +99,7 @@ def _serve(stack: str, *, stops: bool) -> None:
     if stops:
         stage.stop()
         print(f"{stack}: every request is answered 429; `operate.restore thaw {stack}` ends that")
-        print("what was accepted before is finished in the background: wait a minute")
+        print("work of earlier requests is finished in the background: wait a minute")
     else:
         rate, burst = stage.continue_()
         print(f"{stack}: {rate:,} requests a second are served, {burst:,} at one moment")
@@ -112,7 +112,7 @@ def _warn_of_writers(cloudformation: Any, stack: str) -> None:
         return
     if not stopped:
         print(
-            f"{stack} serves requests: what they write from now on stays in its table alone."
+            f"{stack} serves requests: the restored table will lack what they write from now on."
             f" `operate.restore freeze {stack}` stops them"
         )
 

@@ -19,7 +19,7 @@ class TransferProgress:
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
         self.written: Counter[str] = Counter()
-        self._place = ""
+        self._heading = ""
         self._total = self._done = 0
         self._shown = 0.0
         self._entered = time.monotonic()
@@ -27,7 +27,7 @@ class TransferProgress:
         self._live = sys.stderr.isatty()
 
     def enter(self, heading: str, total: int) -> None:
-        self._place, self._total, self._done = heading, total, 0
+        self._heading, self._total, self._done = heading, total, 0
         self._entered = time.monotonic()
 
     def step(self, kind: str, *, wrote: bool) -> None:
@@ -48,7 +48,7 @@ class TransferProgress:
         filled = WIDTH * self._done // max(self._total, 1)
         bar = "█" * filled + "░" * (WIDTH - filled)
         rate = self._done / max(time.monotonic() - self._entered, SECONDS)
-        line = f"{bar} {self._done}/{self._total} {self._place}, {rate:.3g} a second"
+        line = f"{bar} {self._done}/{self._total} {self._heading}, {rate:.3g} a second"
         if self._live:
             print(f"\r\033[K{line[:110]}", end="", file=sys.stderr, flush=True)
         else:

@@ -147,7 +147,7 @@ def test_a_delivery_that_is_never_sent(stack: Logs) -> None:
 def test_functions_that_reach_nobody(stack: Logs) -> None:
     failed = {"result": {"success": False, "error_message": "Failed to test webhook: timed out"}}
     api = server(**{"POST webhooks/7/test": (200, failed)})
-    with pytest.raises(Wrong, match=r"do not reach d111\.cloudfront\.net.*NAT.*timed out"):
+    with pytest.raises(Wrong, match=r"cannot reach d111\.cloudfront\.net.*NAT.*timed out"):
         webhooks.receive(checkup(api, stack))
 
 

@@ -22,15 +22,15 @@ def create(checkup: Checkup) -> str:
     repeat the 404. Returns the result as a text; raises Wrong."""
     api, name = checkup.api, checkup.name
     before = api.call(*_BY_NAME, query={"experiment_name": name})
-    expect(before.status == 404, f"an experiment that is not there is answered {before.status}")
+    expect(before.status == 404, f"a request for a missing experiment gets {before.status}")
     # Registered first: the answer to a creation can be lost.
     checkup.will_remove("the experiment", lambda: _remove(checkup))
     made = api.post("experiments/create", name=name)["experiment_id"]
     checkup.facts["experiment"] = made
     by_name = api.get("experiments/get-by-name", experiment_name=name)["experiment"]
-    expect(by_name["experiment_id"] == made, f"the name leads to {by_name['experiment_id']}")
+    expect(by_name["experiment_id"] == made, f"the name belongs to {by_name['experiment_id']}")
     again = api.call("POST", "/api/2.0/mlflow/experiments/create", {"name": name})
-    expect(again.status == 400, f"a second experiment of the name is answered {again.status}")
+    expect(again.status == 400, f"a second experiment with this name gets {again.status}")
     return f"experiment {made}, {name}"
 
 

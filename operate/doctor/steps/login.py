@@ -38,12 +38,12 @@ def log_in(checkup: Checkup) -> str:
     version = api.call("GET", "/version").text
     checkup.facts["version"] = version
     if not api.login.is_given:
-        return f"MLflow {version}; no login is asked: every caller has full access"
+        return f"MLflow {version}; no login is required: every caller has full access"
     nobody = api.call(*_SEARCH, login=Login())
-    expect(nobody.status in (401, 403), f"a caller without a login is answered {nobody.status}")
+    expect(nobody.status in (401, 403), f"a caller without a login gets {nobody.status}")
     if api.login.user:
         # A name that nobody has, so that no user's wrong passwords are counted.
         guess = Login(user=f"nobody-{uuid4().hex}", password=uuid4().hex)
         wrong = api.call(*_SEARCH, login=guess)
-        expect(wrong.status in (401, 429), f"a wrong password is answered {wrong.status}")
+        expect(wrong.status in (401, 429), f"a wrong password gets {wrong.status}")
     return f"MLflow {version}; other callers are refused"

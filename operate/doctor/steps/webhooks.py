@@ -62,7 +62,7 @@ def _receive_here(checkup: Checkup, address: tuple[str, int], model: str) -> str
         _create(checkup, checkup.options.receiver_url or url)
         _announce(checkup, model)
         [first, *_] = checkup.wait("the delivery arrives", lambda: list(deliveries))
-    expect(_is_signed(first, checkup.webhook_secret), "the signature is not that of the secret")
+    expect(_is_signed(first, checkup.webhook_secret), "the signature does not match the secret")
     return "the delivery arrived with the right signature"
 
 
@@ -75,7 +75,7 @@ def _follow_in_the_log(checkup: Checkup, stack: Deployment, model: str) -> str:
     tested = checkup.api.post(f"webhooks/{webhook}/test")["result"]
     if "response_status" not in tested:
         raise Wrong(
-            f"functions do not reach {urlsplit(url).hostname}, so neither other receivers; in a VPC"
+            f"functions cannot reach {urlsplit(url).hostname}, nor any other receiver; in a VPC"
             f" they need a NAT: {tested.get('error_message', '')[:300]}"
         )
     began = int((time.time() - _CLOCKS_DIFFER_SECONDS) * 1000)

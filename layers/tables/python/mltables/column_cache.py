@@ -71,7 +71,7 @@ class _Copy(NamedTuple):
     file: File
     link: Path
     """The links in the query's folder."""
-    about: Path
+    column_list: Path
     columns: frozenset[str]
     """The cached columns; ``*`` for all."""
 
@@ -97,34 +97,34 @@ class ColumnCache:
         the columns do not fit even after all other copies are evicted."""
         target.mkdir(parents=True, exist_ok=True)
         links = {file: target / f"{number}.parquet" for number, file in enumerate(files)}
-        copies = [copy for file in files if (copy := self._found(file, links[file]))]
+        copies = [copy for file in files if (copy := self._cached_copy(file, links[file]))]
         new = list(links.keys() - {copy.file for copy in copies})
         self._make_room(sum(min(file.size, SMALL_FILE_BYTES) for file in new), files)
         with ThreadPoolExecutor(CONCURRENT_REQUESTS) as pool:
-            copies += pool.map(lambda file: self._begun(file, links[file]), new)
+            copies += pool.map(lambda file: self._new_copy(file, links[file]), new)
             lacking = [copy for copy in copies if not _has_columns(copy, columns)]
             ranges = _byte_ranges([copy.link for copy in lacking], columns)
             self._make_room(sum(size for range_ in ranges.values() for _, size in range_), files)
             pieces = [(copy, *piece) for copy in lacking for piece in ranges[copy.link]]
             list(pool.map(lambda piece: self._fetch(*piece), pieces))
         for copy in lacking:
-            _write_column_list(copy.about, copy.columns | set(columns))
+            _write_column_list(copy.column_list, copy.columns | set(columns))
         return [str(links[file]) for file in files]
 
     # ---------------------------------------------------------------- copies
 
-    def _found(self, file: File, link: Path) -> _Copy | None:
-        for about in sorted((self._folder / file.key).glob("*.json")):
+    def _cached_copy(self, file: File, link: Path) -> _Copy | None:
+        for column_list in sorted((self._folder / file.key).glob("*.json")):
             try:
-                columns = frozenset(json.loads(about.read_text()))
-                os.link(about.with_suffix(".parquet"), link)
-                os.utime(about)  # eviction goes by this time: least recently read first
+                columns = frozenset(json.loads(column_list.read_text()))
+                os.link(column_list.with_suffix(".parquet"), link)
+                os.utime(column_list)  # eviction goes by this time: least recently read first
             except FileNotFoundError:  # another query drops it
                 continue
-            return _Copy(file, link, about, columns)
+            return _Copy(file, link, column_list, columns)
         return None
 
-    def _begun(self, file: File, link: Path) -> _Copy:
+    def _new_copy(self, file: File, link: Path) -> _Copy:
         """Creates a copy with the footer only, or with all bytes of a small file."""
         size = min(file.size, SMALL_FILE_BYTES)
         end = self._read(file.key, file.size - size, size)
@@ -142,7 +142,7 @@ class ColumnCache:
         copy = _Copy(
             file, link, data.with_suffix(".json"), _ALL if len(end) == file.size else frozenset()
         )
-        _write_column_list(copy.about, copy.columns)
+        _write_column_list(copy.column_list, copy.columns)
         return copy
 
     def _fetch(self, copy: _Copy, first: int, size: int) -> None:
@@ -164,17 +164,17 @@ class ColumnCache:
             return
         needed = {self._folder / file.key for file in files}
         used = []
-        for about in self._folder.rglob("*.json"):
-            if about.parent not in needed:
+        for column_list in self._folder.rglob("*.json"):
+            if column_list.parent not in needed:
                 try:
-                    used.append((about.stat().st_mtime, about))
+                    used.append((column_list.stat().st_mtime, column_list))
                 except FileNotFoundError:  # another query drops it
                     continue
-        for _, about in sorted(used):
-            about.unlink(missing_ok=True)
-            about.with_suffix(".parquet").unlink(missing_ok=True)
+        for _, column_list in sorted(used):
+            column_list.unlink(missing_ok=True)
+            column_list.with_suffix(".parquet").unlink(missing_ok=True)
             with contextlib.suppress(OSError):  # another query begins a copy there
-                about.parent.rmdir()
+                column_list.parent.rmdir()
             if self._room() >= wanted:
                 return
         raise NoRoomForColumns
@@ -190,10 +190,10 @@ def _has_columns(copy: _Copy, columns: Collection[str]) -> bool:
     return copy.columns == _ALL or copy.columns.issuperset(columns)
 
 
-def _write_column_list(about: Path, columns: Iterable[str]) -> None:
-    written = about.with_suffix(f".{secrets.token_hex(4)}")
+def _write_column_list(column_list: Path, columns: Iterable[str]) -> None:
+    written = column_list.with_suffix(f".{secrets.token_hex(4)}")
     written.write_text(json.dumps(sorted(columns)))
-    written.replace(about)
+    written.replace(column_list)
 
 
 # ------------------------------------------------------------------ footers

@@ -25,10 +25,9 @@ _NUMBER: Final = "CAST({0} AS INTEGER)"
 
 
 def count_lists(query: exp.Query) -> None:
-    """Rewrites a query in place.
+    """Replaces lists in a query that are only counted, in place.
 
-    Args:
-        query: its table names point to DuckDB's views or to its common table expressions.
+    Args: query: its table names point to DuckDB's views or to its common table expressions.
     """
     for size in list(_calls(query, _SIZES)):
         (listed,) = size.expressions

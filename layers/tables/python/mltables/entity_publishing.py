@@ -41,7 +41,8 @@ def tables_of(root: RootSource) -> list[Table]:
 
 
 class EntityStep:
-    """One step for a kind of root and its parts, on an open snapshot of each of their tables."""
+    """One publication step for one kind of root and its parts (such as registered models and their
+    versions), on an open snapshot of each of their tables."""
 
     def __init__(
         self,
@@ -140,7 +141,8 @@ class EntityStep:
     def _publish_all_parts(
         self, kind: PartSource, table: WritableTable, roots: Sequence[EntityRef]
     ) -> int:
-        """Publishes all parts of roots, and removes the rows of parts that do not exist."""
+        """Publishes all parts of these roots, and removes the rows of parts that no longer
+        exist."""
         identity = table.table.identity.split(", ")
         self._load_ids("seen", table.table, identity, [])
         changed = 0
@@ -189,7 +191,7 @@ class EntityStep:
         return changed
 
     def _remove(self, ids: Sequence[tuple[str]]) -> int:
-        """Removes the rows of roots that do not exist, after those of their parts."""
+        """Removes the rows of roots that no longer exist, after the rows of their parts."""
         changed = 0
         for table in (self._parts, self._roots):
             if table:

@@ -23,10 +23,9 @@ Problem = tuple[str, str, str]
 
 
 def differences(connection: duckdb.DuckDBPyConnection, folder: Path) -> Iterator[Problem]:
-    """Yields the differences.
+    """Yields the differences between the published rows and the entities in DynamoDB.
 
-    Args:
-        connection: has a view of each table, with all stored columns.
+    Args: connection: has a view of each table, with all stored columns.
     """
     for kind in ROOTS:
         tables = tables_of(kind)

@@ -45,7 +45,7 @@ _LISTS: Final = (
 
 
 def join_lists(query: exp.Query, schema: str, *, from_columns: bool) -> None:
-    """Rewrites a query in place.
+    """Replaces exploded lists in a query by joins, in place.
 
     Args:
         query: its generators are rewritten (``row_generators``), and its table names point to
@@ -72,7 +72,8 @@ def _join_laterals(
     *,
     from_columns: bool,
 ) -> None:
-    """Replaces joins such as ``LATERAL (SELECT unnest(spans)) AS t(s)``."""
+    """Replaces joins such as ``LATERAL (SELECT unnest(spans)) AS t(s)`` by joins with the table of
+    the list."""
     joins = select.args.get("joins") or []
     for position, join in enumerate(joins):
         lateral = join.this
@@ -99,7 +100,8 @@ def _join_projection(
     *,
     from_columns: bool,
 ) -> None:
-    """Replaces a projection such as ``SELECT unnest(spans) AS s``."""
+    """Replaces a projection such as ``SELECT unnest(spans) AS s`` by a join with the table of the
+    list."""
     joins = select.args.get("joins") or []
     if select.args.get("group") or select.args.get("distinct"):
         return

@@ -160,7 +160,7 @@ class Lake:
 
     @staticmethod
     def names(table: DeltaTable) -> list[str]:
-        """Returns the names of a table's files in its log."""
+        """Returns the names that Delta's log of a table has for the files of its open version."""
         return list(table.get_add_actions(flatten=True).column("path").to_pylist())
 
     def forget(self, name: str, table: DeltaTable) -> dict[str, int]:

@@ -63,21 +63,23 @@ class TraceStep:
             CommitFailedError: another publisher committed first, or an experiment was moved to
                 another workspace meanwhile; the caller repeats the step.
         """
-        places = self._connection.execute(
+        trace_keys = self._connection.execute(
             f"SELECT experiment_id, trace_id FROM named_traces ORDER BY {_BY_TIME}"
         ).fetchall()
-        known = source.find_experiments(sorted({experiment_id for experiment_id, _ in places}))
+        known = source.find_experiments(sorted({experiment_id for experiment_id, _ in trace_keys}))
         self._connection.execute("CREATE TEMP TABLE known_experiments (experiment_id VARCHAR)")
         for experiment_id in known:
             self._connection.execute("INSERT INTO known_experiments VALUES (?)", [experiment_id])
         changed = 0
-        for at in range(0, len(places), TRACES_TOGETHER):
-            stored_traces = trace_source.find_traces(places[at : at + TRACES_TOGETHER], known)
-            trace_staging.load_traces(self._connection, self._noted(stored_traces), self._folder)
+        for at in range(0, len(trace_keys), TRACES_TOGETHER):
+            stored_traces = trace_source.find_traces(trace_keys[at : at + TRACES_TOGETHER], known)
+            trace_staging.load_traces(
+                self._connection, self._collecting_spans(stored_traces), self._folder
+            )
             changed += self._publish_part(at)
         for table in self._tables:
             table.finish_step()
-        self._check_places(known)
+        self._check_workspaces(known)
         return changed
 
     def _publish_part(self, at: int) -> int:
@@ -98,14 +100,16 @@ class TraceStep:
             """
         )
         self._merge_times_of_expired()
-        places = self._places()
+        file_condition = self._file_condition()
         changed = [
-            self._replace(table, places) for table in self._tables if table.table is not SPANS
+            self._replace(table, file_condition)
+            for table in self._tables
+            if table.table is not SPANS
         ]
         self._replace_spans()
         return changed[0]
 
-    def _replace(self, table: WritableTable, places: str) -> int:
+    def _replace(self, table: WritableTable, file_condition: str) -> int:
         """Replaces the rows of the traces in ``decided``.
 
         A trace whose time changed more than once may have two rows for a while: if the stream
@@ -113,18 +117,18 @@ class TraceStep:
         later records contain that time, and the old row is removed then.
 
         Args:
-            places: an SQL condition that selects the files that may hold their rows
-                (:meth:`_places`).
+            file_condition: an SQL condition that selects the files that may hold their rows
+                (:meth:`_file_condition`).
         """
         try:
-            return self._replace_in(table, places)
+            return self._replace_in(table, file_condition)
         except NoRoom:
             # Nothing is committed yet. Try again without the days near deleted traces, which are
             # only a precaution.
-            return self._replace_in(table, self._places(with_near=False))
+            return self._replace_in(table, self._file_condition(with_near=False))
 
-    def _replace_in(self, table: WritableTable, places: str) -> int:
-        maybe = f"{table.overlapping('decided', 'experiment_id')} AND ({places})"
+    def _replace_in(self, table: WritableTable, file_condition: str) -> int:
+        maybe = f"{table.overlapping('decided', 'experiment_id')} AND ({file_condition})"
         new = STAGED[table.table.name]
         return replace_rows(self._connection, table, _OWNER, new, maybe)
 
@@ -181,7 +185,7 @@ class TraceStep:
             """
         )
         if self._connection.execute("SELECT 1 FROM decided LIMIT 1").fetchall():
-            self._replace(table, self._places())
+            self._replace(table, self._file_condition())
         for _ in span_staging.batches(self._connection, self._with_spans):
             self._connection.execute(
                 """
@@ -189,9 +193,9 @@ class TraceStep:
                 SELECT * FROM whole_part SEMI JOIN span_traces USING (experiment_id, trace_id)
                 """
             )
-            self._replace(table, self._places())
+            self._replace(table, self._file_condition())
 
-    def _noted(self, stored_traces: Iterator[StoredTrace]) -> Iterator[StoredTrace]:
+    def _collecting_spans(self, stored_traces: Iterator[StoredTrace]) -> Iterator[StoredTrace]:
         """Yields the traces of a part, and collects in ``_with_spans`` those whose spans are to be
         read."""
         self._with_spans = []
@@ -202,7 +206,7 @@ class TraceStep:
             yield stored
         self._with_spans.sort(key=lambda trace: trace.request_time)
 
-    def _places(self, *, with_near: bool = True) -> str:
+    def _file_condition(self, *, with_near: bool = True) -> str:
         """Returns an SQL condition on the statistics of files that may hold rows of the traces in
         ``decided``: files of their days that overlap the request times that they had. The times
         exclude most files of a day, because traces that change are mostly those of the last
@@ -238,7 +242,7 @@ class TraceStep:
             or "false"
         )
 
-    def _check_places(self, known: dict[str, source.Stored]) -> None:
+    def _check_workspaces(self, known: dict[str, source.Stored]) -> None:
         """Raises CommitFailedError if an experiment was moved to another workspace, or removed,
         since its traces were read. The publisher that handled the move may not have seen the rows
         that this step has written, so the caller repeats the step."""

@@ -29,11 +29,10 @@ Found = tuple[str, str, str]
 def differences(
     connection: duckdb.DuckDBPyConnection, stored: Mapping[str, source.Stored], folder: Path
 ) -> Iterator[Found]:
-    """Yields the differences.
+    """Yields the differences between the published rows and the traces in DynamoDB.
 
-    Args:
-        connection: has views ``traces``, ``assessments`` and ``spans`` with all stored columns.
-        stored: the existing experiments.
+    Args: connection: has views ``traces``, ``assessments`` and ``spans`` with all stored columns.
+    stored: the existing experiments.
     """
     for table in OF_TRACES:
         yield from _repeated(connection, table)

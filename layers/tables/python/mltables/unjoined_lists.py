@@ -31,10 +31,10 @@ _KEEPING_SIDES: Final = frozenset(("", "LEFT"))
 
 
 def drop_joins(query: exp.Query, schema: str) -> None:
-    """Rewrites a query in place.
+    """Removes joins of a query with ``traces`` that only add columns which the list's table has,
+    too; in place.
 
-    Args:
-        query: its exploded lists are joins (``exploded_lists.join_lists``). The bounds of its
+    Args: query: its exploded lists are joins (``exploded_lists.join_lists``). The bounds of its
             tables must be known already, because ``trace_unified`` may vanish from it.
     """
     mentions = [

@@ -12,7 +12,8 @@ _OWN: Final = re.compile(r"\b(?:spark|inner|cte)_(\w+)")
 
 
 def databricks_text(text: str) -> str:
-    """Returns one line of DuckDB's error message in Databricks' terms."""
+    """Returns one line of a DuckDB error message for the caller: names without the prefixes of the
+    generated SQL, and Databricks' message for a division by zero."""
     if _ZERO in text:
         return "[DIVIDE_BY_ZERO] Division by zero: try_divide() gives NULL where the divisor is 0."
     if match := _NO_FORM.search(text):

@@ -73,7 +73,7 @@ def information_schema_table(name: str) -> exp.Expr | None:
 def _shown(words: Sequence[str]) -> Rows:
     kind, rest = words[0].upper(), list(words[1:])
     if kind == "TABLES":
-        relation, pattern = _place(rest, ["IN", "FROM"])
+        relation, pattern = _name_and_pattern(rest, ["IN", "FROM"])
         if relation not in ((), (SCHEMA,), (CATALOG, SCHEMA)):
             raise StatementRefused(
                 f"There is no schema {'.'.join(relation)}. There is system.mlflow."
@@ -86,10 +86,10 @@ def _shown(words: Sequence[str]) -> Rows:
             if rest[at].upper() in {"IN", "FROM"}:
                 rest = [rest[0], *rest[at + 1 :], ".", *rest[1:at]]
                 break
-        name, _ = _place(rest, ["IN", "FROM"])
+        name, _ = _name_and_pattern(rest, ["IN", "FROM"])
         return ("col_name",), [(column,) for column, *_ in _columns_of(name)]
     if kind in {"SCHEMAS", "DATABASES"}:
-        relation, pattern = _place(rest, ["IN", "FROM"])
+        relation, pattern = _name_and_pattern(rest, ["IN", "FROM"])
         if relation not in ((), (CATALOG,)):
             raise StatementRefused(f"There is no catalog {'.'.join(relation)}. There is system.")
         schemas = [name for name in (INFORMATION, SCHEMA) if _is_like(name, pattern)]
@@ -112,19 +112,21 @@ def _described(words: Sequence[str]) -> Rows:
         )
     names = ("col_name", "data_type", "comment")
     if rest[0].upper() in {"SCHEMA", "DATABASE"}:
-        relation, _ = _place(["IN", *rest[1:]], ["IN"])
+        relation, _ = _name_and_pattern(["IN", *rest[1:]], ["IN"])
         if relation not in ((SCHEMA,), (CATALOG, SCHEMA)):
             raise StatementRefused(
                 f"There is no schema {'.'.join(relation)}. There is system.mlflow."
             )
         facts = [("Catalog Name", CATALOG), ("Namespace Name", SCHEMA), ("Comment", "")]
         return ("database_description_item", "database_description_value"), facts
-    name, _ = _place(["IN", *rest], ["IN"])
+    name, _ = _name_and_pattern(["IN", *rest], ["IN"])
     rows = [(column, databricks_type(kind).lower(), None) for column, kind, _ in _columns_of(name)]
     return names, rows
 
 
-def _place(words: Sequence[str], before: Sequence[str]) -> tuple[tuple[str, ...], str | None]:
+def _name_and_pattern(
+    words: Sequence[str], before: Sequence[str]
+) -> tuple[tuple[str, ...], str | None]:
     """Parses the rest of a SHOW or DESCRIBE statement. Returns the dotted name after one of the
     words ``before`` (IN, FROM), and the pattern (LIKE before it is optional; None without a
     pattern)."""

@@ -61,7 +61,8 @@ class Duck(exp.Expression):
 
 
 def rewrite(query: exp.Query) -> None:
-    """Rewrites the generators, LATERAL VIEWs and PIVOTs of a query in place."""
+    """Replaces the generators (such as ``explode()``), LATERAL VIEWs and PIVOTs of a query by
+    DuckDB's SQL, in place."""
     for select in list(query.find_all(exp.Select)):
         _views(select)
         _joins(select)
