@@ -29,7 +29,7 @@ class Row(NamedTuple):
 
 
 def rows(size: int) -> Iterator[Row]:
-    """Returns the same ``size`` runs for every server, oldest first."""
+    """Yields ``size`` runs, oldest first. They are the same for every server."""
     for position in range(size):
         rest = position - (size - MATCHES)
         acc = 0.95 + (rest + 1) * 0.0002 if rest >= 0 else 0.95 * position / size

@@ -22,7 +22,8 @@ FIRST_YEAR: Final = "2018"
 """The year of MLflow's first release. Runs with an earlier start had no valid clock and do not set
 the range of an axis."""
 LONGEST: Final = (("hour", 3), ("day", 130), ("week", 7 * 130))
-"""Up to how many days a chart's points are hours, days or weeks apart; months beyond that."""
+"""(grain, days): charts of periods up to so many days have a point for each hour, day or week;
+charts of longer periods have one for each month."""
 _FILTER: Final = re.compile(r"\{filter ([a-z]+)\}")
 _BUCKET: Final = re.compile(r"\{bucket ([a-z._]+)\}")
 _PLACEHOLDER: Final = re.compile(r":([a-z]+)\b")

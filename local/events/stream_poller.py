@@ -49,8 +49,8 @@ HINTED_SECONDS = 0.02
 """Pause when the file's modification time shows that nothing was written."""
 
 REST_RATIO = 0.02
-"""The longer nothing was written, the longer is that pause, up to :data:`IDLE_SECONDS`: this part
-of the time since the last write."""
+"""That pause grows with the time since the last write: it is this part of that time, up to
+:data:`IDLE_SECONDS`."""
 
 UNHINTED_SECONDS = 2.0
 """A quiet shard is read at least this often, whatever the modification time says."""

@@ -1,8 +1,7 @@
 """Reads the requests of one client's connection and sends the answers, in one thread.
 
-:meth:`Connection.watch`, which another thread calls, ends a connection whose client is too slow,
-answers in place of a function that takes too long, and notices that a client has closed the
-connection.
+:meth:`Connection.watch`, which another thread calls, closes connections of slow clients, answers in
+place of a function that takes too long, and notices when a client closes the connection.
 """
 
 from __future__ import annotations
@@ -79,8 +78,8 @@ class Connection:
         """The status of the response that :meth:`watch` sent because the function took too long."""
         self._on_left: Callable[[], None] | None = None
         self._answering = threading.Lock()
-        """A lock that the thread holds which answers the current request. :meth:`watch` never
-        releases it."""
+        """The lock of the thread that answers the current request. If :meth:`watch` takes it, it
+        never releases it."""
         self._waiting = True
         """Whether the connection waits for its next request and has received no byte of it."""
         self._ending = False
@@ -221,8 +220,7 @@ class Connection:
         self._until, self._late = math.inf, None
 
     def watch_client(self, on_left: Callable[[], None]) -> None:
-        """Makes :meth:`watch` call ``on_left``, perhaps repeatedly, if the client closes the
-        connection."""
+        """Makes :meth:`watch` call ``on_left``, perhaps repeatedly, if the client leaves."""
         self._on_left = on_left
 
     def send(self, response: HttpResponse) -> int:

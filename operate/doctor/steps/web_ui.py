@@ -17,7 +17,7 @@ _SCRIPT: Final = re.compile(r"""(?:src|href)=["']\.?/?(static-files/[^"']+\.(?:j
 _FILLED: Final = re.compile(r"\{[^}]+\}")
 _ROOT: Final = "{root}"
 _ROOTS: Final = ("api", "ajax-api")
-"""What :data:`_ROOT` stands for in a route. Behind CloudFront, other roots are paths of the UI."""
+"""The values of :data:`_ROOT` in routes. Behind CloudFront, other roots are paths of the UI."""
 _OF_A_BUCKET: Final = (b"<Error>", b"<?xml")
 _PROBE: Final = "/readyz/"
 """Kubeflow's probe asks the API itself; behind CloudFront this path is one of the UI's files."""

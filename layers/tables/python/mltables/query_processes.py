@@ -111,7 +111,8 @@ def has_to_run_again(sql: str, error: Exception) -> bool:
     """Whether a statement that failed is run again, with all columns of its tables and without the
     rewriting of lookups and joins. This is so if the engine did not know a name, or if the
     statement was rewritten: then its error may name a derived column, or come from a row that the
-    original statement would have dropped first."""
+    original statement would have dropped first. A rewritten statement that needed too much memory
+    is not run again."""
     if isinstance(error, duckdb.BinderException):
         return True
     return (PREFIX in sql or unjoined_lists.ELEMENT in sql) and not _is_of_memory(error)

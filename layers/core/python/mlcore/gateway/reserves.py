@@ -313,7 +313,7 @@ def _with(used: Usage, uncounted: int, returned: int) -> Usage:
 
 def _shares(per_minute: int | None, per_day: int | None) -> int:
     """Returns how many requests or tokens a process may reserve beyond its next call, by the limits
-    per minute and per day; None for no limit."""
+    per minute and per day, where None means no limit."""
     return min(
         _ENDLESS if per_minute is None else per_minute // MINUTE_SHARES,
         _ENDLESS if per_day is None else per_day // DAY_SHARES,

@@ -110,8 +110,8 @@ def count_answer(answer: Json) -> Json:
 
 
 def lines_of(events: Iterator[tuple[str, Json]]) -> Generator[bytes]:
-    """Returns the lines of the event stream of Anthropic's API for (type, event) pairs of a stream
-    of InvokeModel."""
+    """Yields the lines of an event stream of Anthropic's API, made from the (type, event) pairs of
+    a stream of InvokeModel."""
     for _, event in events:
         kind = event.get("type")
         if isinstance(kind, str) and kind.isidentifier():
