@@ -122,7 +122,7 @@ def _portions(runs: Sequence[RunRanks]) -> Iterator[list[RunRanks]]:
     size = 0
     for run in runs:
         portion.append(run)
-        size += sum(_VALUE_BYTES + len(key) for key in run.places)
+        size += sum(_VALUE_BYTES + len(key) for key in run.inverted_bits)
         if size > ITEM_BYTES:
             yield portion
             portion, size = [], 0

@@ -60,7 +60,7 @@ IDLE_SECONDS: Final = 5.0
 other end may drop it silently, and a request on it would wait for the timeout."""
 
 MAX_BACK_OFF: Final = 0.4
-"""Seconds."""
+"""Maximum seconds between two attempts of a call."""
 
 _random: Final = random.SystemRandom()
 """Not the default generator: its state is the same in all processes started from one snapshot."""

@@ -32,7 +32,7 @@ MAX_ERROR_LENGTH: Final = 1_000
 
 
 class AlertDestination(NamedTuple):
-    """Where the messages of an alert go."""
+    """A destination of the messages of an alert."""
 
     destination_id: str
     kind: str
@@ -44,7 +44,7 @@ class AlertDestination(NamedTuple):
 
 
 class AlertState(NamedTuple):
-    """What the evaluations of an alert have found."""
+    """The state of an alert after its last evaluation."""
 
     state: str = UNKNOWN
     since: int | None = None
@@ -58,7 +58,7 @@ class AlertState(NamedTuple):
     """How many evaluations have met the condition, up to the last one; those that failed do not
     count."""
     notified_at: int | None = None
-    """When the last message was written."""
+    """When the last message to the destinations was written, in ms since the epoch."""
 
 
 class Alert(NamedTuple):

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 KEY, USER, WORKSPACE = KINDS = ("key", "user", "workspace")
-"""What is limited, narrowest first."""
+"""The kinds of callers that have limits, narrowest first."""
 
 
 class CallerLimit(NamedTuple):

@@ -7,8 +7,8 @@ from typing import Any, Final, NamedTuple
 
 SETTING: Final = "gateway_limits"
 KEYS, USERS, ENDPOINTS, WORKSPACES = SCOPES = ("keys", "users", "endpoints", "workspaces")
-"""What is limited, narrowest first: the ids of API keys, names of users, names or ids of endpoints,
-and names of workspaces."""
+"""The scopes of limits, narrowest first. They contain limits by the ids of API keys, names of
+users, names or ids of endpoints, and names of workspaces."""
 EACH: Final = "*"
 """Stands in place of a name for each key, user … that has no entry of its own."""
 

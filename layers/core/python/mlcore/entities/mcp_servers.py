@@ -18,8 +18,8 @@ of all versions if none is active."""
 
 
 class VersionState(NamedTuple):
-    """What a server's item stores about one of its versions. It stays after the version is deleted,
-    so that the version's number is not reused."""
+    """The part of a version that its server's item stores. It stays after the version is deleted,
+    so that the version is not created again."""
 
     status: str
     created_at: int

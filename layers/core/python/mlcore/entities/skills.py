@@ -41,7 +41,7 @@ class SkillIdentity(NamedTuple):
 
 
 class SkillSource(NamedTuple):
-    """Where the content of a version of a skill is. ``digest`` is the SHA-256 of its files."""
+    """The source of the content of a version of a skill. ``digest`` is the SHA-256 of its files."""
 
     source_type: str
     source: str
@@ -56,7 +56,7 @@ class SkillSource(NamedTuple):
 
 
 class VersionState(NamedTuple):
-    """What a skill's item stores about one of its versions."""
+    """The part of a version that its skill's item stores."""
 
     status: str
     source_type: str

@@ -8,7 +8,7 @@ from mlcore.models.base import Item
 
 
 class ScimUser(Item):
-    """What a directory says about a user. ``attributes`` is a JSON object of SCIM attributes;
+    """A directory's data about a user. ``attributes`` is a JSON object of SCIM attributes;
     ``version`` counts writes; ``user_id`` distinguishes the user from a former one of the same
     name. Times are in milliseconds since the epoch."""
 

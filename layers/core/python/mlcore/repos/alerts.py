@@ -116,7 +116,7 @@ def move(alert: Alert, workspace: str, destinations: tuple[AlertDestination, ...
     """Moves an alert to another workspace, with its state.
 
     Args:
-        destinations: those of the alert, encrypted for the other workspace.
+        destinations: the destinations of the alert, encrypted for the other workspace.
 
     Raises:
         WriteConflict: the alert was written or deleted since it was read.

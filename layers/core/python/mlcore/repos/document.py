@@ -34,8 +34,8 @@ from mlcore.ids import now_ms
 from mlcore.models.base import ChildItem, MetaItem
 
 INLINE_BYTES = 300_000
-"""Leaves room for the other attributes, for values that grow in place and for errors in the sizes
-that concurrent writers estimate."""
+"""Maximum bytes of the values in an item's maps. Leaves room for the other attributes, for values
+that grow in place and for errors in the sizes that concurrent writers estimate."""
 
 ALWAYS_FITS = 8
 """A value in its map may grow by this many bytes even if the item is full: turning into NaN must

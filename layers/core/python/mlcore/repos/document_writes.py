@@ -48,7 +48,7 @@ def write(
     *,
     exclusive: bool = False,
     shared: bool = False,
-    settled: bool = False,
+    compact: bool = False,
     returning: bool = False,
     overriding: bool = False,
 ) -> Raw | None:
@@ -62,8 +62,8 @@ def write(
         beside: further operations of the same transaction.
         exclusive: fail if the item was written since it was read.
         shared: other processes write at the same time; maps stored as one text are stored as maps.
-        settled: few writes will follow; all maps are stored as one text if possible, unless the
-            item was written since it was read.
+        compact: store each map as one text if possible, because few writes will follow; the write
+            then fails if the item was written since it was read.
         returning: whether the caller wants the item.
         overriding: the values replace others whatever the rules of their maps are; only together
             with ``exclusive``.
@@ -73,8 +73,9 @@ def write(
         exclusive transaction that moved no value; else None.
 
     Raises:
-        ConditionFailed: the item was written since it was read; the caller must read it again and
-            compute the change again.
+        ConditionFailed: another writer has changed the item since it was read, or a condition that
+            ``complete`` added does not hold. The caller must read the item and compute the change
+            again.
         TransactionFailed: a condition of ``beside`` does not hold; positions are those in
             ``beside``.
     """
@@ -94,7 +95,7 @@ def write(
 
     most = 0 if shared or later else documents.MOST_TEXT
     change = _Change(document, present, inline, leaving, most, overriding=overriding)
-    packed = change.all_as_text() if settled and most and not moves else {}
+    packed = change.all_as_text() if compact and most and not moves else {}
 
     def update_by(whole: Mapping[str, Raw | None]) -> Update:
         update = Update()

@@ -274,8 +274,8 @@ def _entities_with(
     value).
 
     Args:
-        level: whether the token is a word, a value or the one that stands for texts too long to be
-            indexed.
+        level: whether the token is a word, a value, or the token for all texts that are too long
+            to be indexed.
         together: how many such lists are read at once; the first page is shorter accordingly.
     """
     prefix = keys.fts_of_type_prefix(text_fields.key_level(level, field), token, entity_type)

@@ -62,7 +62,7 @@ def test_values_of_a_metric_come_back(entries: list[Ranked]) -> None:
 def test_runs_come_back_by_metric(runs: list[RunRanks], others: set[str]) -> None:
     wanted: dict[str, list[Ranked]] = {}
     for run in runs:
-        for key, bits in run.places.items():
+        for key, bits in run.inverted_bits.items():
             wanted.setdefault(key, []).append(Ranked(bits, run.run_id, run.version, run.minute))
     data = rank_columns.pack_runs(runs)
     assert rank_columns.unpack_runs(data) == wanted

@@ -16,7 +16,7 @@ from mlcore.db.sortable import escape, escape_ordered
 _EXP = "EXP#<experiment_id>"
 
 _MAX_PREFIX = 150
-"""Characters of a prefix that is searched; stored values are cut at a greater length."""
+"""Maximum characters of a searched prefix; keys shorten values only at a greater length."""
 
 _MAX_TOKEN_PREFIX = 30
 """The same limit for tokens, for which keys have less room."""

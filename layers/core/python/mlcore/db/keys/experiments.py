@@ -174,7 +174,7 @@ def lsi2_metric_history(
 
     ``first`` and ``last`` are positions of points, encoded by
     :mod:`mlcore.repos.runs.history.point_positions`; ``number`` counts the points; ``value`` is
-    that of the first.
+    the value of the first one.
     """
     return LSI2_METRIC_HISTORY.sk.build(run_id, key, f"{span:02d}", first, last, number, value)
 

@@ -22,7 +22,7 @@ _FIRST = "\0"
 """The least text except the empty one, which is not allowed as an index key."""
 
 _MAX_PREFIX = 150
-"""Characters of a prefix that is searched; stored names are cut at a greater length."""
+"""Maximum characters of a searched prefix; keys shorten names only at a greater length."""
 
 
 def _local(number: int, entity: str, sk: str, meaning: str) -> Pattern:

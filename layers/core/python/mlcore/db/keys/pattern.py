@@ -138,7 +138,7 @@ _FIXED = {
 """Fields of bounded size; all other fields are texts."""
 
 _ORDERED = {"run_name", "trace_name", "value"}
-"""Texts that must sort exactly, because their pattern is an index by them."""
+"""Text fields whose encoding must keep the exact order, because an index is ordered by them."""
 
 _NEVER_OPEN = _ORDERED.union(_FIXED) - {"inv_run_id", "inv_trace_id", "inv_model_id"}
 """Fields that contain no ``#`` even at the end of a key."""

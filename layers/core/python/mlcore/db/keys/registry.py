@@ -71,8 +71,8 @@ def model_at(pk: str) -> Key:
 
 
 def separate_home(incarnation: str) -> str:
-    """Returns the partition key for versions of a model whose partition still holds the versions of
-    an earlier model of the name."""
+    """Returns the partition key for the versions of a model whose own partition cannot hold them,
+    because it still holds versions of an earlier model of this name."""
     return _partition(f"::{incarnation}")
 
 

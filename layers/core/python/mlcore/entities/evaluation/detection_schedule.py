@@ -37,7 +37,7 @@ _FORBIDDEN: Final = "`'\"\\"
 
 
 class Schedule(NamedTuple):
-    """When and how issues are detected.
+    """A schedule of issue detection: when issues are detected, and with which model.
 
     Example: ``Schedule("weekly", "Europe/Berlin", "09:00", 0, False, JobModel("e"))`` detects
     issues at nine o'clock on Mondays, with the gateway endpoint ``e``.
@@ -56,12 +56,14 @@ class Schedule(NamedTuple):
 
     @property
     def timing(self) -> str:
-        """What decides when the schedule fires, such as ``daily|09:00|0|Europe/Berlin``."""
+        """The fields that decide when the schedule fires, as one text such as
+        ``daily|09:00|0|Europe/Berlin``."""
         return f"{self.cadence}|{self.fire_time}|{self.weekday}|{self.timezone}"
 
 
 class State(NamedTuple):
-    """What the server has made of a schedule; times are in ms since the epoch."""
+    """The state of a schedule, which the server writes into a tag; times are in ms since the
+    epoch."""
 
     last_fire_time: int
     """The time of the latest occurrence or, before the first one, when the schedule was saved."""

@@ -1,6 +1,6 @@
-"""When a schedule of issue detection fires.
+"""Computes when a schedule of issue detection fires.
 
-Times are those of a wall clock in the schedule's zone, so they stay when clocks are changed: a time
+Times are wall-clock times in the schedule's zone, so they stay when clocks are changed: a time
 that does not exist on that day fires as much later as the clocks were put forward, and one that
 exists twice fires the first time. An hourly schedule does not fire in the repeated hour.
 """

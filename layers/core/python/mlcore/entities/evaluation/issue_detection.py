@@ -31,7 +31,7 @@ CATEGORIES: Final = {
     "safety": "it says nothing harmful, private or inappropriate",
     COST: "it spends no more tokens and tool calls than calls of its kind usually do",
 }
-"""What MLflow's categories demand of an application."""
+"""MLflow's categories of issues, each with the requirement that an application fails to meet."""
 
 MAX_CATEGORIES: Final = 20
 MAX_CATEGORY_LENGTH: Final = 100

@@ -39,7 +39,7 @@ TRACES_PER_JOB: Final = 100
 
 
 class Creator(NamedTuple):
-    """Who starts a job."""
+    """The user who starts a job."""
 
     username: str | None
     """None without a login."""
@@ -83,7 +83,7 @@ class Job(NamedTuple):
     They are stored before they are logged, so that a retried job logs the same points. That of an
     optimization also has the prompt version that it registered: ``"prompt_version": number``."""
     dollars: float | None = None
-    """What judges' models and judgements by code have cost so far; None if no price is known."""
+    """The US dollars that models and code of judges have cost so far; None if no price is known."""
     stage: str | None = None
     """What the job is doing, for jobs with several stages."""
     creator_id: int | None = None

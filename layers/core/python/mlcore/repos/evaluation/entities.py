@@ -40,7 +40,7 @@ E = TypeVar("E", bound=EvaluationEntity)
 
 
 class StoredKind(Generic[E]):
-    """How entities of one kind are stored."""
+    """The kind of stored entities: how they are converted to items, and the keys of these items."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class StoredKind(Generic[E]):
 
 
 class NameLocks(Generic[E]):
-    """How the names of one kind are locked."""
+    """The items that lock the names of one kind of entities."""
 
     def __init__(
         self, key_of: Callable[[str, str], keys.Key], lock: type[Item], holder: TextAttribute[str]

@@ -1,4 +1,4 @@
-"""Reads what the keys, users, endpoints and workspaces with limits have used."""
+"""Reads the usage of the keys, users, endpoints and workspaces that have limits."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class Reading(NamedTuple):
 
 
 def read(targets: Sequence[str], now: int) -> list[Reading]:
-    """Returns what each target, such as ``user:ann``, has used in the minute and the day of
-    ``now`` (ms since 1970), and its open calls. One BatchGetItem for 50 targets, in parallel."""
+    """Returns the usage of each target, such as ``user:ann``, in the minute and the day of ``now``
+    (ms since 1970), and its open calls. One BatchGetItem for 50 targets, in parallel."""
     days = table.batch_get(
         [keys.gateway_usage(target, now // DAY_MS * DAY_MS) for target in targets]
         + [keys.gateway_open_calls(target) for target in targets]

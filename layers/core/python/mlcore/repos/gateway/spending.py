@@ -78,7 +78,7 @@ class Spending(NamedTuple):
 
     dollars: float
     announced: bool
-    """Whether webhooks were told that the budget was exceeded."""
+    """Whether the event for webhooks that the budget was exceeded was stored."""
 
 
 def add(window: Window, end_ms: int, dollars: float) -> Spending:

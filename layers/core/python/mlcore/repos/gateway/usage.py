@@ -71,7 +71,7 @@ class Return(NamedTuple):
 
 
 class UsageClaim(NamedTuple):
-    """What a write adds to the counters of a target."""
+    """The amounts that a write adds to the counters of a target."""
 
     requests: int = 0
     """Requests that are reserved."""
@@ -111,11 +111,11 @@ class UsageClaim(NamedTuple):
 
 
 class CountedUsage(NamedTuple):
-    """What a write has counted."""
+    """The result of a write that counted usage."""
 
     claim: UsageClaim
     used: Usage
-    """The sums afterwards."""
+    """The usage of the target after the write."""
     minute: int
     """The beginning of the minute in which it was counted, in ms since 1970."""
 

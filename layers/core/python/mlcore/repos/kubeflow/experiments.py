@@ -32,7 +32,7 @@ from mlcore.repos.kubeflow import changes, entities, numbers, tags, transaction_
 from mlcore.repos.kubeflow_keys import context_items
 
 FIELDS = ("owner",)
-"""Fields that are kept in tags."""
+"""The fields of a Kubeflow experiment that are stored as MLflow tags."""
 
 
 def number_of(read: Record) -> int | None:

@@ -33,7 +33,7 @@ from mlcore.repos.registry.registered_models import StoredRegisteredModel as Rec
 R = TypeVar("R")
 
 FIELDS: Final = tuple(field.name for field in KIND.fields)
-"""The fields of a model that are kept in tags: all of them."""
+"""The fields of a Kubeflow model that are stored as MLflow tags: all of them."""
 
 
 def entity_of(read: Record) -> Entity:

@@ -29,7 +29,7 @@ from mlcore.repos.document import Document
 from mlcore.repos.logged_models import points as logged_model_points
 
 _places: ProcessCache[str, str] = ProcessCache("place of a logged model")
-"""Experiments of logged models by id; they never change."""
+"""Experiment ids by the id of the logged model; they never change."""
 
 
 class StoredLoggedModel(NamedTuple):

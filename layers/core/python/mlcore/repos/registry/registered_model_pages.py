@@ -27,7 +27,8 @@ READ_TOGETHER = 100
 MOST_RESULTS = 1_000
 
 _WHOLE_NAME = 900
-"""Bytes; longer names are cut off in the index and cannot be tested there."""
+"""Maximum bytes of a name that is whole in the index. Longer names are cut off there, so conditions
+on names cannot be tested."""
 
 
 def search(

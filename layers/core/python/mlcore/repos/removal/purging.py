@@ -75,7 +75,7 @@ def experiment(experiment_id: str, deadline: float = float("inf")) -> bool:
     for _ in range(SWEEPS):
         if not remains.of_experiment(experiment_id, deadline):
             break
-    went = file_owners.remove([whole])
+    all_removed = file_owners.remove([whole])
     file_owners.remove_areas([*file_owners.internal(item), file_owners.history(experiment_id)])
     mine = ConditionExpression()
     mine.require_absent_or_equal(ExperimentNameLock.experiment_id, experiment_id)
@@ -89,7 +89,7 @@ def experiment(experiment_id: str, deadline: float = float("inf")) -> bool:
             table.delete(key)
         item = table.get(key)
     locations.remove_entry(experiment_id, whole.location, workspace)
-    return went
+    return all_removed
 
 
 def run(experiment_id: str, run_id: str, workspace: str) -> bool:
@@ -100,13 +100,13 @@ def run(experiment_id: str, run_id: str, workspace: str) -> bool:
     if item is None:
         return True
     former_root.enter_locations()
-    went = file_owners.remove([file_owners.of_run(experiment_id, item, workspace)])
+    all_removed = file_owners.remove([file_owners.of_run(experiment_id, item, workspace)])
     locations.remove_run_entry(run_id, Run.of(item).artifact_uri, experiment_id, workspace)
     remains.of_run(experiment_id, run_id)
     if history_files.has_place(experiment_id, run_id):
         file_owners.remove_areas([file_owners.history(experiment_id, run_id)])
     table.delete(key)
-    return went
+    return all_removed
 
 
 def logged_model(experiment_id: str, model_id: str, workspace: str) -> bool:
@@ -117,10 +117,10 @@ def logged_model(experiment_id: str, model_id: str, workspace: str) -> bool:
     if item is None:
         return True
     former_root.enter_locations()
-    went = file_owners.remove([file_owners.of_logged_model(experiment_id, item, workspace)])
+    all_removed = file_owners.remove([file_owners.of_logged_model(experiment_id, item, workspace)])
     remains.of_logged_model(experiment_id, model_id)
     table.delete(key)
-    return went
+    return all_removed
 
 
 def registered_model(key: Key, deadline: float = float("inf")) -> None:

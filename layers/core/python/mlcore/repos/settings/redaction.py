@@ -50,7 +50,7 @@ def _parsed(value: Any) -> Rules | _NoRules:
     except (AttributeError, KeyError, TypeError, ValueError, InvalidParameterValue) as error:
         raise TemporarilyUnavailable(
             "The rules of redaction cannot be read, so nothing was stored or sent to a provider. "
-            "Try again, or have an administrator set them anew."
+            "Try again, or have an administrator set them again."
         ) from error
 
 

@@ -26,7 +26,8 @@ from mlcore.search.trace_filter import ATTRIBUTE, TAG
 
 STATES: Final = ("ERROR", "IN_PROGRESS", "OK", "STATE_UNSPECIFIED")
 LONGEST_NAME: Final = 100
-"""Characters. The index holds longer names shortened, so their order in it is undefined."""
+"""Maximum characters of a name by which the index orders traces exactly. Longer names are shortened
+in the index, so their order is undefined."""
 
 
 class Ordered(NamedTuple):

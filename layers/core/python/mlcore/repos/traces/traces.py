@@ -39,7 +39,7 @@ from mlcore.repos.traces import redaction
 from mlcore.repos.traces.redaction import Maps
 
 _places: ProcessCache[str, str] = ProcessCache("place of a trace")
-"""Experiments of traces by id; an entry is stale only after the trace was deleted."""
+"""Experiment ids by trace id; an entry is stale only after the trace was deleted."""
 
 
 class Info(NamedTuple):
@@ -103,7 +103,7 @@ def find_many(trace_ids: Sequence[str], workspace: str) -> list[StoredTrace | No
     located = _locate(trace_ids)
     traces = _read([(located[trace_id], trace_id) for trace_id in trace_ids if trace_id in located])
     lost = [trace_id for trace_id in located if traces.get(trace_id) is None]
-    if lost:  # deleted, and perhaps made anew in another experiment
+    if lost:  # deleted, and perhaps created again in another experiment
         for trace_id in lost:
             _places.pop(trace_id)
         again = _locate(lost)

@@ -52,7 +52,8 @@ def apply(profile: Profile, account: Account, wanted: Iterable[int]) -> None:
         raise OtherAccount
     given = frozenset() if before is None else before.role_ids
     new = wanted - frozenset(profile.role_ids)
-    # Recorded before they are assigned: an interrupted sign-in leaves no role that nobody takes.
+    # The roles are recorded before they are assigned, so that after an interrupted sign-in the next
+    # one can remove them.
     if before is None or not new <= given:
         _put(user, account, given | new)
     for role_id in sorted(new):

@@ -205,8 +205,8 @@ def delete(profile: Profile) -> None:
 
 
 def own_role_id(user: User, workspace: str) -> int:
-    """Returns the id of the role that stands for a user's own grants in a workspace, as MLflow's
-    API shows them; the id is assigned when it is first asked for."""
+    """Returns the id of the role under which MLflow's API shows a user's own grants in a workspace.
+    The id is assigned at the first call."""
     known = user.role_ids.get(workspace)
     if known is not None:
         return known

@@ -270,8 +270,8 @@ def remove_remains(experiment_id: str, run_id: str) -> None:
     away.require_absent_or_other(RunReference.moving_to, experiment_id)
     check = Check(keys.run_ref(run_id), away)
     pk = keys.run(experiment_id, run_id).pk
-    left = table.query_all(pk, prefix=keys.run_prefix(run_id), attributes=KEY)
-    while together := list(islice(left, REMOVED_TOGETHER)):
+    remaining = table.query_all(pk, prefix=keys.run_prefix(run_id), attributes=KEY)
+    while together := list(islice(remaining, REMOVED_TOGETHER)):
         try:
             table.transact([check, *_deletions(together)], new_ulid())
         except TransactionFailed:

@@ -60,8 +60,8 @@ def write(run_id: str, workspace: str, decide: Decision, metrics: Sequence[Metri
             read the run and write then.
 
     Raises:
-        MlflowError: as ``decide`` and :func:`mlcore.repos.runs.core.writes.write` do. If it is the
-            caller's fault, nothing was written.
+        MlflowError: as ``decide`` and :func:`mlcore.repos.runs.core.writes.write` do. After a 4xx
+            error, nothing is written.
     """
     run = run_writes.cached_run(run_id, workspace)
     if run is None or run.stage != ACTIVE:

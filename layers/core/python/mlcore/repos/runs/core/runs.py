@@ -37,7 +37,7 @@ PRIMARY_METRIC_TAG = "mlflow.experiment.primaryMetric.name"
 """MLflow's tag with the name of an experiment's primary metric; LSI5 orders runs by it."""
 
 _places: ProcessCache[str, str] = ProcessCache("place of a run")
-"""Experiments of runs by id. They change only if a run is moved (:mod:`.moving`): then its item is
+"""Experiment ids by run id. They change only if a run is moved (:mod:`.moving`): then its item is
 missing in the cached experiment, and :func:`check_place` finds out. A reader who does not read the
 run's item must not rely on this cache."""
 

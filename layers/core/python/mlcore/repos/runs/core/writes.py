@@ -232,7 +232,7 @@ def send_change(
         beside,
         exclusive=exclusive,
         shared=shared,
-        settled=any(changed is RunItem.status and to in ENDED for changed, to in change.attributes),
+        compact=any(changed is RunItem.status and to in ENDED for changed, to in change.attributes),
         returning=worth_it,
         overriding=overriding,
     )

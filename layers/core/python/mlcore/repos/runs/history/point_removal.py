@@ -62,7 +62,7 @@ def remove(run: Owner, keep: Keep, condition: ConditionExpression) -> dict[str, 
     anywhere and repeated.
 
     Batches are read before packs, as all readers do, because the indexer moves points from the ones
-    to the others. Nobody else may write points meanwhile for which the caller's condition holds.
+    to the others. While the condition holds, no other process may write points.
 
     Args:
         condition: a condition on the run's item that each write requires.

@@ -63,8 +63,8 @@ class RunRanks(NamedTuple):
     run_id: str
     version: int
     minute: int
-    places: Mapping[str, int]
-    """By metric."""
+    inverted_bits: Mapping[str, int]
+    """By metric, :func:`mlcore.db.sortable.inverted_double_bits` of the latest value."""
 
 
 def pack(entries: Sequence[Ranked]) -> bytes:
@@ -97,7 +97,7 @@ def pack_runs(runs: Sequence[RunRanks]) -> bytes:
     header, raw_ids = _ids([run.run_id for run in runs])
     by_key: dict[str, list[tuple[int, int]]] = {}
     for position, run_entries in enumerate(runs):
-        for key, inverted_bits in run_entries.places.items():
+        for key, inverted_bits in run_entries.inverted_bits.items():
             by_key.setdefault(key, []).append((inverted_bits, position))
     columns = [_numbers([run.version for run in runs]), _numbers([run.minute for run in runs])]
     columns.append(raw_ids)

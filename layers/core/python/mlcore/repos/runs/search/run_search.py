@@ -316,7 +316,7 @@ def _first_of_order(
     marked: set[Key],
     compiled: _Compiled,
 ) -> list[Row] | None:
-    """Returns the first rows in order; None if the ranks cannot tell.
+    """Returns the first rows in order; None if they cannot be determined from the ranks.
 
     Args:
         rows: rows of the runs that the indexer has not processed (``marked``), unordered.
