@@ -1,4 +1,4 @@
-"""Answers the Model Context Protocol over streamable HTTP: one JSON answer for each request, no
+"""Serves the Model Context Protocol over streamable HTTP: one JSON response for each request, no
 sessions, no streams. Source: https://modelcontextprotocol.io/specification/2025-11-25."""
 
 from __future__ import annotations

@@ -60,8 +60,8 @@ def _value(by: str, default: str) -> Callable[[CatalogEntry], Any]:
 
 
 def _property(entry: CatalogEntry, name: str, kind: str) -> Any:
-    """Returns the value of a custom property; None if it has another type. A text never counts as a
-    number."""
+    """Returns the value of a custom property; None if it has another type. A string is never
+    converted to a number."""
     return entry.properties.get(name) if entry.types.get(name) in _types(kind) else None
 
 
@@ -81,9 +81,9 @@ def required_parts(by: str, generation: Generation) -> list[str]:
 
 
 def sort_models(generation: Generation, by: str, *, descending: bool) -> list[int]:
-    """Returns the positions of all models in the order of :func:`sort_entries`. If models are
-    sorted by a property of their artifacts, a model's least value counts, in descending order its
-    greatest."""
+    """Returns the positions of all models in the order of :func:`sort_entries`. For a
+    property of artifacts, a model is sorted by the least value among its artifacts, in descending
+    order by the greatest."""
     level, name, kind = _parse(by)
     ids = generation.models["id"]
     if name == "name" and not kind:

@@ -41,7 +41,7 @@ _answer: Final = lambda_handler((), PLAIN_ROUTES, _VERSIONS.error_format())
 
 
 def handler(event: Mapping[str, Any], context: Any) -> dict[str, Any]:
-    """Answers an HTTP event. Any other event (a schedule, a change of a file) loads the catalog if
+    """Handles an HTTP event. Any other event (a schedule, a change of a file) loads the catalog if
     its files have changed."""
     if "requestContext" in event:
         return _answer(dict(event), context)

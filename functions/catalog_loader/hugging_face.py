@@ -311,8 +311,8 @@ def _model(info: Any, readme: str | None, now: int) -> dict[str, Any]:
 
 
 def _license(card: Mapping[str, Any], tags: Iterable[str]) -> str | None:
-    """Returns the license in the card, or else in the tags. A card with the license ``other`` has
-    its name in ``license_name``."""
+    """Returns the license in the card, or else in the tags; None if neither has one. A card with
+    the license ``other`` has the license's name in ``license_name``."""
     license_id = card.get("license")
     if license_id == "other" and isinstance(card.get("license_name"), str):
         return str(card["license_name"])

@@ -1,7 +1,8 @@
-"""Confirms the schedule of an experiment's issue detection, and says when it fires next.
+"""Confirms the schedule of an experiment's issue detection, and returns when it fires next.
 
-Clients save a schedule as a tag of the experiment, which everybody may do who may update the
-experiment. Only the request here makes it run, in its caller's name.
+Clients save a schedule as a tag of the experiment. Everybody who may update the experiment can
+write this tag. The schedule runs only after the request here has confirmed it, in the name of its
+caller.
 """
 
 from __future__ import annotations

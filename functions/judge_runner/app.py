@@ -93,8 +93,8 @@ def handler(event: Mapping[str, Any], context: Any) -> dict[str, Any]:
 
 
 def _sweep(remaining: Callable[[], float]) -> None:
-    """Starts what is due without a request: automatic scoring, and scheduled detection of issues. A
-    failure of one does not stop the other, and automatic scoring takes half of the time at most."""
+    """Starts the jobs that are due by schedule: online scoring, then detection of issues. A failure
+    of one does not stop the other, and online scoring takes at most half of the time."""
     half = remaining() / 2
     try:
         online_scoring.sweep(lambda: remaining() - half)
@@ -128,8 +128,8 @@ def _handle(record: Mapping[str, Any], context: Any, broken: list[str]) -> bool:
 
 
 def _find(message: JobMessage) -> Job | None:
-    """Returns the job of a message. A message is sent just before its job is stored, so a missing
-    job is read once more after a moment."""
+    """Returns the job of a message; None if it does not exist. A message is sent just before its
+    job is stored, so a missing job is read once more after a moment."""
     job = jobs.find(message.workspace, message.job_id)
     if job is None and jobs.may_be_stored_soon(message.job_id, ids.now_ms()):
         time.sleep(_STORING_SECONDS)

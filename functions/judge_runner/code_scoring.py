@@ -74,7 +74,7 @@ class CodeScoring:
 
         Raises:
             FeatureDisabled: this system offers no cage, so the scorer cannot run here.
-            InvalidParameterValue: the source is no longer what was registered.
+            InvalidParameterValue: the source differs from the registered one.
             TemporarilyUnavailable: the function of code scorers cannot be called.
             OutOfTime, JobStopped, PermissionDenied: see :meth:`JobExecution.check`. The trace is
                 judged by another call of the runner.

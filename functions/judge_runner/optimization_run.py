@@ -1,5 +1,5 @@
-"""Writes what an optimization finds to its run: each candidate with its scores, and the new version
-of the prompt. Everything may be repeated by a later execution of the job."""
+"""Writes the results of an optimization to its run: each candidate with its scores, and the new
+version of the prompt. Everything may be repeated by a later execution of the job."""
 
 from __future__ import annotations
 

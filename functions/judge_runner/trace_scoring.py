@@ -31,8 +31,8 @@ def run(work: JobExecution, complete: Complete) -> dict[str, Any]:
     """Assesses the traces. Returns the job's result: for each trace its assessments and failures.
 
     Raises:
-        InvalidParameterValue: the scorer is invalid, its code is not what was registered, or the
-            traces are not one session.
+        InvalidParameterValue: the scorer is invalid, its code differs from the registered code, or
+            the traces are not one session.
         FeatureDisabled: the scorer is code, and this system offers no cage for it.
         ResourceDoesNotExist: a trace is missing.
         JobStopped, OutOfTime: see :mod:`judge_runner.job_execution`.

@@ -13,5 +13,6 @@ def health(_parsed: None, request: Request) -> Response:
 
 
 def is_dirty(_parsed: None, request: Request) -> Response:
-    """Whether a migration of the schema was interrupted: always false, as none exist."""
+    """Answers whether a migration of the schema was interrupted: always ``false``, because there
+    are no migrations."""
     return Response(200, "false", JSON)

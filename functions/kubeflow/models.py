@@ -63,8 +63,8 @@ def _load(call: KubeflowCall) -> Record:
 
 
 def delete(call: KubeflowCall) -> None:
-    """Deletes a registered model, as MLflow's API does. Raises an error while an inference service
-    serves it."""
+    """Deletes a registered model, as MLflow's API does. Raises ResourceConflict while a deployed
+    inference service serves it."""
 
     def attempt() -> None:
         number = call.parsed.id

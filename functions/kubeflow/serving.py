@@ -72,8 +72,8 @@ def list_environments(call: KubeflowCall) -> Any:
 
 
 def delete_environment(call: KubeflowCall) -> None:
-    """Deletes a serving environment and its inference services. Raises an error while one of the
-    services is deployed."""
+    """Deletes a serving environment and its inference services. Raises ResourceConflict while one
+    of the services is deployed."""
     retry_on_conflict(
         SERVING_ENVIRONMENT.words,
         lambda: serving.delete_environment(_environment(call), call.workspace),

@@ -86,8 +86,8 @@ def _update(call: KubeflowCall, record: VersionOfModel, values: Values) -> dict[
 
 
 def delete(call: KubeflowCall) -> None:
-    """Deletes a model version, as MLflow's API does. Raises an error while an inference service
-    serves it."""
+    """Deletes a model version, as MLflow's API does. Raises ResourceConflict while a deployed
+    inference service serves it."""
     record = _load(call)
     if_unserved = partial(
         serving.unserved_version, record.model.number, call.workspace, record.number

@@ -76,8 +76,9 @@ def _log(
     params: Mapping[str, str],
     tags: Mapping[str, str],
 ) -> None:
-    """Logs what a request names. If it meets a rewind of the run, completes that first and begins
-    again, because the rewind may delete the points that it has written."""
+    """Writes the metrics, params and tags of a request. If it meets a rewind of the run, completes
+    the rewind and starts again, because the rewind may have deleted points that were just
+    written."""
     if metrics:
         rewinding.retried(lambda: _try(run_id, workspace, models, metrics, params, tags))
     else:

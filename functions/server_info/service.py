@@ -1,4 +1,4 @@
-"""Answers health, version and capabilities, without reading the table."""
+"""Returns health, version and capabilities of the server, without reading the table."""
 
 from __future__ import annotations
 

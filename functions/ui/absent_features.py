@@ -20,13 +20,13 @@ def get_telemetry_settings(message: m.Nothing, request: Request) -> dict[str, An
 
 
 def report_telemetry(message: m.Nothing, request: Request) -> dict[str, Any]:
-    """Answers a UI that reports telemetry (a page that was loaded from another server, for example)
-    so that it stops reporting."""
+    """Returns the response that makes the UI stop reporting telemetry. A page that was loaded from
+    another server may still report it."""
     return {"status": "disabled"}
 
 
 def get_assistant_config(message: m.Nothing, request: Request) -> dict[str, Any]:
-    """Answers that no assistant is set up, and that remote use is not allowed."""
+    """Returns that no assistant is set up, and that remote use is not allowed."""
     return {"providers": {}, "projects": {}, "remote_access_allowed": False}
 
 

@@ -34,7 +34,8 @@ Prepared = DocumentNode | tuple[str, ...]
 
 
 def answer(message: m.GraphQlRequest, request: Request) -> Response:
-    """Answers ``{"query", "variables", "operationName"}``, sent as JSON or in a query string."""
+    """Executes a GraphQL request (``query``, ``variables``, ``operationName``), sent as JSON or in
+    a query string."""
     data, error_messages = _execute(message, request)
     body = encode({"data": data, "errors": list(error_messages) or None})
     if len(body) > MAX_BODY_BYTES:

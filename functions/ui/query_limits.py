@@ -24,7 +24,7 @@ Fragments = dict[str, FragmentDefinitionNode]
 
 
 def check(document: DocumentNode) -> None:
-    """Raises an error for a document that exceeds a limit, before it is validated or executed.
+    """Checks the limits of a query's document. Must be called before it is validated and executed.
 
     Environment:
         MLFLOW_SERVER_GRAPHQL_MAX_ROOT_FIELDS, MLFLOW_SERVER_GRAPHQL_MAX_ALIASES: 10 each by

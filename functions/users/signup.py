@@ -59,8 +59,8 @@ def form(sent: Sent) -> Form | None:
 
 
 def show_form(_message: None, request: Request) -> Response:
-    """Answers the page. The form and a cookie hold the same random token, so a form from another
-    site, which cannot read or set the cookie, is refused."""
+    """Returns the page with the form. The form and a cookie hold the same random token, so a form
+    from another site, which cannot read or set the cookie, is refused."""
     token = secrets.token_urlsafe(32)
     cookie = f"{_COOKIE}={token}; Path={_TARGET}; HttpOnly; SameSite=Strict"
     page = _PAGE.format(content=_FIELDS.format(target=_TARGET, token=token))
@@ -68,7 +68,7 @@ def show_form(_message: None, request: Request) -> Response:
 
 
 def create_user(form: Form | None, request: Request) -> Response:
-    """Creates the user of a form, and answers a page with the result."""
+    """Creates the user of a form, and returns a page with the result."""
     if form is None:
         return Response(400, f"Invalid content type. Must be {_FORM}", _HTML)
     if not form.token:

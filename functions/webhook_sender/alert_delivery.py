@@ -46,7 +46,8 @@ def send(message: DeliveryMessage) -> DeliveryAnswer | None:
 
 
 def _publish(message: DeliveryMessage) -> DeliveryAnswer | None:
-    """Publishes a message to the topic that it names, if the deployment still has it."""
+    """Publishes a message to the topic that it names; returns None and does nothing if the
+    deployment no longer has the topic."""
     topic = message.data.get(TOPIC_FIELD, "")
     if topic not in topics.of_alerts():
         return None

@@ -132,7 +132,7 @@ def event_name(event: m.WebhookEvent) -> EventName:
 
 def _position_of(token: str) -> tuple[int, str] | None:
     """Parses a page token: the sort key (-creation time, id) of the last webhook of the previous
-    page."""
+    page. None for an empty token."""
     position = paging.position_of(token)
     if position is None:
         return None

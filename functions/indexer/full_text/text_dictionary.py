@@ -153,7 +153,7 @@ def _page(item: Raw | None) -> Page | None:
 
 def put_all(entries: Iterable[DictionaryEntry]) -> None:
     """Puts the items of dictionary entries; the last item of each entry after all others, because
-    readers take its existence for that of all."""
+    readers conclude from its existence that all others exist."""
     items_of_entries = [items(entry) for entry in entries]
     table.batch_write(item for entry_items in items_of_entries for item in entry_items[:-1])
     table.batch_write(entry_items[-1] for entry_items in items_of_entries)

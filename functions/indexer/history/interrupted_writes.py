@@ -1,6 +1,6 @@
 """Finds and completes log requests that were interrupted between their two writes.
 
-A request that logs metrics writes the run item and a batch of points in parallel, and answers when
+A request that logs metrics writes the run item and a batch of points in parallel, and responds when
 both are written. If its process is killed in between, either a latest value has no point in the
 history, or the history has a point that is later than the latest value. Readers show the latest
 value as a point in the first case, and hide the point in the second
@@ -9,9 +9,9 @@ complete the other; see ``docs/adr/0025``.
 
 The indexer completes the second case when it gets the stream record of the points. ``verify``,
 ``reindex`` and the local runner's start compare a run's whole history with its latest values, and
-find both cases. All of this may run at any time, beside writers, more than once: a request that is
-still running looks like an interrupted one, and completing it changes nothing of what it will
-write.
+find both cases. All of this may run at any time, more than once, and while clients write: a request
+that is still running looks like an interrupted one, and completing it has the same result as its
+own writes.
 """
 
 from __future__ import annotations
@@ -102,8 +102,8 @@ def _raise_to_batches(
 ) -> None:
     """Raises the latest values of a run that are older than points of batches.
 
-    The batches were read beside the run, so a rewind may have removed the points since: of a run
-    that was ever rewound, the batches are read again, after the run.
+    The batches were read at the same time as the run, so a rewind may have removed their points
+    since. If the run was ever rewound, its batches are read again, after the run.
 
     Args:
         batches: the batches as the records show them.
@@ -129,8 +129,7 @@ def _still_logged(
     history.
 
     A missing batch was either packed, or refused and then removed. Its record does not show which,
-    but
-    the packs do. Points that are in a file by now need no check.
+    but the packs do. Points that are in a file by now need no check.
 
     Args:
         batches: the batches as the records show them.

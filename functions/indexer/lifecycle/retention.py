@@ -27,8 +27,8 @@ def later(end: int) -> int:
 
 
 def with_end(writes: Writes, source: Raw | None) -> Writes:
-    """Returns the writes with a TTL on the items to put that is later than the TTL of their source
-    item; unchanged if the source has none."""
+    """Returns the writes, in which each item to put has a TTL that is later than the TTL of the
+    source item. Returns them unchanged if the source has no TTL."""
     own = None if source is None else Item.of(source).ttl
     if own is None:
         return writes

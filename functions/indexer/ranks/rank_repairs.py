@@ -1,5 +1,5 @@
 """Finds metrics of runs that are missing in the index of metric values (ranks), and adds them. For
-a rebuild that runs beside the indexer.
+a rebuild that runs at the same time as the indexer.
 
 :mod:`indexer.verification.expected_items` requires a RANK item for each metric; a value in rows or
 in a segment counts as one. Adding a metric twice is harmless.

@@ -48,7 +48,8 @@ class IndexingLag:
 
 
 def finding_source(finding: ItemDifference) -> tuple[str | None, Key | None]:
-    """Returns the run or trace from which a finding's item is derived."""
+    """Returns (run id, None) or (None, trace key) of the run or trace from which a finding's item
+    is derived; (None, None) for items of the experiment itself."""
     if finding.source is not None:
         return finding.source
     run_id, _, trace = partition_scan.suspects_of_item(

@@ -150,8 +150,8 @@ def source_of(experiment_id: str, run_id: str) -> tuple[Raw | None, dict[tuple[s
 def trace_source(
     trace: Key, indexed: IndexedFields | None, item: Raw | None = None
 ) -> tuple[Raw | None, list[Raw]]:
-    """Returns a trace item, read unless ``item`` is given, and the packs of its spans if contents
-    of spans are indexed."""
+    """Returns a trace item (None if it does not exist), and the packs of its spans if contents of
+    spans are indexed. ``item`` saves the read of the trace item."""
     if item is None:
         item = table.get(trace)
     if item is None or indexed is None or not indexed.covers(CONTENT):

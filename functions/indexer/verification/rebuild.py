@@ -1,4 +1,5 @@
-"""Verifies and rebuilds the derived items of an experiment, beside writers and the indexer.
+"""Verifies and rebuilds the derived items of an experiment, while clients write and the indexer
+runs.
 
 An item is wrong if it differs from what its source requires, still does so in the same way after a
 while, and nothing says that the indexer will repair it: neither a mark (a key that says that the
@@ -133,7 +134,7 @@ def verify(
 
 def complete(experiment_id: str, run_ids: Collection[str]) -> int:
     """Completes interrupted log requests of the given runs; returns the number of runs that were
-    incomplete. May run beside writers and the indexer."""
+    incomplete. May run while clients write and the indexer runs."""
     runs = [(experiment_id, run_id) for run_id in run_ids]
     return sum(
         interrupted_writes.complete(run) != interrupted_writes.NOTHING_MISSING for run in runs

@@ -175,5 +175,5 @@ def _write_files(location: str, workspace: str, files: Mapping[str, str]) -> Non
         for name, text in files.items():
             artifacts.store().put(artifacts.locate(location, workspace, name), text.encode())
     except errors.InvalidParameterValue as error:
-        # The experiment's files are in a place that this server does not write to.
+        # The experiment's files are in a store to which this server does not write.
         logger.warning("a detection's files were not written", extra={"why": error.message})

@@ -79,8 +79,8 @@ def parse(sent: Sent) -> Export:
 
 
 def export_spans(export: Export, request: Request) -> Response:
-    """Stores the spans and links their traces to the run. Answers an empty message in the encoding
-    of the request, or an error as FastAPI's ``{"detail": …}``."""
+    """Stores the spans and links their traces to the run. Returns an empty message in the encoding
+    of the request, or an error in FastAPI's form ``{"detail": …}``."""
     if export.refused is not None:
         return export.refused
     try:

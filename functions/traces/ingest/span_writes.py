@@ -109,7 +109,8 @@ class _SpanBatch:
         self.facts = facts.facts_of_spans(spans)
 
     def redact(self, rules: Redactor) -> None:
-        """Replaces what the rules match, before anything is derived from the spans and stored."""
+        """Replaces the texts in the spans that the redaction rules match. Must be called before
+        anything is derived from the spans."""
         from mlcore.spans import redacted  # noqa: PLC0415 -- only where rules apply
 
         spans = redacted.spans(rules, self._spans_of_resources)

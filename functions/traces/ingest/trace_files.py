@@ -80,8 +80,8 @@ def _from_version_2(span: dict[str, Any]) -> StoredSpan:
 
 
 def _base64(text: str | None, size: int) -> str | None:
-    """Returns an id of ``size`` bytes in Base64. One version of the client wrote hexadecimal, which
-    is converted."""
+    """Returns an id of ``size`` bytes in Base64; None for an empty id. One version of the client
+    wrote ids in hexadecimal; they are converted."""
     if not text:
         return None
     try:
