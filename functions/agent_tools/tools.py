@@ -113,8 +113,9 @@ def _search_prompts(client: ApiClient, arguments: Json) -> Json:
 
 
 def _get_prompt(client: ApiClient, arguments: Json) -> Json:
-    """Returns a version of a prompt with its template. Raises InvalidParameterValue unless either a
-    version or an alias is named, or if the version is that of a model."""
+    """Returns a version of a prompt with its template. Raises InvalidParameterValue if the
+    arguments do not name exactly one of version and alias, or if the name belongs to a registered
+    model that is not a prompt."""
     version, alias = arguments.get("version"), arguments.get("alias")
     if (version is None) == (alias is None):
         raise InvalidParameterValue("Name either the version or the alias of the prompt.")

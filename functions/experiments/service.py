@@ -88,7 +88,8 @@ def get_experiment(message: m.GetExperiment, request: Request) -> dict[str, Any]
 
 
 def get_experiment_by_name(message: m.GetExperimentByName, request: Request) -> dict[str, Any]:
-    """Finds active and deleted experiments. Two strongly consistent GetItem."""
+    """Returns the experiment with a name, whether it is active or deleted. Takes two strongly
+    consistent GetItem requests."""
     experiment = experiments.find_by_name(request.workspace, message.experiment_name)
     if experiment is None:
         raise errors.ResourceDoesNotExist(

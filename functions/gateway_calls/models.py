@@ -10,7 +10,8 @@ from mlcore.repos.gateway import configuration
 
 
 def list_models(_message: None, request: Request) -> Response:
-    """Returns the endpoints that the caller may read, ordered by name."""
+    """Returns the gateway endpoints that the caller may read, ordered by name, as OpenAI's list of
+    models."""
     readable = request.may_read(GATEWAY_ENDPOINT)
     endpoints = sorted(
         (endpoint.name, endpoint.created_at // 1000)

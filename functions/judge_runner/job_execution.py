@@ -139,7 +139,8 @@ class JobExecution:
             self.results[trace_id] = result
 
     def record_done(self, traces: int = 1) -> None:
-        """Counts traces that are done and have no result of their own in the job."""
+        """Adds to the number of done traces, for traces that have no result of their own in the
+        job."""
         with self._lock:
             self._done += traces
 

@@ -219,8 +219,8 @@ class DeleteTag(Message):
 
 
 class ChangeTagsOfRuns(Message):
-    """The request to set and delete tags of up to ``MAX_TAGGED_RUNS`` runs; MLflow's API has
-    none."""
+    """The request to set and delete tags of up to ``MAX_TAGGED_RUNS`` runs. MLflow's API has no
+    such request."""
 
     run_ids: list[str]
     tags: list[RunTag]
@@ -244,7 +244,7 @@ class ChangeTagsOfRuns(Message):
 
 
 class RewindRun(Message):
-    """The request to delete the points of a run after a step; MLflow's API has none."""
+    """The request to delete the points of a run after a step. MLflow's API has no such request."""
 
     run_id: str
     metric_keys: list[str]
@@ -265,7 +265,8 @@ class RewindRun(Message):
 
 
 class MoveRuns(Message):
-    """The request to move up to ``MAX_MOVED_RUNS`` runs to an experiment; MLflow's API has none."""
+    """The request to move up to ``MAX_MOVED_RUNS`` runs to an experiment. MLflow's API has no such
+    request."""
 
     run_ids: list[str]
     experiment_id: str

@@ -95,8 +95,8 @@ def run_query(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def start_process() -> None:
-    """Starts the process of queries early, so that it loads the engines beside other work. If it
-    cannot be started now, the first query starts it."""
+    """Starts the process of queries early, so that it loads the engines before the first query
+    arrives. If it cannot be started now, the first query starts it."""
     if _has_engines():
         with contextlib.suppress(OSError):
             process.start()
