@@ -28,7 +28,7 @@ from mlcore.repos.kubeflow import (
     numbers,
     run_values,
     serving,
-    steps,
+    transaction_steps,
     versions,
 )
 from operate.transfer.kubeflow_reader import Registry, altering, content, contents, labelled, within
@@ -255,7 +255,7 @@ def _standalone(artifact: Entity, there: dict[tuple[str, str], int]) -> Transfer
     def find() -> Raw | None:
         number = None
         if artifact.external_id:
-            number = steps.find_external(SPACE, artifact.of_kind, artifact.external_id)
+            number = transaction_steps.find_external(SPACE, artifact.of_kind, artifact.external_id)
         if number is None:
             number = there.get((artifact.kind, artifact.name))
         return None if number is None else artifacts.find(number, SPACE)
@@ -312,11 +312,11 @@ def _service_content(service: Entity) -> Content:
 
 
 def _write_service(environment: int, service: Entity, serves: list[Entity]) -> None:
-    there = steps.find_child(environment, INFERENCE_SERVICE, service.name)
+    there = transaction_steps.find_child(environment, INFERENCE_SERVICE, service.name)
     fields = {**service.fields, "servingEnvironmentId": str(environment)}
     number = _write_served(service._replace(fields=fields), environment, there)
     for serve in serves:
-        _write_served(serve, number, steps.find_child(number, SERVE_MODEL, serve.name))
+        _write_served(serve, number, transaction_steps.find_child(number, SERVE_MODEL, serve.name))
 
 
 def _write_served(entity: Entity, parent: int, there: Any) -> int:
