@@ -1,4 +1,4 @@
-"""The file store in an S3 bucket. No other module calls S3."""
+"""The file store in an S3 bucket. Of ``mlcore`` and the functions, only this module calls S3."""
 
 from __future__ import annotations
 

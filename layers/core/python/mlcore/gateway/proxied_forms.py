@@ -152,7 +152,7 @@ def _field(headers: bytes) -> tuple[str, bool]:
         values[matched[1].lower()] = matched[2].decode("utf-8", "replace").strip()
     parameters = _parameters(_DISPOSITION, values.get(b"content-disposition", ""))
     if parameters is None or "name" not in parameters or _ODD.search(parameters["name"]):
-        raise _refused("a part must name its field once")
+        raise _refused('a part must name its field once, without any of the characters * \\ " %')
     if not parameters.keys() <= {"name", "filename", "filename*"}:
         raise _refused("the disposition of a part has only a name and the name of a file")
     if values.get(b"content-transfer-encoding", "binary").lower() not in _PLAIN_ENCODINGS:

@@ -158,7 +158,7 @@ class _Search:
 
     def _check_tokens(self, request: Json) -> None:
         if enclosed_files.has_tokens(request):
-            raise _unsearchable("texts as numbers of tokens")
+            raise _unsearchable("texts as lists of token numbers")
 
     def _opened(self, value: Any, member: str, holder: Holder, *, is_item: bool = False) -> Any:
         """Returns a value in which files that are texts are redacted, and other files are replaced

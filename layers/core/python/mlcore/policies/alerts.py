@@ -51,8 +51,9 @@ def disables(message: Any) -> bool:
 
 
 def keeps_rights(alert: Alert, notifies_operators: bool) -> bool:
-    """Whether the owner of an alert still has the rights that its scheduled evaluations need. One
-    consistent GetItem.
+    """Whether the owner of an alert still has the rights that its scheduled evaluations need. Reads
+    the owner's user and, unless the owner is an administrator of the server, the setting
+    ``system_tables_readers`` and the owner's grants and roles.
 
     Args:
         notifies_operators: whether the alert sends mail to the operators of the deployment.

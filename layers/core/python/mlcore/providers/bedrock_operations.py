@@ -100,7 +100,7 @@ def operation_of(request: ProxiedRequest, headers: Mapping[str, str], model: str
     name = path["operation"]
     sent_model = foundation_model(model) if name == COUNT_TOKENS else model
     if path["model"] not in (model, sent_model, request.endpoint or model):
-        raise _refused("The model must be that of the endpoint. The endpoint's name stands for it.")
+        raise _refused("The path must name the endpoint or the endpoint's model.")
     if request.body is None:
         raise GatewayCallFailed(400, "The body must be a JSON object.")
     _check_headers(headers)

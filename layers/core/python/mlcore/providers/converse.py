@@ -1,5 +1,4 @@
-"""Translates chats to and from Amazon Bedrock's Converse API, which is the same for the models of
-all makers."""
+"""Translates chats to and from Amazon Bedrock's Converse API, which is the same for all models."""
 
 from __future__ import annotations
 

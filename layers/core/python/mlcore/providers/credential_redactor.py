@@ -60,8 +60,8 @@ class CredentialRedactor:
         return _replaced(text, self._values)
 
     def json_text(self, text: str) -> str:
-        """Returns a JSON text, as this server writes them, without credentials in its strings,
-        names and numbers. A text that has none is returned as it is."""
+        """Redacts a JSON text that this server has written: returns it without credentials in its
+        strings, names and numbers. A text without credentials is returned unchanged."""
         if not any(value in text for value in self._in_json):
             return text
         try:
@@ -76,7 +76,7 @@ class CredentialRedactor:
 
     def line(self, line: bytes) -> bytes:
         """Returns a line of a stream of events or of JSON objects without credentials. A line that
-        has none is returned as it is."""
+        has none is returned unchanged."""
         if not self.may_occur_in(line):
             return line
         content = line.rstrip(b"\r\n")

@@ -61,7 +61,7 @@ class RawAnswer(NamedTuple):
 
     @property
     def is_media(self) -> bool:
-        """Whether it is sound, a picture or a film, whose bytes are no text."""
+        """Whether the answer is sound, a picture or a film, whose bytes are no text."""
         return self.content_type.startswith(_MEDIA)
 
     def described(self) -> Json:
