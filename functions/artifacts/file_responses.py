@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from mlcore import errors
 from mlcore.artifacts import OpenedFile, store
-from mlcore.artifacts.content import attachment, content_type
+from mlcore.artifacts.file_headers import attachment, content_type
 from mlcore.http import Request, Response
 from mlcore.http.compression import MAX_BODY_BYTES
 

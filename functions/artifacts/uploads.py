@@ -10,7 +10,7 @@ from artifacts import messages as m
 from artifacts.proxy import UPLOAD_SECONDS, exact_key_of, key_of
 from mlcore import errors
 from mlcore.artifacts import UploadedPart, exact_path, join, locate, safe_path, store
-from mlcore.artifacts.content import content_type
+from mlcore.artifacts.file_headers import content_type
 from mlcore.artifacts.locations import PROXIED, scheme
 from mlcore.artifacts.skill_files import check_not_skill
 from mlcore.http import Request

@@ -12,7 +12,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from mlcore import artifacts, errors, reserved_tags
-from mlcore.artifacts.content import attachment, content_type
+from mlcore.artifacts.file_headers import attachment, content_type
 from mlcore.db.table import table
 from mlcore.entities.traces import Trace
 from mlcore.http import Request, Response

@@ -23,7 +23,7 @@ from mlcore.repos.traces import archival, span_packs, traces
 from mlcore.repos.traces import redaction as trace_redaction
 from mlcore.repos.traces.span_packs import Node
 from mlcore.repos.traces.traces import StoredTrace, TraceChange
-from mlcore.spans import costs, facts, making, state, stored
+from mlcore.spans import costs, facts, state, stored, trace_creation
 from mlcore.spans.names import ARCHIVE_LOCATION_TAG
 from traces.ingest import otlp, span_conversion
 
@@ -180,15 +180,15 @@ def _write(batch: _SpanBatch, experiment_id: str, workspace: str, target: Target
 def _create(batch: _SpanBatch, experiment: Experiment) -> None:
     """Stores a new trace with its first spans. Raises WriteConflict if another request has created
     the trace meanwhile."""
-    facts_with_sums = making.with_sums(batch.facts, batch.nodes)
-    if not making.create(batch.trace_id, experiment, facts_with_sums, batch.packs):
+    facts_with_sums = trace_creation.with_sums(batch.facts, batch.nodes)
+    if not trace_creation.create(batch.trace_id, experiment, facts_with_sums, batch.packs):
         raise WriteConflict
 
 
 def _extend(batch: _SpanBatch, trace: StoredTrace) -> None:
     """Adds the spans to an existing trace. Raises WriteConflict if the trace was deleted
     meanwhile."""
-    owner = making.owner(trace.experiment, trace.trace_id)
+    owner = trace_creation.owner(trace.experiment, trace.trace_id)
     first_pack = trace.info.first_pack
     new_packs = [pack for pack in batch.packs if pack.suffix != first_pack]
     nodes_read: list[dict[str, Node]] = []
@@ -211,7 +211,7 @@ def _extend(batch: _SpanBatch, trace: StoredTrace) -> None:
         if current is not trace and _needs_other_spans(batch, current):
             known_nodes = span_packs.nodes(owner)
         if before is None or _needs_other_spans(batch, current):
-            after = making.with_sums(after, _merged(known_nodes, batch.nodes))
+            after = trace_creation.with_sums(after, _merged(known_nodes, batch.nodes))
         # A trace that was archived since it was read is in the store again: these spans are there,
         # the others stay readable in their files until the trace is archived once more.
         change = state.with_facts(current, after, current.info.first_pack or first_pack)

@@ -9,7 +9,7 @@ from mlcore.entities.stages import ACTIVE
 from mlcore.gateway.recording import Recording
 from mlcore.observability import logger
 from mlcore.repos.traces import redaction, span_packs, traces
-from mlcore.spans import facts, making, stored
+from mlcore.spans import facts, stored, trace_creation
 
 ENDPOINT_ID: Final = reserved_tags.GATEWAY_ENDPOINT
 REQUEST_TYPE: Final = reserved_tags.GATEWAY_REQUEST_TYPE
@@ -46,7 +46,7 @@ def _write_to_experiment(record: Recording) -> bool:
         spans = [redacted.span(rules, span) for span in spans]
     nodes = list(map(stored.node, spans))
     contents = list(map(stored.content, spans))
-    trace_facts = making.with_sums(
+    trace_facts = trace_creation.with_sums(
         facts.facts_of_spans([(span, {}) for span in spans]), {node[0]: node for node in nodes}
     )
     packs = span_packs.packs_of(list(map(span_packs.Span, contents, nodes)))
@@ -56,7 +56,7 @@ def _write_to_experiment(record: Recording) -> bool:
         CALLER: record.caller.program,
         USERNAME: record.caller.username,
     }
-    making.create(
+    trace_creation.create(
         trace_id,
         experiment,
         trace_facts,

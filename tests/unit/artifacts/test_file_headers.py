@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mlcore.artifacts.content import attachment, content_type
+from mlcore.artifacts.file_headers import attachment, content_type
 
 
 @pytest.mark.parametrize(
