@@ -202,8 +202,8 @@ def prepare(
 
 
 def _set_credentials(environ: MutableMapping[str, str], *, own_store: bool) -> None:
-    """Sets placeholder AWS credentials. With the own store they replace all credentials; with an
-    engine of the user's only missing ones are set.
+    """Sets placeholder AWS credentials. If the table is in the own store, they replace all
+    credentials; if it is in an engine that the user runs, only missing ones are set.
     """
     if own_store:
         environ.update(_EXAMPLE_CREDENTIALS)

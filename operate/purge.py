@@ -16,7 +16,7 @@ _SECONDS = (86_400, 3600, 60, 1)
 
 def parse_duration(duration: str) -> int:
     """Returns the seconds of a duration such as ``30d`` or ``1d12h``, as ``mlflow gc`` takes it.
-    Raises ValueError if the text is no duration."""
+    Raises ValueError for any other text."""
     match = _DURATION.fullmatch(duration)
     if not duration or match is None:
         raise ValueError(f"{duration!r} is no duration such as 30d, 12h or 1d12h")

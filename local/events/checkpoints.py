@@ -22,7 +22,7 @@ class Checkpoints:
 
     def __init__(self, path: Path) -> None:
         self.changed = threading.Event()
-        """Set whenever a checkpoint changes; whoever waits for it clears it."""
+        """Set whenever a checkpoint changes. The thread that waits for it clears it."""
         self._path = path
         self._lock = threading.Lock()
         self._dirty = False

@@ -11,7 +11,7 @@ from local.definitions import FunctionDefinition, ScheduleDefinition, StreamMapp
 
 class StreamJob(NamedTuple):
     """The parameters of the stream process. ``stream`` is an ARN; ``database`` is the path of the
-    table's file, None if the table is in a DynamoDB engine of the user's.
+    table's file; None if the table is in a DynamoDB engine that the user runs.
     """
 
     stream: str

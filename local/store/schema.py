@@ -58,7 +58,7 @@ class Schema:
             for attribute in definition["AttributeDefinitions"]
         }
         if set(types.values()) != {"S"}:
-            raise invalid_parameter("this store has no keys but strings")
+            raise invalid_parameter("this store supports only keys that are strings")
         self.partition, self.sort = _keys(definition["KeySchema"])
         self.keys = (self.partition, self.sort)
         self.table = Index(None, *self.keys, False, None, (self.sort,))
@@ -274,5 +274,7 @@ def _list(names: tuple[str, ...]) -> str:
 def _keys(key_schema: list[dict[str, str]]) -> tuple[str, str]:
     names = {part["KeyType"]: part["AttributeName"] for part in key_schema}
     if names.keys() != {"HASH", "RANGE"}:
-        raise invalid_parameter("this store has no keys but those of two attributes")
+        raise invalid_parameter(
+            "this store supports only tables with a partition key and a sort key"
+        )
     return names["HASH"], names["RANGE"]

@@ -54,7 +54,7 @@ def run(name: str, *, dry: bool) -> int:
             else:
                 items.erase(reference, name, pseudonym)
     except errors.MlflowError as error:
-        raise CannotRun(f"{error.message} Repeat the command: it goes on.") from error
+        raise CannotRun(f"{error.message} Repeat the command: it continues.") from error
     rows = (
         audit_verification.rows_about(name) if dry else erase_from_audit(audit_verification, name)
     )

@@ -19,7 +19,7 @@ BATCH_BYTES: Final = 24 << 20
 """A batch ends with the row that reaches this size, as JSON. Bounds memory and disk."""
 BATCH_ROWS: Final = 5000
 _LINE_BYTES: Final = 16 << 20
-"""DuckDB's limit for a line, unless it is told another one."""
+"""DuckDB's default limit for the length of a line."""
 _INHERITED: Final = "inherited_"
 """Prefix of the inherited columns in the table ``roots``."""
 

@@ -205,9 +205,9 @@ def _fields(
     in place of the map.
 
     Args:
-        readers: the SELECTs in which the name of an element means a column of the exploded
-            elements, unless a source or a column of their own has this name. Only in these are
-            attributes read from columns.
+        readers: the SELECTs that read the exploded elements. Attributes are read from columns only
+            in these, and only if no source or column of the SELECT itself has the name of the
+            element.
         element: the name of an element in the query.
     """
     if any(column.name.lower() == element.lower() for column in query.find_all(exp.Column)):

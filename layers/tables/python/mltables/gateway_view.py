@@ -87,8 +87,9 @@ _NEEDED: Final[Mapping[str, str]] = {
     **dict.fromkeys(("provider", "model"), _ASKED),
     **dict.fromkeys(("error_status", "error_message"), _FAILED),
 }
-"""Of columns from ``spans`` that are NULL without spans: which spans they depend on. The other
-column, ``attempts``, is 0 of a trace whose spans are not counted, and NULL of one without spans."""
+"""The columns from ``spans`` that depend only on some spans: an SQL condition that selects these
+spans. The other column, ``attempts``, needs all spans: it is 0 for a trace whose spans are not
+attempts, and NULL for a trace without spans."""
 
 COLUMNS: Final[Mapping[str, str]] = {
     **{name: kind for name, (kind, *_) in _OF_TRACE.items()},
@@ -138,7 +139,8 @@ def definition(schema: str, columns: Collection[str]) -> str:
 
 
 def _where(of_spans: Collection[str]) -> str:
-    """Returns the condition of the spans on which some columns depend."""
+    """Returns a WHERE clause that selects the spans on which these columns depend; "" if they
+    depend on all spans."""
     if not all(name in _NEEDED for name in of_spans):
         return ""
     return f" WHERE {' OR '.join(dict.fromkeys(_NEEDED[name] for name in of_spans))}"

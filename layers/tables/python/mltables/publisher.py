@@ -168,7 +168,8 @@ def _publish_entities(lake: Lake, keys: list[str]) -> Published:
 
 
 def _snapshots(lake: Lake, tables: Iterable[Table]) -> dict[str, Snapshot]:
-    """Opens tables to each of which the step commits in any case (``finish_step``)."""
+    """Opens these tables. Their snapshots may be behind, because the step commits to each table in
+    any case (``finish_step``), and a commit to an old version fails."""
     return {
         table.name: Snapshot(lake, table, open_or_create(lake, table, may_be_behind=True))
         for table in tables

@@ -2,9 +2,8 @@
 rounds, and formats numbers and times differently.
 
 Casts to whole numbers first check whether the text is exactly as DuckDB would write the number,
-which is nearly always true. Only other texts are matched with a regular expression, which is
-slow. Numbers of which each whole part has a DOUBLE of its own are cast without a
-text."""
+which is nearly always true. Only other texts are matched with a regular expression, which is slow.
+Integers, and doubles below 2^53, are cast directly, without a text."""
 
 # ruff: noqa: E501 -- SQL in lines of its own length
 

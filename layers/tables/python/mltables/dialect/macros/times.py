@@ -1,8 +1,8 @@
 """Macros for dates and times, all in UTC, the time zone of the session.
 
-DuckDB computes with a TIMESTAMP WITH TIME ZONE in a calendar of the library ICU, which takes ten
-times as long as with a TIMESTAMP. In UTC both give the same, but for the years before Christ. So
-where it matters, these macros compute with ``inner_utc(time)``.
+DuckDB computes with a TIMESTAMP WITH TIME ZONE by a calendar of the library ICU, which takes ten
+times as long as with a TIMESTAMP. In UTC both give the same results, except for years before 1. So
+where speed matters, these macros convert the time with ``inner_utc(time)`` first.
 
 The generator casts the argument of a parameter named ``day`` to DATE, of one named ``time`` to
 TIMESTAMP.
@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import Final
 
 _FIELDS: Final = {
-    "year": "year(time)",  # the year before 1 is 0 of a TIMESTAMP, and -1 of the other type
+    "year": "year(time)",  # inner_utc() would give 0 for the year before 1, not -1
     "yearofweek": "isoyear(time)",
     "quarter": "quarter(inner_utc(time))",
     "month": "month(inner_utc(time))",
