@@ -1,4 +1,4 @@
-"""Creates ids and reads the clock; no other module does."""
+"""Creates the ids of stored entities, and returns the current time in milliseconds."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""MLflow's entities as plain immutable values, a file for each noun, without storage or wire.
+"""Entities as plain immutable values, a file for each noun, without storage or wire format.
 
-Field names and meanings are those of MLflow's ``mlflow.entities``; times are milliseconds since the
-epoch.
+Entities that MLflow has, too, use the field names and meanings of ``mlflow.entities``. Times are
+milliseconds since the epoch unless said otherwise.
 """

@@ -62,11 +62,11 @@ def due(now: int, most: int) -> list[Alert]:
 
 
 def write(alert: Alert) -> Alert:
-    """Writes a new alert (``revision`` 0) or what a user has changed, and returns it as it is
-    stored.
+    """Writes a new alert (``revision`` 0), or one that a user has changed. Returns the alert as it
+    is stored.
 
     Raises:
-        WriteConflict: the alert was written, made or deleted since it was read.
+        WriteConflict: the alert was written, created or deleted since it was read.
         ResourceDoesNotExist: the workspace of a new alert was deleted.
     """
     written = alert._replace(revision=alert.revision + 1)

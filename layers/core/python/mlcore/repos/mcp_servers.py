@@ -42,8 +42,8 @@ def find(workspace: str, name: str) -> MCPServer | None:
 def find_with_version(
     workspace: str, name: str, version: str
 ) -> tuple[MCPServer | None, MCPServerVersion | None]:
-    """Returns a server and one of its versions unless that is deleted. One consistent
-    BatchGetItem."""
+    """Returns (server, version). The version is None if it is missing or deleted; both are None if
+    the server is missing. One consistent BatchGetItem."""
     places = [keys.mcp_server(workspace, name), keys.mcp_server_version(workspace, name, version)]
     raw, items = table.batch_get(places)
     if raw is None:

@@ -82,7 +82,7 @@ def write(query: SavedQuery, also: tuple[Operation, ...] = ()) -> SavedQuery:
         also: further operations of the transaction.
 
     Raises:
-        WriteConflict: the query was written, made or deleted since it was read.
+        WriteConflict: the query was written, created or deleted since it was read.
         ResourceDoesNotExist: the workspace of a new query was deleted.
     """
     written = query._replace(revision=query.revision + 1)

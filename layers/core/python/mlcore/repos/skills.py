@@ -57,8 +57,8 @@ def find_many(
 def find_with_version(
     workspace: str, identity: SkillIdentity, number: int
 ) -> tuple[Skill | None, SkillVersion | None]:
-    """Returns a skill and one of its versions unless that is deleted. One consistent
-    BatchGetItem."""
+    """Returns (skill, version). The version is None if it is missing or deleted; both are None if
+    the skill is missing. One consistent BatchGetItem."""
     places = [
         keys.skill(workspace, *identity),
         keys.skill_version(workspace, *identity, number),

@@ -6,7 +6,7 @@ unless that still held another model's items when the model was created. A renam
 ``M#META``, in one transaction; the versions stay. A deletion removes only ``M#META``; the items in
 the home are deleted later. ``M#HOME`` names the owner of a partition by its *incarnation* (the
 model's id among successive models of its name), so a name is free at once, and a new model of the
-same name inherits nothing (decision 9).
+same name inherits nothing (``docs/adr/0009``).
 """
 
 from __future__ import annotations

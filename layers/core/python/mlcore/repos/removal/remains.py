@@ -1,4 +1,4 @@
-"""Deletes the items that belong to a deleted run, trace, logged model or experiment; never touches
+"""Deletes the items that belong to a deleted run, trace, logged model or experiment, but no
 files.
 
 Each call may be interrupted anywhere and repeated: references from elsewhere to an item are deleted

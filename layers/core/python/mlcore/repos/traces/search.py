@@ -291,7 +291,7 @@ class _Search:
         seen = 0
         for records in traces_in_order.pages:
             seen += len(records)
-            rows = self._better(rows, records)
+            rows = self._first_with(rows, records)
             if not traces_in_order.whole and any(map(_is_cut, records)):
                 return None
             if (
@@ -319,13 +319,13 @@ class _Search:
         rows: list[Row] = []
         for at in range(0, len(places), READ_TOGETHER):
             items = table.batch_get(places[at : at + READ_TOGETHER])
-            rows = self._better(
+            rows = self._first_with(
                 rows, [traces.of_item(item, self._experiment) for item in items if item is not None]
             )
         _explain(how, self._experiment.experiment_id, len(places), len(rows), entries)
         return rows
 
-    def _better(self, rows: list[Row], records: Iterable[StoredTrace]) -> list[Row]:
+    def _first_with(self, rows: list[Row], records: Iterable[StoredTrace]) -> list[Row]:
         """Returns the first matches among the matches so far and further traces. Further traces are
         tested in order, so that their spans and assessments are read only as far as needed."""
         query = self._query

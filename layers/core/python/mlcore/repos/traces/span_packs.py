@@ -155,9 +155,9 @@ def nodes(owner: Owner) -> dict[str, Node]:
     aggregations need."""
     nodes_by_id: dict[str, tuple[_Rank, Node]] = {}
     for item in _items(owner, [TraceSpans.suffix, TraceSpans.nodes, TraceSpans.updated_at]):
-        came = _came(item)
+        arrival = _arrival(item)
         for node in _parsed(item):
-            _keep(nodes_by_id, (node[1], *came), node, node)
+            _keep(nodes_by_id, (node[1], *arrival), node, node)
     return {span_id: node for span_id, (_, node) in nodes_by_id.items()}
 
 
@@ -174,16 +174,16 @@ def read(owner: Owner) -> list[tuple[Node, str]]:
     contents = table.parallel([partial(_content, item) for item in items])
     spans_by_id: dict[str, tuple[_Rank, tuple[Node, str]]] = {}
     for item, content in zip(items, contents, strict=True):
-        came = _came(item)
+        arrival = _arrival(item)
         for node, line in zip(_parsed(item), content.split("\n"), strict=True):
-            _keep(spans_by_id, (node[1], *came), node, (node, line))
+            _keep(spans_by_id, (node[1], *arrival), node, (node, line))
     return [span for _, span in spans_by_id.values()]
 
 
 _Rank = tuple[int, int, str]
 
 
-def _came(item: Raw) -> tuple[int, str]:
+def _arrival(item: Raw) -> tuple[int, str]:
     """Returns when a pack of spans arrived (milliseconds since the epoch), and its suffix (the hash
     of its content). Of copies of a span that end at the same time, the greatest such pair wins."""
     pack = TraceSpans.of(item)

@@ -132,7 +132,7 @@ def create(new_user: ScimUser) -> ScimUser:
 
 def update(scim_id: str, edit: Edit) -> ScimUser | None:
     """Changes a user, and returns the user as stored; None if there is no such user. Nothing is
-    written if nothing changes. Two round trips, three for the directory's first write.
+    written if nothing changes. Two round trips, up to four for the directory's first write.
 
     Raises:
         UserNameTaken: the directory has not written about this user yet, and provisions another one

@@ -31,9 +31,9 @@ from mlcore.repos.runs.core.writes import Decision, RunChange
 from mlcore.repos.runs.history import metric_history, rewinds
 
 MOST_TOGETHER: Final = 80
-"""Items beside the run that one transaction writes; DynamoDB allows 100, and some texts may move
-out of the run item. If points of logged models do not fit, they are written after the
-transaction."""
+"""Maximum number of items besides the run's item in one transaction. DynamoDB allows 100, and some
+texts may move from the run's item to further items. If points of logged models do not fit, they are
+written after the transaction."""
 
 
 class ModelPoints(NamedTuple):

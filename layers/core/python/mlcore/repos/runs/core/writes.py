@@ -1,5 +1,5 @@
-"""Writes of runs, each on the condition that the run did not change since the change was computed;
-and a cache of runs as this process wrote them last."""
+"""Writes of runs, with conditions that keep the concurrent writes of other processes, and retries
+after conflicts. Also caches runs as this process wrote them last."""
 
 from __future__ import annotations
 
