@@ -11,7 +11,13 @@ from typing import Any, Final
 from urllib.parse import unquote
 
 from mlcore.errors import GatewayCallFailed
-from mlcore.gateway import binary_streams, passthrough, proxied_forms, stream_assembly
+from mlcore.gateway import (
+    batch_files,
+    binary_streams,
+    passthrough,
+    proxied_forms,
+    stream_assembly,
+)
 from mlcore.gateway.invocation import Invocation
 from mlcore.gateway.proxied_forms import Form
 from mlcore.gateway.retries import Handling, Repeats
@@ -50,11 +56,13 @@ def call(
     Raises:
         GatewayCallFailed: the provider cannot be proxied (501); the provider, a guardrail or a rule
             of redaction refuses the request; a form cannot be read (400); or a guardrail cannot
-            check the call, because a body or an answer is not JSON or is a stream (400).
+            check the call, because a body or an answer is not JSON or is a stream (400); or the
+            file of a batch names another model (403).
     """
     request = invocation.redacted_proxied(request)
     headers = invocation.redacted_headers(headers)
     form = proxied_forms.read(request)
+    _check_files(invocation, request)
     action = passthrough.proxied_action(request.path)
     if invocation.guardrails is not None and request.content is not None:
         raise _unchecked(invocation, "request")
@@ -99,6 +107,18 @@ def call(
             if action is not None and lines:
                 span.set_outputs(stream_assembly.assemble_passthrough(action, lines))
             span.set_outputs(binary_streams.assemble(events))
+
+
+def _check_files(invocation: Invocation, request: ProxiedRequest) -> None:
+    """Checks which models the files of a batch name. Raises GatewayCallFailed (400, 403); the call
+    then counts to no limit."""
+    if _MEDIA_PATH.match(request.path):
+        return
+    try:
+        batch_files.check(request, invocation.route.model_names)
+    except GatewayCallFailed:
+        invocation.refuse()
+        raise
 
 
 def _checked(invocation: Invocation, request: ProxiedRequest, part: Part) -> Part:

@@ -64,7 +64,7 @@ def read(request: ProxiedRequest) -> Form | None:
         return None
     models: list[str] = []
     field_bytes = 0
-    for field in _fields(request):
+    for field in fields(request):
         if not field.is_file:
             field_bytes += len(field.value)
         if field.name.strip().lower().rstrip("[] ") == "model":
@@ -78,7 +78,7 @@ def changed(request: ProxiedRequest, value_of: Callable[[Field], bytes]) -> byte
     boundary."""
     delimiter = _delimiter(request)
     pieces: list[bytes] = []
-    for field in _fields(request):
+    for field in fields(request):
         value = value_of(field)
         if delimiter in value:
             raise _refused("a value contains its boundary")
@@ -94,7 +94,9 @@ def _delimiter(request: ProxiedRequest) -> bytes:
     return b"--" + boundary.encode()
 
 
-def _fields(request: ProxiedRequest) -> Iterator[Field]:
+def fields(request: ProxiedRequest) -> Iterator[Field]:
+    """Yields the parts of the form that a request sends. Raises GatewayCallFailed (400) as
+    :func:`read` does."""
     for headers, value in _parts(request.content or b"", _delimiter(request)):
         name, is_file = _field(headers)
         yield Field(headers, name, is_file, value)

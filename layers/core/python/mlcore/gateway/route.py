@@ -47,6 +47,19 @@ class Route(NamedTuple):
             definitions[mapping.model_definition_id].is_at_bedrock for mapping in self.mappings
         )
 
+    @property
+    def model_names(self) -> frozenset[str]:
+        """The names that the models of the endpoint have at their providers. One at Azure may also
+        have that of its deployment."""
+        names: set[str] = set()
+        for mapping in self.endpoint.mappings:
+            definition = self.known.model_definitions.get(mapping.model_definition_id)
+            if definition is not None:
+                names.add(definition.model_name)
+                secret = self.known.secrets.get(definition.secret_id)
+                names.add("" if secret is None else secret.auth_config.get("deployment_name", ""))
+        return frozenset(names - {""})
+
     def ask(self, call: Callable[[Provider], T], handling: Handling) -> T:
         """Returns the answer of the first model that does not fail.
 
