@@ -68,7 +68,7 @@ GOOD = {
     "a line separator in a text": line(OWN, note="a\u2028b"),
 }
 
-BAD = {
+BAD: dict[str, str | bytes] = {
     "another": line(DEAR),
     "the last of many": f"{line(OWN)}\n" * 500 + line(DEAR),
     "a longer name": line(f"{OWN}-2024-07-18"),

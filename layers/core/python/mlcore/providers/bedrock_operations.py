@@ -39,7 +39,23 @@ _TIERS: Final = frozenset(("", "default", "flex", "auto", "standard", "standard_
 models' vendors; ``priority`` costs more."""
 _LATENCIES: Final = frozenset(("", "standard"))
 _PRICED: Final = {"servicetier": _TIERS, "performanceconfig": _LATENCIES}
-_IN_S3: Final = frozenset(("s3location", "s3uri"))
+_IN_S3: Final = "s3location"
+_URIS: Final = frozenset(("uri", "s3uri"))
+"""Names of members whose value Bedrock fetches if it is the address of an object in S3."""
+_ANNOTATIONS: Final = frozenset(
+    (
+        *("description", "title", "$comment", "default", "examples", "enum", "const"),
+        *("pattern", "format"),
+    )
+)
+"""Members of a schema that say something about a value. Bedrock fetches nothing that they name."""
+_SCHEMA_HOLDERS: Final = frozenset(("response_format", "output_format", "format", "jsonSchema"))
+_SCHEMAS: Final = frozenset(("schema", "json_schema"))
+"""Members of these holders that are the schema of an answer, in the forms of OpenAI, Cohere,
+Anthropic (``output_config.format``) and Converse."""
+_METADATA: Final = "requestMetadata"
+"""Texts of a request of Converse that are only logged."""
+_SEPARATORS: Final = re.compile(r"[\s_-]")
 _MAX_DEPTH: Final = 200
 _CONTENTS: Final = ("content", "parts")
 """Lists that hold the parts of messages and of tools' results."""
@@ -163,13 +179,18 @@ def _check_files(body: Any) -> None:
 
 
 def _is_data(place: _Place, part: Json, name: str) -> bool:
-    """Whether a member holds data of a tool: the schema of its arguments, the arguments of a call,
-    or its result. Bedrock does not read files that are named there, so a tool may work with objects
-    in S3. Elsewhere the same names are fields of a request, such as ``input`` in CountTokens."""
+    """Whether a member holds data of a tool (the schema of its arguments, the arguments of a call,
+    or its result), the schema of an answer, or texts to log. Bedrock does not read files that are
+    named there, so a tool may work with objects in S3. Elsewhere the same names are fields of a
+    request, such as ``input`` in CountTokens."""
     if place == _Place("tools", "toolSpec"):
         return name == "inputSchema"
-    if place == _Place("tools"):
+    if place in (_Place("tools"), _Place("functions")):
         return name in _OF_TOOLS
+    if place.list_name is None and place.member in _SCHEMA_HOLDERS:
+        return name in _SCHEMAS
+    if place == _Place():
+        return name == _METADATA
     if place == _Place("tool_calls"):
         return name in _CALLED_WITH
     if place.member is not None or place.list_name not in _CONTENTS:
@@ -183,15 +204,30 @@ def _is_data(place: _Place, part: Json, name: str) -> bool:
 
 
 def _names_file(name: str, value: Any) -> bool:
-    """Whether a field names an object in S3."""
-    if _folded(name) not in _IN_S3:
+    """Whether a field names an object in S3 that Bedrock would read: an address as a URI, or in an
+    ``s3Location``. Texts that only mention such an address, as in a description, do not count."""
+    folded = _folded(name)
+    if folded in _URIS:
+        return _is_in_s3(value)
+    if folded != _IN_S3:
         return False
-    return any(str(leaf).strip().lower().startswith("s3:") for leaf in _leaves(value))
+    if not isinstance(value, dict):
+        return _is_in_s3(value)
+    return any(
+        _is_in_s3(member) for inner, member in value.items() if _folded(inner) not in _ANNOTATIONS
+    )
+
+
+def _is_in_s3(value: Any) -> bool:
+    """Whether a value is the address of an object in S3, or a list with one."""
+    texts = [value] if isinstance(value, str) else _leaves(value) if isinstance(value, list) else []
+    return any(str(text).strip().lower().startswith("s3:") for text in texts)
 
 
 def _folded(name: str) -> str:
-    """Returns a name in lower case without ``_``, so that all spellings of it are equal."""
-    return name.lower().replace("_", "")
+    """Returns a name in lower case without spaces, ``_`` and ``-``, so that all spellings of it are
+    equal."""
+    return _SEPARATORS.sub("", name).lower()
 
 
 def _leaves(value: Any) -> list[Any]:
