@@ -50,7 +50,6 @@ def register_scorer(message: m.RegisterScorer, request: Request) -> dict[str, An
     experiment = experiment_lookup.get_active(message.experiment_id, request)
     judge = gateway_scorers.to_stored(message.serialized_scorer, data, request.workspace)
     runs_code = code_limits.is_code(data)
-    online = _to_confirm(message, experiment, judge, request, runs_code=runs_code)
 
     def attempt() -> ScorerVersion:
         before = scorers.latest(experiment, message.name)
@@ -62,12 +61,11 @@ def register_scorer(message: m.RegisterScorer, request: Request) -> dict[str, An
             serialized_scorer=judge.serialized_scorer,
             creation_time=ids.now_ms(),
         )
-        scorers.create(version)
+        beside = _confirmation(message, version, judge, request, runs_code=runs_code)
+        scorers.create(version, beside)
         return version
 
     version = retry_on_conflict("scorer", attempt)
-    if online is not None:
-        _confirm(version, experiment, judge, request, runs_code=runs_code)
     if judge.endpoint_id is not None:
         gateway_scorers.bind_endpoint(version, judge.endpoint_id, request.workspace)
     (version,) = gateway_scorers.with_endpoint_names([version], request.workspace)
@@ -179,6 +177,15 @@ def set_online_config(message: m.SetOnlineScoringConfig, request: Request) -> di
     if message.filter_string:
         trace_filter.parse_filter(message.filter_string)
     experiment = experiment_lookup.get_active(message.experiment_id, request)
+    config = retry_on_conflict("scorer", lambda: _saved_config(message, experiment, rate, request))
+    return {"config": responses.online_config(config)}
+
+
+def _saved_config(
+    message: m.SetOnlineScoringConfig, experiment: Experiment, rate: float, request: Request
+) -> OnlineScorer:
+    """Writes and returns the scorer's online settings, with the latest version of the scorer.
+    Raises WriteConflict if other settings or another version were stored meanwhile."""
     latest = scorers.latest(experiment, message.name)
     if latest is None:
         raise _missing(message.name, message.experiment_id)
@@ -210,64 +217,49 @@ def set_online_config(message: m.SetOnlineScoringConfig, request: Request) -> di
     if before is not None and before == config._replace(
         config_id=before.config_id, since=before.since
     ):
-        return {"config": responses.online_config(before)}  # a repeated request changes nothing
-    online_scorers.put(config)
-    return {"config": responses.online_config(config)}
+        return before  # a repeated request changes nothing
+    online_scorers.save(config, before, scorers.is_latest(latest) if rate > 0 else ())
+    return config
 
 
-def _to_confirm(
+def _confirmation(
     message: m.RegisterScorer,
-    experiment: Experiment,
-    judge: StoredScorer,
-    request: Request,
-    *,
-    runs_code: bool,
-) -> OnlineScorer | None:
-    """Returns the online settings of a scorer that judges automatically, if they must be confirmed
-    for the caller: the new version is code, or (where logins are required) it calls another
-    endpoint. Returns None otherwise. Raises PermissionDenied if the caller may not let the new
-    version judge automatically."""
-    if not runs_code and (request.access is None or judge.endpoint_id is None):
-        return None
-    online = online_scorers.find(request.workspace, experiment.experiment_id, message.name)
-    if online is None or online.sample_rate <= 0:
-        return None
-    if not runs_code and online.endpoint_id == judge.endpoint_id:
-        return None
-    model_checks.check_judges_automatically(
-        experiment.experiment_id, message.name, message.serialized_scorer, request
-    )
-    return online
-
-
-def _confirm(
     version: ScorerVersion,
-    experiment: Experiment,
     judge: StoredScorer,
     request: Request,
     *,
     runs_code: bool,
-) -> None:
-    """Stores that the scorer judges automatically with the new version and in the caller's name.
-    Does nothing if a newer version was registered meanwhile: its request does the same."""
+) -> list[Any]:
+    """Returns what must be written or checked in the transaction that stores a version, so that the
+    scorer's online settings are those of the version.
+
+    If the scorer judges automatically, and the version is code or (where logins are required) calls
+    another endpoint, the settings are confirmed in the caller's name. Otherwise they must stay as
+    they were read: somebody may turn the former version on meanwhile. Raises PermissionDenied if
+    the caller may not let the version judge automatically.
+    """
+    if not runs_code and (request.access is None or judge.endpoint_id is None):
+        return []
+    place = (request.workspace, version.experiment_id, version.name)
+    online = online_scorers.find(*place)
+    if (
+        online is None
+        or online.sample_rate <= 0
+        or (not runs_code and online.endpoint_id == judge.endpoint_id)
+    ):
+        return [online_scorers.unchanged(*place, online)]
+    model_checks.check_judges_automatically(
+        version.experiment_id, version.name, message.serialized_scorer, request
+    )
     owner = request.creator()
-
-    def attempt() -> None:
-        online = online_scorers.find(request.workspace, experiment.experiment_id, version.name)
-        latest = scorers.latest(experiment, version.name)
-        if online is None or online.sample_rate <= 0 or latest is None:
-            return
-        if latest.version == version.version:
-            confirmed = online._replace(
-                config_id=uuid4().hex,
-                owner=owner.username,
-                owner_id=owner.user_id,
-                endpoint_id=judge.endpoint_id,
-                seal=seal_of(version) if runs_code else None,
-            )
-            online_scorers.replace(confirmed, online)
-
-    retry_on_conflict("scorer", attempt)
+    confirmed = online._replace(
+        config_id=uuid4().hex,
+        owner=owner.username,
+        owner_id=owner.user_id,
+        endpoint_id=judge.endpoint_id,
+        seal=seal_of(version) if runs_code else None,
+    )
+    return [online_scorers.replacement(confirmed, online)]
 
 
 def _check_online(version: ScorerVersion) -> None:

@@ -135,7 +135,7 @@ def test_settings_without_an_owner_go_on(world: Members) -> None:
     assert world.set_rate("owner", 1.0) == 200
     setting = world.setting()
     assert setting is not None
-    online_scorers.put(setting._replace(owner=None, endpoint_id=None))
+    online_scorers.save(setting._replace(owner=None, endpoint_id=None), setting)
     (job,) = world.scored()
     assert job.creator is None
     assert world.work() == []
@@ -143,23 +143,3 @@ def test_settings_without_an_owner_go_on(world: Members) -> None:
     assert done is not None
     assert done.status == "SUCCEEDED"
     assert world.register("editor", "f")[0] == 403
-
-
-def test_settings_that_are_saved_while_a_version_is_registered(
-    world: Members, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """They are not written over: what was turned off stays so."""
-    assert world.set_rate("owner", 1.0) == 200
-    grants.put(world.editor, "default", Grant("gateway_endpoint", world.f, "USE"))
-    create = scorers.create
-
-    def then_turned_off(version: ScorerVersion) -> None:
-        create(version)
-        assert world.set_rate("owner", 0.0) == 200
-
-    monkeypatch.setattr(scorers, "create", then_turned_off)
-    assert world.register("editor", "f")[0] == 200
-    setting = world.setting()
-    assert setting is not None
-    assert (setting.sample_rate, setting.owner) == (0.0, None)
-    assert world.scored() == []

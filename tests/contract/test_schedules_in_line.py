@@ -165,7 +165,7 @@ def test_automatic_scoring_takes_half_of_the_time(
     random.seed(7)
     experiments = {world.api.new_experiment(f"scored {number}") for number in range(8)}
     for number, experiment_id in enumerate(experiments):
-        online_scorers.put(
+        online_scorers.save(
             OnlineScorer(
                 config_id=f"c{number}",
                 workspace="default",
@@ -175,7 +175,8 @@ def test_automatic_scoring_takes_half_of_the_time(
                 sample_rate=1.0,
                 filter_string=None,
                 since=0,
-            )
+            ),
+            None,
         )
     clock = Clock()
     scored: list[str] = []

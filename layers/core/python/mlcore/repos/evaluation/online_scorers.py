@@ -3,34 +3,51 @@ reads whole. They are few and seldom change."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from mlcore.db import keys
 from mlcore.db.expression import ConditionExpression, Raw
 from mlcore.db.failures import ConditionFailed
-from mlcore.db.table import key_of_item, table
+from mlcore.db.table import Check, Put, TransactionFailed, key_of_item, table
 from mlcore.entities.evaluation.online_scorers import OnlineScorer, ScoringProgress
-from mlcore.ids import now_ms
+from mlcore.ids import new_ulid, now_ms
 from mlcore.models.base import KEY
 from mlcore.models.evaluation import OnlineProgress as ProgressItem
 from mlcore.models.evaluation import OnlineScorer as OnlineScorerItem
 from mlcore.optimistic_retry import WriteConflict
 
 
-def put(config: OnlineScorer) -> None:
-    """Writes a scorer's online settings, replacing earlier ones."""
-    table.put(_item(config))
-
-
-def replace(config: OnlineScorer, former: OnlineScorer) -> None:
+def save(config: OnlineScorer, former: OnlineScorer | None, checks: Sequence[Check] = ()) -> None:
     """Writes a scorer's online settings. Raises WriteConflict if they were written since the former
-    ones were read."""
-    unchanged = ConditionExpression()
-    unchanged.require_equal(OnlineScorerItem.config_id, former.config_id)
+    ones were read (None: if there are any), or if a check does not hold."""
+    put = replacement(config, former)
     try:
-        table.put(_item(config), unchanged)
-    except ConditionFailed as failed:
+        if checks:
+            table.transact([put, *checks], new_ulid())
+        else:
+            table.put(put.item, put.condition)
+    except (ConditionFailed, TransactionFailed) as failed:
         raise WriteConflict from failed
+
+
+def replacement(config: OnlineScorer, former: OnlineScorer | None) -> Put:
+    """Returns the write of a scorer's online settings on condition that the former ones are still
+    stored."""
+    return Put(_item(config), _is_stored(former))
+
+
+def unchanged(workspace: str, experiment_id: str, name: str, known: OnlineScorer | None) -> Check:
+    """Returns the check that a scorer's online settings are still the known ones."""
+    return Check(keys.online_scorer(workspace, experiment_id, name), _is_stored(known))
+
+
+def _is_stored(config: OnlineScorer | None) -> ConditionExpression:
+    condition = ConditionExpression()
+    if config is None:
+        condition.require_absent(OnlineScorerItem.PK)
+    else:
+        condition.require_equal(OnlineScorerItem.config_id, config.config_id)
+    return condition
 
 
 def find(workspace: str, experiment_id: str, name: str) -> OnlineScorer | None:

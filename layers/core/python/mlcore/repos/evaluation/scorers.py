@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from mlcore.db import keys
 from mlcore.db.expression import ConditionExpression, Raw
 from mlcore.db.failures import ConditionFailed
-from mlcore.db.table import Put, TransactionFailed, table
+from mlcore.db.table import Check, Operation, Put, TransactionFailed, table
 from mlcore.entities.evaluation.scorers import ScorerVersion, seal_of
 from mlcore.entities.experiments import Experiment
 from mlcore.ids import new_ulid, now_ms
@@ -17,9 +19,13 @@ from mlcore.repos.experiments import experiments
 from mlcore.repos.item_deletion import delete_items
 
 
-def create(version: ScorerVersion) -> None:
+def create(version: ScorerVersion, beside: Sequence[Operation] = ()) -> None:
     """Writes a new version of a scorer with its seal. A version is written once. Raises
-    WriteConflict if the version exists already."""
+    WriteConflict if the version exists already, or if a condition in ``beside`` does not hold.
+
+    Args:
+        beside: what is written or checked in the same transaction.
+    """
     key = keys.scorer_version(version.experiment_id, version.name, version.version)
     item = ScorerItem(
         PK=key.pk,
@@ -36,12 +42,14 @@ def create(version: ScorerVersion) -> None:
     )
     absent = ConditionExpression()
     absent.require_absent(ScorerItem.PK)
+    operations: list[Operation] = [Put(item.serialize(), absent), *beside]
+    if version.version == 1:
+        operations.append(entity_refs.creation(version.scorer_id, version.experiment_id))
     try:
-        if version.version > 1:
+        if len(operations) == 1:
             table.put(item.serialize(), absent)
         else:
-            leading = entity_refs.creation(version.scorer_id, version.experiment_id)
-            table.transact([Put(item.serialize(), absent), leading], new_ulid())
+            table.transact(operations, new_ulid())
     except (ConditionFailed, TransactionFailed) as failed:
         raise WriteConflict from failed
 
@@ -68,6 +76,20 @@ def latest(experiment: Experiment, name: str) -> ScorerVersion | None:
     pk = keys.experiment(experiment.experiment_id).pk
     page = table.query(pk, prefix=keys.scorer_version_prefix(name), descending=True, limit=1)
     return _version(page.items[0]) if page.items else None
+
+
+def is_latest(version: ScorerVersion) -> tuple[Check, Check]:
+    """Returns the checks that a version is stored as it was read, and is followed by none."""
+    key = keys.scorer_version(version.experiment_id, version.name, version.version)
+    following = keys.scorer_version(version.experiment_id, version.name, version.version + 1)
+    stored, absent = ConditionExpression(), ConditionExpression()
+    stored.require_equal(ScorerItem.scorer_id, version.scorer_id)
+    if version.seal is None:
+        stored.require_equal(ScorerItem.creation_time, version.creation_time)
+    else:
+        stored.require_equal(ScorerItem.seal, version.seal)
+    absent.require_absent(ScorerItem.PK)
+    return Check(key, stored), Check(following, absent)
 
 
 def versions(experiment: Experiment, name: str) -> list[ScorerVersion]:
