@@ -26,7 +26,8 @@ files, so the next load then writes them again."""
 
 
 def store_parts(store: Store, reads: Sequence[SourceContent]) -> dict[str, Any]:
-    """Stores the parts of a generation. Returns its directory: where each part is."""
+    """Stores the parts of a generation. Returns its directory, which has the location of each
+    part."""
     entries = sorted(_numbered(reads), key=lambda entry: (entry.name, entry.id))
     models = [entry for entry in entries if entry.kind == MODEL]
     servers = [entry for entry in entries if entry.kind != MODEL]
@@ -124,7 +125,7 @@ def _array(texts: Iterable[str]) -> str:
 
 
 def _stored(store: Store, servers: Iterable[CatalogEntry]) -> Iterator[PartLocation]:
-    """Stores MCP servers with their tools, several in a part; yields where each part is."""
+    """Stores MCP servers with their tools, several in a part; yields the location of each part."""
     batch: list[str] = []
     size = 0
     for server in servers:

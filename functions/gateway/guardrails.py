@@ -168,7 +168,7 @@ def _get_use(
 
 
 def _get_scorer(scorer_id: str, version: int, request: Request) -> ScorerVersion:
-    """Returns a version of a scorer.
+    """Returns the scorer version that a guardrail uses.
 
     Raises:
         ResourceDoesNotExist: the scorer or the version does not exist.

@@ -45,7 +45,7 @@ from mlcore.observability import logger
 from mlcore.repos.evaluation import jobs
 
 _MAX_ATTEMPTS: Final = 3
-"""Deliveries after which a job with an unexpected error fails for good."""
+"""After this many deliveries an unexpected error makes the job fail permanently."""
 _PAUSE_SECONDS: Final = 20.0
 _STORING_SECONDS: Final = 0.1
 """Time that a request usually needs at most to store a job whose message it has sent."""

@@ -73,8 +73,8 @@ class _Window(NamedTuple):
 
 def sweep(remaining: Callable[[], float]) -> None:
     """Submits the jobs for new traces in all experiments with online scorers. An error in one
-    experiment is logged and does not affect the others. Their order is random: so those for which
-    the time of one sweep is too short are not the same each time.
+    experiment is logged and does not affect the others. Their order is random, so that the
+    experiments for which the time is too short are not the same in each sweep.
 
     Args:
         remaining: returns the remaining milliseconds of the sweep.

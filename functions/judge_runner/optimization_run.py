@@ -181,7 +181,7 @@ def source_version(job: Job) -> StoredModelVersion:
 
 def register(work: JobExecution, source: StoredModelVersion, text: str, summary: Any) -> Any:
     """Registers a prompt as the next version and stores the summary in the job, in one transaction:
-    so a job registers one version, also if it is executed again. Returns the stored summary, which
+    so a job registers one version, even if it is executed again. Returns the stored summary, which
     has the version's number as ``prompt_version``.
 
     Raises:

@@ -29,7 +29,7 @@ def create(call: KubeflowCall) -> AnswerWithStatus:
 
 def create_in_model(call: KubeflowCall) -> AnswerWithStatus:
     """Creates a version of the model that the path names; a model in the body is ignored. A body
-    with an id updates that version instead; the status is 201 all the same."""
+    with an id updates that version instead; the status is 201 in that case, too."""
     values = call.parsed.values
     existing_id = call.parsed.reference("id")
     if existing_id is not None:

@@ -1,6 +1,6 @@
 """Reads whole traces with their spans: from the packs in the table, or from the file
-``traces.json`` in which older clients store spans. Also reads trace infos in batches, and files of
-traces."""
+``traces.json`` in which older clients store spans. Also reads trace infos in batches, and files
+that are attached to traces."""
 
 from __future__ import annotations
 

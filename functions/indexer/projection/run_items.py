@@ -9,7 +9,7 @@ run.
 
 A value that does not fit into the run item lives only in a child item and never moves back. Its
 index item follows from records of the child item, all other index items from records of the run
-item. It has no FTS items: a run with such values stays marked for good.
+item. It has no FTS items: a run with such values keeps its mark forever.
 """
 
 from __future__ import annotations
@@ -130,7 +130,8 @@ def _crowded(
     ready: set[Owner],
 ) -> set[Owner]:
     """Returns the active runs to index now because their experiments have too many runs that the
-    indexer has not processed; adds them to the other arguments."""
+    indexer has not processed. Adds these runs to ``changes_of_runs`` and ``runs``, and their
+    experiments to ``experiments``."""
     still_active = [
         run
         for run, changes in changes_of_runs.items()

@@ -14,15 +14,15 @@ from typing import Any, Final
 from judge_runner import creator_rights
 from judge_runner.issue_detection import (
     checkpoints,
+    detection_job,
     evidence,
     findings,
     groups,
     reported_issues,
-    request,
     triage,
 )
+from judge_runner.issue_detection.detection_job import Detection
 from judge_runner.issue_detection.reported_issues import ReportedIssue
-from judge_runner.issue_detection.request import Detection
 from judge_runner.job_execution import JobExecution
 from mlcore import artifacts, errors, ids
 from mlcore.entities.evaluation import issue_detection
@@ -48,7 +48,7 @@ def run(work: JobExecution, complete: Complete) -> dict[str, Any]:
         MlflowError: the experiment is gone, or the model cannot be asked.
         JobStopped, OutOfTime: see :mod:`judge_runner.job_execution`.
     """
-    detection = request.of_job(work, complete)
+    detection = detection_job.of_job(work, complete)
     workspace = work.job.workspace
     experiment = experiments.get_active(detection.experiment_id, workspace).experiment
     if work.job.stage is None:  # otherwise an earlier call has done it

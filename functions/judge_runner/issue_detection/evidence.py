@@ -10,9 +10,9 @@ from typing import Any, Final, NamedTuple
 
 from judge_runner import assessing, trace_scoring
 from judge_runner.issue_detection import recordings
+from judge_runner.issue_detection.detection_job import Detection
 from judge_runner.issue_detection.recordings import cut
 from judge_runner.issue_detection.reported_issues import ReportedIssue
-from judge_runner.issue_detection.request import Detection
 from judge_runner.issue_detection.triage import FailedGroup
 from judge_runner.structured_questions import object_schema, objects, texts
 from mlcore import errors, ids, reserved_tags

@@ -8,8 +8,8 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 from judge_runner import trace_scoring
+from judge_runner.issue_detection.detection_job import Detection
 from judge_runner.issue_detection.recordings import cut
-from judge_runner.issue_detection.request import Detection
 from judge_runner.issue_detection.triage import FailedGroup
 from judge_runner.structured_questions import indexes, object_schema, objects, texts
 from mlcore.entities.evaluation.issue_detection import MAX_ISSUES
@@ -156,7 +156,8 @@ def _parse_labels(answer: Mapping[str, Any]) -> list[str]:
 
 
 def _groups(detection: Detection, labels: Sequence[_Label]) -> list[list[int]]:
-    """Returns the indexes of the labels of each group; a label that the model left out is alone."""
+    """Returns the indexes of the labels of each group; a label that the model left out is a
+    group of its own."""
     if len(labels) == 1:
         return [[0]]
 

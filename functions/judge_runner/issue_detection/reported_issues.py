@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from typing import Any, Final, NamedTuple
 
+from judge_runner.issue_detection.detection_job import Detection
 from judge_runner.issue_detection.findings import DetectedProblem
 from judge_runner.issue_detection.recordings import cut
-from judge_runner.issue_detection.request import Detection
 from judge_runner.issue_detection.triage import FailedGroup
 from judge_runner.structured_questions import object_schema, objects
 from mlcore import errors, ids

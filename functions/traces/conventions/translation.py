@@ -70,7 +70,7 @@ def translate(attributes: Attributes, events: Events) -> None:
 
 
 def _complete_model(attributes: Attributes) -> None:
-    """Adds the model's name if it is missing, if need be from the span's inputs or outputs."""
+    """Adds the model's name if it is missing, if necessary from the span's inputs or outputs."""
     if reserved_tags.SPAN_MODEL in attributes:
         return
     model = _first("model", attributes)
