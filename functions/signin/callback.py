@@ -64,7 +64,7 @@ def finish(message: Answer, request: Request) -> Response:
         session = _session(issuer, proof)
     except sign_ins.OtherAccount:
         logger.warning("a sign-in was refused", extra={"reason": "the name has another account"})
-        reason = "Another account signs in under your name. Ask an administrator."
+        reason = "Another account already signs in with your username. Ask an administrator."
         return pages.refused(403, reason, over)
     except MayNotSignIn as error:
         logger.warning("a sign-in was refused", extra={"reason": str(error.__cause__)})
@@ -94,7 +94,7 @@ def _refused(reason: str, over: str) -> Response:
 
 def _unavailable(error: Exception, over: str) -> Response:
     logger.warning("a sign-in failed", extra={"reason": type(error).__name__})
-    return pages.refused(503, "The service that knows your account does not answer.", over)
+    return pages.refused(503, "Your identity provider does not respond. Try again later.", over)
 
 
 def _attempt(message: Answer, base: str) -> tuple[SignInAttempt, Issuer]:
@@ -149,7 +149,7 @@ def _session(issuer: Issuer, proof: Proof) -> Session:
     except users.Deactivated as error:
         raise MayNotSignIn("Your company's directory has deactivated your account here.") from error
     except PermissionDenied as error:
-        text = "Your name is that of a service account, which has keys only."
+        text = "Your username belongs to a service account, which can use API keys only."
         raise MayNotSignIn(text) from error
     profile = users.get_profile(username)
     sign_ins.apply(profile, Account(issuer.issuer, subject), rights.role_ids)
