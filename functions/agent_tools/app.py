@@ -9,7 +9,7 @@ from mlcore.http import PlainRoute, lambda_handler
 
 RPCS = ()
 PLAIN_ROUTES = (
-    # Its tools only read, by requests of their own with the same login.
+    # The tools only read. They send requests to the API with the caller's login.
     PlainRoute(
         "POST", "/mcp", parse, protocol.answer, "requests.anybody", reads=True, since="", cost=0
     ),

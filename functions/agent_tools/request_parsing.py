@@ -40,7 +40,7 @@ def parse(sent: Sent) -> RpcRequest | NotJsonRpc:
     batches."""
     media_type = sent.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type != "application/json":
-        # Web pages of other origins can send only other types without being asked for permission.
+        # Browsers send JSON from a page of another origin only after a preflight request.
         return NotJsonRpc(INVALID_REQUEST, "The Content-Type must be application/json.")
     try:
         body = parse_json_text(sent.body().decode())

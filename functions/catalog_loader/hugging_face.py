@@ -269,7 +269,7 @@ def _host_of(url: str) -> tuple[str | None, int | None]:
     return parts.hostname, parts.port or (443 if parts.scheme == "https" else 80)
 
 
-# ------------------------------------------------------------------ what the Hub says
+# ------------------------------------------------------------------ the Hub's data
 
 
 def _model(info: Any, readme: str | None, now: int) -> dict[str, Any]:

@@ -142,7 +142,7 @@ def _by_projector(
         for projector in projectors_of(record):
             positions.setdefault(projector, []).append(position)
     if expiry.project in positions:
-        # After the projectors that put the children which it marks as expiring.
+        # It sets the TTL of child items, so it must run after the projectors that put them.
         positions[expiry.project] = positions.pop(expiry.project)
     return positions
 

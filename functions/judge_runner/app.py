@@ -171,7 +171,7 @@ def _attempt(work: JobExecution, attempt: int) -> None:
         work.rights.check()
         complete = judge_costs.metered(_completion(job), work.add_cost)
         result = _RUN_BY_JOB_NAME[job.name](work, complete)
-    except ServerStopping:  # the queue may be gone in a moment, and keeps this message
+    except ServerStopping:  # the message stays in the queue; no new one can be sent
         work.pause()
         raise
     except JobThrottled:

@@ -53,7 +53,7 @@ def move_runs(message: m.MoveRuns, request: Request) -> dict[str, Any]:
 
 def _check_not_referenced(stored_runs: list[StoredRun]) -> None:
     """Raises InvalidState if a logged model, a trace or an issue names one of the runs."""
-    # Few requests of this function need the searches of traces.
+    # Imported here, because few requests of this Lambda function search traces.
     from mlcore.repos.removal import run_references  # noqa: PLC0415
 
     named = run_references.find(stored_runs)

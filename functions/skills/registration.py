@@ -97,7 +97,7 @@ def _write_files(workspace: str, path: str, files: Mapping[str, bytes]) -> None:
     try:
         content.write(workspace, path, files)
     except errors.MlflowError as error:
-        with contextlib.suppress(errors.MlflowError):  # nothing names what stays
+        with contextlib.suppress(errors.MlflowError):  # files that remain are not referenced
             content.remove(workspace, path)
         if isinstance(error, errors.TemporarilyUnavailable):
             raise errors.RequestLimitExceeded(error.message) from error

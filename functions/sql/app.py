@@ -38,7 +38,8 @@ REQUEST_SECONDS: Final = 27.0
 _answer: Final = lambda_handler(RPCS)
 
 if environment.in_lambda():
-    # Every request needs the process; a laptop may never be asked, and saves its memory.
+    # In Lambda every request needs the process. On a laptop the first query starts it, which saves
+    # memory if there is none.
     execution.start_process()
 
 

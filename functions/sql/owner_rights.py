@@ -42,7 +42,7 @@ def rows_of_owner(alert: Alert) -> ReadableRows | None:
         return None
     if not reads_workspace(owner):
         return None
-    # Only where there are no other workspaces, rows of none belong to the one that there is.
+    # Rows without a workspace can be read only if workspaces are off (``every_row`` is None).
     reads_all = readable_workspaces(owner) is None
     audited = audited_workspaces(owner)
     return ReadableRows(

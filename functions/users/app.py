@@ -377,7 +377,7 @@ PLAIN_ROUTES = (
     *scim.PLAIN_ROUTES,
 )
 
-# Without a login all paths but one are unknown, which tells the UI that there are no accounts.
+# If no login is required, all paths but one answer 404: so the UI knows that there are no accounts.
 handler = (
     lambda_handler(RPCS, PLAIN_ROUTES, ERROR_FORMAT)
     if is_on(os.environ)

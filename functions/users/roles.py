@@ -108,7 +108,7 @@ def add_role_permission(message: m.AddRolePermission, request: Request) -> dict[
     permissions.check_pattern(pattern, resource_type)
     permissions.check_skill(pattern, resource_type)
     if resource_type == permissions.EXPERIMENT and pattern != permissions.ANY:
-        pattern = experiment_id(pattern)  # also takes names that ids of file stores have
+        pattern = experiment_id(pattern)  # also accepts ids of imported experiments
     try:
         added = roles.add_permission(role_id, Grant(resource_type, pattern, permission))
     except PermissionExists:

@@ -210,7 +210,7 @@ def complete(run: Owner) -> Missing:
     if read is None:
         return NOTHING_MISSING
     missing = find_missing(run)
-    with contextlib.suppress(RewoundMeanwhile):  # then there was no time for requests to die
+    with contextlib.suppress(RewoundMeanwhile):  # a later call finds what is still missing
         if missing.latest:
             _raise_latest(read, missing.latest)
         if missing.points:

@@ -123,7 +123,7 @@ def _parts(image: Raw, experiment: Raw | None) -> Iterator[FileOwner]:
     if kind == keys.EXPERIMENT.name:
         yield file_owners.of_experiment(image)
     elif kind == keys.TRACE.name:
-        # Clients choose ids of traces: a folder below a slash may be another trace's.
+        # Clients choose trace ids. The folder of an id with a slash may belong to another trace.
         trace_id = Trace.of(image).trace_id
         if experiment is not None and "/" not in trace_id:
             yield file_owners.of_trace(experiment, trace_id)
@@ -134,7 +134,7 @@ def _parts(image: Raw, experiment: Raw | None) -> Iterator[FileOwner]:
         if experiment is not None:
             yield part
             return
-        # The workspace is unknown, but only the default one has chosen locations.
+        # The workspace is unknown. Only in the default workspace can clients choose locations.
         key = locations.key_of(part.location, part.workspace)
         above = None if key is None else locations.own_place_above(key)
         if key is not None and (above is None or above[0] != experiment_id):

@@ -56,7 +56,7 @@ def run() -> int:
         return 0
     end, count = monotonic() + WORK_SECONDS, 0
     shuffled = workspaces.find_all()
-    # So that no workspace always comes last.
+    # In random order, so that the time does not always end before the same workspace.
     random.shuffle(shuffled)
     for workspace in shuffled:
         if workspace.trace_archival_location:
@@ -141,7 +141,7 @@ class _Pass:
             outcomes = table.parallel([partial(_archive, trace) for trace in page])
             count += outcomes.count(ArchivalOutcome.ARCHIVED)
             examined += len(page)
-            # A trace that is to be archived later must be met again.
+            # The next pass must read a trace again that could not be archived now.
             is_blocked = is_blocked or ArchivalOutcome.LATER in outcomes
             if page and not is_blocked:
                 position = max(trace.item.request_time for trace in page)

@@ -295,8 +295,8 @@ def _add_differences(changes: _RunChanges, run: Owner, item: Raw, existing: Deri
         child_key for child_key in surplus if not is_outside(existing.children[child_key])
     ]
     if any(attribute == "tags" for attribute, _ in changes.entries):
-        # Indexed attributes never change; a missing child item of a tag hints that the run's first
-        # record was dropped, with which they would have been indexed.
+        # Indexed attributes never change, so only the run's first record makes the indexer index
+        # them. A missing child item of a tag suggests that this record was dropped.
         changes.texts += [(field, "", text) for field, text in current.items()]
 
 
@@ -341,7 +341,7 @@ def _read_run(changes: _RunChanges, run: Owner, record: Mapping[str, Any]) -> No
                 changes.metrics.add(entry[1])
         elif entry[0] in INDEXES:
             _touch(changes.index_keys, run, entry, before.get(entry), after.get(entry))
-    # The name is a tag, and attributes that are indexed never change but with the run.
+    # The name is a tag; the other indexed attributes are set and removed only with the run.
     if old is None or new is None or any(entry[0] in _FIELD for entry in changed):
         changes.texts += text_items.changed(
             text_items.texts_of_run(old), text_items.texts_of_run(new)
@@ -350,8 +350,8 @@ def _read_run(changes: _RunChanges, run: Owner, record: Mapping[str, Any]) -> No
         changes.has_run_record = True
         return
     item = Run.of(new)
-    # Setting `quiet` or removing the mark makes no new version: such a record does not show what
-    # the version before it changed.
+    # A write that sets `quiet` or removes the mark does not increase the version. So its record
+    # does not show what the version's own write has changed.
     if old is None or Run.of(old).version != item.version:
         changes.versions.add(item.version)
     changes.has_run_record = changes.has_run_record or inactive_runs.is_ready(item)

@@ -272,7 +272,7 @@ def _repair(partition: Partition, suspects: Suspects) -> list[ItemDifference]:
     for _ in range(REPAIR_ATTEMPTS):
         if not findings:
             return first
-        # An item that is put now may be surplus when the source is read again.
+        # Also compare the items that are put now: the source may change before it is read again.
         all_keys = dict.fromkeys([*suspects.keys, *(finding.key for finding in findings)])
         suspects = suspects._replace(keys=list(all_keys))
         item_writes.apply([_repairing(findings)])

@@ -79,7 +79,7 @@ def _names_below(step: dict[str, Any], children: dict[Any, list[dict[str, Any]]]
     names, waiting, seen = [], [step], {step["span_id"]}
     while waiting:
         for span in children.get(waiting.pop()["span_id"], ()):
-            if span["span_id"] in seen:  # ids that clients chose may form a ring
+            if span["span_id"] in seen:  # parent ids, which clients choose, may form a cycle
                 continue
             seen.add(span["span_id"])
             waiting.append(span)

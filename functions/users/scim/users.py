@@ -97,7 +97,7 @@ def _change(message: ScimRequest, request: Request, edited: Any) -> Response:
         if before.user.is_active and not changed.user.is_active:
             _check_other(before.user, request)
         if changed.user.is_active and not before.user.is_active:
-            # An earlier session or key must not become valid again.
+            # An earlier session must not become valid again.
             sessions.end_all(before.user.username)
         return changed
 
