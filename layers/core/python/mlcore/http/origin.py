@@ -15,7 +15,7 @@ from mlcore.http.response import Response
 
 ORIGIN_HEADER: Final = "x-mlflow-origin"
 REQUIRED_WORD: Final = "REQUIRED_ORIGIN_WORD"
-"""Environment variable: the word that each request must bring; empty for none."""
+"""Environment variable: the word that each request must have in a header; empty for none."""
 
 REFUSAL: Final = Response(
     403,

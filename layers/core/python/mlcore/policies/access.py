@@ -71,8 +71,8 @@ _LISTED_TO_MEMBERS: Final = frozenset(
         GATEWAY_SECRET,
     }
 )
-"""Resource types that MLflow lists to every member of a workspace. Of all other types a list has
-only what the member may also read by its id."""
+"""Resource types that MLflow lists to every member of a workspace. Lists of other types contain
+only resources that the member may also read one by one."""
 
 
 class Access:

@@ -1,7 +1,7 @@
 """Checks names of models and prompts against the grants that name them.
 
 Grants name a model by its name. A rename moves the grants of single users, but not those of roles,
-so it could lift a DENY or give a role what it was never granted.
+so it could lift a DENY or give a role permissions that it was never granted.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Removes from answers what a readable resource tells about denied ones.
+"""Removes from answers the references of readable resources to denied ones.
 
 A run names its logged models, a model version its run, a trace its assessments. Only DENY on the
 type hides such a reference; assessments are also hidden without the right to read them. Functions
@@ -52,7 +52,7 @@ _ACTIONS: Final = {
     "DELETE": "can_delete",
     "MANAGE": "can_manage",
 }
-"""Entries of ``allowed_actions``, and what a level must allow for them."""
+"""By entry of ``allowed_actions``, the attribute of a permission level that allows the action."""
 
 _ENDPOINT_VERSION_FIELDS: Final = ("resolved_version", "tools", "server_version", "server_alias")
 """Fields of an access endpoint that reveal its version."""

@@ -29,8 +29,8 @@ from mlcore.repos.experiments import experiments
 from mlcore.repos.runs.core import runs
 
 Policy = Callable[[Access, Any], bool]
-"""Whether the caller may make the request in a message (that of a plain route is its parsed
-request)."""
+"""Takes the caller and the request's message (for a plain route the parsed request). Returns
+whether the caller may make the request."""
 
 Follow = Callable[[Access, Any, Mapping[str, Any]], None]
 """Updates grants after a successful call; takes caller, message and response body."""

@@ -8,7 +8,7 @@ from typing import Final
 
 SETTING: Final = "llm_prices"
 ANY: Final = "*"
-"""Stands in place of a provider for every provider of the model."""
+"""In the place of a provider's name, means every provider of the model."""
 FIELDS: Final = (
     "input_per_million_tokens",
     "output_per_million_tokens",

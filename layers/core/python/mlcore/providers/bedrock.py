@@ -144,7 +144,7 @@ class Bedrock(Provider):
     def _check(self, action: str, payload: Json) -> None:
         self.path(action)
         bedrock_messages.check_model(self.model.name, action)
-        bedrock_operations.check_invoked(payload)  # a profile may be that of any maker's model
+        bedrock_operations.check_invoked(payload)  # a profile's model may be of any vendor
 
     def _ask(
         self, operation: str, request: Json, model: str | None = None

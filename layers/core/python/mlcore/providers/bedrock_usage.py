@@ -33,7 +33,7 @@ _HEADERS: Final[_Names] = (
     "x-amzn-bedrock-cache-write-input-token-count",
 )
 _LAST_CHUNK: Final = "amazon-bedrock-invocationMetrics"
-"""The field of the last chunk of InvokeModelWithResponseStream, whatever model it is."""
+"""The field with token counts in the last chunk of InvokeModelWithResponseStream, of all models."""
 _MAX_DIGITS: Final = 9
 
 

@@ -249,7 +249,7 @@ def read_chunks(response: BaseHTTPResponse) -> Iterator[bytes]:
         yield part
         if time.monotonic() > deadline.current():
             raise GatewayCallFailed(504, "The provider's answer did not end in time.")
-    abandonment.check()  # the end may be that of a connection that was shut down
+    abandonment.check()  # the answer also ends if the connection was shut down
 
 
 def _post(

@@ -67,8 +67,8 @@ def _error(entity: Job) -> str | None:
 
 
 def _details(entity: Job) -> dict[str, Any] | None:
-    """Returns what a running job is doing, what its models have cost in US dollars and, while it
-    runs, what they will have cost at its end; None if nothing of it is known."""
+    """Returns the details of a job: the cost of its model calls so far in US dollars and, while it
+    runs, its stage and the expected cost at its end. None if none of these is known."""
     is_running = entity.status in (PENDING, RUNNING)
     expected = expected_dollars(entity) if is_running else None
     stage = WAITS_FOR_CONCURRENCY if entity.throttled else entity.stage
