@@ -157,7 +157,7 @@ class Gate:
             return challenge._replace(cookies=(_NO_SESSION,))
         if (
             not credentials
-            or ORIGIN_HEADER not in request.headers  # a forged one has no effect here
+            or ORIGIN_HEADER not in request.headers  # a forged header has no effect here
             or "sec-fetch-mode" not in request.headers
         ):
             return challenge

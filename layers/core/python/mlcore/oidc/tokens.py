@@ -49,7 +49,7 @@ def username_of(values: Mapping[str, Any], claim: str) -> str | None:
     username = values.get(claim)
     if not isinstance(username, str) or not 0 < len(username) <= MAXIMUM_NAME:
         return None
-    # Amazon Cognito's user information has texts.
+    # Amazon Cognito's user information has the string "true" or "false".
     if claim == "email" and values.get("email_verified") in (False, "false"):
         return None
     return username

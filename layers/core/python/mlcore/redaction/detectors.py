@@ -275,7 +275,7 @@ def replaced(kind: str, text: str, replacement: str) -> str:
     """Returns the text with each entity of the kind replaced."""
     parts: list[str] = []
     end = 0
-    # Access keys and secrets are found one after the other.
+    # Sorted, because the detector of AWS keys yields all access keys before the secrets.
     for begin, stop in sorted(DETECTORS[kind](Searched(text))):
         if begin >= end:
             parts += (text[end:begin], replacement)

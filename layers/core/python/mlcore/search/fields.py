@@ -141,7 +141,7 @@ _RUN_DATASET = FieldKind(
     lists=True,
     sortable=False,
 )
-# The operators of an attribute depend on its type: see Entity.operators.
+# The operators of an attribute depend on its type: see SearchableEntity.operators.
 _ATTRIBUTE = FieldKind(
     ATTRIBUTE,
     "attribute",

@@ -79,7 +79,7 @@ def _function(data: dict[str, Any]) -> CodeScorer:
             raise InvalidParameterValue(f"field '{field}' must be a text that is not empty")
     if not data["original_func_name"].isidentifier():
         raise InvalidParameterValue("field 'original_func_name' must be the name of a function")
-    timeout = data.get("timeout", 0)  # none in the JSON of clients that knew no timeout
+    timeout = data.get("timeout", 0)  # older clients send no timeout
     if timeout is None:
         timeout = DEFAULT_SECONDS
     if isinstance(timeout, bool) or not isinstance(timeout, int | float):
