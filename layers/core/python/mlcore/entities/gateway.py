@@ -174,7 +174,8 @@ class Configuration(NamedTuple):
     endpoints: dict[str, Endpoint]
     guardrails: dict[str, Guardrail]
     revision: int
-    """Revision of the whole configuration; 0 if nothing was ever configured."""
+    """Revision of the whole configuration if it was read to be changed; otherwise, and before the
+    first change, 0."""
 
     def endpoint_named(self, name: str) -> Endpoint | None:
         return next(

@@ -200,8 +200,9 @@ def rename(kind: StoredKind[E], names: NameLocks[E], before: E, after: E) -> Non
 
 
 def delete(kind: StoredKind[E], names: NameLocks[E], entity: E) -> None:
-    """Deletes an entity with the reference from its id and the lock of its name. Idempotent. Raises
-    WriteConflict if it was written since it was read."""
+    """Deletes an entity with the reference from its id and the lock of its name, whatever was
+    written since it was read. Idempotent. Raises WriteConflict if its name now belongs to another
+    entity, because it was renamed."""
     entity_id = kind.entity_id(entity)
     gone = [
         Delete(kind.entity_key(entity)),

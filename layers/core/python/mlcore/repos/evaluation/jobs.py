@@ -1,5 +1,5 @@
 """Jobs: one item each, in a partition per workspace, ordered by creation; they expire a month after
-their end."""
+their last write."""
 
 from __future__ import annotations
 
@@ -156,8 +156,8 @@ def of_workspace(workspace: str) -> Iterator[Job]:
 
 
 def change(workspace: str, job_id: str, decide: Callable[[Job], Job | None]) -> Job | None:
-    """Changes a job: writes what ``decide`` returns, and calls ``decide`` again after each conflict
-    with another writer. Returns the changed job; None if it does not exist.
+    """Reads a job and writes the job that ``decide`` returns; repeats both after each conflict with
+    another writer. Returns the changed job; None if it does not exist.
 
     Args:
         decide: returns the changed job, None for no change; raises if the change is not allowed.
@@ -174,7 +174,8 @@ def change(workspace: str, job_id: str, decide: Callable[[Job], Job | None]) -> 
 
 
 def replace(job: Job) -> Job:
-    """Writes a changed job. Raises WriteConflict if it was written since it was read."""
+    """Writes a changed job and returns it as written. A job whose results are too large for an item
+    is written as failed. Raises WriteConflict if it was written since it was read."""
     job = job._replace(last_update_time=now_ms())
     item = _item(job)
     if _size(item) > _ITEM_BYTES:

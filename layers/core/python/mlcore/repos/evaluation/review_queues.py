@@ -57,7 +57,7 @@ def delete(queue: ReviewQueue) -> None:
 
 def add(queue: ReviewQueue, items: Sequence[QueueItem]) -> None:
     """Adds those items that are not in the queue yet. Increments the queue's version, so that a
-    concurrent change of the queue conflicts. Raises WriteConflict."""
+    concurrent change of the queue conflicts. Raises WriteConflict if the queue was deleted."""
     touched = Update()
     touched.require_exists(QueueModel.PK)
     touched.add(QueueModel.version, 1)

@@ -32,7 +32,7 @@ class NameTakenInTarget(Exception):
 
 def experiment(experiment_id: str, workspace: str) -> None:
     """Moves an experiment with its contents and its name to another workspace. Raises
-    NameTakenInTarget, and WriteConflict if it changes meanwhile."""
+    NameTakenInTarget, and WriteConflict if it is renamed or moved meanwhile."""
     key = keys.experiment(experiment_id)
     raw = table.get(key)
     if raw is None or (item := Experiment.of(raw)).workspace == workspace:

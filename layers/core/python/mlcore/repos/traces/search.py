@@ -255,9 +255,9 @@ class _Search:
         """
         for known in candidates:
             if known.access == TraceIds.__name__:
-                return self._looked_at(known.access, self._keys(known.sort_keys()))
+                return self._matching_rows(known.access, self._keys(known.sort_keys()))
         if listing.done:
-            return self._looked_at("all", listing.candidate_keys())
+            return self._matching_rows("all", listing.candidate_keys())
         index_candidates.read_first_pages(candidates)
         if not any(candidate.done for candidate in candidates):
             rows_in_order = self._in_index_order()
@@ -271,7 +271,7 @@ class _Search:
             sort_keys = {sk: None for sk in sort_keys if sk in referred}
         sort_keys.update(dict.fromkeys(key.sk for key in late))
         entries = sum(candidate.seen for candidate in candidates)
-        return self._looked_at(cheapest.access, self._keys(sort_keys), entries)
+        return self._matching_rows(cheapest.access, self._keys(sort_keys), entries)
 
     def _keys(self, sort_keys: Iterable[str]) -> list[ItemKey]:
         pk = keys.experiment(self._experiment.experiment_id).pk
@@ -315,7 +315,7 @@ class _Search:
             return True
         return rows[-1][0][:2] < self._key_of(traces.entity(last))[:2]
 
-    def _looked_at(self, how: str, places: Sequence[ItemKey], entries: int = 0) -> list[Row]:
+    def _matching_rows(self, how: str, places: Sequence[ItemKey], entries: int = 0) -> list[Row]:
         rows: list[Row] = []
         for at in range(0, len(places), READ_TOGETHER):
             items = table.batch_get(places[at : at + READ_TOGETHER])

@@ -116,10 +116,10 @@ def find(experiment_ids: Sequence[str], workspace: str, query: RunQuery) -> list
         predicate(query.comparisons, fields.RUN),
         order.sort_key(query.ordering, fields.RUN),
     )
-    return _found(experiment_ids, workspace, compiled)
+    return _first_rows(experiment_ids, workspace, compiled)
 
 
-def _found(experiment_ids: Sequence[str], workspace: str, compiled: _Compiled) -> list[Row]:
+def _first_rows(experiment_ids: Sequence[str], workspace: str, compiled: _Compiled) -> list[Row]:
     query = compiled.query
     if plan.newest_first(query.ordering) and not plan.accesses(query.comparisons):
         return _stream(experiment_ids, workspace, compiled)
@@ -188,7 +188,7 @@ def _of_one(experiment: Experiment, listing: Entries, late: Late, compiled: _Com
     to which an index refers, none twice, so this never costs more than testing all."""
     query = compiled.query
     if listing.done:
-        return _looked_at("all", experiment, listing.candidate_keys(), compiled)
+        return _matching_rows("all", experiment, listing.candidate_keys(), compiled)
     late.ranks.begin()
     competitors = [
         candidate
@@ -217,7 +217,7 @@ def _of_one(experiment: Experiment, listing: Entries, late: Late, compiled: _Com
     pk = keys.experiment(experiment.experiment_id).pk
     named = [Key(pk, sk) for sk in sort_keys]
     seen = sum(competitor.seen for competitor in competitors)
-    return _looked_at(cheapest.access, experiment, named, compiled, seen)
+    return _matching_rows(cheapest.access, experiment, named, compiled, seen)
 
 
 def _candidates(experiment: Experiment, access: plan.Access, late: Late) -> list[Candidates]:
@@ -351,7 +351,7 @@ def _first(rows: Iterable[Row], count: int) -> list[Row]:
     return heapq.nsmallest(count, rows, key=itemgetter(0))
 
 
-def _looked_at(
+def _matching_rows(
     how: str,
     experiment: Experiment,
     named: Sequence[Key],
