@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from bench.bill import usage
+from lander import app as lander
 from mlcore import errors
 from mlcore.system_tables import audit_landing, location
 from tests.contract import counted_publications, delta_readers
@@ -106,6 +107,58 @@ def test_a_publisher_that_starts_fetches_files_of_the_times_that_changed(
     assert [counts[Asked("GET", f"files of {table}")] for table in ("traces", "spans")] == [1, 1]
     seen = [[tag["value"] for tag in row["tags"] if tag["key"] == "seen"] for row in rows("traces")]
     assert sorted(seen) == [[], [], [], ["yes"]]
+
+
+def test_only_a_deleted_trace_that_is_not_at_its_time_is_searched_for(
+    store: Store,
+    bucket: Tables,
+    s3: tuple[str, Mortal],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    """In the ids of all files, each read once; nothing is searched for a trace that was made since
+    the last publication."""
+    experiment = store.api.new_experiment("s3")
+    names, day_ms = ("traces", "spans"), 86_400_000
+    _, mortal = s3
+
+    def export_one(number: int, at: int, of: int = 1) -> None:
+        sent = span(f"{number:032x}", of, 1 if of > 1 else None, start=at, end=at + 1)
+        assert export(experiment, [sent]).status == 200
+
+    def delete(number: int) -> None:
+        body = {"experiment_id": experiment, "request_ids": [f"tr-{number:032x}"]}
+        assert tell("POST", "2.0/traces/delete-traces", body)["traces_deleted"] == 1
+
+    def fetched(machine: str) -> list[int]:
+        monkeypatch.setenv("SYSTEM_TABLES_SCRATCH", str(tmp_path / machine))
+        mortal.requests.take()
+        bucket.follow()
+        counts = mortal.requests.take()
+        return [counts[Asked("GET", f"files of {name}")] for name in names]
+
+    for number in range(6):
+        for each in (number + 1, 16 + number):  # so no file is found by the bounds of its ids
+            export_one(each, 10 * number * day_ms, of=2)
+        bucket.follow()
+    delete(2)
+    assert fetched("usual") == [1, 1]
+    export_one(7, 5 * day_ms)
+    lander.handler({"Records": bucket.stream.fresh()}, None)
+    delete(7)
+    assert fetched("made since") == [0, 0]
+    export_one(6, day_ms)  # and so it began earlier
+    moved = bucket.stream.fresh()
+    delete(6)
+    deleted = bucket.stream.fresh()
+    for records in (moved, deleted):
+        lander.handler({"Records": records}, None)
+        # The ids of five files, and then the file that holds the trace.
+        assert fetched(f"empty {len(records)}") == [6, 6]
+    for name in names:
+        assert {row["trace_id"][-2:] for row in rows(name)} == {
+            *("01", "03", "04", "05", "10", "11", "12", "13", "14", "15")
+        }
 
 
 def test_the_upkeep_of_unchanged_tables_lists_their_files_and_ends(

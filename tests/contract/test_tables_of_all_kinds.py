@@ -38,13 +38,15 @@ from tests.doubles.providers import openai, serving
 
 __all__ = ["kill", "tables"]
 
-pytestmark = pytest.mark.timeout(3600)
-
 OPERATIONS = int(os.environ.get("ALL_KINDS_OPERATIONS", "250"))
 SEED = int(os.environ.get("TABLES_SEED", "1"))
 SHARDS = 4
 NOON = 1_782_820_800_000
 """2026-06-30 12:00 UTC in milliseconds."""
+
+
+pytestmark = pytest.mark.timeout(600 + OPERATIONS)
+"""A second for each operation: it takes a tenth, but the machine may be busy."""
 
 
 class OfRuns(World):

@@ -199,60 +199,6 @@ def test_an_expired_trace_keeps_its_row_and_a_deleted_one_does_not(
     assert {row["trace_id"] for row in tables.rows("traces")} == rest
 
 
-@pytest.mark.parametrize("later_ms", [40, 86_400_000], ids=["same day", "next day"])
-def test_a_trace_that_is_deleted_before_its_new_time_is_published_leaves_no_row(
-    store: Store, tables: Tables, later_ms: int
-) -> None:
-    """The step that reads the new time finds no trace; the deletion names the new time only."""
-    trace, experiment = new_trace(), store.api.new_experiment("deleted soon")
-    other = new_trace()
-    judged = {
-        "assessment_name": "good",
-        "source": {"source_type": "HUMAN", "source_id": "ann"},
-        "feedback": {"value": True},
-    }
-    for made in (trace, other):
-        child = span(made, 2, 1, start=later_ms, end=later_ms + 1, note="child")
-        assert export(experiment, [child]).status == 200
-        tell("POST", f"3.0/traces/tr-{made}/assessments", {"assessment": judged})
-        tables.follow()
-    root = span(trace, 1, start=0, end=later_ms + 2, note="root")
-    assert export(experiment, [root]).status == 200
-    moved = tables.stream.fresh()
-    body = {"experiment_id": experiment, "request_ids": [f"tr-{trace}"]}
-    assert tell("POST", "2.0/traces/delete-traces", body)["traces_deleted"] == 1
-    lander.handler({"Records": moved}, None)
-    pytest.importorskip("mltables.publisher").publish()
-    tables.follow()
-    for table in ("traces", "assessments", "spans"):
-        assert [row["trace_id"] for row in tables.rows(table)] == [f"tr-{other}"]
-
-
-def test_a_deletion_needs_no_room_for_whole_days(
-    store: Store, tables: Tables, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Files near the time of a deleted trace are searched where the disk has room for them."""
-    publishing = pytest.importorskip("mltables.trace_publishing")
-    trace, experiment = new_trace(), store.api.new_experiment("large")
-    assert export(experiment, [span(trace, 1, start=0, end=2, note="root")]).status == 200
-    tables.follow()
-    body = {"experiment_id": experiment, "request_ids": [f"tr-{trace}"]}
-    assert tell("POST", "2.0/traces/delete-traces", body)["traces_deleted"] == 1
-    replace_rows, asked = publishing.replace_rows, []
-
-    def crowded(connection: Any, table: Any, owner: str, new: str, maybe: str) -> int:
-        asked.append(maybe)
-        if maybe.count("partition.request_date") > 1:
-            raise publishing.NoRoom("no room for three days")
-        return int(replace_rows(connection, table, owner, new, maybe))
-
-    monkeypatch.setattr(publishing, "replace_rows", crowded)
-    tables.follow()
-    assert any(maybe.count("partition.request_date") == 3 for maybe in asked)
-    for table in ("traces", "assessments", "spans"):
-        assert tables.rows(table) == []
-
-
 def test_each_column_has_its_type_and_content(store: Store, tables: Tables) -> None:
     trace = new_trace()
     experiment = store.api.new_experiment("told")

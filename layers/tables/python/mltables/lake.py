@@ -22,6 +22,8 @@ from mltables.log_copy import LogCopy, entry_key, log_key
 from mltables.scratch_folder import SCRATCH, LockedFolder
 
 FETCHING: Final = 8
+IDS_BYTES: Final = 256 << 20
+"""Most bytes of ids that a writer keeps while it searches files for them."""
 
 
 class NoRoom(RuntimeError):
@@ -157,6 +159,30 @@ class Lake:
         key = location.table_key(name)
         copies = ColumnCache(self.scratch / f"columns-{os.getuid()}", _read)
         return copies.linked([File(f"{key}/{file}", size) for file, size in files], columns, folder)
+
+    def ids(
+        self, name: str, files: Sequence[tuple[str, int]], columns: Collection[str], folder: Path
+    ) -> list[str]:
+        """Like :meth:`columns`, for a writer: takes copies of whole files where there are any, and
+        keeps the fetched columns as long as this object.
+
+        Raises:
+            NoRoomForColumns: the disk has no space for the columns.
+        """
+        if not self._is_remote:
+            return [f"{self.uri(name)}/{file}" for file, _ in files]
+        kept, key = self._copies_of(name), location.table_key(name)
+        missing = [(file, size) for file, size in files if not (kept / file).is_file()]
+        cache = self.temporary / "ids"
+
+        def room() -> int:
+            taken = sum(file.stat().st_blocks * 512 for file in cache.rglob("*.parquet"))
+            return min(shutil.disk_usage(cache).free, IDS_BYTES - taken)
+
+        wanted = [File(f"{key}/{file}", size) for file, size in missing]
+        links = ColumnCache(cache, _read, room).linked(wanted, columns, folder)
+        fetched = dict(zip((file for file, _ in missing), links, strict=True))
+        return [fetched.get(file, str(kept / file)) for file, _ in files]
 
     @staticmethod
     def names(table: DeltaTable) -> list[str]:

@@ -16,7 +16,7 @@ from deltalake.exceptions import CommitFailedError
 from mlcore.repos.traces.traces import StoredTrace
 from mlcore.system_tables import source, span_source, trace_source
 from mltables import file_rewriting, span_staging, trace_staging
-from mltables.lake import Lake, NoRoom
+from mltables.lake import Lake
 from mltables.row_replacement import replace_rows
 from mltables.snapshot import Snapshot, quoted
 from mltables.table_definitions import ASSESSMENTS, OF_TRACES, SPANS, TRACES
@@ -100,37 +100,63 @@ class TraceStep:
             """
         )
         self._merge_times_of_expired()
-        file_condition = self._file_condition()
-        changed = [
-            self._replace(table, file_condition)
-            for table in self._tables
-            if table.table is not SPANS
-        ]
+        self._note_lost()
+        changed = [self._replace(table) for table in self._tables if table.table is not SPANS]
         self._replace_spans()
         return changed[0]
 
-    def _replace(self, table: WritableTable, file_condition: str) -> int:
+    def _replace(self, table: WritableTable) -> int:
         """Replaces the rows of the traces in ``decided``.
 
         A trace whose time changed more than once may have two rows for a while: if the stream
         record of its last change arrives before the others, its first time is not known yet. The
         later records contain that time, and the old row is removed then.
-
-        Args:
-            file_condition: an SQL condition that selects the files that may hold their rows
-                (:meth:`_file_condition`).
         """
-        try:
-            return self._replace_in(table, file_condition)
-        except NoRoom:
-            # Nothing is committed yet. Try again without the days near deleted traces, which are
-            # only a precaution.
-            return self._replace_in(table, self._file_condition(with_near=False))
-
-    def _replace_in(self, table: WritableTable, file_condition: str) -> int:
-        maybe = f"{table.overlapping('decided', 'experiment_id')} AND ({file_condition})"
         new = STAGED[table.table.name]
-        return replace_rows(self._connection, table, _OWNER, new, maybe)
+        return replace_rows(self._connection, table, _OWNER, new, self._file_condition(table))
+
+    def _file_condition(self, table: WritableTable) -> str:
+        """Returns a condition that all files meet that hold rows of the traces in ``decided``."""
+        maybe = f"{table.overlapping('decided', 'experiment_id')} AND ({self._time_condition()})"
+        if self._has("decided WHERE anywhere"):
+            maybe = f"({maybe}) OR {self._held(table, '(SELECT * FROM decided WHERE anywhere)')}"
+        return maybe
+
+    def _held(self, table: WritableTable, named: str) -> str:
+        """Returns a condition that selects the files that hold rows of the traces in a staged
+        table, whatever their time is."""
+        names = ", ".join(map(quoted, table.search(named, _OWNER.split(", "))))
+        return f"path IN ({names})" if names else "false"
+
+    def _has(self, rows: str) -> bool:
+        return bool(self._connection.execute(f"SELECT 1 FROM {rows} LIMIT 1").fetchall())
+
+    def _note_lost(self) -> None:
+        """Notes of each deleted trace in ``decided`` whose row is not where the record of its
+        deletion says that its rows may be anywhere.
+
+        If a trace was deleted before a change of its time was published, the step of this change
+        found no trace and left the rows at the former time, which the deletion does not name. The
+        rows of an experiment that does not exist go with it, wherever they are."""
+        deleted = (
+            "named_times SEMI JOIN decided USING (experiment_id, trace_id) "
+            "SEMI JOIN known_experiments USING (experiment_id) WHERE last"
+        )
+        if not self._has(deleted):
+            return
+        (traces,) = (table for table in self._tables if table.table is TRACES)
+        source = traces.source(self._file_condition(traces))
+        self._connection.execute(
+            f"""
+            UPDATE decided SET anywhere = true
+            WHERE ({_OWNER}) IN (
+                SELECT ({_OWNER}) FROM {deleted}
+                EXCEPT
+                SELECT ({_OWNER}) FROM {source} JOIN named_times USING ({_OWNER})
+                WHERE last AND epoch_ms(request_time) = ms
+            )
+            """
+        )
 
     def _merge_times_of_expired(self) -> None:
         """For each trace that DynamoDB lacks and whose published rows may have several request
@@ -146,14 +172,13 @@ class TraceStep:
             SELECT experiment_id, trace_id FROM part
             ANTI JOIN decided USING (experiment_id, trace_id)
             JOIN named_times USING (experiment_id, trace_id)
-            GROUP BY ALL HAVING count(*) > 1
+            GROUP BY ALL HAVING count(DISTINCT ms) > 1
             """
         )
-        if not self._connection.execute("SELECT 1 FROM expired LIMIT 1").fetchall():
+        if not self._has("expired"):
             return
         sources = {
-            table.table.name: table.source(table.overlapping("expired", "experiment_id"))
-            for table in self._tables
+            table.table.name: table.source(self._held(table, "expired")) for table in self._tables
         }
         self._connection.execute(
             f"""
@@ -174,26 +199,58 @@ class TraceStep:
 
     def _replace_spans(self) -> None:
         """Replaces the spans of the traces in ``decided``, in one commit for each batch of traces.
-        Keeps the published spans of existing traces whose spans cannot be read or whose retention
-        has ended."""
+        For existing traces whose spans cannot be read or whose retention has ended, keeps the
+        published spans, but with the time of the trace."""
         (table,) = (each for each in self._tables if each.table is SPANS)
         self._connection.execute(
             """
             CREATE OR REPLACE TEMP TABLE whole_part AS SELECT * FROM decided;
+            CREATE OR REPLACE TEMP TABLE left_traces AS
+            SELECT * FROM decided SEMI JOIN read_traces USING (experiment_id, trace_id);
             CREATE OR REPLACE TEMP TABLE decided AS
             SELECT * FROM whole_part ANTI JOIN read_traces USING (experiment_id, trace_id)
             """
         )
-        if self._connection.execute("SELECT 1 FROM decided LIMIT 1").fetchall():
-            self._replace(table, self._file_condition())
+        if self._has("decided"):
+            self._replace(table)
         for _ in span_staging.batches(self._connection, self._with_spans):
             self._connection.execute(
                 """
                 CREATE OR REPLACE TEMP TABLE decided AS
-                SELECT * FROM whole_part SEMI JOIN span_traces USING (experiment_id, trace_id)
+                SELECT * FROM whole_part SEMI JOIN span_traces USING (experiment_id, trace_id);
+                CREATE OR REPLACE TEMP TABLE left_traces AS
+                SELECT * FROM left_traces ANTI JOIN span_traces USING (experiment_id, trace_id)
                 """
             )
-            self._replace(table, self._file_condition())
+            self._replace(table)
+        self._move_spans(table)
+
+    def _move_spans(self, table: WritableTable) -> None:
+        """Gives the published spans of the traces in ``left_traces`` the request time of their
+        trace, which a later deletion will name."""
+        self._connection.execute(
+            """
+            CREATE OR REPLACE TEMP TABLE decided AS SELECT * FROM left_traces SEMI JOIN (
+                SELECT experiment_id, trace_id FROM named_times
+                GROUP BY ALL HAVING count(DISTINCT ms) > 1
+            ) USING (experiment_id, trace_id)
+            """
+        )
+        if not self._has("decided"):
+            return
+        source = table.source(self._file_condition(table))
+        partition = table.table.partition
+        self._connection.execute(
+            f"""
+            CREATE OR REPLACE TEMP TABLE new_spans AS
+            SELECT {table.table.stored} FROM (
+                SELECT s.* REPLACE (t.request_time AS request_time, t.{partition} AS {partition})
+                FROM {source} s JOIN new_traces t USING ({_OWNER})
+                SEMI JOIN decided USING ({_OWNER})
+            )
+            """
+        )
+        self._replace(table)
 
     def _collecting_spans(self, stored_traces: Iterator[StoredTrace]) -> Iterator[StoredTrace]:
         """Yields the traces of a part, and collects in ``_with_spans`` those whose spans are to be
@@ -206,25 +263,15 @@ class TraceStep:
             yield stored
         self._with_spans.sort(key=lambda trace: trace.request_time)
 
-    def _file_condition(self, *, with_near: bool = True) -> str:
+    def _time_condition(self) -> str:
         """Returns an SQL condition on the statistics of files that may hold rows of the traces in
         ``decided``: files of their days that overlap the request times that they had. The times
         exclude most files of a day, because traces that change are mostly those of the last
-        minutes.
-
-        Args:
-            with_near: whether also files of the days near a deleted trace.
-        """
-        ((anywhere,),) = self._connection.execute(
-            "SELECT coalesce(bool_or(anywhere), false) FROM decided"
-        ).fetchall()
-        if anywhere:
-            return "true"
+        minutes. The rows of traces in ``decided`` with ``anywhere`` may also be in other files."""
         days = self._connection.execute(
             f"""
             SELECT day, min(ms), max(ms) FROM (
                 SELECT experiment_id, trace_id, day, ms FROM named_times
-                WHERE NOT near OR {with_near}
                 UNION ALL
                 SELECT experiment_id, trace_id, {TRACES.partition}, epoch_ms(request_time)
                 FROM new_traces

@@ -18,8 +18,9 @@ from mltables.snapshot import quoted
 from mltables.table_columns import Table
 from mltables.table_definitions import ASSESSMENTS, TRACES
 
-_DAY_MS: Final = 86_400_000
-_LINES: Final = "{x: 'VARCHAR', t: 'VARCHAR', m: 'BIGINT[]', gone: 'BOOLEAN'}"
+_LINES: Final = (
+    "{n: 'BIGINT', x: 'VARCHAR', t: 'VARCHAR', m: 'BIGINT[]', gone: 'BOOLEAN', made: 'BOOLEAN'}"
+)
 _ENTRIES: Final = "{n: 'BIGINT', kind: 'VARCHAR', k: 'VARCHAR', v: 'VARCHAR'}"
 _MAPS: Final = ("trace_metadata", "tags")
 _READ_AS: Final = {"TIMESTAMP WITH TIME ZONE": "BIGINT"}
@@ -28,39 +29,35 @@ _READ_AS: Final = {"TIMESTAMP WITH TIME ZONE": "BIGINT"}
 
 def load_landed(connection: duckdb.DuckDBPyConnection, keys: Sequence[str], folder: Path) -> None:
     """Creates ``named_traces`` (experiment_id, trace_id, gone, anywhere, first_time) and
-    ``named_times`` (experiment_id, trace_id, day, ms, near) from landing objects. ``gone`` says
+    ``named_times`` (experiment_id, trace_id, day, ms, last) from landing objects. ``gone`` says
     that a request deleted the trace at some time, ``anywhere`` that its published rows may have any
     time. ``first_time`` is the earliest named time of its request in milliseconds since 1970; NULL
     if none is named.
 
-    For a deleted trace ``named_times`` also has the bounds of each named day and of the days before
-    and after it, with ``near``. If the trace was deleted before a change of its time was published,
-    that step found no trace and kept the rows with the former time, which the record of the
-    deletion does not contain. The former time is usually near: it is the time of a span that
-    arrived before the root span and began later."""
+    ``last`` marks the times in the line of a deletion. It is not set if the first line about the
+    trace contains its creation, because these lines then contain all times that it had since."""
     path = folder / "traces-landed.ndjson"
     with path.open("wb") as file:
-        file.writelines(landing.read(keys))
+        for number, content in enumerate(landing.read(keys)):
+            # An object has one line for a trace, so this is the order of the lines of each trace.
+            file.write(content.replace(b'{"x": ', b'{"n": %d, "x": ' % number))
     connection.execute(
         f"""
         CREATE OR REPLACE TEMP TABLE lines AS
-        SELECT x AS experiment_id, t AS trace_id, m, gone
+        SELECT x AS experiment_id, t AS trace_id, m, gone,
+               coalesce(first(made) OVER (PARTITION BY x, t ORDER BY n), false) AS from_creation
         FROM read_ndjson({quoted(str(path))}, columns={_LINES});
         CREATE OR REPLACE TEMP TABLE named_traces AS
         SELECT experiment_id, trace_id, coalesce(bool_or(gone), false) AS gone,
                bool_or(m IS NULL) AS anywhere, min(list_min(m)) AS first_time
         FROM lines GROUP BY ALL;
         CREATE OR REPLACE TEMP TABLE named_times AS
-        SELECT DISTINCT experiment_id, trace_id, {_day("ms")} AS day, ms, near
+        SELECT experiment_id, trace_id, {_day("ms")} AS day, ms, bool_or(last) AS last
         FROM (
-            SELECT experiment_id, trace_id, unnest(m) AS ms, false AS near FROM lines
-            UNION ALL
-            SELECT experiment_id, trace_id,
-                   (floor(ms / {_DAY_MS})::BIGINT + days) * {_DAY_MS} + since AS ms, true AS near
-            FROM (SELECT experiment_id, trace_id, unnest(m) AS ms FROM lines WHERE gone),
-                 (SELECT unnest([-1, 0, 1]) AS days),
-                 (SELECT unnest([0, {_DAY_MS} - 1]) AS since)
-        );
+            SELECT experiment_id, trace_id, unnest(m) AS ms,
+                   coalesce(gone AND NOT from_creation, false) AS last
+            FROM lines
+        ) GROUP BY ALL;
         DROP TABLE lines
         """
     )

@@ -3,7 +3,8 @@ makes commits."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import tempfile
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -15,6 +16,8 @@ from mltables.table_commit import TableCommit
 from mltables.table_definitions import WRITER
 
 _UNKNOWN_ROWS: Final = 1 << 40
+SEARCHED_TOGETHER: Final = 32
+"""Files whose ids are fetched and searched at once. Bounds the disk space."""
 
 
 class ListedFile(NamedTuple):
@@ -89,11 +92,34 @@ class WritableTable:
     def holding(self, named: str, column: str) -> str:
         """Like :meth:`overlapping`, but compares each value and not only the smallest and greatest:
         better for values that are far from each other, such as random ids."""
-        low, high = f'"min.{column}"', f'"max.{column}"'
-        return (
-            f"EXISTS (SELECT 1 FROM {named} n WHERE {low} IS NULL OR {high} IS NULL OR "
-            f"({low} <= n.{column} AND ({high} >= n.{column} OR starts_with(n.{column}, {high}))))"
-        )
+        return _admits(named, [column])
+
+    def search(self, named: str, ids: Sequence[str]) -> list[str]:
+        """Returns the names, in Delta's log, of the files that hold rows with the ids of a staged
+        table, wherever they are. Of the files whose statistics admit the ids it fetches only the
+        columns with the ids.
+
+        Args:
+            named: a table, or a subquery in parentheses.
+            ids: columns of both tables, which are no partition.
+
+        Raises:
+            NoRoomForColumns: the disk has no space for the columns.
+        """
+        listed = self.snapshot.listed(self._connection, "path, size_bytes", _admits(named, ids))
+        found: list[str] = []
+        for at in range(0, len(listed), SEARCHED_TOGETHER):
+            some = listed[at : at + SEARCHED_TOGETHER]
+            with tempfile.TemporaryDirectory(dir=self._folder) as folder:
+                paths = self._lake.ids(self.table.name, some, ids, Path(folder))
+                names = dict(zip(paths, (name for name, _ in some), strict=True))
+                held = self._connection.execute(
+                    "SELECT DISTINCT filename "
+                    f"FROM read_parquet([{', '.join(map(quoted, paths))}], filename=true) "
+                    f"SEMI JOIN {named} n USING ({', '.join(ids)})"
+                ).fetchall()
+                found += [names[path] for (path,) in held]
+        return found
 
     def misplaced(self, named: str) -> str:
         """Returns an SQL condition that selects the files that may contain rows of moved
@@ -130,3 +156,14 @@ class WritableTable:
         """
         if self.snapshot.delta.transaction_version(WRITER) == self._opened:
             self.change().commit_always()
+
+
+def _admits(named: str, columns: Sequence[str]) -> str:
+    """Returns a condition that selects the files whose statistics admit a row with the values that
+    a row of a staged table has."""
+    admitted = " AND ".join(
+        f'("min.{name}" IS NULL OR "max.{name}" IS NULL OR ("min.{name}" <= n.{name} AND '
+        f'("max.{name}" >= n.{name} OR starts_with(n.{name}, "max.{name}"))))'
+        for name in columns
+    )
+    return f"EXISTS (SELECT 1 FROM {named} n WHERE {admitted})"

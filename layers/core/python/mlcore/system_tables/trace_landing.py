@@ -3,8 +3,9 @@
 A line is ``{"x": experiment, "t": trace, "m": [milliseconds…]}``, and for a deleted trace also
 ``"gone": true``. The publisher reads the trace itself from the table, so a line that is delivered
 twice, late or out of order has no further effect. ``m`` has the request times of the trace before
-and after the changes; published rows of the trace exist only for the days of these times. Without
-``m`` they may exist for any day.
+and after the changes; published rows of the trace exist mostly for the days of these times. A line
+with ``"made": true`` begins with the creation of the trace: it and the lines that follow contain
+all request times since then. Without ``m`` rows may exist for any day.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ class ChangedTraces:
     def __init__(self) -> None:
         self._times: dict[tuple[str, str], set[int] | None] = {}
         self._deleted: set[tuple[str, str]] = set()
+        self._made: set[tuple[str, str]] = set()
+        """The traces of which the first record is their creation."""
 
     def __bool__(self) -> bool:
         return bool(self._times)
@@ -44,6 +47,8 @@ class ChangedTraces:
             Trace.of(image) for name in ("OldImage", "NewImage") if (image := change.get(name))
         ]
         identity = (images[-1].experiment_id, images[-1].trace_id)
+        if identity not in self._times and record["eventName"] == "INSERT":
+            self._made.add(identity)
         times = self._times.setdefault(identity, set())
         if times is not None:
             times.update(within(image.request_time) for image in images)
@@ -62,6 +67,8 @@ class ChangedTraces:
                 fields["m"] = sorted(times)
             if identity in self._deleted:
                 fields["gone"] = True
+            if identity in self._made:
+                fields["made"] = True
             yield json.dumps(fields)
 
 
