@@ -161,7 +161,8 @@ class Application:
         if timeout >= INTEGRATION_TIMEOUT_SECONDS and not function.definition.calls_models:
             timeout, late = INTEGRATION_TIMEOUT_SECONDS, _LATER
         if function.definition.calls_models:
-            connection.watch_client(abandonment.begin().abandon)
+            call = abandonment.begin()
+            connection.watch_client(call.abandon, call.stop)
         slot = self._throttle.enter()
         try:
             connection.within(timeout, late, f"{match.function}: timed out after {timeout:g} s")

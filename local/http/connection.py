@@ -77,6 +77,7 @@ class Connection:
         self._late_status = 0
         """The status of the response that :meth:`watch` sent because the function took too long."""
         self._on_left: Callable[[], None] | None = None
+        self._on_stop: Callable[[], None] | None = None
         self._answering = threading.Lock()
         """The lock of the thread that answers the current request. If :meth:`watch` takes it, it
         never releases it."""
@@ -219,9 +220,10 @@ class Connection:
         """Cancels the timeout that :meth:`within` has set, because the function has returned."""
         self._until, self._late = math.inf, None
 
-    def watch_client(self, on_left: Callable[[], None]) -> None:
-        """Makes :meth:`watch` call ``on_left``, perhaps repeatedly, if the client leaves."""
-        self._on_left = on_left
+    def watch_client(self, on_left: Callable[[], None], on_stop: Callable[[], None]) -> None:
+        """Makes :meth:`watch` call ``on_left``, and :meth:`stop_call` call ``on_stop``, perhaps
+        repeatedly."""
+        self._on_left, self._on_stop = on_left, on_stop
 
     def send(self, response: HttpResponse) -> int:
         """Sends the response and returns its status. If :meth:`watch` has already sent an answer
@@ -239,7 +241,7 @@ class Connection:
             self._keep_alive = False
         finally:
             self._discard(response)
-            self._on_left = None
+            self._on_left = self._on_stop = None
             self._answering.release()
             if self._reserved:
                 self._budget.give_back(self._reserved)
@@ -392,6 +394,15 @@ class Connection:
         if self._waiting:
             with contextlib.suppress(OSError):
                 self._socket.shutdown(socket.SHUT_RD)
+
+    def stop_call(self) -> bool:
+        """Ends the call of a model that the current request makes, so that the request is answered
+        soon. Returns whether it makes one."""
+        on_stop = self._on_stop
+        if on_stop is None:
+            return False
+        on_stop()
+        return True
 
     def abort(self) -> None:
         """Closes the connection at once, without an answer."""

@@ -24,6 +24,11 @@ the client waits until a connection ends."""
 DESCRIPTORS: Final = 4096
 """Open files that the process may have: a connection takes one, and its request a few more."""
 STOP_SECONDS: Final = 5
+CALL_SECONDS: Final = 0.5
+"""How long calls of models may go on after the server was told to stop."""
+LAST_CALL_SECONDS: Final = 1.0
+"""When connections are closed whose call of a model has not ended although it was told to, for
+example because a provider's address does not answer."""
 _BACKLOG: Final = 1024
 _TICK_SECONDS: Final = 0.25
 """How often the server checks for connections that are too slow."""
@@ -76,7 +81,8 @@ class Server:
         self._wake_writer.setblocking(False)
 
     def stop(self) -> None:
-        """Stops accepting connections and lets running requests finish for :data:`STOP_SECONDS`.
+        """Stops accepting connections and lets running requests finish for :data:`STOP_SECONDS`,
+        calls of models for :data:`CALL_SECONDS`.
         Callable from any thread and from signal handlers."""
         self._stopped = True
         self._wake()
@@ -185,10 +191,16 @@ class Server:
         self._threads.stop()
         for connection in tuple(self._connections):
             connection.end()
-        deadline = time.monotonic() + STOP_SECONDS
-        while self._connections and time.monotonic() < deadline:
+        began = time.monotonic()
+        while self._connections and (passed := time.monotonic() - began) < STOP_SECONDS:
             time.sleep(0.01)
             self._watch()
+            if passed > CALL_SECONDS:
+                calling = [each for each in tuple(self._connections) if each.stop_call()]
+                if passed > LAST_CALL_SECONDS:
+                    for connection in calling:
+                        connection.abort()
+                        self._connections.discard(connection)
         for connection in tuple(self._connections):
             connection.abort()
         self._wake_reader.close()

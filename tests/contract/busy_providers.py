@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import random
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -42,12 +40,10 @@ def own_circuits(patch: pytest.MonkeyPatch) -> Clock:
 def noted_pauses(patch: pytest.MonkeyPatch) -> list[float]:
     """Returns the pauses between retries, for which a test does not wait."""
     pauses: list[float] = []
-    for module, changed in (
-        (time, {"sleep": pauses.append}),
-        (random, {"uniform": lambda _, longest: longest}),
-    ):
-        # Only there: the doubles of providers sleep in the same process.
-        patch.setattr(retries, module.__name__, SimpleNamespace(**{**vars(module), **changed}))
+    waiting = SimpleNamespace(pause=pauses.append)
+    longest = SimpleNamespace(uniform=lambda _, longest: longest)
+    for name, stub in (("abandonment", waiting), ("random", longest)):
+        patch.setattr(retries, name, stub)
     return pauses
 
 

@@ -3,7 +3,6 @@ others."""
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -260,7 +259,7 @@ def test_the_caller_s_own_error_is_raised_when_others_open_the_circuit(
             opened_by_others.add_failure(model, failure)
 
     monkeypatch.setattr(retries, "CIRCUITS", opened_by_others)
-    monkeypatch.setattr(retries, "time", SimpleNamespace(**{**vars(time), "sleep": others_fail}))
+    monkeypatch.setattr(retries, "abandonment", SimpleNamespace(pause=others_fail))
     with asking(busy(429)) as provider:
         failed = refused()
         assert (failed.status, len(provider.asked)) == (429, 1)

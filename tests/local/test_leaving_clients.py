@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from local.http.server import STOP_SECONDS
 from tests.local.http_server import PATIENT_SECONDS, gate, one_answer, received, request, running
 
 NOTICED_SECONDS = 1.0
@@ -68,3 +69,31 @@ def test_between_two_calls_nobody_is_watched() -> None:
         assert not is_noticed()
         gate().gate.set()
         assert received(client).startswith(b"HTTP/1.1 200")
+
+
+@pytest.mark.parametrize("action", ["leave", "silent"])
+def test_a_call_of_a_model_does_not_delay_the_end(action: str) -> None:
+    """It ends and is answered, while a request that calls no model may go on."""
+    with running() as server, server.connect() as client, server.connect() as other:
+        arrive(client, request("POST", f"/models/{action}"))
+        arrive(other, request("POST", "/gate/leave"))
+        began = time.monotonic()
+        server.server.stop()
+        assert received(client).startswith(b"HTTP/1.1 200")
+        assert gate().ended.is_set()
+        assert time.monotonic() - began < STOP_SECONDS / 2
+        assert server.thread.is_alive()
+        gate().gate.set()
+        assert received(other).startswith(b"HTTP/1.1 200")
+
+
+def test_a_call_that_does_not_notice_does_not_delay_the_end() -> None:
+    """As one whose provider's address does not answer: its client gets nothing."""
+    with running() as server, server.connect() as client:
+        arrive(client, request("POST", "/models/wait"))
+        began = time.monotonic()
+        server.server.stop()
+        server.thread.join(STOP_SECONDS / 2)
+        assert not server.thread.is_alive()
+        assert time.monotonic() - began < STOP_SECONDS / 2
+        gate().gate.set()

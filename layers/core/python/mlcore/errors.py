@@ -292,6 +292,15 @@ class CallerLeft(GatewayCallFailed):
         super().__init__(499, "The caller closed the connection before the answer.")
 
 
+class ServerStops(CallerLeft):
+    """The server was told to stop while a call of a model was open. Clients may repeat the call."""
+
+    def __init__(self) -> None:
+        GatewayCallFailed.__init__(
+            self, 503, "The server is stopping. Repeat the call when it has started again."
+        )
+
+
 class AllModelsFailed(GatewayCallFailed):
     """All models of an endpoint failed, its fallbacks included."""
 

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple, TypeGuard, TypeVar
 from mlcore.db import deadline
 from mlcore.errors import GatewayCallFailed
 from mlcore.gateway.circuit_breakers import CIRCUITS
-from mlcore.providers import wait_meter
+from mlcore.providers import abandonment, wait_meter
 
 T = TypeVar("T")
 
@@ -96,7 +96,7 @@ def repeated(
                 CIRCUITS.add_success(model)
             return result
         with wait_meter.counted():
-            time.sleep(seconds)
+            abandonment.pause(seconds)
 
 
 def _may_repeat(error: BaseException, repeats: Repeats) -> TypeGuard[GatewayCallFailed]:

@@ -1,4 +1,5 @@
-"""Ends the provider's work for a caller that has left, while this thread waits for the provider.
+"""Ends the provider's work for a caller that has left, or because the server stops, while this
+thread waits for the provider.
 
 The server of a laptop watches its clients in another thread. Lambda has no such thread: there a
 function learns of a disconnection when it sends.
@@ -9,9 +10,10 @@ from __future__ import annotations
 import contextlib
 import socket
 import threading
+import time
 from typing import Any, Final, Protocol
 
-from mlcore.errors import CallerLeft
+from mlcore.errors import CallerLeft, ServerStops
 
 _lock: Final = threading.Lock()
 _thread: Final = threading.local()
@@ -30,18 +32,18 @@ class AbandonableCall:
     """A call for which a caller waits. :meth:`abandon` may be called by any thread."""
 
     def __init__(self) -> None:
-        self.is_abandoned = False
+        self._is_abandoned = threading.Event()
+        self._failure: type[CallerLeft] = CallerLeft
         self._connections: list[ProviderConnection] = []
 
     def use(self, connection: ProviderConnection) -> None:
         """Notes that the call sends a request on a connection.
 
         Raises:
-            CallerLeft: the caller has left; nothing must be sent.
+            CallerLeft: the call was abandoned; nothing must be sent.
         """
         with _lock:
-            if self.is_abandoned:
-                raise CallerLeft
+            self.check()
             connection.call = self
             self._connections.append(connection)
 
@@ -49,13 +51,29 @@ class AbandonableCall:
         """Shuts the connections down on which the call waits, so that the thread which waits gets
         an error. Further requests of the call are not sent. Idempotent."""
         with _lock:
-            self.is_abandoned = True
+            self._is_abandoned.set()
             for connection in self._connections:
                 # Another call may use the connection by now.
                 if connection.call is self and connection.channel is not None:
                     with contextlib.suppress(OSError):
                         # The method of a TLS socket would change its state under the other thread.
                         socket.socket.shutdown(connection.channel, socket.SHUT_RDWR)
+
+    def stop(self) -> None:
+        """Abandons the call because the server stops. Its caller is still there and is told so."""
+        if not self._is_abandoned.is_set():
+            self._failure = ServerStops
+        self.abandon()
+
+    def check(self) -> None:
+        """Raises CallerLeft, or its subclass ServerStops, if the call was abandoned."""
+        if self._is_abandoned.is_set():
+            raise self._failure
+
+    def pause(self, seconds: float) -> None:
+        """Waits. Raises CallerLeft as :meth:`check` does, as soon as the call is abandoned."""
+        self._is_abandoned.wait(seconds)
+        self.check()
 
 
 def begin() -> AbandonableCall:
@@ -81,7 +99,17 @@ def use(connection: ProviderConnection) -> None:
 
 
 def check() -> None:
-    """Raises CallerLeft if the caller of this thread's call has left."""
+    """Raises CallerLeft if this thread's call was abandoned."""
     call: AbandonableCall | None = getattr(_thread, "call", None)
-    if call is not None and call.is_abandoned:
-        raise CallerLeft
+    if call is not None:
+        call.check()
+
+
+def pause(seconds: float) -> None:
+    """Waits between two attempts of this thread's call. Raises CallerLeft as soon as the call is
+    abandoned."""
+    call: AbandonableCall | None = getattr(_thread, "call", None)
+    if call is None:
+        time.sleep(seconds)
+    else:
+        call.pause(seconds)
