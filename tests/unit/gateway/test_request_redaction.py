@@ -75,6 +75,11 @@ STATE: Final = (
     | BINARY.map(lambda content: base64.encodebytes(content).decode())
     | st.sampled_from(["skip_thought_signature_validator", "abcd", "ab01" * 16, "9" * 130, ""])
 )
+IDENTIFIER: Final = (
+    BINARY.map(lambda content: base64.b64encode(content * 3).decode())
+    | BINARY.map(lambda content: "call_" + base64.urlsafe_b64encode(content * 3).decode())
+    | st.sampled_from(["call_abc", "toolu_01" + "aB3" * 100, "", "resp_" + "bGl0ZWxsbTo" * 30])
+)
 PLAIN: Final = st.none() | st.booleans() | st.integers(-999, 999) | st.floats(0, 1) | TEXT
 JSON: Final = st.recursive(
     PLAIN | ONE_CASE,
@@ -115,31 +120,36 @@ def objects(**members: Any) -> st.SearchStrategy[Json]:
 
 BLOCKS: Final = st.one_of(
     objects(type="text", text=SAID),
-    objects(type="tool_use", id="t", name="f", input=ARGUMENTS),
+    objects(type="tool_use", id=IDENTIFIER, name="f", input=ARGUMENTS),
     objects(
         type="tool_result",
-        tool_use_id="t",
+        tool_use_id=IDENTIFIER,
         content=SAID | st.lists(objects(type="text", text=SAID), max_size=2),
     ),
     objects(type="document", source=objects(type="text", media_type="text/plain", data=SAID)),
     objects(type="thinking", thinking=TEXT, signature=STATE),
     objects(type="redacted_thinking", data=STATE),
     objects(type="text", text=TEXT, citations=st.lists(objects(encrypted_index=STATE))),
-    objects(toolUse=objects(name="f", input=ARGUMENTS)),
-    objects(toolResult=objects(content=st.lists(objects(json=ARGUMENTS), max_size=2))),
+    objects(toolUse=objects(toolUseId=IDENTIFIER, name="f", input=ARGUMENTS)),
+    objects(
+        toolResult=objects(
+            toolUseId=IDENTIFIER, content=st.lists(objects(json=ARGUMENTS), max_size=2)
+        )
+    ),
 )
 PARTS: Final = st.one_of(
     objects(text=SAID, thoughtSignature=STATE),
-    objects(functionCall=objects(name="f", args=ARGUMENTS), thought_signature=STATE),
-    objects(functionResponse=objects(name="f", response=ARGUMENTS)),
+    objects(functionCall=objects(id=IDENTIFIER, name="f", args=ARGUMENTS), thought_signature=STATE),
+    objects(functionResponse=objects(id=IDENTIFIER, name="f", response=ARGUMENTS)),
 )
 CALLS: Final = objects(
-    id="c",
+    id=IDENTIFIER,
     type="function",
     function=objects(name="f", arguments=ARGUMENTS | ARGUMENTS.map(json.dumps) | SAID),
 )
 MESSAGES: Final = st.one_of(
     objects(role="user", content=SAID | st.lists(BLOCKS, max_size=3)),
+    objects(role="tool", tool_call_id=IDENTIFIER, content=SAID),
     objects(role="assistant", content=None, tool_calls=st.lists(CALLS, max_size=2)),
     objects(
         role="assistant",
@@ -148,9 +158,15 @@ MESSAGES: Final = st.one_of(
     ),
 )
 ITEMS: Final = st.one_of(
-    objects(type="reasoning", encrypted_content=STATE, summary=[]),
-    objects(type="function_call", name="f", arguments=ARGUMENTS.map(json.dumps) | SAID),
-    objects(type="function_call_output", call_id="c", output=SAID),
+    objects(type="reasoning", id=IDENTIFIER, encrypted_content=STATE, summary=[]),
+    objects(
+        type="function_call",
+        call_id=IDENTIFIER,
+        id=IDENTIFIER,
+        name="f",
+        arguments=ARGUMENTS.map(json.dumps) | SAID,
+    ),
+    objects(type="function_call_output", call_id=IDENTIFIER, output=SAID),
     MESSAGES,
 )
 BODIES: Final = st.fixed_dictionaries(
@@ -162,6 +178,8 @@ BODIES: Final = st.fixed_dictionaries(
         **dict.fromkeys(("prompt", "instructions", "system", "query"), SAID),
         "texts": st.lists(SAID, max_size=3),
         "tools": st.lists(objects(name="f", input_schema=SCHEMAS, parameters=SCHEMAS), max_size=3),
+        **dict.fromkeys(("previous_response_id", "cachedContent", "prompt_cache_key"), IDENTIFIER),
+        **dict.fromkeys(("conversation", "container"), IDENTIFIER | objects(id=IDENTIFIER)),
         "metadata": JSON,
         "temperature": st.floats(0, 2) | st.none(),
         "matrix": st.lists(st.lists(st.integers(-9, 9), max_size=3), max_size=3),
@@ -252,6 +270,66 @@ def test_state_that_is_none_is_searched(name: str) -> None:
         assert PRIVATE not in json.dumps(redacted), value
     redacted = redaction("pattern").body({"messages": [{name: in_file(PRIVATE)}]})
     assert PRIVATE not in base64.b64decode(redacted["messages"][0][name]).decode()
+
+
+PICTURE: Final = base64.b64encode(b"\x89PNG\r\n\x1a\n\xff" * 29).decode()
+IDENTIFIERS: Final[list[tuple[str, Json]]] = [
+    ("tool_calls", {"messages": [{"tool_calls": [{"id": "ID"}]}]}),
+    ("tool_call_id", {"messages": [{"role": "tool", "tool_call_id": "ID"}]}),
+    ("tool_use_id", {"messages": [{"content": [{"type": "tool_result", "tool_use_id": "ID"}]}]}),
+    ("toolUseId", {"messages": [{"content": [{"toolUse": {"toolUseId": "ID"}}]}]}),
+    ("functionCall", {"contents": [{"parts": [{"functionCall": {"id": "ID"}}]}]}),
+    ("call_id", {"input": [{"type": "function_call", "call_id": "ID", "id": "ID"}]}),
+    ("previous_response_id", {"previous_response_id": "ID"}),
+    ("conversation", {"conversation": {"id": "ID"}}),
+    ("cachedContent", {"cachedContent": "ID"}),
+    ("line of a batch", {"custom_id": "1", "body": {"previous_response_id": "ID"}}),
+]
+
+
+def with_id(body: Json, value: str) -> Json:
+    made: Json = json.loads(json.dumps(body).replace('"ID"', json.dumps(value)))
+    return made
+
+
+@pytest.mark.parametrize(("what", "body"), IDENTIFIERS, ids=[what for what, _ in IDENTIFIERS])
+def test_an_identifier_is_no_file_but_is_searched(what: str, body: Json) -> None:
+    """A text, also in Base64, is searched as one: nobody hides it in an identifier."""
+    long = base64.b64encode(b"\xff\xfe\x01" * 200).decode()
+    for value in (long, long.replace("/", "_"), f"call_{long}"):
+        sent = with_id(body, value)
+        assert redaction("pattern").body(sent) is sent, what
+    for value in (PRIVATE, f"call_{PRIVATE}_1", f"{PRIVATE}{'a1B2' * 80}"):
+        assert PRIVATE not in json.dumps(redaction("pattern").body(with_id(body, value)))
+    text = json.dumps(redaction("pattern").body(with_id(body, in_file(PRIVATE))))
+    files = re.findall('"([A-Za-z0-9+/=]{100,})"', text)
+    assert files
+    assert not [file for file in files if PRIVATE in base64.b64decode(file).decode()]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"id": "ID"},
+        {"call_id": "ID"},
+        {"image": {"id": "ID"}},
+        {"messages": [{"content": [{"type": "image", "source": {"id": "ID"}}]}]},
+        {"messages": [{"content": [{"image": {"tool_use_id": "ID"}}]}]},
+        {"messages": {"id": "ID"}},
+        {"a": [{"id": "ID"}]},
+        {"toolUse": {"toolUseId": "ID"}},
+        {"a": {"previous_response_id": "ID"}},
+        {"messages": [{"cachedContent": "ID"}]},
+        {"a": {"conversation": {"id": "ID"}}},
+        {"messages": [{"content": [{"input_image": "ID", "file_data": "ID"}]}]},
+        {"messages": [{"content": [{"type": "input_image", "image_url": "ID"}]}]},
+    ],
+    ids=str,
+)
+def test_a_file_under_the_name_of_an_identifier(body: Json) -> None:
+    """Elsewhere a member of such a name may be a file for somebody."""
+    with pytest.raises(GatewayCallFailed, match="cannot search"):
+        redaction("pattern").body(with_id(body, PICTURE))
 
 
 def test_arguments_are_those_of_a_part_of_a_message() -> None:

@@ -38,6 +38,24 @@ _ENCRYPTED: Final = "encrypted"
 """Prefix of further names of members with state."""
 _STATE_TYPES: Final = frozenset(("reasoning.encrypted", "redacted_thinking"))
 """Types of objects whose member ``data`` is state."""
+_IDS_OF_PARTS: Final = frozenset(
+    ("approvalrequestid", "callid", "id", "itemid", "toolcallid", "tooluseid")
+)
+"""Names of members by which parts of a conversation refer to one another."""
+_CONVERSATION: Final = frozenset(
+    ("content", "input", "messages", "parts", "reasoningdetails", "toolcalls")
+)
+"""Lists whose items have such members."""
+_WITH_IDS: Final = frozenset(("functioncall", "functionresponse", "toolresult", "tooluse"))
+"""Objects in such items, which have such members, too."""
+_IDS_OF_REQUESTS: Final = frozenset(
+    ("cachedcontent", "container", "conversation", "previousresponseid", "promptcachekey")
+)
+"""Names of members by which a request refers to what the provider has stored."""
+_STORED: Final = frozenset(("container", "conversation"))
+"""Those that may be an object with an ``id``."""
+_REQUESTS: Final = frozenset(("body", "params", "request"))
+"""Members of a line of a batch that hold its request."""
 _BLOCKS: Final = frozenset(("content", "parts", "toolcalls"))
 """Names of lists whose items are parts of a message."""
 _ARGUMENTS: Final = frozenset(
@@ -85,12 +103,14 @@ class File(NamedTuple):
     text may then consist of words."""
     is_state: bool = False
     """Whether the content is the provider's state, which only the provider can read."""
+    is_identifier: bool = False
+    """Whether the member is an identifier that only looks like a file. It is searched as text."""
 
     @property
     def is_known(self) -> bool:
         """Whether the content is certainly no text: state, or a known format of files."""
-        if self.is_state:
-            return self.length >= _SHORT
+        if self.is_state or self.is_identifier:
+            return self.is_state and self.length >= _SHORT
         is_media = self.content.startswith(_HEADERS) or self.content[4:8] == _FILM
         return is_media and self.length >= _SHORT
 
@@ -185,6 +205,9 @@ def file_in(member: str, value: str, holder: Holder) -> File | None:
         return _file(url[1], url[2], url[3])
     if _is_of_state(name, holder):
         return _state(value)
+    if _is_identifier(name, holder):
+        file = _file("", "", value)
+        return None if file is None else file._replace(is_identifier=True)
     if (holder.name, name) in _HELD or name in _BASE64:
         return _file("", "", value)
     if name == _DATA and (holder.media_types or holder.is_text):
@@ -214,6 +237,31 @@ def _is_of_state(name: str, holder: Holder) -> bool:
         or name.startswith(_ENCRYPTED)
         or (name == _DATA and holder.kind in _STATE_TYPES)
     )
+
+
+def _is_identifier(name: str, holder: Holder) -> bool:
+    """Whether a member names a part of a conversation, such as the call of a tool, or something
+    that the provider has stored. Identifiers of some providers and proxies are long Base64."""
+    if name in _IDS_OF_REQUESTS:
+        return _is_request(holder)
+    if name not in _IDS_OF_PARTS:
+        return False
+    parent = holder.parent
+    if holder.is_item:
+        return holder.name in _CONVERSATION
+    if parent is not None and holder.name in _WITH_IDS:
+        return parent.is_block
+    return name == "id" and holder.name in _STORED and parent is not None and _is_request(parent)
+
+
+def _is_request(holder: Holder) -> bool:
+    """Whether an object is a request, or the request in a line of a batch."""
+    parent = holder.parent
+    if parent is None:
+        return False
+    if parent.parent is None:
+        return True
+    return holder.name in _REQUESTS and not holder.is_item and _is_request(parent)
 
 
 def _state(value: str) -> File | None:

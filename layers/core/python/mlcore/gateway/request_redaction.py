@@ -188,7 +188,7 @@ class _Search:
         if file is None:
             return value
         if enclosed_files.text_of(file.content) is None:
-            if not file.is_state:
+            if not (file.is_state or file.is_identifier):
                 self._check_sent("a file that is not text")
             is_apart = file.is_known and not self.finds((file.kind,))
             return Unsearched(value) if is_apart else value
