@@ -57,7 +57,8 @@ PLAIN_ROUTES = (
         for method, policy, since in (
             ("POST", _POLICY, "3.12"),
             ("GET", "gateway_calls.read_stored", ""),
-            ("DELETE", "gateway_calls.delete_stored", ""),
+            ("DELETE", "gateway_calls.change_stored", ""),
+            ("PATCH", "gateway_calls.change_stored", ""),
         )
     ),
     *(

@@ -38,6 +38,7 @@ _REQUESTS_IN_BODIES: Final = "batch"
 _UNCOUNTED: Final = "realtime"
 """The path segment of realtime sessions: the client then talks to the provider directly, so that
 limits and budgets would not apply."""
+_WITH_BODIES: Final = ("POST", "PATCH")
 _NOT_JSON: Final = ("multipart/", "application/octet-stream", "audio/", "image/", "video/")
 """Beginnings of the types of bodies that are forwarded as bytes. Any other body must be JSON,
 whatever its type: clients of MLflow's gateway need not name it."""
@@ -84,11 +85,11 @@ def parse_proxy(sent: Sent) -> ProxyCall:
     (a form with files, audio, an image or a video), or none.
 
     Raises:
-        GatewayCallFailed: 400 if the body is none of these, if a request other than POST has a
-            body, if the path contains ``.`` or ``..``, leads to batches of requests or to realtime
-            sessions, or if the query sets the method, the type or headers. 401 if the address
-            contains an API key of this server, because addresses are written to logs. 413 if the
-            body is too large or incomplete.
+        GatewayCallFailed: 400 if the body is none of these, if a GET or DELETE has a body or a
+            PATCH another one than JSON, if the path contains ``.`` or ``..``, leads to batches of
+            requests or to realtime sessions, or if the query sets the method, the type or headers.
+            401 if the address contains an API key of this server, because addresses are written to
+            logs. 413 if the body is too large or incomplete.
     """
     path = sent.parameters["path"]
     segments = [segment.partition(";")[0].strip().lower() for segment in path.split("/")]
@@ -114,9 +115,11 @@ def parse_proxy(sent: Sent) -> ProxyCall:
     is_encoded = "content-encoding" in sent.headers
     if not (sent.has_body() or sent.body_is_incomplete() or is_encoded):
         return ProxyCall(name, request)
-    if method != "POST":
+    if method not in _WITH_BODIES:
         raise GatewayCallFailed(400, f"A {method} request must not have a body")
     if content_type.lower().startswith(_NOT_JSON):
+        if method != "POST":
+            raise GatewayCallFailed(400, f"The body of a {method} request must be JSON")
         return ProxyCall(name, request._replace(content=_raw(sent)))
     return ProxyCall(name, request._replace(body=_body(sent)))
 

@@ -223,10 +223,30 @@ def test_a_body_that_is_not_whole(provider: Provider) -> None:
 
 
 def test_other_verbs(provider: Provider) -> None:
-    for method in ("PUT", "PATCH", "TRACE", "CONNECT"):
+    for method in ("PUT", "TRACE", "CONNECT"):
         answer = send(method, "chat/v1/files")
         assert (answer.status, answer.json) == (405, {"detail": "Method Not Allowed"})
     assert provider.asked == []
+
+
+def test_a_change_of_what_is_stored(provider: Provider) -> None:
+    """As Google's SDK changes when a cache ends. No model is named, and no other verb either."""
+    body = b'{"ttl": "600s"}'
+    sent = {"content-type": "application/json", "x-http-method-override": "DELETE"}
+    path = "chat/v1beta/cachedContents/c1"
+    assert send("PATCH", path, body, headers=sent, query="updateMask=ttl").status == 200
+    request = provider.asked[-1]
+    assert (request.method, request.path) == ("PATCH", "/v1beta/cachedContents/c1?updateMask=ttl")
+    assert (request.body, request.headers["authorization"]) == ({"ttl": "600s"}, f"Bearer {KEY}")
+    assert "x-http-method-override" not in request.headers
+    assert send("PATCH", path).status == 200
+    assert provider.asked[-1].raw == b""
+    count = len(provider.asked)
+    for content, kind in ((FORM, FORM_TYPE), (b"\0", "application/octet-stream"), (b"[", "")):
+        assert send("PATCH", path, content, headers={"content-type": kind}).status == 400
+    assert send("PATCH", "chat/../x", body, headers=sent).status == 400
+    assert send("PATCH", path, body, headers=sent, query="$httpMethod=DELETE").status == 400
+    assert len(provider.asked) == count
 
 
 def test_credentials_in_bytes_are_replaced(provider: Provider) -> None:
@@ -278,6 +298,7 @@ def test_who_may_use_it(provider: Provider, monkeypatch: pytest.MonkeyPatch) -> 
         ("DELETE", "v1/models", None, NO_HEADERS, 1, ""),
         *(("GET", path, None, NO_HEADERS, 1, "") for path in STORED),
         *(("DELETE", path, None, NO_HEADERS, 1, "") for path in STORED),
+        *(("PATCH", path, b'{"ttl": "1s"}', NO_HEADERS, 1, "") for path in STORED),
     )
     for permission, statuses in RIGHTS.items():
         monkeypatch.setenv("DEFAULT_PERMISSION", permission)

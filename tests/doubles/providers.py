@@ -55,6 +55,9 @@ class Provider:
             def do_DELETE(self) -> None:
                 self.do_POST()
 
+            def do_PATCH(self) -> None:
+                self.do_POST()
+
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers.get("content-length", "0")))
                 is_json = body and self.headers.get_content_type() == "application/json"

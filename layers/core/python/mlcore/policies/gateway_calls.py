@@ -1,5 +1,5 @@
-"""Permission checks for calls of the gateway's endpoints. A call needs USE on the endpoint; reading
-and deleting data that the provider stores needs the right to update the endpoint."""
+"""Permission checks for calls of the gateway's endpoints. A call needs USE on the endpoint. To
+read, change or delete data that the provider stores needs the right to update the endpoint."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def read_stored(access: Access, message: Any) -> bool:
     return _may(access, message.endpoint_name, "use" if is_list else "update")
 
 
-def delete_stored(access: Access, message: Any) -> bool:
-    """Requires the right to update the endpoint that a DELETE of the proxy names: with the
-    endpoint's key the provider deletes what anybody who uses the key has stored."""
+def change_stored(access: Access, message: Any) -> bool:
+    """Requires the right to update the endpoint that a DELETE or PATCH of the proxy names: with the
+    endpoint's key the provider deletes and changes what anybody who uses the key has stored."""
     return _may(access, message.endpoint_name, "update")
 
 

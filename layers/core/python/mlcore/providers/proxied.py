@@ -35,10 +35,13 @@ class ProxiedRequest(NamedTuple):
 
     def described(self) -> Json:
         """Returns the inputs of the call's trace: the JSON body of a POST. For other requests the
-        method and the path, and the content type and size of a body that is not JSON."""
+        method, the path and the JSON body, or the content type and size of a body that is not
+        JSON."""
         if self.method == "POST" and self.body is not None:
             return self.body
         description: Json = {"method": self.method, "path": self.path.partition("?")[0]}
+        if self.body is not None:
+            description["body"] = self.body
         if self.content is not None:
             description["body"] = {"content_type": self.content_type, "bytes": len(self.content)}
         return description
