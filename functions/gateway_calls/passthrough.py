@@ -86,7 +86,7 @@ def _provider_headers(request: Request) -> Mapping[str, str]:
     """Returns the request's headers that are forwarded to the provider: all except the one with the
     caller's login to this server, and those that hold an API key of this server."""
     headers = request.headers
-    has_login = GATEWAY_LOGIN not in headers and request.username() is not None
+    has_login = not headers.get(GATEWAY_LOGIN) and request.username() is not None
     return {
         name: value
         for name, value in headers.items()

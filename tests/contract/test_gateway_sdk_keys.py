@@ -178,6 +178,16 @@ def test_credentials_for_a_provider_beside_a_login(site: Site) -> None:
     assert site.ask(path, body, {"x-api-key": "sk-ant-own"})[0] == 401
 
 
+def test_an_empty_header_for_the_login_changes_nothing(site: Site) -> None:
+    """The login is then in ``authorization``, and no program's provider gets it."""
+    login = basic("ada", PASSWORD)
+    for agent in AGENTS:
+        headers = {"x-mlflow-authorization": "", "authorization": login, "user-agent": agent}
+        for path, body in CALLS.items():
+            assert site.ask(path, body, headers)[0] == 200
+    assert login.split()[1] not in site.asked()
+
+
 def test_what_is_no_login(site: Site) -> None:
     """Keys that are revoked, cut, spelled otherwise or elsewhere; a key's limits stay."""
     path, body = "anthropic/v1/messages", MESSAGE
