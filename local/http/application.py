@@ -161,8 +161,7 @@ class Application:
         if timeout >= INTEGRATION_TIMEOUT_SECONDS and not function.definition.calls_models:
             timeout, late = INTEGRATION_TIMEOUT_SECONDS, _LATER
         if function.definition.calls_models:
-            call = abandonment.begin()
-            connection.watch_client(call.abandon, call.stop)
+            connection.call = abandonment.begin()
         slot = self._throttle.enter()
         try:
             connection.within(timeout, late, f"{match.function}: timed out after {timeout:g} s")

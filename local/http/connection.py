@@ -21,6 +21,7 @@ from local.http.lambda_event import FileContent, HttpResponse, failure
 from local.http.request_parser import MalformedRequest, RequestHead, RequestParser
 from local.http.response_head import WITHOUT_BODY, last_answer, response_head
 from local.log import report
+from mlcore.providers.abandonment import AbandonableCall
 
 KEEP_ALIVE_SECONDS: Final = 75.0
 """How long the server waits for the next request of a connection, until its headers are
@@ -76,8 +77,9 @@ class Connection:
         without a timeout."""
         self._late_status = 0
         """The status of the response that :meth:`watch` sent because the function took too long."""
-        self._on_left: Callable[[], None] | None = None
-        self._on_stop: Callable[[], None] | None = None
+        self.call: AbandonableCall | None = None
+        """The call of a model that the current request makes. :meth:`watch` abandons it if the
+        client leaves."""
         self._answering = threading.Lock()
         """The lock of the thread that answers the current request. If :meth:`watch` takes it, it
         never releases it."""
@@ -220,11 +222,6 @@ class Connection:
         """Cancels the timeout that :meth:`within` has set, because the function has returned."""
         self._until, self._late = math.inf, None
 
-    def watch_client(self, on_left: Callable[[], None], on_stop: Callable[[], None]) -> None:
-        """Makes :meth:`watch` call ``on_left``, and :meth:`stop_call` call ``on_stop``, perhaps
-        repeatedly."""
-        self._on_left, self._on_stop = on_left, on_stop
-
     def send(self, response: HttpResponse) -> int:
         """Sends the response and returns its status. If :meth:`watch` has already sent an answer
         for this request, drops the response and returns the status of that answer. If the client
@@ -241,7 +238,7 @@ class Connection:
             self._keep_alive = False
         finally:
             self._discard(response)
-            self._on_left = self._on_stop = None
+            self.call = None
             self._answering.release()
             if self._reserved:
                 self._budget.give_back(self._reserved)
@@ -357,9 +354,9 @@ class Connection:
         Sends the late answer if the function exceeded its time, or closes the connection if the
         client is too slow or idle for too long.
         """
-        on_left = self._on_left
-        if on_left and has_left(self._socket):
-            on_left()
+        call = self.call
+        if call and has_left(self._socket):
+            call.abandon()
         late = self._late  # read before _until: a thread that sends changes it last
         if now < self._until:
             return
@@ -394,15 +391,6 @@ class Connection:
         if self._waiting:
             with contextlib.suppress(OSError):
                 self._socket.shutdown(socket.SHUT_RD)
-
-    def stop_call(self) -> bool:
-        """Ends the call of a model that the current request makes, so that the request is answered
-        soon. Returns whether it makes one."""
-        on_stop = self._on_stop
-        if on_stop is None:
-            return False
-        on_stop()
-        return True
 
     def abort(self) -> None:
         """Closes the connection at once, without an answer."""

@@ -196,15 +196,25 @@ class Server:
             time.sleep(0.01)
             self._watch()
             if passed > CALL_SECONDS:
-                calling = [each for each in tuple(self._connections) if each.stop_call()]
-                if passed > LAST_CALL_SECONDS:
-                    for connection in calling:
-                        connection.abort()
-                        self._connections.discard(connection)
+                self._end_calls(is_last=passed > LAST_CALL_SECONDS)
         for connection in tuple(self._connections):
             connection.abort()
         self._wake_reader.close()
         self._wake_writer.close()
+
+    def _end_calls(self, *, is_last: bool) -> None:
+        """Ends the calls of models that are open, so that their requests are answered soon.
+
+        Args:
+            is_last: whether the connections are closed whose calls have not ended.
+        """
+        for connection in tuple(self._connections):
+            call = connection.call
+            if call is not None:
+                call.stop()
+                if is_last:
+                    connection.abort()
+                    self._connections.discard(connection)
 
 
 def _allow_descriptors(number: int) -> None:
