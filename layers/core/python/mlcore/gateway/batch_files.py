@@ -1,8 +1,8 @@
-"""Files with the requests of a batch (lines of JSON) that are uploaded through the proxy: which
-models they name.
+"""Checks the models in files with the requests of a batch (lines of JSON) that are uploaded through
+the proxy.
 
-The provider executes a batch later, so no answer tells in time which model has worked, and results
-are counted at the price of the endpoint's model. So the lines may name models of the endpoint only.
+The provider executes a batch later. The gateway does not see which models it uses then, and counts
+the results at the price of the endpoint's model. So the lines may name only models of the endpoint.
 Lines are read one at a time; a file is never decoded as a whole, unless it is in UTF-16 or UTF-32.
 """
 
@@ -18,21 +18,22 @@ from mlcore.gateway import proxied_forms
 from mlcore.providers.proxied import ProxiedRequest
 
 _REQUESTS: Final = ("body", "params", "request")
-"""Members of a line that hold its request: OpenAI's, Anthropic's and Gemini's name."""
+"""Names of the member of a line that holds the request, at OpenAI, Anthropic and Gemini."""
 _MODEL: Final = "model"
 _PURPOSE: Final = "purpose"
 _BATCH: Final = "batch"
 _UPLOADS: Final = "/uploads"
-"""The end of the path at which OpenAI begins an upload in parts."""
+"""The end of OpenAI's path that begins an upload in parts."""
 _MAY_NAME: Final = re.compile(rb"model|\\u00", re.IGNORECASE)
-"""What each line has that names a model: the letters, or an escape that spells one of them."""
+"""Matches every line that can name a model: it contains the word, or an escape that may spell a
+letter of the word."""
 _OTHER_NAMES: Final = re.compile(r"[\s_-]")
 _SPACE: Final = re.compile(r"\s*")
 _GOOGLES: Final = "models/"
 
 
 class _Object(list[tuple[str, Any]]):
-    """The members of a JSON object, with those that have the same name."""
+    """The members of a JSON object as (name, value) pairs, also those with equal names."""
 
 
 _DECODER: Final = json.JSONDecoder(object_pairs_hook=_Object)
@@ -42,7 +43,7 @@ def check(request: ProxiedRequest, models: Collection[str]) -> None:
     """Checks the files that a request uploads, in a form or as its body.
 
     Args:
-        models: the names that the lines may have.
+        models: the names of models that the lines may contain.
 
     Raises:
         GatewayCallFailed: a line names another model (403); or the file of a batch has a line that
@@ -105,9 +106,9 @@ def _lines(content: bytes) -> Iterator[bytes]:
 
 
 def _values(line: bytes) -> tuple[list[Any], bool]:
-    """Returns the JSON values of a line, and whether it consists of nothing else. Of a line that
-    does not, the values of its parts as well, where other readers end a line. Raises
-    RecursionError."""
+    """Returns the JSON values of a line, and whether it consists of nothing else. If not, the list
+    also has the values in the parts of the line between other line separators, at which another
+    parser may end a line. Raises RecursionError."""
     text = line.decode("utf-8-sig", "replace")
     values, is_json = _sequence(text)
     if not is_json:
@@ -117,8 +118,8 @@ def _values(line: bytes) -> tuple[list[Any], bool]:
 
 
 def _sequence(text: str) -> tuple[list[Any], bool]:
-    """Returns the JSON values that stand at the beginning of a text one after the other, and
-    whether they are all of it."""
+    """Returns the JSON values at the beginning of a text, one after the other, and whether they are
+    the whole text."""
     values: list[Any] = []
     position = _end_of_space(text, 0)
     while position < len(text):
@@ -137,7 +138,7 @@ def _end_of_space(text: str, position: int) -> int:
 
 
 def _named(value: Any) -> Iterator[Any]:
-    """Yields what the requests in a line say of their model, also in a list of requests."""
+    """Yields the values of ``model`` in the requests of a line, also in a list of requests."""
     if isinstance(value, _Object):
         for name, request in value:
             if _plain(name) in _REQUESTS and isinstance(request, _Object):
