@@ -27,7 +27,8 @@ _NO_SCRIPT: Final = {
 
 
 class UnsupportedImage(MlflowError):
-    """Raised (415) if the server's logo is of an image type that browsers do not show."""
+    """Raised (415) if the server's logo has a type that browsers do not show as an image, or is not
+    valid Base64."""
 
     error_code = "INVALID_PARAMETER_VALUE"
     http_status = 415

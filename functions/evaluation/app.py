@@ -1,5 +1,5 @@
-"""Routes of the Lambda function ``evaluation``: evaluation datasets, scorers and their jobs, label
-schemas, review queues and issues."""
+"""Routes of the Lambda function ``evaluation``: evaluation datasets, scorers and their jobs, prompt
+optimization, label schemas, review queues and issues."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Request messages for running judges on the server, and for their jobs."""
+"""Request messages for judging and issue detection on the server, and for their jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Deletes the files of deleted runs, traces, logged models and experiments.
+"""Deletes the files of removed runs, traces, logged models, experiments and versions of skills.
 
 The indexer, which has no permission to delete files, sends messages that name what to delete and
 which files below it to keep. A repeated message finds nothing left to delete, and the repetition of

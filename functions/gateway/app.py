@@ -1,5 +1,5 @@
 """Routes of the Lambda function ``gateway``: the AI gateway's configuration (secrets, model
-definitions, endpoints, budget policies, guardrails)."""
+definitions, endpoints, budget policies, guardrails), and the lists of providers and models."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 """The indexer: the Lambda function that reads the table's stream and keeps derived items (indexes,
-child items, history packs) equal to their sources.
+child items, history packs) equal to their sources. It also sends webhook events, requests file
+removals, and lets deleted entities expire.
 
 All records of a batch that concern one entity are handled together. The derived items are computed
 from the source items as they are now, not from the order of the records. If a record fails, its

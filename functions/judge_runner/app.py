@@ -1,5 +1,5 @@
-"""Runs the jobs in the queue, in which judges assess traces. On a schedule it submits the jobs of
-online scoring and of issue detection.
+"""Runs the jobs in the queue: judges assess traces, issues are detected, prompts are optimized. On
+a schedule it submits the jobs of online scoring and of issue detection.
 
 A job whose message is delivered twice runs once. An interrupted job continues at its next delivery.
 """

@@ -1,4 +1,5 @@
-"""The routes of users, their permissions and their roles."""
+"""The routes of users, their permissions, roles and API keys, and of SCIM, by which a directory
+manages users and groups."""
 
 from __future__ import annotations
 

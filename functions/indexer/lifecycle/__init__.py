@@ -1,1 +1,2 @@
-"""Lets deleted runs, deleted experiments and archived models expire, and removes their files."""
+"""Lets deleted runs, deleted experiments and archived models expire, removes files of removed
+entities, and archives old traces."""
