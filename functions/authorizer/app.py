@@ -117,9 +117,9 @@ def _method_of(
     if key is not None:
         return "key", partial(key_authentication.authenticate, *key)
     if _authenticate_session is not None and not login:
-        return "session", partial(_named, partial(_authenticate_session, event, headers))
+        return "session", partial(_caller_fields, partial(_authenticate_session, event, headers))
     kind = ("token" if _method == OIDC else "password") if login else "none"
-    return kind, partial(_named, partial(_authenticate, login, address))
+    return kind, partial(_caller_fields, partial(_authenticate, login, address))
 
 
 def _key(
@@ -132,7 +132,7 @@ def _key(
     return key_authentication.token_in(login)
 
 
-def _named(authenticate: Callable[[], User | None]) -> dict[str, Any]:
+def _caller_fields(authenticate: Callable[[], User | None]) -> dict[str, Any]:
     """Returns the fields of the context about a user; none for an unknown or deactivated one."""
     user = authenticate()
     if user is None or not user.is_active:

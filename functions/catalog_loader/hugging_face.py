@@ -87,18 +87,18 @@ def within_organization(source: ConfiguredSource) -> ConfiguredSource:
     Raises InvalidField if the source names no models, if a pattern names another organization, or
     if a pattern has no organization and the source has none either."""
     bound = settings_of(source).organization
-    included = [_bound(pattern, bound) for pattern in source.included or (("*",) if bound else ())]
+    included = [_within(pattern, bound) for pattern in source.included or (("*",) if bound else ())]
     if not included:
         raise InvalidField("includedModels: required for a source of Hugging Face")
     for pattern in included:
         organization, slash, _ = pattern.partition("/")
         if "*" in organization or (not slash and "*" in pattern):
             raise InvalidField(f"includedModels: {pattern!r} has no organization")
-    excluded = [_bound(pattern, bound, foreign=True) for pattern in source.excluded]
+    excluded = [_within(pattern, bound, foreign=True) for pattern in source.excluded]
     return source._replace(included=tuple(included), excluded=tuple(excluded))
 
 
-def _bound(pattern: str, organization: str, *, foreign: bool = False) -> str:
+def _within(pattern: str, organization: str, *, foreign: bool = False) -> str:
     if not organization:
         return pattern
     owner, slash, _ = pattern.partition("/")
@@ -177,21 +177,21 @@ class _Hub:
         import httpx2  # noqa: PLC0415 -- the transport of huggingface_hub
 
         hooks: Mapping[str, list[Callable[..., Any]]] = {
-            "request": [self._before],
-            "response": [self._after],
+            "request": [self._check_time],
+            "response": [self._check_response],
         }
         return httpx2.Client(
             event_hooks=dict(hooks), follow_redirects=True, timeout=_SECONDS_OF_A_REQUEST
         )
 
-    def _before(self, request: Any) -> None:
+    def _check_time(self, request: Any) -> None:
         if time.monotonic() > self._until:
             raise NotReached("the Hub did not answer in time")
         if _host_of(str(request.url)) != self._host:
             raise NotReached(f"the Hub redirects to another host: {request.url.host}")
 
     @staticmethod
-    def _after(response: Any) -> None:
+    def _check_response(response: Any) -> None:
         """Checks each response: raises NotReached for statuses that the client library would retry
         (429 and 5xx). Waiting would delay the other sources, and the next load tries again."""
         if response.status_code == 429 or response.status_code >= 500:

@@ -62,7 +62,7 @@ def invoke(message: m.InvokeIssueDetection, request: Request) -> dict[str, Any]:
         **issue_detections.run_tags(categories, model, len(trace_ids)),
         issue_detection.JOB_TAG: job.job_id,
     }
-    _begin(experiment, job.job_id, run_id)
+    _record_running(experiment, job.job_id, run_id)
     try:
         job_runs.submit(job, job_runs.new_run(job, experiment, tags=tags), experiment)
     except (errors.InvalidParameterValue, errors.RequestLimitExceeded):
@@ -85,7 +85,7 @@ def _categories(value: Any) -> list[str]:
     return list(dict.fromkeys(categories))
 
 
-def _begin(experiment: Experiment, job_id: str, run_id: str) -> None:
+def _record_running(experiment: Experiment, job_id: str, run_id: str) -> None:
     """Records that a job detects issues in the experiment. Raises ResourceAlreadyExists if another
     job already does."""
     running = retry_on_conflict(

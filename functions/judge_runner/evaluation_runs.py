@@ -126,7 +126,7 @@ class _Judgement:
             for scorer in scorers:
                 existing = assessing.existing_assessments(scorer[0], trace)
                 self._add(scorer[0], existing)
-                if not existing and _silence(scorer[0], trace.trace_id) not in self._silent:
+                if not existing and _silent_call(scorer[0], trace.trace_id) not in self._silent:
                     missing.append(scorer)
             if missing:
                 unjudged.append((group, missing))
@@ -138,14 +138,14 @@ class _Judgement:
             assessing.write(trace, assessments)
         else:  # None makes no assessment; without this item a later call would judge again
             expiry = deadline(self._work.job) + _KEPT_AFTER_DEADLINE_MS
-            job_calls.put(self._work.job.job_id, _silence(task, trace.trace_id), None, expiry)
+            job_calls.put(self._work.job.job_id, _silent_call(task, trace.trace_id), None, expiry)
         self._add(task, assessments)
 
     def _add(self, task: Task, assessments: Sequence[Assessment]) -> None:
         self.assessments.extend((task, assessment) for assessment in assessments)
 
 
-def _silence(task: Task, trace_id: str) -> CallId:
+def _silent_call(task: Task, trace_id: str) -> CallId:
     return CallId(f"silent:{assessing.judgement_id(task, trace_id)}", 0)
 
 

@@ -132,7 +132,7 @@ def submit_jobs(experiment: Experiment, configs: Sequence[OnlineScorer]) -> None
         new,
         until,
     )
-    jobs.submit(_timed(new_jobs, scorers_of_experiment))
+    jobs.submit(_with_timeouts(new_jobs, scorers_of_experiment))
     reached = ScoringProgress(traces[-1].request_time, traces[-1].trace_id, progress.version)
     try:
         online_scorers.set_progress(workspace, experiment.experiment_id, reached)
@@ -291,7 +291,7 @@ def _job(experiment: Experiment, scorer: _Scorer, trace_ids: list[str], task: st
     return jobs.new(experiment.workspace, ONLINE_SCORING, params, len(trace_ids), owner)
 
 
-def _timed(submitted: Sequence[Job], candidates: Sequence[_Scorer]) -> list[Job]:
+def _with_timeouts(submitted: Sequence[Job], candidates: Sequence[_Scorer]) -> list[Job]:
     """Returns the jobs with their timeouts. A job's timeout includes the time of the code in all
     jobs, because they share processors and runners."""
     code = 0.0

@@ -81,7 +81,7 @@ def find(call: KubeflowCall) -> dict[str, Any]:
     kinds = call.parsed.artifact_kinds
 
     def by_name(parent: int, name: str) -> list[Raw]:
-        return _readable(call, _named(call, parent, name, kinds))
+        return _readable(call, _find_by_name(call, parent, name, kinds))
 
     def by_external_id(external_id: str) -> list[Raw]:
         return _readable(call, artifacts.external(external_id, kinds, call.workspace))
@@ -90,7 +90,7 @@ def find(call: KubeflowCall) -> dict[str, Any]:
     return call.shown(_entity(lookups.find_child_among(call, words, by_name, by_external_id)))
 
 
-def _named(call: KubeflowCall, parent: int, name: str, kinds: tuple[str, ...]) -> list[Raw]:
+def _find_by_name(call: KubeflowCall, parent: int, name: str, kinds: tuple[str, ...]) -> list[Raw]:
     """Returns the artifacts of a version or run that have the name and one of the kinds."""
     reference, raws = artifacts.named(parent, name, kinds)
     if reference is None or reference.workspace != call.workspace:

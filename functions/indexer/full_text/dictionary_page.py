@@ -70,14 +70,14 @@ def add_entries(page: Page | None, entries: Sequence[DictionaryEntry]) -> list[D
             room -= 0 if entry.name in known else size
         else:
             others.append(entry)
-    if page is None and fitting and _begun(fitting):
+    if page is None and fitting and _create_page(fitting):
         return others
     for at in range(0, len(fitting), TOGETHER):
-        _set(fitting[at : at + TOGETHER])
+        _set_held(fitting[at : at + TOGETHER])
     return others
 
 
-def _set(entries: Sequence[DictionaryEntry]) -> None:
+def _set_held(entries: Sequence[DictionaryEntry]) -> None:
     where = keys.fts_texts(entries[0].experiment_id)
     update = Update()
     for entry in entries:
@@ -86,11 +86,11 @@ def _set(entries: Sequence[DictionaryEntry]) -> None:
     try:
         table.update(where, update)
     except ConditionFailed:
-        if not _begun(entries):
+        if not _create_page(entries):
             table.update(where, update)
 
 
-def _begun(entries: Sequence[DictionaryEntry]) -> bool:
+def _create_page(entries: Sequence[DictionaryEntry]) -> bool:
     """Creates the first page of an experiment's dictionary with these entries; returns False if
     another process has created it."""
     where = keys.fts_texts(entries[0].experiment_id)
@@ -107,22 +107,22 @@ def _begun(entries: Sequence[DictionaryEntry]) -> bool:
 def begin_leaving(entry: DictionaryEntry) -> bool:
     """Sets the state of an entry on the dictionary's first page to ``leaving``, the first step of
     its removal. Returns False if the page does not have the entry."""
-    return _changed(entry, None)
+    return _change_state(entry, None)
 
 
 def end_leaving(entry: DictionaryEntry) -> None:
     """Removes an entry from the dictionary's first page if its state is still ``leaving``."""
-    _changed(entry, LEAVING)
+    _change_state(entry, LEAVING)
 
 
-def stay(entries: Iterable[DictionaryEntry]) -> None:
+def cancel_leaving(entries: Iterable[DictionaryEntry]) -> None:
     """Cancels the removal of entries (state ``leaving``) of the dictionary's first page, because an
     entity still has their text."""
     for entry in entries:
-        _set([entry])
+        _set_held([entry])
 
 
-def _changed(entry: DictionaryEntry, known: str | None) -> bool:
+def _change_state(entry: DictionaryEntry, known: str | None) -> bool:
     name_path = (FtsTexts.texts, entry.name)
     update = Update()
     if known is None:

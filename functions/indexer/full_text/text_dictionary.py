@@ -107,7 +107,7 @@ def matches_key(experiment_id: str, item: Raw) -> bool:
 def items_needed_by(fts_items: Iterable[Raw], first_page: Page) -> list[Raw]:
     """Returns the dictionary items that must exist for the given FTS items. Texts on the
     dictionary's first page need none."""
-    entries = dict.fromkeys(_named(fts_items))
+    entries = dict.fromkeys(_entries_of(fts_items))
     return [item for entry in entries if entry.name not in first_page for item in items(entry)]
 
 
@@ -121,7 +121,7 @@ def complete(fts_items: Iterable[Raw]) -> None:
 def missing_entries(fts_items: Iterable[Raw]) -> list[tuple[Page | None, list[DictionaryEntry]]]:
     """Returns, for each experiment of the given FTS items, the first page of its dictionary (None
     if there is none) and the entries that the dictionary lacks. One BatchGetItem."""
-    entries = list(dict.fromkeys(_named(fts_items)))
+    entries = list(dict.fromkeys(_entries_of(fts_items)))
     pages = {entry.experiment_id: keys.fts_texts(entry.experiment_id) for entry in entries}
     lasts = [item_keys(entry)[-1] for entry in entries]
     read = iter(table.batch_get([*pages.values(), *lasts]))
@@ -187,7 +187,7 @@ def remove_if_unused(entry: DictionaryEntry) -> None:
         return
     if is_held(entry):
         if was_listed:
-            dictionary_page.stay([entry])
+            dictionary_page.cancel_leaving([entry])
         else:
             put_all([entry])
         return
@@ -229,7 +229,7 @@ def _require_as_read(update: Update, item: Raw) -> None:
         update.require_equal(EntityEntry.version, version)
 
 
-def _named(fts_items: Iterable[Raw]) -> Iterator[DictionaryEntry]:
+def _entries_of(fts_items: Iterable[Raw]) -> Iterator[DictionaryEntry]:
     for item in fts_items:
         if Item.of(item).type != Fts.pattern.name or Fts.of(item).entity_type in _KINDS:
             continue

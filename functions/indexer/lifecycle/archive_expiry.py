@@ -34,7 +34,7 @@ def project(records: Sequence[Mapping[str, Any]]) -> None:
         old, new = record.get("OldImage"), record.get("NewImage")
         if new is None:
             if old is not None and Item.of(old).type == ModelEnd.pattern.name:
-                _ended(old)
+                _handle_ttl_removal(old)
         elif Item.of(new).type != ModelEnd.pattern.name and _may_have_moved(old, new):
             moved[_archived_key(new)] = _written_at(new)
     for key, since in moved.items():
@@ -86,7 +86,7 @@ def _update_end(key: ArchivedKey, since: int) -> None:
         archive_expiry.end_at(key, since + retention_seconds)
 
 
-def _ended(image: Raw) -> None:
+def _handle_ttl_removal(image: Raw) -> None:
     """Handles the stream record of a TTL item's removal: deletes the archived model or version if
     its time has come. Does nothing if a restoration removed the TTL item."""
     end = ModelEnd.of(image)

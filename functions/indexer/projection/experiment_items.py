@@ -40,7 +40,7 @@ def project(records: Sequence[Mapping[str, Any]]) -> None:
         made.append(child_items.children(item, owner, experiments.MAPS, changed[experiment_id]))
         if experiment_id in renamed:
             made.append(name_reversed(experiment_id, item))
-            made.append(_named(experiment_id, item, names[experiment_id]))
+            made.append(_derive_name_items(experiment_id, item, names[experiment_id]))
     item_writes.apply(made)
 
 
@@ -50,7 +50,7 @@ def name_postings(experiment: Raw | None) -> set[Posting]:
     return text_items.name_postings(text_items.name_of_experiment(experiment))
 
 
-def _named(
+def _derive_name_items(
     experiment_id: str, item: Raw | None, changes: Sequence[tuple[str, str, str]]
 ) -> child_items.Writes:
     entity = SourceEntity(experiment_id, text_items.EXPERIMENT, experiment_id)

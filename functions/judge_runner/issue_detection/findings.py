@@ -240,7 +240,7 @@ def _merged(detection: Detection, findings: Sequence[DetectedProblem]) -> list[D
                 each for each in indexes(group, "indices", len(findings)) if each in unmerged
             ]
             if len(numbers) > 1:
-                merged.append(_together([unmerged.pop(each) for each in numbers], group))
+                merged.append(_merge_group([unmerged.pop(each) for each in numbers], group))
         return [*unmerged.values(), *merged]
 
     lines = "\n".join(
@@ -254,7 +254,7 @@ def _merged(detection: Detection, findings: Sequence[DetectedProblem]) -> list[D
         return list(findings)
 
 
-def _together(members: Sequence[DetectedProblem], answer: Mapping[str, Any]) -> DetectedProblem:
+def _merge_group(members: Sequence[DetectedProblem], answer: Mapping[str, Any]) -> DetectedProblem:
     failures = {
         failure.group.first.trace_id: failure for each in members for failure in each.failures
     }
