@@ -8,7 +8,7 @@ DEFAULT_WORKSPACE: Final = "default"
 
 
 class Workspace(NamedTuple):
-    """A workspace, which separates its experiments, models and webhooks from those of other
+    """A workspace, which separates its experiments, models, webhooks and so on from other
     workspaces. ``artifact_root`` is None if its files are stored below the server's root."""
 
     name: str

@@ -173,8 +173,8 @@ def _global(number: int) -> GlobalSecondaryIndex[Any]:
 
 
 class IndexedItem(Item):
-    """An item with keys in secondary indexes. Of the items below a run or trace only metric history
-    has such a key, in LSI2."""
+    """An item with keys in secondary indexes. (Packs of metric history and of spans, which also
+    have a key in a local index, declare it themselves.)"""
 
     lsi1sk = TextAttribute(null=True)
     lsi2sk = TextAttribute(null=True)

@@ -192,9 +192,8 @@ class LabelSchemaName(Item):
 
 
 class ReviewQueue(Item):
-    """A review queue; ``users`` and ``schema_ids`` are JSON lists. ``items`` counts all items ever
-    attached; as both attaching items and changing schemas check this item, they conflict instead of
-    overlapping."""
+    """A review queue; ``users`` and ``schema_ids`` are JSON lists. ``version`` also counts requests
+    that attach items to the queue, so that they conflict with a change of the queue."""
 
     pattern = keys.REVIEW_QUEUE
 
@@ -258,7 +257,7 @@ class Issue(Item):
 
 
 class EntityReference(Item):
-    """Maps the id of a label schema, review queue or issue to its experiment."""
+    """Maps the id of a scorer, label schema, review queue or issue to its experiment."""
 
     pattern = keys.ENTITY_REF
 

@@ -8,8 +8,8 @@ from mlcore.models.base import IndexedItem, Item
 
 
 class Workspace(Item):
-    """A workspace. ``entered_at`` is when an experiment, model or webhook was last made in it.
-    ``leaving`` is set while the workspace is being deleted, and says how."""
+    """A workspace. ``entered_at`` is when something, such as an experiment or a model, was last
+    created in it. ``leaving`` is set while the workspace is being deleted, and says how."""
 
     pattern = keys.WORKSPACE
 

@@ -108,7 +108,8 @@ class RunMetricFile(Item):
     """Metric points of many requests that were moved to a file of the artifact store: the file's
     location, and the directory of the metrics' positions in it
     (:mod:`mlcore.repos.runs.history.history_files`). ``event`` is set if the file has replaced
-    another one, which the indexer then removes: the filter of the table's stream asks for it."""
+    another one: the filter of the table's stream then passes the record to the indexer, which
+    removes the other file."""
 
     pattern = keys.RUN_METRIC_FILE
 

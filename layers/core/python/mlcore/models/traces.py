@@ -87,7 +87,8 @@ class TraceSpans(Item):
     nodes = BytesAttribute()
     """The fields of each span that aggregations need, as JSON compressed with zlib."""
     lsi1sk = TextAttribute(null=True)
-    """Set until the indexer has processed the pack."""
+    """Set until the indexer has processed the pack, if the full-text index covers fields of
+    spans."""
     location = TextAttribute(null=True)
     """The file with the spans, if they are too large for ``data``."""
 

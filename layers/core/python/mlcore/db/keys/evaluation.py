@@ -95,7 +95,7 @@ ENTITY_REF = Pattern(
     "entity_ref",
     "ENTITY#<entity_id>",
     "ENTITY#REF",
-    "the experiment of the label schema, review queue or issue with this id",
+    "the experiment of the scorer, label schema, review queue or issue with this id",
 )
 
 EVALUATION_INDEX_PATTERNS = (LSI2_EVALUATION_RECORD, LSI2_DETECTION_SCHEDULE)

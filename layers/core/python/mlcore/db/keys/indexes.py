@@ -1,7 +1,8 @@
 """Keys in the secondary indexes.
 
-Only META items and packs of metric history have LSI keys. Packs have a prefix of their own in LSI2,
-so a Query for META items never returns a child.
+In an experiment's partition, META items have LSI keys, and of the child items only packs of metric
+history (LSI2) and packs of spans that the indexer has not processed (LSI1). The packs' keys have
+prefixes of their own, so a Query for META items never returns a child.
 
 LSI1 to LSI3 end in the inverted id: read backwards, they return the newest items first and items of
 the same time by ascending id. LSI4 is read forwards and ends in the plain id. LSI5 ends in the

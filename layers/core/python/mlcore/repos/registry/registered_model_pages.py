@@ -165,8 +165,8 @@ def _named(comparisons: Sequence[Comparison]) -> list[str] | None:
 
 
 def _prefix(comparisons: Sequence[Comparison]) -> str:
-    """Returns the longest text with which every name begins that meets the conditions; "" if there
-    is none."""
+    """Returns the longest prefix that all names which meet the conditions have; "" if there is
+    none."""
     prefixes = [
         str(comparison.value).split("%")[0].split("_")[0]
         for comparison in _of_names(comparisons)

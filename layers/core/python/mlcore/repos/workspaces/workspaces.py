@@ -1,8 +1,8 @@
 """Workspaces: one item and one list entry each. The default workspace needs neither.
 
-Every transaction that creates an experiment, model or webhook in a workspace also sets its
-attribute ``entered_at``. So nothing can be created in a workspace that is being deleted, and the
-deletion knows how long the global indexes may lag.
+Every transaction that creates something (an experiment, a model, a webhook, …) in a workspace also
+sets the workspace's attribute ``entered_at``. So nothing can be created in a workspace that is
+being deleted, and the deletion knows how long the global indexes may lag.
 """
 
 from __future__ import annotations
