@@ -1,8 +1,8 @@
 """The metric points of a logged model: on the model's item while they are few, then in items of
 their own.
 
-MLflow shows and searches all points of a model, not just the latest. A pack is what one request
-logged for the model; it is named by its content, so a repeated request writes it once. Up to
+MLflow shows all points of a model; filters and orders use the latest one. A pack has the points
+that one request logged; it is named by its content, so a repeated request writes it once. Up to
 :data:`INLINE_BYTES`, packs are entries of the item's map ``points``, so that a search reads them
 with the item. Later packs are items that are put without touching the model; the model's attribute
 ``more_points``, which tells readers of them, is set before the first. Of two points with the same
