@@ -195,7 +195,7 @@ class Generation:
 
     @property
     def candidates(self) -> Candidates:
-        """The artifacts that recommendations compare, with the numbers of the default
+        """The artifacts that recommendations compare, with their values of the default
         properties."""
         data = self._part(CANDIDATES, None)
         return (

@@ -187,8 +187,8 @@ def _check_count(trace_ids: Sequence[str], most: int) -> None:
 
 
 def copy_list(value: Any) -> list[Any]:
-    """Returns a copy of a list; an empty list for anything else. Like MLflow's, the check of lists
-    lets empty values of other types pass."""
+    """Returns a copy of a list; [] for a value of another type. As on MLflow's server, empty values
+    of other types, such as ``{}``, are accepted as empty lists."""
     return list(value) if isinstance(value, list) else []
 
 

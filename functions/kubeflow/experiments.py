@@ -98,8 +98,7 @@ def _create_run(call: KubeflowCall, parent: int, values: Values) -> dict[str, An
 
 
 def find_run(call: KubeflowCall) -> dict[str, Any]:
-    """Finds a run by name or external id. A name that several runs have is answered like a missing
-    one."""
+    """Returns a run by its name or external id. A name that several runs have counts as missing."""
 
     def by_name(parent: int, name: str) -> runs.NumberedRun | None:
         experiment = experiments.find(parent, call.workspace)

@@ -151,8 +151,7 @@ def _check_run(source: ParsedSource, run_id: str, request: Request) -> None:
 
 
 def _logged_model(origin: VersionOrigin, request: Request) -> StoredLoggedModel:
-    """Reads the logged model of the source. One in another workspace is answered like a missing
-    one."""
+    """Reads the logged model of the source. A model in another workspace counts as missing."""
     model_id = origin.model_id or ""
     try:
         return logged_models.load_active(model_id, request.workspace)
@@ -178,8 +177,7 @@ def _check_model(source: ParsedSource, model: LoggedModelItem) -> None:
 
 
 def _root_of_run(run_id: str, source: ParsedSource, request: Request) -> str:
-    """Returns the location of the run's artifacts. A run in another workspace is answered like a
-    missing one."""
+    """Returns the location of the run's artifacts. A run in another workspace counts as missing."""
     try:
         stored = runs.load(run_id, request.workspace)
     except errors.ResourceDoesNotExist:

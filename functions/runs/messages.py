@@ -36,8 +36,8 @@ MAX_INTERVAL_RESULTS = 2500
 
 
 def _strings_at_most(limit: int, text: Callable[[int], str]) -> tuple[Check, ...]:
-    """Returns the checks of a list of at most ``limit`` strings. ``text`` makes the error message
-    of a longer list from its length."""
+    """Returns the checks of a list of at most ``limit`` strings. ``text`` takes the length of a
+    longer list and returns the error message."""
     return array, item_type_string, length_at_most(limit, text)
 
 

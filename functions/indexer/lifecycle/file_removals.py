@@ -38,8 +38,8 @@ QUEUE: Final = "FILE_REMOVAL_QUEUE_URL"
 """Environment: the URL of the queue; without it files are kept."""
 
 LISTING_SECONDS: Final = 20.0
-"""The longest time for listing the file locations below the former ARTIFACT_ROOT after it was
-changed. The command ``gc`` has no such limit."""
+"""After ARTIFACT_ROOT was changed: the longest time for adding the experiments outside of it to the
+list of file locations. The command ``gc`` has no such limit."""
 
 
 def send(records: Sequence[Mapping[str, Any]]) -> None:
