@@ -86,7 +86,7 @@ def alive(raws: Sequence[Raw]) -> list[Raw]:
 
 
 def owned(raws: Sequence[Raw]) -> list[Owned]:
-    """Returns those artifacts whose version or run exists, each with its model's name or its
+    """Returns those of the artifacts that :func:`alive` returns, each with its model's name or its
     experiment's id; one BatchGetItem."""
     items = [Artifact.of(raw) for raw in raws]
     wanted = list(

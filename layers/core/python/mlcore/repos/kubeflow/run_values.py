@@ -229,7 +229,8 @@ def log_metric(read: runs.NumberedRun, metric: Metric) -> None:
 
 def set_param(read: runs.NumberedRun, key: str, value: str) -> None:
     """Sets a parameter of a run; unlike MLflow, also one that has another value already. Raises
-    InvalidParameterValue if the run's item has no room for it and it is stored in a child item."""
+    InvalidParameterValue for another value of a parameter that is stored in a child item, because
+    the run's item has no room for it."""
     run = mlflow_runs.load(read.run.run_id, read.run.experiment.workspace)
 
     def decide(current: RunRecord) -> tuple[dict[str, dict[str, str]], tuple[()]]:
