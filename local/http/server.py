@@ -25,10 +25,10 @@ DESCRIPTORS: Final = 4096
 """Open files that the process may have: a connection takes one, and its request a few more."""
 STOP_SECONDS: Final = 5
 CALL_SECONDS: Final = 0.5
-"""How long calls of models may go on after the server was told to stop."""
+"""How long calls of models may continue after :meth:`Server.stop`."""
 LAST_CALL_SECONDS: Final = 1.0
-"""When connections are closed whose call of a model has not ended although it was told to, for
-example because a provider's address does not answer."""
+"""How long after :meth:`Server.stop` connections are closed whose call of a model has still not
+ended, for example because a provider's address does not answer."""
 _BACKLOG: Final = 1024
 _TICK_SECONDS: Final = 0.25
 """How often the server checks for connections that are too slow."""
@@ -203,10 +203,10 @@ class Server:
         self._wake_writer.close()
 
     def _end_calls(self, *, is_last: bool) -> None:
-        """Ends the calls of models that are open, so that their requests are answered soon.
+        """Stops the running calls of models, so that their requests are answered soon.
 
         Args:
-            is_last: whether the connections are closed whose calls have not ended.
+            is_last: whether to close the connections whose calls have not ended yet.
         """
         for connection in tuple(self._connections):
             call = connection.call

@@ -23,7 +23,7 @@ from mltables.scratch_folder import SCRATCH, LockedFolder
 
 FETCHING: Final = 8
 IDS_BYTES: Final = 256 << 20
-"""Most bytes of ids that a writer keeps while it searches files for them."""
+"""Most bytes of columns with ids that :meth:`Lake.ids` keeps."""
 
 
 class NoRoom(RuntimeError):
@@ -163,8 +163,8 @@ class Lake:
     def ids(
         self, name: str, files: Sequence[tuple[str, int]], columns: Collection[str], folder: Path
     ) -> list[str]:
-        """Like :meth:`columns`, for a writer: takes copies of whole files where there are any, and
-        keeps the fetched columns as long as this object.
+        """Like :meth:`columns`, for a writer that reads columns with ids: uses copies of whole
+        files if they exist, and keeps fetched columns until the end of this object.
 
         Raises:
             NoRoomForColumns: the disk has no space for the columns.

@@ -116,15 +116,16 @@ class TraceStep:
         return replace_rows(self._connection, table, _OWNER, new, self._file_condition(table))
 
     def _file_condition(self, table: WritableTable) -> str:
-        """Returns a condition that all files meet that hold rows of the traces in ``decided``."""
+        """Returns an SQL condition on the statistics of a file, true for every file that holds rows
+        of the traces in ``decided``."""
         maybe = f"{table.overlapping('decided', 'experiment_id')} AND ({self._time_condition()})"
         if self._has("decided WHERE anywhere"):
             maybe = f"({maybe}) OR {self._held(table, '(SELECT * FROM decided WHERE anywhere)')}"
         return maybe
 
     def _held(self, table: WritableTable, named: str) -> str:
-        """Returns a condition that selects the files that hold rows of the traces in a staged
-        table, whatever their time is."""
+        """Returns an SQL condition that selects the files that hold rows of the traces in a staged
+        table, at any time."""
         names = ", ".join(map(quoted, table.search(named, _OWNER.split(", "))))
         return f"path IN ({names})" if names else "false"
 
@@ -132,12 +133,13 @@ class TraceStep:
         return bool(self._connection.execute(f"SELECT 1 FROM {rows} LIMIT 1").fetchall())
 
     def _note_lost(self) -> None:
-        """Notes of each deleted trace in ``decided`` whose row is not where the record of its
-        deletion says that its rows may be anywhere.
+        """Sets ``anywhere`` for each deleted trace in ``decided`` that has no row at the time in
+        the record of its deletion: its rows may be in any file.
 
         If a trace was deleted before a change of its time was published, the step of this change
-        found no trace and left the rows at the former time, which the deletion does not name. The
-        rows of an experiment that does not exist go with it, wherever they are."""
+        found no trace and kept the rows with the former time, which the record of the deletion does
+        not contain. Traces of experiments that do not exist are left out, because all rows of such
+        an experiment are removed."""
         deleted = (
             "named_times SEMI JOIN decided USING (experiment_id, trace_id) "
             "SEMI JOIN known_experiments USING (experiment_id) WHERE last"
@@ -199,8 +201,8 @@ class TraceStep:
 
     def _replace_spans(self) -> None:
         """Replaces the spans of the traces in ``decided``, in one commit for each batch of traces.
-        For existing traces whose spans cannot be read or whose retention has ended, keeps the
-        published spans, but with the time of the trace."""
+        Keeps the published spans of existing traces whose spans cannot be read or whose retention
+        has ended, and only gives them the time of the trace."""
         (table,) = (each for each in self._tables if each.table is SPANS)
         self._connection.execute(
             """
@@ -226,8 +228,8 @@ class TraceStep:
         self._move_spans(table)
 
     def _move_spans(self, table: WritableTable) -> None:
-        """Gives the published spans of the traces in ``left_traces`` the request time of their
-        trace, which a later deletion will name."""
+        """Sets the time of the published spans of the traces in ``left_traces`` to the request time
+        of their trace, because the record of a later deletion contains only that time."""
         self._connection.execute(
             """
             CREATE OR REPLACE TEMP TABLE decided AS SELECT * FROM left_traces SEMI JOIN (
@@ -267,7 +269,7 @@ class TraceStep:
         """Returns an SQL condition on the statistics of files that may hold rows of the traces in
         ``decided``: files of their days that overlap the request times that they had. The times
         exclude most files of a day, because traces that change are mostly those of the last
-        minutes. The rows of traces in ``decided`` with ``anywhere`` may also be in other files."""
+        minutes. Traces in ``decided`` with ``anywhere`` may also have rows in other files."""
         days = self._connection.execute(
             f"""
             SELECT day, min(ms), max(ms) FROM (

@@ -17,7 +17,7 @@ from mltables.table_definitions import WRITER
 
 _UNKNOWN_ROWS: Final = 1 << 40
 SEARCHED_TOGETHER: Final = 32
-"""Files whose ids are fetched and searched at once. Bounds the disk space."""
+"""The number of files whose ids are fetched and searched at once. Bounds the disk space."""
 
 
 class ListedFile(NamedTuple):
@@ -95,9 +95,8 @@ class WritableTable:
         return _admits(named, [column])
 
     def search(self, named: str, ids: Sequence[str]) -> list[str]:
-        """Returns the names, in Delta's log, of the files that hold rows with the ids of a staged
-        table, wherever they are. Of the files whose statistics admit the ids it fetches only the
-        columns with the ids.
+        """Returns the names, in Delta's log, of all files that hold rows with the ids of a staged
+        table. Reads the columns ``ids`` of the files whose statistics admit such rows.
 
         Args:
             named: a table, or a subquery in parentheses.
@@ -159,8 +158,8 @@ class WritableTable:
 
 
 def _admits(named: str, columns: Sequence[str]) -> str:
-    """Returns a condition that selects the files whose statistics admit a row with the values that
-    a row of a staged table has."""
+    """Returns an SQL condition that selects the files whose statistics admit rows with the same
+    values in ``columns`` as a row of the staged table ``named``."""
     admitted = " AND ".join(
         f'("min.{name}" IS NULL OR "max.{name}" IS NULL OR ("min.{name}" <= n.{name} AND '
         f'("max.{name}" >= n.{name} OR starts_with(n.{name}, "max.{name}"))))'
