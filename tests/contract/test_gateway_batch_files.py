@@ -136,6 +136,35 @@ def test_what_cannot_be_read(provider: Provider) -> None:
     assert upload(line(DEAR), None, "chat/v1/audio/transcriptions").status == 200
 
 
+def test_batches_that_carry_their_requests(provider: Provider) -> None:
+    """Their results are read later, too. What is answered at once may name other models: the
+    dearest is charged."""
+    json_type = {"content-type": "application/json"}
+
+    def begin(path: str, *names: str, **more: Any) -> int:
+        requests = [{"custom_id": "1", "params": {"model": name}} for name in names]
+        sent = json.dumps({"requests": requests, **more}).encode()
+        return send("POST", f"chat/{path}", sent, headers=json_type).status
+
+    generate = "v1beta/models/{}:batchGenerateContent"
+    assert begin("v1/messages/batches", OWN, OWN) == 200
+    assert begin("v1/batch/jobs", model=OWN) == 200
+    assert begin(generate.format(OWN)) == 200
+    assert begin("v1beta/models/other:batchEmbedContents") == 200
+    assert begin("v1/responses", model=DEAR) == 200
+    count = len(provider.asked)
+    for path in ("v1/messages/batches", "v1/Messages/Batches/", "v1//messages/batches;x=1"):
+        assert begin(path, OWN, DEAR) == 403
+    assert begin("v1/batch/jobs", model=DEAR) == 403
+    assert begin("v1/batches", model=DEAR) == 403
+    assert begin(generate.format(DEAR)) == 403
+    text = b'{"requests": [{"params": {"model": "%b", "model": "%b"}}]}'
+    raw = text % (DEAR.encode(), OWN.encode())
+    octets = {"content-type": "application/octet-stream"}
+    assert send("POST", "chat/v1/messages/batches", raw, headers=octets).status == 403
+    assert len(provider.asked) == count
+
+
 def test_a_large_file_is_read_line_by_line() -> None:
     content = f"{line(OWN)}\n".encode() * 5_000 + line(DEAR).encode()
     kind = f"multipart/form-data; boundary={BOUNDARY}"

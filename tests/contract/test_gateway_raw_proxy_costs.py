@@ -162,12 +162,13 @@ def test_what_is_sent_counts_if_the_provider_reports_nothing(provider: Provider)
     """Requests of a batch and parts of an upload; not what is no input of a model."""
     budget("GLOBAL", 100.0)
     large = b"x" * 40_000
+    models = "v1beta/models/gpt-4o-mini"
     batch = b'{"requests": ["%b"]}' % large
     fields = form_of(('name="prompt"', large), ('name="image"; filename="a.png"', large * 2))
     named = form_of(('name="data"; filename="a"\r\nContent-Type: audio/mpeg', large))
     listed: list[tuple[str, str, bytes | None, str, Any, float]] = [
         ("POST", "v1/messages/batches", batch, "", {"id": "b1", "type": "message_batch"}, 10_000),
-        ("POST", "v1beta/models/x:batchGenerateContent", batch, "", {"name": "batches/1"}, 10_000),
+        ("POST", f"{models}:batchGenerateContent", batch, "", {"name": "batches/1"}, 10_000),
         ("POST", "v1/messages/count_tokens", batch, "", {"input_tokens": 10_000}, 0),
         ("POST", "v1/responses/input_tokens", batch, "", {"input_tokens": 10_000}, 0),
         ("POST", "v1beta/models/x:countTokens?a=b", batch, "", {"totalTokens": 10_000}, 0),

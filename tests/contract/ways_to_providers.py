@@ -99,6 +99,8 @@ def _form(*parts: tuple[str, bytes], boundary: bytes = b"b") -> bytes:
 FORM: Final = {"content-type": "multipart/form-data; boundary=b"}
 BYTES: Final = {"content-type": "application/octet-stream"}
 JSON: Final = {"content-type": "application/json"}
+BATCHED: Final[Json] = {**CLAUDE, "model": "chat-model"}
+"""A batch names the endpoint's model only."""
 SAID: Final[list[Json]] = [{"role": "user", "content": "hello"}]
 
 
@@ -133,7 +135,7 @@ def _ways_of_json() -> Iterator[Way]:
         ("v1/chat/completions", {**OPEN, "model": MARK}),
         ("v1/responses", {**RESPONSES, "model": MARK}),
         ("v1/completions", {"model": "m", "prompt": [MARK], "suffix": MARK}),
-        ("v1/messages/batches", {"requests": [{"custom_id": MARK, "params": CLAUDE}]}),
+        ("v1/messages/batches", {"requests": [{"custom_id": MARK, "params": BATCHED}]}),
         ("v1/anything", {MARK: {MARK: [[MARK]]}}),
     )
     for path, body in bodies:

@@ -19,6 +19,8 @@ from mlcore.providers.proxied import ProxiedRequest
 
 _REQUESTS: Final = ("body", "params", "request")
 """Names of the member of a line that holds the request, at OpenAI, Anthropic and Gemini."""
+_LIST: Final = "requests"
+"""Holds the requests of a batch that is sent whole, in Anthropic's form."""
 _MODEL: Final = "model"
 _PURPOSE: Final = "purpose"
 _BATCH: Final = "batch"
@@ -141,6 +143,8 @@ def _named(value: Any) -> Iterator[Any]:
     """Yields the values of ``model`` in the requests of a line, also in a list of requests."""
     if isinstance(value, _Object):
         for name, request in value:
+            if _plain(name) == _LIST and isinstance(request, list):
+                yield from _named(request)
             if _plain(name) in _REQUESTS and isinstance(request, _Object):
                 yield from (named for inner, named in request if _plain(inner) == _MODEL)
     elif isinstance(value, list):

@@ -42,6 +42,10 @@ _COUNTS_TOKENS: Final = ("/count_tokens", ":countTokens", "/input_tokens", "/cou
 """The ends of paths at which a provider counts the tokens of a request, which costs nothing."""
 _BINARY_STREAMS: Final = ("/converse-stream", "/invoke-with-response-stream")
 """The ends of Bedrock's paths whose answers are streams."""
+_BEGINS_BATCH: Final = re.compile(
+    r"(^|/)batch(es)?([/;]|$)|:(batchGenerateContent|asyncBatchEmbedContent)$", re.IGNORECASE
+)
+"""Paths at which batches are begun, whose results are read later."""
 _MEDIA_PATH: Final = re.compile(r"[^/]+/(audio|images|videos)(/|$)")
 """Paths whose files are sound, pictures or films. A file that is sent to another path may become
 the input of a model, whatever type it names."""
@@ -62,7 +66,7 @@ def call(
     request = invocation.redacted_proxied(request)
     headers = invocation.redacted_headers(headers)
     form = proxied_forms.read(request)
-    _check_files(invocation, request)
+    _check_batch(invocation, request, form)
     action = passthrough.proxied_action(request.path)
     if invocation.guardrails is not None and request.content is not None:
         raise _unchecked(invocation, "request")
@@ -109,13 +113,20 @@ def call(
             span.set_outputs(binary_streams.assemble(events))
 
 
-def _check_files(invocation: Invocation, request: ProxiedRequest) -> None:
-    """Checks which models the files of a batch name. Raises GatewayCallFailed (400, 403); the call
-    then counts to no limit."""
-    if _MEDIA_PATH.match(request.path):
+def _check_batch(invocation: Invocation, request: ProxiedRequest, form: Form | None) -> None:
+    """Checks which models the requests of a batch name, in a file or in the request that begins the
+    batch. Raises GatewayCallFailed (400, 403); the call then counts to no limit."""
+    path = request.path.partition("?")[0]
+    if _MEDIA_PATH.match(path):
         return
+    models = invocation.route.model_names
+    named = _named_models(request, form) if _BEGINS_BATCH.search(path) else ()
     try:
-        batch_files.check(request, invocation.route.model_names)
+        batch_files.check(request, models)
+        if not models.issuperset(named):
+            raise GatewayCallFailed(
+                403, "The requests of a batch may name only the model that the endpoint has."
+            )
     except GatewayCallFailed:
         invocation.refuse()
         raise
