@@ -116,15 +116,21 @@ def _run(given: argparse.Namespace) -> int:
         if given.command in QUERYING:
             return _sql(given)
         if given.command == "system-tables":
-            if given.action == "backfill":
-                return system_tables.backfill(publishes=not given.land)
-            act: Callable[[], int] = getattr(system_tables, given.action)
-            return act()
+            return _system_tables(given)
         if given.command == "sizes":
             return sizes.run(given.experiment)
         if given.command == "reindex":
             return verification.reindex(given.experiment)
         return verification.verify(given.experiment, folder)
+
+
+def _system_tables(given: argparse.Namespace) -> int:
+    if given.action == "backfill":
+        return system_tables.backfill(publishes=not given.land)
+    if given.action == "forget":
+        return system_tables.forget(given.experiment, given.trace)
+    act: Callable[[], int] = getattr(system_tables, given.action)
+    return act()
 
 
 def _create_admin(given: argparse.Namespace) -> int:

@@ -227,7 +227,7 @@ def _add_sql(commands: Any) -> None:
     actions = commands.add_parser("system-tables", help=does, description=does).add_subparsers(
         dest="action", required=True
     )
-    for action in ("backfill", "publish", "verify"):
+    for action in ("backfill", "publish", "verify", "forget"):
         subcommand = actions.add_parser(action)
         subcommand.add_argument("--data", type=Path, metavar="DIR", help=folder)
         if action == "backfill":
@@ -235,6 +235,13 @@ def _add_sql(commands: Any) -> None:
                 "--land",
                 action="store_true",
                 help="only land rows; a deployment's publisher publishes them",
+            )
+        elif action == "forget":
+            subcommand.add_argument(
+                "--experiment", required=True, metavar="ID", help="the traces' experiment"
+            )
+            subcommand.add_argument(
+                "trace", nargs="+", help="ids of expired traces whose rows are to be removed"
             )
 
 

@@ -226,6 +226,15 @@ def backfill(*, publishes: bool = True) -> int:
     return 0
 
 
+def forget(experiment_id: str, trace_ids: Sequence[str]) -> int:
+    """Lands the deletion of traces that have expired, so that the next publication removes their
+    rows. Rows of traces that still exist stay. Returns 0."""
+    load_modules()
+    import_module("mlcore.system_tables.trace_landing").forget(experiment_id, trace_ids)
+    print("landed; the next publication removes the rows of those that the API does not know")
+    return 0
+
+
 def _print_counts(done: Any) -> None:
     print(
         f"{done.experiments} experiments, {done.runs} runs, {done.points} points, "

@@ -8,10 +8,12 @@ import pytest
 
 from lander import app as lander
 from mlcore.db import keys
+from operate import system_tables
 from tests.contract.conftest import Store
 from tests.contract.lake import Tables, tables
 from tests.contract.trace_calls import export, span, tell
 from tests.contract.trace_story import new_trace
+from tests.contract.traces_world import TracesWorld
 
 __all__ = ["tables"]
 
@@ -116,3 +118,29 @@ def test_spans_that_cannot_be_read_move_with_their_trace_and_go_with_it(
     assert delete(experiment, trace) == 1
     tables.follow()
     assert ids(tables) == [[]] * 3
+
+
+def test_rows_of_expired_traces_are_forgotten_on_request(store: Store, tables: Tables) -> None:
+    """Not those of traces that exist, and not those of the same id in another experiment."""
+    world = TracesWorld(store, 3)
+    world.new_experiment()
+    world.new_experiment()
+    for _ in range(6):
+        world.create()
+        world.judge()
+    tables.follow()
+    world.expire()
+    publish(world.completed(tables.stream.fresh()))
+    [(experiment, expired)] = world.expired
+    everything = ids(tables)
+    assert expired in everything[0]
+    there = [key for key, state in world.traces.items() if state["experiment"] == experiment]
+    (other,) = world.workspaces.keys() - {experiment}
+    assert delete(experiment, expired.removeprefix("tr-")) == 0  # the API does not know it
+    system_tables.forget(other, [expired, "tr-0", "it's"])
+    publish(tables.stream.fresh())
+    assert ids(tables) == everything
+    for _ in range(2):
+        system_tables.forget(experiment, [expired, *there])
+        publish([])
+        assert ids(tables) == [[key for key in each if key != expired] for each in everything]

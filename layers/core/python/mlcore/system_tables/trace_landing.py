@@ -11,6 +11,7 @@ all request times since then. Without ``m`` rows may exist for any day.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
@@ -59,6 +60,11 @@ class ChangedTraces:
         """Adds an existing trace whose earlier request times are unknown."""
         self._times[experiment_id, trace_id] = None
 
+    def forget(self, experiment_id: str, trace_id: str) -> None:
+        """Adds a trace whose rows are removed wherever they are, unless it exists."""
+        self._times[experiment_id, trace_id] = None
+        self._deleted.add((experiment_id, trace_id))
+
     def lines(self) -> Iterator[str]:
         """Yields the lines in a fixed order, so that equal changes give equal objects."""
         for identity, times in sorted(self._times.items(), key=lambda entry: entry[0]):
@@ -76,6 +82,16 @@ def put(name: str, changed: ChangedTraces) -> None:
     """Writes the landing object of a batch, if traces changed in it."""
     if changed:
         landing.put(name, landing.compress(changed.lines()), landing.TRACES)
+
+
+def forget(experiment_id: str, trace_ids: Iterable[str]) -> None:
+    """Writes a landing object that makes the publisher remove all rows of traces, except those of
+    traces that exist: traces that expired keep their rows otherwise."""
+    changed = ChangedTraces()
+    for trace_id in trace_ids:
+        changed.forget(experiment_id, trace_id)
+    number = str(time.time_ns())
+    put(landing.name_of(f"{landing.BACKFILL}forgotten", number, number), changed)
 
 
 def is_expiry(record: Record) -> bool:
