@@ -11,6 +11,7 @@ from mlcore.db import keys
 from mlcore.entities.workspaces import Workspace
 from mlcore.repos.removal import purging, workspace_moves
 from mlcore.repos.workspaces import workspaces
+from mlcore.system_tables import trace_landing
 from tests.contract.conftest import Store
 from tests.contract.streams import Record
 from tests.contract.trace_calls import START, export, span, start, tell
@@ -47,6 +48,7 @@ class TracesWorld:
         acts += [self.judge, self.judge_again, self.unjudge, self.export]
         acts += [self.delete] if rng.random() < 0.4 else []
         acts += [self.expire] if rng.random() < 0.2 else []
+        acts += [self.forget] if self.expired and rng.random() < 0.5 else []
         acts += [self.move] if rng.random() < 0.3 else []
         acts += [self.purge] if rng.random() < 0.1 else []
         if len(self.workspaces) < 3:
@@ -270,6 +272,12 @@ class TracesWorld:
         self.expired[experiment, trace_id] = [
             state for state in past if state["experiment"] == experiment
         ]
+
+    def forget(self) -> None:
+        """An expired trace is deleted from the system tables: its id is free, too."""
+        experiment, trace_id = self.rng.choice(sorted(self.expired))
+        trace_landing.forget(experiment, [trace_id])
+        del self.expired[experiment, trace_id]
 
     def move(self) -> None:
         """To another workspace, where the API does not reach it, or back."""
