@@ -67,6 +67,7 @@ def test_the_authorizer_refuses_before_it_looks_for_a_user(monkeypatch: pytest.M
     logins: list[str] = []
     monkeypatch.setattr(authorizer, "_authenticate", lambda login, _address: logins.append(login))
     event: dict[str, Any] = {
+        "rawPath": "/health",
         "requestContext": {"http": {"sourceIp": "192.0.2.7"}},
         "headers": {"authorization": "x"},
     }

@@ -110,7 +110,9 @@ def test_a_json_text_stays_one(value: Any, key: str, data: st.DataObject) -> Non
     """Wherever the key is: in a text, in its ASCII spelling, in a name, or in a number."""
     keyed: list[Any] = [f"x{key}", json.dumps(key), {f"{key}y": 1}]
     if key.isdecimal() and key.isascii() and key[0] != "0":
-        keyed += [int(key), int(f"-1{key}2"), float(f"{key}.5")]
+        numbers = (int(key), int(f"-1{key}2"), float(f"{key}.5"))
+        # A double has no room for the digits of a long key.
+        keyed += [number for number in numbers if key in repr(number)]
     text = json.dumps([value, data.draw(st.sampled_from(keyed))], ensure_ascii=False)
     redacted = CredentialRedactor([key]).json_text(text)
     assert len(json.loads(redacted)) == 2

@@ -173,14 +173,14 @@ class Lake:
             return [f"{self.uri(name)}/{file}" for file, _ in files]
         kept, key = self._copies_of(name), location.table_key(name)
         missing = [(file, size) for file, size in files if not (kept / file).is_file()]
-        cache = self.temporary / "ids"
+        ids_folder = self.temporary / "ids"
 
         def room() -> int:
-            taken = sum(file.stat().st_blocks * 512 for file in cache.rglob("*.parquet"))
-            return min(shutil.disk_usage(cache).free, IDS_BYTES - taken)
+            taken = sum(file.stat().st_blocks * 512 for file in ids_folder.rglob("*.parquet"))
+            return min(shutil.disk_usage(ids_folder).free, IDS_BYTES - taken)
 
         wanted = [File(f"{key}/{file}", size) for file, size in missing]
-        links = ColumnCache(cache, _read, room).linked(wanted, columns, folder)
+        links = ColumnCache(ids_folder, _read, room).linked(wanted, columns, folder)
         fetched = dict(zip((file for file, _ in missing), links, strict=True))
         return [fetched.get(file, str(kept / file)) for file, _ in files]
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from mlcore.entities.metrics import Metric, recency
 from mlcore.repos.runs.history import metric_history, metric_sampling, point_columns
 from mlcore.repos.runs.history.latest_points import Latest
-from mlcore.repos.runs.history.metric_history import StoredHistory
+from mlcore.repos.runs.history.metric_history import HistoryParts
 from mlcore.repos.runs.history.metric_sampling import SampleRequest
 from tests.examples import number_of
 
@@ -29,9 +29,9 @@ LOGGED = STEPPED | st.lists(ANY_POINT, max_size=20)
 BESIDE = [Metric("other", 7.0, 1, 1)]
 
 
-def kept(series: Sequence[Metric], cuts: Sequence[int], chance: Any) -> StoredHistory:
+def kept(series: Sequence[Metric], cuts: Sequence[int], chance: Any) -> HistoryParts:
     """The series in parts, each kept in one of the ways, and some in two."""
-    stored = StoredHistory([], [], [])
+    stored = HistoryParts([], [], [])
     ends = sorted({min(cut, len(series)) for cut in cuts} | {len(series)})
     parts = [series[begin:end] for begin, end in zip([0, *ends], ends, strict=False) if end > begin]
     chance.shuffle(parts)

@@ -15,7 +15,7 @@ from mlcore.repos.runs.core import runs
 from mlcore.repos.runs.history import history_pages, latest_points, metric_history, metric_sampling
 from mlcore.repos.runs.history.history_pages import HistoryPage, PointFilter
 from mlcore.repos.runs.history.latest_points import Latest, PagePosition
-from mlcore.repos.runs.history.metric_history import StoredHistory
+from mlcore.repos.runs.history.metric_history import HistoryParts
 from mlcore.repos.runs.history.metric_sampling import SampleRequest
 from mlcore.repos.runs.history.point_positions import Order
 
@@ -37,7 +37,7 @@ def history_interval(
     ``low`` or ``high`` is None, points of all steps count."""
     limits.check_step_range(low, high)
 
-    def read(run_id: str, home: str) -> StoredHistory:
+    def read(run_id: str, home: str) -> HistoryParts:
         return metric_history.read_stored(home, run_id, key)
 
     wanted = SampleRequest(key, low, high, limit)

@@ -10,10 +10,10 @@ from operator import lt
 from mlcore.entities.metrics import Metric, MetricColumns
 from mlcore.models.runs import RunMetricBatch, RunMetricHistory
 from mlcore.repos.runs.history import latest_points, point_columns
-from mlcore.repos.runs.history.metric_history import StoredHistory
+from mlcore.repos.runs.history.metric_history import HistoryParts
 
 
-def in_order(stored: StoredHistory, key: str) -> MetricColumns | None:
+def in_order(stored: HistoryParts, key: str) -> MetricColumns | None:
     """Returns all points of a metric as columns, if the stored batches, packs and segments, one
     after the other, have them strictly ordered by step and timestamp already. Otherwise returns
     None, and the caller must sort them."""
@@ -47,7 +47,7 @@ def _ascend(steps: Sequence[int], timestamps: Sequence[int]) -> bool:
     return all(map(lt, moments, moments[1:]))
 
 
-def _parts(stored: StoredHistory, key: str) -> Iterator[MetricColumns]:
+def _parts(stored: HistoryParts, key: str) -> Iterator[MetricColumns]:
     for item in stored.batches:
         if (batch := RunMetricBatch.of(item).data) is not None:
             yield _part(batch, key)

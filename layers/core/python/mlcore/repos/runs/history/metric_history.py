@@ -149,7 +149,7 @@ def put(batches: Sequence[Raw]) -> None:
         table.batch_write(batches)
 
 
-class StoredHistory(NamedTuple):
+class HistoryParts(NamedTuple):
     """The stored form of a metric's history: batch items and packs that contain points of it,
     possibly among others, and the bytes of file segments. A point may be in two of them."""
 
@@ -158,7 +158,7 @@ class StoredHistory(NamedTuple):
     segments: list[bytes]
 
 
-def read_stored(experiment_id: str, run_id: str, key: str) -> StoredHistory:
+def read_stored(experiment_id: str, run_id: str, key: str) -> HistoryParts:
     """Reads the stored form of a metric's history, without unpacking it; two round trips for a
     history of usual size."""
     pk = keys.run(experiment_id, run_id).pk
@@ -171,7 +171,7 @@ def read_stored(experiment_id: str, run_id: str, key: str) -> StoredHistory:
             listed += history_files.segments(item, key)
         else:
             batches.append(item)
-    stored = StoredHistory(batches, [], [])
+    stored = HistoryParts(batches, [], [])
 
     def read_packs() -> None:
         prefix = keys.run_metric_history_prefix(run_id, key)
@@ -190,7 +190,7 @@ def read(experiment_id: str, run_id: str, key: str) -> list[Metric]:
     return points_of(read_stored(experiment_id, run_id, key), key)
 
 
-def points_of(stored: StoredHistory, key: str) -> list[Metric]:
+def points_of(stored: HistoryParts, key: str) -> list[Metric]:
     """Returns the distinct points of the metric ``key`` in MLflow's order.
 
     Args:

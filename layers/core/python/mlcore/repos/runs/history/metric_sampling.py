@@ -14,7 +14,7 @@ from typing import NamedTuple
 from mlcore.entities.metrics import Metric, MetricColumns, recency
 from mlcore.repos.runs.history import history_columns, latest_points, metric_history
 from mlcore.repos.runs.history.latest_points import Latest
-from mlcore.repos.runs.history.metric_history import StoredHistory
+from mlcore.repos.runs.history.metric_history import HistoryParts
 
 
 class SampleRequest(NamedTuple):
@@ -27,7 +27,7 @@ class SampleRequest(NamedTuple):
     limit: int
 
 
-def of(stored: StoredHistory, latest: Latest | None, wanted: SampleRequest) -> MetricColumns:
+def of(stored: HistoryParts, latest: Latest | None, wanted: SampleRequest) -> MetricColumns:
     """Returns the sample of a stored history, as columns ordered by step, timestamp and value. The
     history is completed by the metric's latest value before, as :mod:`.latest_points` says.
 
