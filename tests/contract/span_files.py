@@ -52,11 +52,11 @@ def without_columns() -> Iterator[None]:
 
     add = TableCommit.add
 
-    def added(commit: Any, *arguments: Any) -> int:
+    def added(commit: Any, *arguments: Any, **options: Any) -> int:
         table = commit._snapshot.table
         commit._snapshot.table = table._replace(derived=())
         try:
-            return add(commit, *arguments)
+            return add(commit, *arguments, **options)
         finally:
             commit._snapshot.table = table
 

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 import duckdb
 
 from mltables.snapshot import quoted
-from mltables.table_commit import TableCommit
+from mltables.table_commit import PACKED_MARK, TableCommit
 from mltables.table_definitions import FILE_BYTES
 from mltables.writable_table import ListedFile, WritableTable
 
@@ -187,7 +187,9 @@ def _rewrite_partition(
 
 
 def _is_small(file: ListedFile) -> bool:
-    return file.rows < FULL_FILE_ROWS and file.size < FULL_FILE_BYTES
+    # A packed file may be small: it holds root spans only, or the last rows of a day.
+    is_packed = PACKED_MARK in file.name
+    return not is_packed and file.rows < FULL_FILE_ROWS and file.size < FULL_FILE_BYTES
 
 
 def _texts(connection: duckdb.DuckDBPyConnection, query: str) -> list[str]:

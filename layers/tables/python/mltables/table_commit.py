@@ -24,6 +24,9 @@ from mltables.snapshot import Snapshot, quoted
 from mltables.table_columns import DERIVED_MARK, Table
 from mltables.table_definitions import CHECKPOINT_VERSIONS, ROW_GROUP, WRITER
 
+PACKED_MARK: Final = "packed-"
+"""Is part of the names of packed files (``packed_files.py``)."""
+
 Action = dict[str, Any]
 """An action of Delta's log, as JSON."""
 
@@ -42,7 +45,7 @@ class TableCommit:
         self._folder = folder
         self._actions: list[Action] = []
 
-    def add(self, rows: str, partition: str | None = None) -> int:
+    def add(self, rows: str, partition: str | None = None, *, is_packed: bool = False) -> int:
         """Writes rows to a new file and adds it to the commit. Returns the number of rows; without
         rows no file is written.
 
@@ -50,13 +53,15 @@ class TableCommit:
             rows: a query for the table's columns without the partition's, in the order in which the
                 rows are stored. The columns in ``Table.derived`` are added here.
             partition: the value of the table's partition column.
+            is_packed: whether the name says that the file is packed.
         """
         table = self._snapshot.table
-        name = f"part-{uuid4()}.parquet"
+        unique = f"{PACKED_MARK if is_packed else ''}{uuid4()}.parquet"
+        name = f"part-{unique}"
         if table.derived:
             derived = ", ".join(f"{sql} AS {column}" for column, sql in table.derived)
             rows = f"SELECT *, {derived} FROM ({rows})"
-            name = f"{DERIVED_MARK}{uuid4()}.parquet"
+            name = f"{DERIVED_MARK}{unique}"
         local = self._folder / name
         ((_, count, size, _, columns, *_),) = self._connection.execute(
             f"COPY ({rows}) TO {quoted(str(local))} (FORMAT parquet, COMPRESSION zstd, "

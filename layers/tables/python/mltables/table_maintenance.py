@@ -19,7 +19,7 @@ import duckdb
 from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError, DeltaError
 
-from mltables import maintenance_needed
+from mltables import maintenance_needed, packed_files
 from mltables.duckdb_connection import connect
 from mltables.lake import Lake
 from mltables.row_replacement import merge_small_files
@@ -117,7 +117,7 @@ def _merged(lake: Lake, table: Table, today: str) -> DeltaTable:
         CommitFailedError: another writer committed first.
     """
     if table in OF_TRACES:
-        _merge_small_of_traces(lake, table)
+        _merge_small_of_traces(lake, table, today)
     delta = DeltaTable(lake.uri(table.name), storage_options=lake.options)
     if table is HISTORY:
         _merge_small(lake, delta, today)
@@ -147,9 +147,10 @@ def _merge_small(lake: Lake, delta: DeltaTable, today: str) -> None:
                 )
 
 
-def _merge_small_of_traces(lake: Lake, table: Table) -> None:
+def _merge_small_of_traces(lake: Lake, table: Table, today: str) -> None:
     """Merges the small files of each day. The publisher only merges files of a day to which it
-    writes, so without this the small files of past days would stay."""
+    writes, so without this the small files of past days would stay. Packs spans of a day that is
+    over (``packed_files``)."""
     with (
         tempfile.TemporaryDirectory(dir=lake.temporary) as folder,
         connect(Path(folder)) as connection,
@@ -157,6 +158,13 @@ def _merge_small_of_traces(lake: Lake, table: Table) -> None:
         snapshot = Snapshot(lake, table, open_or_create(lake, table))
         writable = WritableTable(connection, lake, snapshot, Path(folder))
         merge_small_files(connection, writable, MERGED_ROWS)
+        if table.first:
+            now = datetime.now(UTC).strftime("%Y-%m-%d")
+            try:
+                packed_files.pack(connection, writable, min(today, now), MERGED_ROWS)
+            except duckdb.OutOfMemoryException as error:
+                # Old files are deleted all the same.
+                _logger.warning("spans could not be packed and stay as they are: %s", error)
 
 
 def _merge_small_of_audit(lake: Lake, delta: DeltaTable) -> None:

@@ -375,9 +375,8 @@ class Generator(DuckDBGenerator):
 
 def _is_repeatable(argument: str) -> bool:
     """Whether a template may repeat an argument."""
-    if _OTHER_EACH_TIME in argument:
-        return False
-    return len(argument) <= _SHORT or (len(argument) <= _LONGER and argument.count("(") == 1)
+    most = _LONGER if argument.strip("()").count("(") == 1 else _SHORT
+    return _OTHER_EACH_TIME not in argument and len(argument) <= most
 
 
 _OWN: Final = frozenset(name for name in vars(Generator) if name.endswith("_sql"))

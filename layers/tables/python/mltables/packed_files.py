@@ -1,0 +1,136 @@
+"""Packs the files of days that are over: rows that ``Table.first`` selects get files of their own.
+
+To read the first rows of a file takes decompressing most of each column. In packed files, root
+spans are apart from the spans below them: a reader that wants roots skips the other files by their
+statistics, whatever the statement looks like. The name of a file says that it is packed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+import duckdb
+
+from mltables.row_replacement import FULL_FILE_BYTES, FULL_FILE_ROWS
+from mltables.table_commit import PACKED_MARK
+from mltables.table_definitions import FILE_BYTES
+from mltables.writable_table import WritableTable
+
+LOOSE_FILES: Final = 8
+"""A day is packed if it has more files that are not packed."""
+PACKED_ROWS: Final = FULL_FILE_ROWS
+"""Most rows of a packed file. Who reads a file needs memory for all values of a column."""
+FEWEST_ROWS: Final = 2000
+"""Rows of a full file with rows that come first, however large these are."""
+ROWS_OF_FIRST: Final = 10
+"""A row that comes first may hold the bytes of so many rows: inputs and outputs of root spans are
+long."""
+
+
+class _LooseFile(NamedTuple):
+    """A file of a day that is over, which is not packed."""
+
+    day: str
+    place: tuple[str, str]
+    """The least experiment id and time in it: files that follow each other are packed together."""
+    name: str
+    rows: int
+    size: int
+    """Bytes."""
+
+
+def pack(
+    connection: duckdb.DuckDBPyConnection, table: WritableTable, before: str, most_rows: int
+) -> int:
+    """Packs files of the latest day that has more than ``LOOSE_FILES`` loose ones, in one commit.
+    Changes no row. Returns the number of packed rows.
+
+    Args:
+        before: days from this one on, written ``YYYY-MM-DD``, are not packed: their rows may still
+            change.
+        most_rows: no further file is packed when so many rows are. The next call continues.
+
+    Raises:
+        CommitFailedError: a publisher committed first.
+    """
+    by_day: dict[str, list[_LooseFile]] = {}
+    for file in _loose_files(connection, table):
+        if file.day < before:
+            by_day.setdefault(file.day, []).append(file)
+    many = [day for day, files in by_day.items() if len(files) > LOOSE_FILES]
+    if not many:
+        return 0
+    chosen = list(_up_to(sorted(by_day[max(many)]), most_rows))
+    rows, size = sum(file.rows for file in chosen), sum(file.size for file in chosen)
+    fitting = FULL_FILE_BYTES * rows // (size * ROWS_OF_FIRST)
+    most_first = min(PACKED_ROWS, max(FEWEST_ROWS, fitting))
+    _write(connection, table, max(many), [file.name for file in chosen], most_first)
+    return rows
+
+
+def _loose_files(
+    connection: duckdb.DuckDBPyConnection, table: WritableTable
+) -> Iterable[_LooseFile]:
+    columns = (
+        f'"partition.{table.table.partition}", "min.experiment_id", '
+        f'CAST("min.{table.table.time}" AS VARCHAR), path, num_records, size_bytes'
+    )
+    for day, experiment_id, time, name, rows, size in table.snapshot.listed(connection, columns):
+        is_packed = PACKED_MARK in name.rpartition("/")[2]
+        if not is_packed and rows is not None and size < FULL_FILE_BYTES:
+            yield _LooseFile(day, (experiment_id or "", time or ""), name, rows, size)
+
+
+def _up_to(files: Iterable[_LooseFile], most_rows: int) -> Iterable[_LooseFile]:
+    rows = size = 0
+    for file in files:
+        if rows >= most_rows or size >= FILE_BYTES:
+            return
+        rows, size = rows + file.rows, size + file.size
+        yield file
+
+
+def _write(
+    connection: duckdb.DuckDBPyConnection,
+    table: WritableTable,
+    day: str,
+    names: list[str],
+    most_first: int,
+) -> None:
+    """Writes the rows of files of a day into packed ones. Whole rows may be large, so only their
+    places are sorted at once; each new file reads the files that have rows of it.
+
+    Args:
+        most_first: most rows of a file with rows that come first.
+    """
+    columns, order = table.table.names, table.table.order
+    files = table.local(names)
+    change = table.change()
+    change.remove(names)
+    connection.execute(
+        f"""
+        CREATE OR REPLACE TEMP TABLE places AS
+        SELECT filename, file_row_number, later,
+               (row_number() OVER (PARTITION BY later ORDER BY {order}) - 1)
+                   // CASE WHEN later THEN {PACKED_ROWS} ELSE {most_first} END AS part
+        FROM (
+            SELECT filename, file_row_number, {order},
+                   ({table.table.first}) IS NOT TRUE AS later
+            FROM {table.read(files)}
+        )
+        """
+    )
+    parts = connection.execute(
+        "SELECT later, part, list(DISTINCT filename) FROM places GROUP BY ALL ORDER BY ALL"
+    ).fetchall()
+    for later, part, paths in parts:
+        change.add(
+            f"SELECT {columns} FROM (SELECT *, file_row_number FROM {table.read(sorted(paths))}) "
+            f"SEMI JOIN (SELECT * FROM places WHERE later = {later} AND part = {part}) "
+            f"USING (filename, file_row_number) ORDER BY {order}",
+            day,
+            is_packed=True,
+        )
+    connection.execute("DROP TABLE places")
+    change.commit()
