@@ -77,6 +77,13 @@ class StoredKind(Generic[E]):
         unchanged.require_equal(self._version, entity.version)
         return unchanged
 
+    def absent_or_unchanged(self, entity: E) -> ConditionExpression:
+        """Returns the condition that the item does not exist, or was not written since the entity
+        was read."""
+        condition = ConditionExpression()
+        condition.require_absent_or_equal(self._version, entity.version)
+        return condition
+
     def entity_key(self, entity: E) -> keys.Key:
         return self.key_of(entity.experiment_id, self.entity_id(entity))
 
@@ -200,12 +207,12 @@ def rename(kind: StoredKind[E], names: NameLocks[E], before: E, after: E) -> Non
 
 
 def delete(kind: StoredKind[E], names: NameLocks[E], entity: E) -> None:
-    """Deletes an entity with the reference from its id and the lock of its name, whatever was
-    written since it was read. Idempotent. Raises WriteConflict if its name now belongs to another
-    entity, because it was renamed."""
+    """Deletes an entity with the reference from its id and the lock of its name. Idempotent. Raises
+    WriteConflict if the entity was written since it was read: it may have been renamed, and the
+    lock of the new name would stay."""
     entity_id = kind.entity_id(entity)
     gone = [
-        Delete(kind.entity_key(entity)),
+        Delete(kind.entity_key(entity), kind.absent_or_unchanged(entity)),
         names.freeing(entity, entity_id),
         entity_refs.deletion(entity_id),
     ]
