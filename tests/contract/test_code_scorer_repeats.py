@@ -14,9 +14,7 @@ import pytest
 
 from judge_runner import code_scoring
 from mlcore.entities.evaluation.code_scorers import CodeScorer
-from mlcore.entities.evaluation.online_scorers import OnlineScorer
-from mlcore.repos.evaluation import jobs, online_scorers, scorers
-from mlcore.repos.experiments import experiments
+from mlcore.repos.evaluation import jobs
 from mlcore.scorer_cage import remote_cage
 from mlcore.scorer_cage.answers import ScorerFeedback
 from mlcore.scorer_cage.cage import Judgement
@@ -98,28 +96,3 @@ def test_an_optimization_judges_each_answer_once_and_sums_the_costs(
     judged = sum(cages.judged.values())
     assert judged == len(world.predicted), "one judgement of each answer"
     assert stored.dollars == pytest.approx((judged + 1) * DOLLARS), "the lost answer is paid, too"
-
-
-def test_of_two_registrations_at_once_the_latest_judges_automatically(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(FLAG, "true")
-    world = World(store.api, monkeypatch)
-    register(world, code("return 1"))
-    config = {"experiment_id": world.experiment, "name": "quality", "sample_rate": 1.0}
-    assert ask("PUT", "mlflow/scorers/online-config", config).status == 200
-    replace = online_scorers.replace
-
-    def second_comes_between(new: OnlineScorer, former: OnlineScorer) -> None:
-        monkeypatch.setattr(online_scorers, "replace", replace)
-        register(world, code("return 3"))
-        replace(new, former)
-
-    monkeypatch.setattr(online_scorers, "replace", second_comes_between)
-    register(world, code("return 2"))
-    (experiment,) = experiments.find_existing([world.experiment], "default")
-    latest = scorers.latest(experiment, "quality")
-    settings = online_scorers.find("default", world.experiment, "quality")
-    assert latest is not None
-    assert settings is not None
-    assert (latest.version, settings.seal) == (3, latest.source().seal)

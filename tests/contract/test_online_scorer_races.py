@@ -109,6 +109,24 @@ def test_what_is_turned_off_while_a_version_is_registered_stays_so(members: Memb
     _in_each_order(check)
 
 
+def test_of_two_versions_that_are_registered_at_once_the_latest_judges(members: Members) -> None:
+    def check(order: list[int], is_on: bool) -> None:
+        begin(members, is_on=is_on)
+        statuses = interleaved(
+            order,
+            [
+                lambda: register(members, "owner", "return 'second'"),
+                lambda: register(members, "owner", "return 'third'"),
+            ],
+        )
+        assert statuses == [200, 200]
+        if is_on:
+            setting, latest = seals(members)
+            assert setting == latest
+
+    _in_each_order(check)
+
+
 def test_nobody_slips_a_version_in_who_may_not_let_it_judge(members: Members) -> None:
     """Either the version was there when the owner turned the scorer on, or it is refused."""
     grants.put(members.editor, "default", Grant("trace", "*", "DENY"))
