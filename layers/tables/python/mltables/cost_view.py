@@ -73,8 +73,8 @@ def tables_read(columns: Collection[str]) -> Mapping[str, frozenset[str]]:
 
 
 def definition(schema: str, columns: Collection[str]) -> str:
-    """Returns the query for DuckDB that stands for the view: it has the wanted ``columns``, and
-    reads the audit log in ``schema``."""
+    """Returns the query for DuckDB that stands for ``request_costs``: it has the wanted
+    ``columns``, and reads the audit log in ``schema``."""
     named = [name for name in _COLUMNS if name in columns] or ["milliseconds"]
     selected = ", ".join(f"{_COLUMNS[name][1]} AS {name}" for name in named)
     return f"SELECT {selected} FROM {schema}.{AUDIT.name} WHERE milliseconds IS NOT NULL"

@@ -117,8 +117,8 @@ def tables_read(columns: Collection[str]) -> Mapping[str, frozenset[str]]:
 
 
 def definition(schema: str, columns: Collection[str]) -> str:
-    """Returns the query for DuckDB that stands for the view: it has the wanted ``columns``, and
-    reads the tables in ``schema``."""
+    """Returns the query for DuckDB that stands for ``gateway_usage``: it has the wanted
+    ``columns``, and reads the tables in ``schema``."""
     named = [name for name in COLUMNS if name in columns] or ["trace_id"]
     of_spans = [name for name in named if name in _OF_SPANS]
     join = ""

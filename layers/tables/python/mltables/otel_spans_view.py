@@ -47,8 +47,8 @@ def tables_read(columns: Collection[str]) -> Mapping[str, frozenset[str]]:
 
 
 def definition(schema: str, columns: Collection[str]) -> str:
-    """Returns the query for DuckDB that stands for the view: it has the wanted ``columns``, and
-    reads the table in ``schema``."""
+    """Returns the query for DuckDB that stands for ``otel_spans``: it has the wanted
+    ``columns``, and reads the table in ``schema``."""
     named = [name for name in COLUMNS if name in columns] or ["trace_id"]
     selected = ", ".join(f'{_expression(name)} AS "{name}"' for name in named)
     return f"SELECT {selected} FROM {schema}.{SPANS.name}"

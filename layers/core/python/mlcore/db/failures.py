@@ -123,7 +123,8 @@ def busy_error(reasons: Iterable[Raw] = ()) -> errors.RequestLimitExceeded:
 
 
 def unanswered_error(error: BotoCoreError) -> errors.MlflowError:
-    """Returns the error to raise for a call that the table did not answer. Logs the cause."""
+    """Returns the error to raise for a call that the table did not answer (503), or that a laptop's
+    store could not save, for example because its disk is full (507). Logs the cause."""
     if isinstance(error, NotSaved):
         _logger.error("the table cannot be written: %s", error)
         return errors.InsufficientStorage(error.advice)

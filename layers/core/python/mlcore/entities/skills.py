@@ -50,7 +50,8 @@ class SkillSource(NamedTuple):
     digest: str | None
 
     def fingerprint(self) -> str:
-        """Returns a short hash by which equal sources are found without reading versions."""
+        """Returns a short hash by which a skill's item tells which of its versions have the same
+        source, without reading the versions."""
         content = json.dumps(self, separators=(",", ":")).encode()
         return urlsafe_b64encode(blake2b(content, digest_size=9).digest()).decode()
 

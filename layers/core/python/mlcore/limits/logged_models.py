@@ -11,7 +11,7 @@ _BAD_CHARACTERS: Final = ("/", ":", ".", "%", '"', "'")
 
 
 class KeyValue(Protocol):
-    """A param or tag, as a request holds it."""
+    """A param or tag of a logged model, as a request holds it."""
 
     key: str
     value: str

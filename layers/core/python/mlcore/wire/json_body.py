@@ -120,7 +120,8 @@ def json_object(value: Any, path: JsonPath, misfits: Misfits) -> Any:
 
 
 def boolean(value: Any, path: JsonPath, misfits: Misfits) -> Any:
-    """Reads a boolean, or one of the words and numbers that pydantic accepts as one."""
+    """Reads a boolean of a JSON body, or one of the words and numbers that pydantic accepts as
+    one."""
     word = value.lower() if isinstance(value, str) else value
     if isinstance(word, bool):
         return word

@@ -15,7 +15,7 @@ from mlcore.repos.workspaces import guarded_writes
 
 
 def create(dataset: EvaluationDataset) -> None:
-    """Creates a dataset with a new id."""
+    """Writes a new dataset. Its id must be new: a dataset with the same id would be overwritten."""
     guarded_writes.write([Put(_item(dataset))], creates_in=dataset.workspace)
 
 

@@ -144,8 +144,8 @@ def _update(key: Key, update: Update) -> None:
 
 
 def reorder_versions_of_renamed_model(home: str, incarnation: str, time: int) -> None:
-    """Indexes the versions of a renamed model that have a Kubeflow number as if they had been
-    updated when the model was renamed. Idempotent.
+    """Changes the index keys of a renamed model's versions, so that Kubeflow's lists order those
+    with a number as if they had been updated when the model was renamed. Idempotent.
 
     At most 1,000 versions are changed. Lists show the others with the right time, but at the
     position of their own last update.
