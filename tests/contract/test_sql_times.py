@@ -107,3 +107,27 @@ def test_a_number_that_is_too_large_is_an_error(
 def test_a_time_is_cast_unless_the_statement_shows_its_type(time: str, is_known: bool) -> None:
     statement = statement_check.translate(f"SELECT date_trunc('DAY', {time}) FROM spans")
     assert ("spark_timestamp(" not in statement.sql) is is_known
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        *(f"spark_timestamp_micros({-(2**63) + more})" for more in (0, 2, 14_454_775_807)),
+        *(f"spark_timestamp_millis({-(2**63) // 1000 + more})" for more in (1, 14_454_775)),
+    ],
+)
+def test_times_before_the_least_one_are_errors(
+    engine: duckdb.DuckDBPyConnection, call: str
+) -> None:
+    macros.create_macros(engine, call)
+    with pytest.raises(duckdb.ConversionException, match="out of range"):
+        engine.execute(f"SELECT CAST({call} AS VARCHAR)").fetchall()
+
+
+def test_the_least_time_is_one(engine: duckdb.DuckDBPyConnection) -> None:
+    least = -9_223_372_022_400_000_000
+    macros.create_macros(engine, "spark_timestamp_micros(n)")
+    rows = engine.execute(
+        f"SELECT epoch_us(spark_timestamp_micros({least})), spark_timestamp_micros(NULL)"
+    ).fetchall()
+    assert rows == [(least, None)]

@@ -162,9 +162,9 @@ def _merge_small_of_traces(lake: Lake, table: Table, today: str) -> None:
             now = datetime.now(UTC).strftime("%Y-%m-%d")
             try:
                 packed_files.pack(connection, writable, min(today, now), MERGED_ROWS)
-            except duckdb.OutOfMemoryException as error:
-                # Old files are deleted all the same.
-                _logger.warning("spans could not be packed and stay as they are: %s", error)
+            except (duckdb.OutOfMemoryException, CommitFailedError) as error:
+                # Old files are deleted all the same, also if a publisher commits each time.
+                _logger.warning("spans were not packed: %s", error)
 
 
 def _merge_small_of_audit(lake: Lake, delta: DeltaTable) -> None:

@@ -2,7 +2,8 @@
 
 DuckDB computes with a TIMESTAMP WITH TIME ZONE by a calendar of the library ICU, which takes ten
 times as long as with a TIMESTAMP. In UTC both give the same results, except for years before 1. So
-where speed matters, these macros convert the time with ``inner_utc(time)`` first.
+where speed matters, these macros convert the time with ``inner_utc(time)`` first. Neither type
+refuses a number below DuckDB's least time, but ICU does, so ``inner_at_micros`` leaves these to it.
 
 The generator casts the argument of a parameter named ``day`` to DATE, of one named ``time`` to
 TIMESTAMP.
@@ -38,6 +39,8 @@ MACROS: Final = (
     r"""
 CREATE MACRO inner_utc(time) AS make_timestamp(epoch_us(time));
 CREATE MACRO inner_of_utc(moment) AS make_timestamptz(epoch_us(moment));
+CREATE MACRO inner_at_micros(n) AS
+    CASE WHEN n < -9223372022400000000 THEN CAST(make_timestamp(n) AS TIMESTAMPTZ) ELSE make_timestamptz(n) END;
 """
     + _FIELD_MACROS
     + r"""
@@ -137,8 +140,8 @@ CREATE MACRO inner_day_time(days, hours, minutes, seconds) AS
     list_transform([inner_micros(inner_whole_number(days), inner_whole_number(hours), inner_whole_number(minutes), seconds)],
         lambda micros: to_days(CAST(micros // 86400000000 AS INTEGER)) + to_microseconds(micros % 86400000000))[1];
 CREATE MACRO spark_timestamp_seconds(n) AS to_timestamp(n);
-CREATE MACRO spark_timestamp_millis(n) AS make_timestamptz(CAST(n AS BIGINT) * 1000);
-CREATE MACRO spark_timestamp_micros(n) AS make_timestamptz(CAST(n AS BIGINT));
+CREATE MACRO spark_timestamp_millis(n) AS inner_at_micros(CAST(n AS BIGINT) * 1000);
+CREATE MACRO spark_timestamp_micros(n) AS inner_at_micros(CAST(n AS BIGINT));
 CREATE MACRO spark_from_unixtime(n) AS
     strftime(to_timestamp(CAST(n AS BIGINT)), '%Y-%m-%d %H:%M:%S');
 CREATE MACRO spark_from_utc_timestamp(time, zone) AS CAST(timezone(zone, time) AS TIMESTAMPTZ);
