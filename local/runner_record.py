@@ -64,7 +64,8 @@ def read(folder: Path) -> RunnerRecord | None:
 
 def running(folder: Path) -> RunnerRecord | None:
     """Returns the record of the runner that serves the folder now; None if no process has locked
-    the folder. A killed runner leaves its record behind, but not its lock.
+    the folder, or the one that has locked it has written no record. A killed runner leaves its
+    record behind, but not its lock.
     """
     record = read(folder)
     if record is None:

@@ -18,8 +18,8 @@ UNRESERVED: Final = 100
 "Configuring reserved concurrency")."""
 RESERVING: Final = ("AuthorizerConcurrency", "IndexerConcurrency")
 COMFORTABLE: Final = 100
-"""With a smaller account quota of concurrent executions a team would be throttled. New accounts
-may have ten."""
+"""With an account quota of fewer concurrent executions a team would be throttled. New accounts may
+have ten."""
 LEAST_SAM: Final = (1, 110)
 MOST_NAMES: Final = 2500
 """How many characters of user names fit into a function's environment variables, which are

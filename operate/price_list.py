@@ -57,7 +57,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def of_installed() -> Prices:
-    """Returns the prices in the installed MLflow."""
+    """Returns the prices in the installed MLflow. Raises NoPriceList if MLflow is not installed or
+    has none."""
     mlflow = importlib.util.find_spec("mlflow")
     if mlflow is None or not mlflow.submodule_search_locations:
         raise NoPriceList("mlflow is not installed; name a folder or a file")

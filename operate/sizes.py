@@ -32,7 +32,8 @@ def item_bytes(item: Mapping[str, Any]) -> int:
 
 
 def collection(experiment_id: str) -> Counter[str]:
-    """Returns the bytes of an experiment's items by their type."""
+    """Returns the bytes of an experiment's items and of their entries in local indexes, by the
+    items' type."""
     keys, tables = import_module("mlcore.db.keys"), import_module("mlcore.db.table")
     model = import_module("mlcore.models.base").Item
     bytes_by_type: Counter[str] = Counter()
@@ -42,8 +43,8 @@ def collection(experiment_id: str) -> Counter[str]:
 
 
 def run(experiment_id: str | None) -> int:
-    """Prints the size of the item collection of one experiment, or of each experiment. Returns
-    0."""
+    """Prints the size of the item collection of one experiment, or of each experiment. Returns 0.
+    Raises CannotRun if the table cannot be read."""
     rebuild, errors = load_modules()
     try:
         for number in [experiment_id] if experiment_id else rebuild.experiment_ids():

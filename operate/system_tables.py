@@ -135,7 +135,7 @@ def sql(
     url: str | None = None,
 ) -> int:
     """Runs a query and prints its result. Returns 0. ``@file.sql`` as the statement reads it from a
-    file.
+    file. Raises CannotRun if the arguments are wrong or the query fails.
 
     Args:
         saved: the name of a saved query to run, instead of a statement.
@@ -168,7 +168,8 @@ def sql(
 
 
 def text_of(statement: str) -> str:
-    """Returns the SQL statement; ``@file.sql`` is replaced by the content of the file."""
+    """Returns the SQL statement; ``@file.sql`` is replaced by the content of the file. Raises
+    CannotRun if the file cannot be read."""
     if not statement.startswith("@"):
         return statement
     try:

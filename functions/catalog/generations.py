@@ -49,7 +49,8 @@ class Generation:
     """The entries that one load of the catalog stored, and the loader's state of each source.
 
     A model's position is its index in the order of all models by name; an artifact's position is
-    its index among the artifacts of all models in that order.
+    its index among the artifacts of all models in that order. Methods and properties that read a
+    part raise PartGone if it has been deleted.
     """
 
     def __init__(self, head: Current) -> None:

@@ -89,8 +89,8 @@ def number(where: str, value: Any) -> int:
 
 
 def milliseconds(where: str, value: Any) -> int | None:
-    """Returns a time: milliseconds since the epoch, as a number or its digits; None for an empty
-    text."""
+    """Returns a time that is given in milliseconds since the epoch, as a number or its digits; None
+    for an empty text. Raises InvalidField."""
     if value == "":
         return None
     if isinstance(value, bool) or not _MILLISECONDS.fullmatch(str(value)):
@@ -99,7 +99,8 @@ def milliseconds(where: str, value: Any) -> int | None:
 
 
 def texts(where: str, value: Any) -> list[str]:
-    """Returns a list of texts; null members are left out."""
+    """Returns a field's list of texts; null members are left out. Raises InvalidField for any other
+    value."""
     if not isinstance(value, list):
         raise InvalidField(f"{where}: must be a list of strings")
     return [text(f"{where}[{at}]", each) for at, each in enumerate(value) if each is not None]
@@ -121,7 +122,8 @@ def one_of(*values: str) -> Check:
 
 
 def each(check: Check) -> Check:
-    """Returns a check for lists: every member must pass ``check``."""
+    """Returns a check for lists: every member must pass ``check``. It raises InvalidField for a
+    value that is no list."""
 
     def check_all(where: str, value: Any) -> list[Any]:
         if not isinstance(value, list):

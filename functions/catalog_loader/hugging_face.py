@@ -26,7 +26,7 @@ from mlcore.ids import now_ms
 
 ENDPOINT: Final = "https://huggingface.co"
 DEFAULT_MAX_MODELS: Final = 500
-"""Models of a source without ``maxModels``."""
+"""The most models of a source without ``maxModels``."""
 DEFAULT_INTERVAL: Final = "24h"
 """Interval between two reads of a source without ``syncInterval``."""
 
@@ -52,7 +52,7 @@ class NotReached(Exception):
 
 class HubModels(NamedTuple):
     models: list[dict[str, Any]]
-    """In the form of a YAML file."""
+    """The models that were found, each in the form of a model in a YAML file."""
     missing: list[str]
     """Names of models that do not exist, or that the source's key may not read."""
 
@@ -221,7 +221,8 @@ class _Hub:
         return self._call(lambda: self._api.model_info(name, expand=list(_EXPANDED)))
 
     def listed(self, pattern: str, most: int) -> list[Any]:
-        """Returns the models whose names match a pattern, at most ``most``."""
+        """Returns the Hub's models whose names match a pattern, at most ``most``. Raises
+        NotReached."""
         author, _, rest = pattern.partition("/")
         search = rest.partition("*")[0] or None
 

@@ -28,7 +28,7 @@ _SHORT: Final = {
     "nvidia-open-model-license": "NVIDIA Open Model License",
     "openrail": "OpenRAIL License",
 }
-"""Names that the API's own server chose."""
+"""Names of licenses by identifier, as Kubeflow's server has chosen them."""
 
 _CREATIVE_COMMONS: Final = {
     "cc-by": "Attribution",

@@ -31,7 +31,7 @@ class ConfiguredSource(NamedTuple):
     """A source as the files define it."""
 
     workspace: str
-    """Empty for a source that all workspaces share."""
+    """The workspace of the source; empty for a source that all workspaces share."""
     asset_type: str
     id: str
     name: str
@@ -58,7 +58,8 @@ class ConfiguredSource(NamedTuple):
 class Configuration(NamedTuple):
     sources: tuple[ConfiguredSource, ...]
     labels: tuple[dict[str, Any], ...]
-    """Each has ``assetType``, and ``workspace`` if it belongs to one."""
+    """The labels of sources. Each has ``assetType``, and ``workspace`` if it belongs to one
+    workspace only."""
     queries: dict[str, dict[str, Any]]
     """Named queries by asset type and name; each maps a field to ``operator`` and ``value``."""
 

@@ -96,7 +96,7 @@ TURNS: Final = (
     ),
 )
 FAILED: Final = Turn("stock", "kim", "Is the red one there in size L?", (), "")
-"""The turn whose tool call fails."""
+"""The turn of the demo whose tool call fails."""
 
 
 def make(client: ApiClient, experiment_id: str) -> None:

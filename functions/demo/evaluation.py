@@ -14,7 +14,7 @@ from mlcore.http.api_client import ApiClient
 DATASET: Final = "mlflow-demo-questions"
 RUN: Final = "demo-evaluation"
 _RUN_TYPE: Final = "genai_evaluate"
-"""As MLflow's client marks the runs of ``mlflow.genai.evaluate``."""
+"""The type by which MLflow's client marks the runs of ``mlflow.genai.evaluate``."""
 _WORDS: Final = 12
 """The judge ``is_brief`` passes answers of at most this many words."""
 

@@ -26,7 +26,8 @@ from mlcore.http.api_client import ApiClient
 from mlcore.wire.json_text import parse_json_bytes
 
 EXPERIMENT: Final = "MLflow Demo"
-"""The same name as on MLflow's server, because the UI searches for it."""
+"""The name of the demo's experiment: the same as on MLflow's server, because the UI searches for
+it."""
 _VERSION_TAG: Final = "mlflow.demo.version."
 
 
@@ -36,7 +37,7 @@ class DemoPart(NamedTuple):
 
     version: int
     make: Callable[[ApiClient, str], None]
-    """Takes the client and the experiment's id."""
+    """Creates the part. Takes the client and the id of the demo's experiment."""
     remove: Callable[[ApiClient, str], None]
     needs: str = ""
     """The part that must exist before this one."""

@@ -25,7 +25,8 @@ from mlcore.wire.json_text import parse_json_text
 
 
 def create_dataset(message: m.CreateDataset, request: Request) -> dict[str, Any]:
-    """Creates a dataset. Names need not be unique, and the experiments need not exist."""
+    """Creates an evaluation dataset. Names need not be unique, and the experiments need not
+    exist."""
     tags = {
         key: _tag_text(value)
         for key, value in _json_object(message.tags, "tags").items()
@@ -73,8 +74,8 @@ def delete_dataset(message: m.DeleteDataset, request: Request) -> dict[str, Any]
 
 
 def search_datasets(message: m.SearchEvaluationDatasets, request: Request) -> dict[str, Any]:
-    """Filters and sorts in memory: each call reads all datasets of the workspace, strongly
-    consistently."""
+    """Returns a page of matching evaluation datasets. Filters and sorts in memory: each call reads
+    all datasets of the workspace, strongly consistently."""
     limit = message.max_results
     if not limit:
         raise errors.InvalidParameterValue(
@@ -107,7 +108,7 @@ def search_datasets(message: m.SearchEvaluationDatasets, request: Request) -> di
 
 
 def set_dataset_tags(message: m.SetDatasetTags, request: Request) -> dict[str, Any]:
-    """Adds or overwrites tags. A tag whose value is null is left unchanged."""
+    """Adds or overwrites tags of a dataset. A tag whose value is null is left unchanged."""
     given = _json_object(message.tags, "tags")
     added = {key: str(value) for key, value in given.items() if value is not None}
 
@@ -122,7 +123,7 @@ def set_dataset_tags(message: m.SetDatasetTags, request: Request) -> dict[str, A
 
 
 def delete_dataset_tag(message: m.DeleteDatasetTag, request: Request) -> dict[str, Any]:
-    """Deletes a tag. A missing tag or dataset is not an error."""
+    """Deletes a tag of a dataset. A missing tag or dataset is not an error."""
 
     def change(dataset: EvaluationDataset) -> EvaluationDataset:
         kept = {key: text for key, text in dataset.tags.items() if key != message.key}

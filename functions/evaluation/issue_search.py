@@ -32,7 +32,8 @@ _VALUES: Final[dict[str, Callable[[Issue], int | str]]] = {
     "last_updated_timestamp": lambda issue: issue.last_update_time,
     "last_seen_timestamp": lambda issue: issue.last_seen_time,
 }
-"""Fields that issues can be ordered by."""
+"""The fields that issues can be ordered by: for each a function that returns its value from an
+issue."""
 Key = tuple[Callable[[Issue], int | str], bool]
 """One field of the order: reads its value from an issue; and whether the greatest comes first."""
 

@@ -104,7 +104,8 @@ def list_label_schemas(message: m.ListLabelSchemas, request: Request) -> dict[st
 
 
 def update_label_schema(message: m.UpdateLabelSchema, request: Request) -> dict[str, Any]:
-    """Changes the fields that the request has. Raises InvalidParameterValue for the default one."""
+    """Changes the fields of a label schema that the request has. Raises InvalidParameterValue for
+    the default one."""
 
     def attempt() -> LabelSchema:
         schema = find(message.schema_id, request)

@@ -28,7 +28,8 @@ _MAX_ANSWER: Final = 4_000_000
 
 
 def get_job(message: m.GetPromptOptimizationJob, request: Request) -> dict[str, Any]:
-    """Returns a job, with the scores and the progress that are logged as metrics of its run."""
+    """Returns a prompt optimization job, with the scores and the progress that are logged as
+    metrics of its run."""
     job = as_of(_find(message.job_id, request), ids.now_ms())
     return {"job": responses.job(job, _metrics(job))}
 
@@ -47,7 +48,7 @@ def search_jobs(message: m.SearchPromptOptimizationJobs, request: Request) -> di
 
 
 def cancel_job(message: m.CancelPromptOptimizationJob, request: Request) -> dict[str, Any]:
-    """Cancels a job and ends its run as KILLED.
+    """Cancels a prompt optimization job and ends its run as KILLED.
 
     Raises InvalidParameterValue for a job that has ended. If that job was cancelled, its run is
     ended nevertheless: the request that cancelled the job may have failed before it ended the run.
@@ -73,7 +74,8 @@ def cancel_job(message: m.CancelPromptOptimizationJob, request: Request) -> dict
 
 
 def delete_job(message: m.DeletePromptOptimizationJob, request: Request) -> dict[str, Any]:
-    """Deletes the run and then the job, so that an interrupted call can be repeated."""
+    """Deletes the run of a prompt optimization job and then the job, so that an interrupted call
+    can be repeated."""
     job = _find(message.job_id, request)
     run = _run_of(job)
     if run is not None:

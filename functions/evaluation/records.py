@@ -33,8 +33,8 @@ QUERY_RECORDS: Final = 1000
 
 
 def upsert_records(message: m.UpsertDatasetRecords, request: Request) -> dict[str, Any]:
-    """Adds records, and merges those whose inputs equal those of a stored record or of another
-    record of the request. Returns how many were inserted and how many merged."""
+    """Adds records to a dataset, and merges those whose inputs equal those of a stored record or of
+    another record of the request. Returns how many were inserted and how many merged."""
     records = _parse_records(message.records)
     dataset = evaluation_datasets.find(request.workspace, message.dataset_id)
     if dataset is None:
@@ -58,8 +58,8 @@ def upsert_records(message: m.UpsertDatasetRecords, request: Request) -> dict[st
 
 
 def get_records(message: m.GetDatasetRecords, request: Request) -> dict[str, Any]:
-    """Returns a page of records, oldest first. A page may be shorter than ``max_results`` to keep
-    the response within its size limit."""
+    """Returns a page of a dataset's records, oldest first. A page may be shorter than
+    ``max_results`` to keep the response within its size limit."""
     limit = message.max_results or 1000
     if limit < 0:
         raise errors.InvalidParameterValue(

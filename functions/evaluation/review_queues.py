@@ -104,8 +104,8 @@ def get_by_name(message: m.GetReviewQueueByName, request: Request) -> dict[str, 
 
 
 def list_review_queues(message: m.ListReviewQueues, request: Request) -> dict[str, Any]:
-    """Returns an experiment's queues, newest first. The request may restrict them to those of a
-    user or to those that contain a trace."""
+    """Returns an experiment's review queues, newest first. The request may restrict them to those
+    of a user or to those that contain a trace."""
     limit = message.max_results if message.has("max_results") else DEFAULT_MAX_RESULTS
     experiment = experiment_lookup.get_unless_deleted(message.experiment_id, request)
     experiment_id = experiment.experiment_id
@@ -124,7 +124,7 @@ def list_review_queues(message: m.ListReviewQueues, request: Request) -> dict[st
 
 
 def update_review_queue(message: m.UpdateReviewQueue, request: Request) -> dict[str, Any]:
-    """Changes a queue. Its label schemas cannot be changed while it has items."""
+    """Changes a review queue. Its label schemas cannot be changed while it has items."""
 
     def attempt() -> ReviewQueue:
         queue = get(message.queue_id, request)
@@ -149,7 +149,7 @@ def update_review_queue(message: m.UpdateReviewQueue, request: Request) -> dict[
 
 
 def delete_review_queue(message: m.DeleteReviewQueue, request: Request) -> dict[str, Any]:
-    """Deletes a queue. A missing queue is not an error."""
+    """Deletes a review queue. A missing queue is not an error."""
 
     def attempt() -> None:
         queue = find(message.queue_id, request)
@@ -161,7 +161,7 @@ def delete_review_queue(message: m.DeleteReviewQueue, request: Request) -> dict[
 
 
 def add_items(message: m.AddItemsToReviewQueue, request: Request) -> dict[str, Any]:
-    """Adds traces to a queue. Traces that are already in it keep their status."""
+    """Adds traces to a review queue. Traces that are already in it keep their status."""
     item_ids = item_ids_of(message.item_ids)
     queue = get(message.queue_id, request)
     stored_traces = traces.find_many(item_ids, request.workspace)
@@ -192,15 +192,15 @@ def add_items(message: m.AddItemsToReviewQueue, request: Request) -> dict[str, A
 
 
 def remove_items(message: m.RemoveItemsFromReviewQueue, request: Request) -> dict[str, Any]:
-    """Removes items from a queue. Items that are not in it are ignored."""
+    """Removes items from a review queue. Items that are not in it are ignored."""
     item_ids = item_ids_of(message.item_ids)
     review_queues.remove(get(message.queue_id, request), item_ids)
     return {}
 
 
 def list_items(message: m.ListReviewQueueItems, request: Request) -> dict[str, Any]:
-    """Returns a page of a queue's items, newest first. Items whose trace was deleted are left
-    out."""
+    """Returns a page of a review queue's items, newest first. Items whose trace was deleted are
+    left out."""
     limit = message.max_results if message.has("max_results") else DEFAULT_MAX_RESULTS
     queue = get(message.queue_id, request)
     after = newest_first_pages.parse_token(message.page_token, queue.queue_id)
@@ -227,8 +227,9 @@ def list_items(message: m.ListReviewQueueItems, request: Request) -> dict[str, A
 
 
 def set_item_status(message: m.SetReviewQueueItemStatus, request: Request) -> dict[str, Any]:
-    """Sets an item's status. Where authentication is on, ``completed_by`` is always the caller,
-    even if the request names another user. Setting the same status again changes nothing."""
+    """Sets the status of a review queue's item. Where authentication is on, ``completed_by`` is
+    always the caller, even if the request names another user. Setting the same status again changes
+    nothing."""
     status = message.status
     if status is None or status == "REVIEW_STATUS_UNSPECIFIED":
         raise errors.InvalidParameterValue(

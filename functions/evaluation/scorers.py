@@ -80,8 +80,9 @@ def register_scorer(message: m.RegisterScorer, request: Request) -> dict[str, An
 
 
 def list_scorers(message: m.ListScorers, request: Request) -> dict[str, Any]:
-    """Returns the latest version of each scorer, ordered by experiment and name. The request names
-    one experiment, several, or none: then all experiments of the workspace are listed."""
+    """Returns the latest version of each scorer that the caller may read, ordered by experiment and
+    name. The request names one experiment, several, or none: then all experiments of the workspace
+    are listed."""
     if message.experiment_id and message.has("experiment_ids"):
         raise errors.InvalidParameterValue(
             "Cannot specify both 'experiment_id' and 'experiment_ids'. Use "
@@ -138,7 +139,8 @@ def get_scorer(message: m.GetScorer, request: Request) -> dict[str, Any]:
 
 
 def delete_scorer(message: m.DeleteScorer, request: Request) -> dict[str, Any]:
-    """Deletes the version that the request names, or all versions."""
+    """Deletes the version of a scorer that the request names; without a version, the scorer with
+    all its versions and its online scoring configuration."""
     experiment = experiment_lookup.get_active(message.experiment_id, request)
     versions = scorers.versions(experiment, message.name)
     if not versions:
@@ -154,7 +156,8 @@ def delete_scorer(message: m.DeleteScorer, request: Request) -> dict[str, Any]:
 
 
 def get_online_configs(message: m.GetOnlineScoringConfigs, request: Request) -> dict[str, Any]:
-    """Returns the online scoring configurations of those scorers that the caller may read."""
+    """Returns the online scoring configurations of those requested scorers that the caller may
+    read."""
     may_read = request.may_read(SCORER)
     configs = online_scorers.with_ids(request.workspace, set(message.scorer_ids))
     readable = [
@@ -164,7 +167,7 @@ def get_online_configs(message: m.GetOnlineScoringConfigs, request: Request) -> 
 
 
 def set_online_config(message: m.SetOnlineScoringConfig, request: Request) -> dict[str, Any]:
-    """Replaces the scorer's online scoring configuration. A scorer that was off judges only traces
+    """Replaces a scorer's online scoring configuration. A scorer that was off judges only traces
     that are logged from now on."""
     try:
         rate = float(message.sample_rate)

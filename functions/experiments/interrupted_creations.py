@@ -16,8 +16,8 @@ from mlcore.environment import settings
 from mlcore.process_cache import ProcessCache
 
 REMEMBERED_SECONDS: Final = 600.0
-"""As long as DynamoDB recognizes a transaction's token. MLflow's clients retry for a shorter
-time."""
+"""How long a creation with an unknown result is remembered: as long as DynamoDB recognizes a
+transaction's token. MLflow's clients retry for a shorter time."""
 
 
 class CreationAttempt(NamedTuple):

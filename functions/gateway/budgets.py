@@ -51,8 +51,8 @@ def get_budget_policy(message: m.GetGatewayBudgetPolicy, request: Request) -> di
 
 
 def update_budget_policy(message: m.UpdateGatewayBudgetPolicy, request: Request) -> dict[str, Any]:
-    """Omitted fields keep their value. A target value is removed when the scope changes, unless the
-    request gives a new one."""
+    """Changes a budget policy. Omitted fields keep their value. A target value is removed when the
+    scope changes, unless the request gives a new one."""
     changes: dict[str, Any] = {}
     if message.has("budget_unit"):
         changes["budget_unit"] = _check_specified("budget_unit", message.budget_unit)
@@ -97,7 +97,7 @@ def delete_budget_policy(message: m.DeleteGatewayBudgetPolicy, request: Request)
 
 
 def list_budget_policies(message: m.ListGatewayBudgetPolicies, request: Request) -> dict[str, Any]:
-    """Returns a page of the workspace's policies, ordered by id."""
+    """Returns a page of the workspace's budget policies, ordered by id."""
     return page(
         "budget_policies",
         budgets.of_workspace(request.workspace),
@@ -108,8 +108,8 @@ def list_budget_policies(message: m.ListGatewayBudgetPolicies, request: Request)
 
 
 def list_budget_windows(message: m.EmptyRequest, request: Request) -> dict[str, Any]:
-    """Returns the current window of each policy of the workspace and of each global policy of any
-    workspace, with the amount spent in it."""
+    """Returns the current time window of each budget policy of the workspace and of each global one
+    of any workspace, with the amount spent in it."""
     now = ids.now_ms()
     policies = [
         policy

@@ -31,8 +31,8 @@ _LINKAGES = (PRIMARY, FALLBACK)
 
 
 def create_endpoint(message: m.CreateGatewayEndpoint, request: Request) -> dict[str, Any]:
-    """Creates an endpoint. Its calls are traced in the experiment that the request names; without
-    one, an experiment is created, unless usage tracking is off."""
+    """Creates a gateway endpoint. Its calls are traced in the experiment that the request names;
+    without one, an experiment is created, unless usage tracking is off."""
     limits.check_endpoint_name(message.name)
     _check_linkages(message.model_configs)
     if not message.model_configs:
@@ -92,8 +92,8 @@ def get_endpoint(message: m.GetGatewayEndpoint, request: Request) -> dict[str, A
 
 
 def update_endpoint(message: m.UpdateGatewayEndpoint, request: Request) -> dict[str, Any]:
-    """Changes the fields that the request has; an empty field counts as omitted. If the request has
-    models, they replace all models of the endpoint."""
+    """Changes the fields of a gateway endpoint that the request has; an empty field counts as
+    omitted. If the request has models, they replace all models of the endpoint."""
     limits.check_endpoint_name(message.name)
     _check_linkages(message.model_configs)
     now = ids.now_ms()
@@ -139,8 +139,8 @@ def delete_endpoint(message: m.DeleteGatewayEndpoint, request: Request) -> dict[
 
 
 def list_endpoints(message: m.ListGatewayEndpoints, request: Request) -> dict[str, Any]:
-    """Returns the readable endpoints. As on MLflow's server, endpoints without a model are left
-    out."""
+    """Returns the gateway endpoints that the caller may read. As on MLflow's server, endpoints
+    without a model are left out."""
     readable = request.may_read(GATEWAY_ENDPOINT)
     current = configuration.read(request.workspace)
     shown = [
@@ -182,8 +182,8 @@ def attach_model(message: m.AttachModelToGatewayEndpoint, request: Request) -> d
 
 
 def detach_model(message: m.DetachModelFromGatewayEndpoint, request: Request) -> dict[str, Any]:
-    """Detaches a model. If it is attached both as primary and as fallback, only the fallback is
-    detached."""
+    """Detaches a model from a gateway endpoint. If it is attached both as primary and as fallback,
+    only the fallback is detached."""
 
     def change(current: Configuration) -> dict[str, Any]:
         before = require_endpoint(current, message.endpoint_id)
@@ -265,7 +265,7 @@ def set_tag(message: m.SetGatewayEndpointTag, request: Request) -> dict[str, Any
 
 
 def delete_tag(message: m.DeleteGatewayEndpointTag, request: Request) -> dict[str, Any]:
-    """Deletes a tag. A missing tag is not an error."""
+    """Deletes a tag of an endpoint. A missing tag is not an error."""
     return _change_tags(
         message.endpoint_id,
         request,

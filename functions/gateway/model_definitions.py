@@ -67,7 +67,8 @@ def list_model_definitions(
 def update_model_definition(
     message: m.UpdateGatewayModelDefinition, request: Request
 ) -> dict[str, Any]:
-    """Changes the fields that the request has. An empty field counts as omitted."""
+    """Changes the fields of a model definition that the request has. An empty field counts as
+    omitted."""
 
     def change(current: Configuration) -> dict[str, Any]:
         before = _get_definition(current, message.model_definition_id)

@@ -9,9 +9,10 @@ from mlcore.http.handler import Handler
 from mlcore.providers import wait_meter
 
 DURATION: Final = "x-mlflow-gateway-duration-ms"
-"""Milliseconds until the answer, or until the first part of a stream."""
+"""The header with the milliseconds until the answer, or until the first part of a stream."""
 OVERHEAD: Final = "x-mlflow-gateway-overhead-duration-ms"
-"""The milliseconds without the time of waiting for providers. Omitted if no provider was called."""
+"""The header with the milliseconds until the answer without the time of waiting for providers.
+Omitted if no provider was called."""
 
 
 def with_durations(handler: Handler) -> Handler:

@@ -57,7 +57,7 @@ class GatewayCall(NamedTuple):
     """A call of a gateway endpoint, parsed: the endpoint's name and the body."""
 
     endpoint_name: str
-    """From the path, else from the body's ``model``."""
+    """The name of the gateway endpoint, from the path or else from the body's ``model``."""
     body: Json
     """The JSON body, without ``model`` if ``model`` named the endpoint."""
 

@@ -38,7 +38,7 @@ class Task(NamedTuple):
     run_id: str | None = None
     """The evaluation run that the task belongs to."""
     extra: Mapping[str, str] = {}
-    """Metadata that all its assessments get."""
+    """Metadata that all assessments of the task get."""
 
 
 def assess_trace(task: Task, judge: Judge, subject: Subject, chat: JudgeModel) -> list[Assessment]:

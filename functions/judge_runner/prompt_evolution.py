@@ -25,9 +25,9 @@ class Evaluated(NamedTuple):
     score: float
     """The mean over all scorers; greater is better."""
     scores: dict[str, float]
-    """By scorer."""
+    """The score of each scorer, by scorer."""
     rationales: dict[str, str]
-    """By scorer, of those that give one."""
+    """The reasons of the scorers that give one, by scorer."""
 
 
 class Candidate(NamedTuple):
@@ -35,7 +35,7 @@ class Candidate(NamedTuple):
 
     text: str
     evaluated: tuple[Evaluated, ...]
-    """In the order of the records."""
+    """The evaluation of each record, in the order of the records."""
 
     @property
     def score(self) -> float:

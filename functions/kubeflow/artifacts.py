@@ -146,9 +146,9 @@ def _update(raw: Raw, body_kind: EntityKind, values: Values) -> Entity:
 
 
 def upsert_of_version(call: KubeflowCall) -> dict[str, Any] | AnswerWithStatus:
-    """Creates, updates or overwrites an artifact of a version. A new one takes three round trips:
-    the version's reference and the name; the version and, in parallel, a new number; one
-    transaction."""
+    """Creates, updates or overwrites an artifact of a version. A new artifact takes three round
+    trips: the version's reference; the version and, in parallel, a new number; one transaction. A
+    metric or parameter takes one more, because an artifact with its name is looked up first."""
     return _upsert(call, numbers.get(call.parsed.id, MODEL_VERSION.name, call.workspace))
 
 

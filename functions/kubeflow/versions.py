@@ -109,8 +109,9 @@ def list_all(call: KubeflowCall) -> Any:
 
 
 def list_of_model(call: KubeflowCall) -> Any:
-    """Lists the versions of a model in two round trips, independent of the size of the registry.
-    The list of a missing model is empty."""
+    """Lists the versions of a model: one GetItem for the model's reference, then one Query per MB
+    of its versions, independent of the size of the registry. The list of a missing model is
+    empty."""
     reference = numbers.of_kind(numbers.raw(call.parsed.id), MODEL.name, call.workspace)
     entities = [] if reference is None else map(versions.entity_of, versions.of_model(reference))
     return lists.page(call, KIND.name, lists.named_in_query(call, entities))

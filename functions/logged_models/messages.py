@@ -63,7 +63,8 @@ class CreateLoggedModel(Message):
 class GetLoggedModel(Message):
     path_model_id: str
     allow_deleted: str
-    """A text: anything but "true" is false."""
+    """Whether a deleted model may be returned, as text: anything but "true" (ignoring case) means
+    no."""
 
 
 class FinalizeLoggedModel(Message):

@@ -57,7 +57,8 @@ def get_logged_model(message: m.GetLoggedModel, request: Request) -> dict[str, A
 
 
 def finalize_logged_model(message: m.FinalizeLoggedModel, request: Request) -> dict[str, Any]:
-    """Sets the status. Every change of status is allowed, and deleted models can be finalized."""
+    """Sets the status of a logged model. Every change of status is allowed, and deleted models can
+    be finalized."""
     model = logged_models.load(message.path_model_id, request.workspace)
     changed = logged_models.set_status(model, message.status or "LOGGED_MODEL_STATUS_UNSPECIFIED")
     return {"model": responses.logged_model(logged_models.entity(changed))}
@@ -91,8 +92,8 @@ def delete_logged_model_tag(message: m.DeleteLoggedModelTag, request: Request) -
 
 
 def log_logged_model_params(message: m.LogLoggedModelParams, request: Request) -> dict[str, Any]:
-    """Adds params. Raises BadRequest if a param has another value already; one with an equal value
-    is left unchanged, so a retry has no further effect."""
+    """Adds params to a logged model. Raises BadRequest if a param has another value already; one
+    with an equal value is left unchanged, so a retry has no further effect."""
     model = logged_models.load(message.path_model_id, request.workspace)
     params = limits.check_params(message.params)
 

@@ -45,7 +45,8 @@ def create_mcp_access_endpoint(
 
 
 def get_mcp_access_endpoint(message: m.GetMCPAccessEndpoint, request: Request) -> dict[str, Any]:
-    """Returns an access endpoint. One that resolves to no version counts as missing."""
+    """Returns an access endpoint of an MCP server. One that resolves to no version counts as
+    missing."""
     missing = errors.ResourceDoesNotExist(f"MCPAccessEndpoint {message.endpoint_id} not found")
     server, endpoint = _load(message.name, message.endpoint_id, request, missing)
     if servers.resolve_target(server, endpoint) is None:
@@ -56,8 +57,8 @@ def get_mcp_access_endpoint(message: m.GetMCPAccessEndpoint, request: Request) -
 def update_mcp_access_endpoint(
     message: m.UpdateMCPAccessEndpoint, request: Request
 ) -> dict[str, Any]:
-    """Changes an endpoint. Fields that are null stay unchanged, except that the URL cannot be
-    null."""
+    """Changes an access endpoint of an MCP server. Fields that are null stay unchanged, except that
+    the URL cannot be null."""
     transport = message.transport_type
     if transport is not None:
         limits.check_transport(transport)

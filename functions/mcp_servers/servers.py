@@ -46,8 +46,8 @@ def get_mcp_server(message: m.GetMCPServer, request: Request) -> dict[str, Any]:
 
 
 def update_mcp_server(message: m.UpdateMCPServer, request: Request) -> dict[str, Any]:
-    """Sets the server's fields that the request has. A field that is null is cleared. Returns the
-    changed server."""
+    """Sets the fields of an MCP server that the request has. A field that is null is cleared.
+    Returns the changed server."""
     changes: dict[str, Any] = {
         field: getattr(message, field)
         for field in ("description", "display_name")
@@ -114,7 +114,7 @@ def set_mcp_server_alias(message: m.SetMCPServerAlias, request: Request) -> dict
 
 
 def delete_mcp_server_alias(message: m.DeleteMCPServerAlias, request: Request) -> dict[str, Any]:
-    """Deletes an alias and the access endpoints that name it."""
+    """Deletes an alias of an MCP server and the access endpoints that name it."""
     missing = errors.ResourceDoesNotExist(
         f"Alias '{message.alias}' not found on MCP server '{message.name}'"
     )
@@ -135,7 +135,7 @@ def delete_mcp_server_alias(message: m.DeleteMCPServerAlias, request: Request) -
 
 
 def new_server(name: str, request: Request) -> MCPServer:
-    """Returns a new server without versions. It is not stored yet."""
+    """Returns a new MCP server without versions. It is not stored yet."""
     now, username = ids.now_ms(), request.username()
     return MCPServer(
         workspace=request.workspace,
@@ -159,7 +159,8 @@ def without_key(entries: dict[str, str], key: str) -> dict[str, str]:
 
 
 def load(name: str, request: Request, missing: errors.MlflowError | None = None) -> MCPServer:
-    """Reads a server. Raises ``missing``, by default ResourceDoesNotExist, if it does not exist."""
+    """Reads an MCP server. Raises ``missing``, by default ResourceDoesNotExist, if it does not
+    exist."""
     server = mcp_servers.find(request.workspace, name)
     if server is None:
         raise missing or errors.ResourceDoesNotExist(f"MCPServer not found (name='{name}')")
@@ -172,7 +173,7 @@ def update(
     change: Callable[[MCPServer], MCPServer],
     missing: errors.MlflowError | None = None,
 ) -> MCPServer:
-    """Reads a server, applies ``change``, stores the result if it differs, and returns it. A
+    """Reads an MCP server, applies ``change``, stores the result if it differs, and returns it. A
     concurrent write makes it start over.
 
     Args:
@@ -190,7 +191,7 @@ def update(
 
 
 def check_target(server: MCPServer, version: str, refusal: str) -> None:
-    """Checks that a server has a version, and that it is not deleted.
+    """Checks that an MCP server has a version, and that this version is not deleted.
 
     Args:
         refusal: the beginning of the error message for a deleted version.
@@ -224,8 +225,8 @@ def latest_version(server: MCPServer) -> str | None:
 
 
 def resolve_target(server: MCPServer, endpoint: AccessEndpoint) -> str | None:
-    """Returns the version to which an access endpoint resolves; None if that is missing or
-    deleted."""
+    """Returns the version of an MCP server to which an access endpoint resolves; None if that
+    version is missing or deleted."""
     version = endpoint.server_version
     if version is None:
         alias = endpoint.server_alias or ""
@@ -235,8 +236,8 @@ def resolve_target(server: MCPServer, endpoint: AccessEndpoint) -> str | None:
 
 
 def responses_of(servers: list[MCPServer]) -> list[dict[str, Any]]:
-    """Returns the JSON of servers, with fields of their versions. Takes one BatchGetItem per 100
-    versions."""
+    """Returns the JSON of MCP servers, with fields of their versions. Takes one BatchGetItem per
+    100 versions."""
     version_keys: dict[tuple[str, str], tuple[MCPServer, str]] = {}
     for server in servers:
         targets = [resolve_target(server, endpoint) for endpoint in server.endpoints.values()]

@@ -25,7 +25,7 @@ from mlcore.responses import mcp_servers as responses
 def create_mcp_server_version(
     message: m.CreateMCPServerVersion, request: Request
 ) -> dict[str, Any]:
-    """Creates a version, and its server if that does not exist."""
+    """Creates a version of an MCP server, and the server if it does not exist."""
     server_json = message.server_json
     limits.check_name(server_json["name"])
     limits.check_name(message.name)
@@ -105,8 +105,8 @@ def get_version_by_alias(message: m.GetMCPServerVersionByAlias, request: Request
 def update_mcp_server_version(
     message: m.UpdateMCPServerVersion, request: Request
 ) -> dict[str, Any]:
-    """Changes a version. If the new status is ``deleted``, the aliases of the version stay, unlike
-    with :func:`delete_mcp_server_version`."""
+    """Changes a version of an MCP server. If the new status is ``deleted``, the aliases of the
+    version stay, unlike with :func:`delete_mcp_server_version`."""
     if message.has("status") and message.status is None:
         raise errors.InvalidParameterValue(
             "status cannot be null; omit the field to leave it unchanged"
@@ -139,8 +139,8 @@ def update_mcp_server_version(
 def delete_mcp_server_version(
     message: m.DeleteMCPServerVersion, request: Request
 ) -> dict[str, Any]:
-    """Deletes a version, the aliases that name it, and the access endpoints that name the version
-    or one of these aliases."""
+    """Deletes a version of an MCP server, the aliases that name it, and the access endpoints that
+    name the version or one of these aliases."""
 
     def attempt() -> dict[str, Any]:
         server = mcp_servers.find(request.workspace, message.name)

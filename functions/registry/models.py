@@ -53,7 +53,7 @@ def get_registered_model(message: m.GetRegisteredModel, request: Request) -> dic
 
 
 def update_registered_model(message: m.UpdateRegisteredModel, request: Request) -> dict[str, Any]:
-    """Sets the description. A request without one clears it."""
+    """Sets the description of a registered model. A request without one clears it."""
     registered_models.set_description(_get(message.name, request), message.description)
     return _answer(_get(message.name, request))
 
@@ -114,7 +114,7 @@ def set_registered_model_tag(message: m.SetRegisteredModelTag, request: Request)
 def delete_registered_model_tag(
     message: m.DeleteRegisteredModelTag, request: Request
 ) -> dict[str, Any]:
-    """Deletes a tag. Deleting a missing tag succeeds."""
+    """Deletes a tag of a registered model. Deleting a missing tag succeeds."""
     limits.check_name(message.name)
     check_key(message.key, "key")
     stored = _get(message.name, request)
@@ -126,7 +126,8 @@ def delete_registered_model_tag(
 def set_registered_model_alias(
     message: m.SetRegisteredModelAlias, request: Request
 ) -> dict[str, Any]:
-    """Sets an alias, in one transaction that fails if the version is deleted meanwhile."""
+    """Sets an alias of a model version, in one transaction that fails if the version is deleted
+    meanwhile."""
     limits.check_name(message.name)
     limits.check_new_alias(message.alias)
     number = limits.version_number(message.version)
@@ -139,7 +140,7 @@ def set_registered_model_alias(
 def delete_registered_model_alias(
     message: m.DeleteRegisteredModelAlias, request: Request
 ) -> dict[str, Any]:
-    """Deletes an alias. Deleting a missing alias succeeds."""
+    """Deletes an alias of a registered model. Deleting a missing alias succeeds."""
     limits.check_name(message.name)
     limits.check_alias(message.alias)
     stored = _get(message.name, request)

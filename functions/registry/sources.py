@@ -83,8 +83,9 @@ def link(origin: VersionOrigin, version: ModelVersion) -> None:
 def version_at(
     model: StoredRegisteredModel, version: str | None, stage: str | None, alias: str | None
 ) -> str:
-    """Returns the number of the version that a ``models:/`` URI names. Without version, stage and
-    alias this is the newest."""
+    """Returns the number of the version that a ``models:/`` URI names; ``version`` itself is not
+    checked. Without version, stage and alias this is the newest. Raises InvalidParameterValue if
+    the model has no such alias, or no version in the stage."""
     if version is not None:
         return version
     if alias is not None and alias.lower() != LATEST:

@@ -19,7 +19,7 @@ from registry import sources
 
 
 def create_model_version(message: m.CreateModelVersion, request: Request) -> dict[str, Any]:
-    """Creates a version in one transaction, which also takes the model's next number."""
+    """Creates a model version in one transaction, which also takes the model's next number."""
     origin = sources.of_request(message, request)
     limits.check_name(message.name)
     tags = limits.check_version_tags(message.tags)
@@ -51,14 +51,14 @@ def get_model_version(message: m.GetModelVersion, request: Request) -> dict[str,
 
 
 def update_model_version(message: m.UpdateModelVersion, request: Request) -> dict[str, Any]:
-    """Sets the description. A request without one clears it."""
+    """Sets the description of a model version. A request without one clears it."""
     stored = _get(message.name, message.version, request)
     description = message.description if message.has("description") else None
     return _answer(stored, model_versions.set_description(stored, description))
 
 
 def delete_model_version(message: m.DeleteModelVersion, request: Request) -> dict[str, Any]:
-    """Deletes a version. Its number is never used again."""
+    """Deletes a model version. Its number is never used again."""
     limits.version_number(message.version)
     model_stages.delete(_get(message.name, message.version, request))
     return {}
@@ -82,7 +82,7 @@ def set_model_version_tag(message: m.SetModelVersionTag, request: Request) -> di
 
 
 def delete_model_version_tag(message: m.DeleteModelVersionTag, request: Request) -> dict[str, Any]:
-    """Deletes a tag. Deleting a missing tag succeeds."""
+    """Deletes a tag of a model version. Deleting a missing tag succeeds."""
     limits.check_name(message.name)
     limits.version_number(message.version)
     check_key(message.key, "key")
@@ -102,8 +102,8 @@ def get_model_version_download_uri(
 def get_model_version_by_alias(
     message: m.GetModelVersionByAlias, request: Request
 ) -> dict[str, Any]:
-    """Finds a version by alias. Takes two round trips: the model, which holds the aliases, then the
-    version."""
+    """Finds a model version by alias. Takes two round trips: the model, which holds the aliases,
+    then the version. Raises InvalidParameterValue if the model has no such alias."""
     limits.check_name(message.name)
     limits.check_alias(message.alias)
     model = registered_models.get(request.workspace, message.name)
@@ -119,7 +119,7 @@ def get_model_version_by_alias(
 
 
 def get_latest_versions(message: m.GetLatestVersions, request: Request) -> dict[str, Any]:
-    """Returns the newest version of each stage, or of the requested stages."""
+    """Returns a model's newest version of each stage, or of the requested stages."""
     limits.check_name(message.name)
     model = registered_models.get(request.workspace, message.name)
     stages = {limits.canonical_stage(stage) for stage in message.stages or limits.STAGES}

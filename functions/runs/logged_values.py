@@ -25,8 +25,9 @@ from runs.model_metrics import Models
 
 def log_metric(message: m.LogMetric, request: Request) -> dict[str, Any]:
     """Logs one metric point. Takes one round trip if the run is cached, otherwise two: a read of
-    the run, then the run's item and the point in parallel. If the metric also names a logged model,
-    it takes no more than these two."""
+    the run, then the run's item and the point in parallel; one more to locate a run that this
+    process has not seen. If the metric also names a logged model, the run is always read, and the
+    model in parallel with it."""
     metric = limits.check_metric(message)
     model_metrics.check_dataset(message)
     models = Models([message], request.workspace)

@@ -27,8 +27,8 @@ _FLAGS = range(8)
 
 
 def get_metric_history(message: m.GetMetricHistory, request: Request) -> dict[str, Any]:
-    """Returns a page of one metric's points, ordered by timestamp, step and value. An unknown key
-    has no points; nor has an unknown run if workspaces are off."""
+    """Returns a page of the points of one metric of a run, ordered by timestamp, step and value. An
+    unknown key has no points; nor has an unknown run if workspaces are off."""
     page_size = message.max_results if message.has("max_results") else None
     if page_size is not None:
         limits.check_history_page(page_size)

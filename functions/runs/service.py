@@ -146,8 +146,8 @@ def delete_tag(message: m.DeleteTag, request: Request) -> dict[str, Any]:
 
 
 def log_model(message: m.LogModel, request: Request) -> dict[str, Any]:
-    """Appends the model to the tag in which 2.x clients keep their logged models. Sending it again
-    changes nothing."""
+    """Appends a model to the tag of a run in which 2.x clients keep their logged models. Sending it
+    again changes nothing."""
     entry = limits.logged_model(message.model_json)
 
     def append(run: StoredRun) -> tuple[dict[str, dict[str, str]], tuple[()]]:

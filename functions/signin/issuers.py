@@ -51,7 +51,7 @@ class Endpoints(NamedTuple):
     token: str
     user_information: str
     end_session: str
-    """Empty if the issuer has no logout."""
+    """The URL of the issuer's logout; empty if it has none."""
     names_itself: bool
     """Whether the issuer's answers carry its name (RFC 9207)."""
     takes_basic: bool

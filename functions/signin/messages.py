@@ -18,16 +18,16 @@ class Start(NamedTuple):
     issuer: str | None
     """The issuer's name; None if none was chosen."""
     return_to: str
-    """The page to show afterwards."""
+    """The page of this server to show after the sign-in."""
 
 
 class Answer(NamedTuple):
     """The issuer's answer, which the browser delivers, and the browser's cookies."""
 
     issuer: str
-    """The issuer's name in the path."""
+    """The issuer's name, from the URL's path; empty for the deployment's own."""
     fields: dict[str, str]
-    """The query; a repeated name is missing."""
+    """The parameters of the query string, by name; one that is repeated is left out."""
     attempts: dict[str, list[str]]
     """The values of the cookies of a sign-in, by their full names."""
     sessions: dict[str, list[str]]
@@ -38,7 +38,7 @@ class Leave(NamedTuple):
     """A request to sign out."""
 
     sessions: dict[str, list[str]]
-    """As in :class:`Answer`."""
+    """The values of the cookies of a session, by their full names."""
     is_over: bool
     """Whether the issuer has ended its part and returned here."""
 

@@ -27,7 +27,7 @@ class SignInAttempt(NamedTuple):
     verifier: str
     """PKCE's secret (RFC 7636)."""
     issuer: str
-    """The issuer's name."""
+    """The name of the issuer to which the browser was sent."""
     issuer_url: str
     return_to: str
     expires_at: int

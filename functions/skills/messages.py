@@ -86,7 +86,7 @@ class SearchSkillVersions(JsonBody):
 
 
 class NamedVersion(JsonBody):
-    """A request that only names a version."""
+    """A request that only names a version of a skill."""
 
     organization: str
     name: str
@@ -105,7 +105,7 @@ class UpdateSkillVersion(JsonBody):
 
 
 class NamedAlias(JsonBody):
-    """A request that only names an alias."""
+    """A request that only names an alias of a skill."""
 
     organization: str
     name: str

@@ -34,7 +34,7 @@ from skills.skills import identity_of, new_skill
 
 
 def register_skill_version(message: RegisterSkillVersion, request: Request) -> dict[str, Any]:
-    """Creates a version, and its skill if that does not exist."""
+    """Creates a version of a skill, and the skill if it does not exist."""
     identity = identity_of(message)
     limits.check_first_status(message.status)
     limits.check_digest(message.digest)

@@ -37,7 +37,7 @@ def get_skill(message: m.NamedSkill, request: Request) -> dict[str, Any]:
 
 
 def update_skill(message: m.UpdateSkill, request: Request) -> dict[str, Any]:
-    """Sets the skill's fields that the request has. A field that is null is cleared. Returns the
+    """Sets the fields of a skill that the request has. A field that is null is cleared. Returns the
     changed skill."""
     changes = {
         field: getattr(message, field) for field in ("description", "icons") if message.has(field)
@@ -147,7 +147,8 @@ def new_skill(identity: SkillIdentity, request: Request) -> Skill:
 
 
 def identity_of(message: Any) -> SkillIdentity:
-    """Returns the skill that a message names. Raises InvalidParameterValue for a malformed one."""
+    """Returns the organization and name of the skill that a message names. Raises
+    InvalidParameterValue if one of them is malformed."""
     return limits.check_identity(message.organization, message.name)
 
 
@@ -164,8 +165,8 @@ def load(
 
 
 def named(identity: SkillIdentity) -> errors.ResourceDoesNotExist:
-    """Returns the error for a missing skill, in the wording for requests about its tag or latest
-    version."""
+    """Returns the error for a missing skill, in the words of the requests about a skill's tags and
+    latest version."""
     return errors.ResourceDoesNotExist(
         f"Skill not found (name='{identity.name}', organization='{identity.organization}')"
     )

@@ -40,7 +40,7 @@ def get_version_by_alias(message: m.NamedAlias, request: Request) -> dict[str, A
 
 
 def update_skill_version(message: m.UpdateSkillVersion, request: Request) -> dict[str, Any]:
-    """Changes the status of a version; without a status, changes nothing."""
+    """Changes the status of a skill's version; a request without a status changes nothing."""
     identity = skills.identity_of(message)
     limits.check_version(message.version)
     if not message.has("status"):
@@ -59,8 +59,8 @@ def update_skill_version(message: m.UpdateSkillVersion, request: Request) -> dic
 
 
 def delete_skill_version(message: m.NamedVersion, request: Request) -> dict[str, Any]:
-    """Deletes a version and the aliases that name it. Its number is not used again, and its files
-    stay until the skill is deleted."""
+    """Deletes a version of a skill and the aliases that name it. Its number is not used again, and
+    its files stay until the skill is deleted."""
     identity = skills.identity_of(message)
 
     def attempt() -> dict[str, Any]:

@@ -40,7 +40,8 @@ MAX_ALERTS: Final = 500
 MAX_SECONDS: Final = 90.0
 """The duration of a call; after it no further evaluation starts. The function has 120 seconds."""
 FILES_SHARE: Final = 0.5
-"""The share of a call's duration that the files may take."""
+"""The share of a call's duration that the evaluation of the alerts in files may take. The rest is
+left for the alerts of workspaces."""
 
 
 class _Counts(NamedTuple):

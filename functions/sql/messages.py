@@ -11,7 +11,8 @@ FORMATS = ("json", "csv", "arrow")
 
 
 def parameters(value: Any) -> None:
-    """Checks that the parameters are an object of texts, numbers, booleans and nulls."""
+    """Raises CheckFailed unless the parameters of a query are an object of texts, numbers, booleans
+    and nulls, or absent."""
     if value is None:
         return
     if not isinstance(value, dict) or not all(
@@ -57,7 +58,7 @@ def page_size(value: Any) -> None:
 
 
 def milliseconds(value: Any) -> None:
-    """Checks a time in milliseconds since 1970, of the years 1 to 9999."""
+    """Raises CheckFailed unless a time in milliseconds since 1970 lies in the years 1 to 9999."""
     if value is not None and not -62_135_596_800_000 <= int(value) < 253_402_300_800_000:
         raise CheckFailed
 

@@ -23,7 +23,8 @@ class ReadableRows(NamedTuple):
 
     workspaces: list[str] | None
     audited: list[str] | None
-    """The workspaces of the table ``audit_log``."""
+    """The workspaces whose rows of ``audit_log`` the query may read; None stands for all
+    workspaces."""
     notifies_operators: bool = True
     """Whether the alert may notify the topics of the deployment."""
 

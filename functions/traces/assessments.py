@@ -77,8 +77,8 @@ def update_assessment(message: m.UpdateAssessment, request: Request) -> dict[str
 
 
 def delete_assessment(message: m.DeleteAssessment, request: Request) -> dict[str, Any]:
-    """Deletes an assessment. The one that it overrode becomes valid again. Deleting a missing
-    assessment succeeds."""
+    """Deletes an assessment of a trace. The assessment that it overrode becomes valid again.
+    Deleting a missing assessment succeeds."""
 
     def delete(current: StoredTrace) -> TraceChange | None:
         texts = current.document.texts("assessments")

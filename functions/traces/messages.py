@@ -325,7 +325,7 @@ class LinkPromptsToTrace(Message):
 
 class CreateAssessment(Message):
     trace_id: str
-    """From the path."""
+    """From the URL's path, not from the body."""
     assessment: Assessment | None
     checks = {"assessment": (required,)}
 
@@ -338,7 +338,7 @@ class GetAssessment(Message):
 class UpdateAssessment(Message):
     trace_id: str
     assessment_id: str
-    """Both from the path."""
+    """``trace_id`` and this field come from the URL's path, not from the body."""
     assessment: Assessment | None
     update_mask: str
     checks = {"assessment": (required,), "update_mask": (required,)}

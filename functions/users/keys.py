@@ -53,13 +53,13 @@ def create_key(message: m.CreateKey, request: Request) -> dict[str, Any]:
 
 
 def list_keys(message: m.ListKeys, request: Request) -> dict[str, Any]:
-    """Lists the caller's keys; for administrators those of any user."""
+    """Lists the caller's API keys; for administrators those of any user."""
     _check_caller(request)
     return {"keys": [responses.api_key(key) for key in api_keys.find_all(_owner(message, request))]}
 
 
 def delete_key(message: m.KeyId, request: Request) -> dict[str, Any]:
-    """Revokes a key, from the next request on. A repeated request gets the same response."""
+    """Revokes an API key, from the next request on. A repeated request gets the same response."""
     _check_caller(request)
     key_id = text(message, "key_id")
     if api_keys.owner_of(key_id) is None:
@@ -69,9 +69,9 @@ def delete_key(message: m.KeyId, request: Request) -> dict[str, Any]:
 
 
 def rotate_key(message: m.RotateKey, request: Request) -> dict[str, Any]:
-    """Creates a key with the owner, name, scopes and lifetime of an existing key; the existing key
-    expires after an overlap (by default :data:`DEFAULT_OVERLAP_SECONDS`). An expired key cannot be
-    rotated."""
+    """Creates an API key with the owner, name, scopes and lifetime of an existing key; the existing
+    key expires after an overlap (by default :data:`DEFAULT_OVERLAP_SECONDS`). An expired key cannot
+    be rotated."""
     _check_caller(request)
     _check_mode()
     key_id, now = text(message, "key_id"), now_ms()

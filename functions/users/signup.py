@@ -42,7 +42,7 @@ class Form(NamedTuple):
 
     token: str
     cookie_token: str
-    """The token in the cookie."""
+    """The token in the cookie, which must be equal to ``token``."""
     username: str
     password: str
 

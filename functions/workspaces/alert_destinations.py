@@ -31,8 +31,8 @@ def parse(sent: Any, *, tells_addresses: bool) -> list[WantedDestination]:
         tells_addresses: whether an error may contain the IP address of a host name.
 
     Raises:
-        InvalidParameterValue: a destination has an unknown type, or a URL that is not allowed for
-            webhooks.
+        InvalidParameterValue: ``sent`` is no list or too long, or a destination has an unknown
+            type, or a URL that is not allowed for webhooks.
     """
     if not isinstance(sent, list) or len(sent) > MAX_DESTINATIONS:
         raise InvalidParameterValue(

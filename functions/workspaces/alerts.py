@@ -155,8 +155,8 @@ def delete_alert(message: m.DeleteAlert, request: Request) -> dict[str, Any]:
 
 
 def test_alert(message: m.AlertId, request: Request) -> dict[str, Any]:
-    """Queues a test message to the destinations of an alert. The responses of the receivers are not
-    returned, because they could come from a private network."""
+    """Queues a test message to the destinations of an alert, and returns their number. The
+    responses of the receivers are not returned, because they could come from a private network."""
 
     def attempt() -> dict[str, Any]:
         stored = _get(message.alert_id, request)

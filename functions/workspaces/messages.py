@@ -40,7 +40,7 @@ def archival(value: Any) -> None:
 
 
 def username_length(value: Any) -> None:
-    """Checks the length of a username against MLflow's limit."""
+    """Raises CheckFailed if a username is longer than MLflow allows."""
     if isinstance(value, str) and len(value) > MOST_OF_USERNAME:
         raise CheckFailed(f"A username has at most {MOST_OF_USERNAME} characters.")
 

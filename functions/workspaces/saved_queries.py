@@ -61,7 +61,7 @@ def get_query(message: m.SavedQueryName, request: Request) -> dict[str, Any]:
 
 
 def list_queries(message: m.ListQueries, request: Request) -> dict[str, Any]:
-    """Returns a page of the workspace's queries by name, without their SQL."""
+    """Returns a page of the workspace's saved queries, ordered by name, without their SQL."""
     limit = message.max_results if message.has("max_results") else DEFAULT_RESULTS
     check_max_results(limit, MAX_RESULTS)
     page = saved_queries.page(request.workspace, _name_in(message.page_token, request), limit)
@@ -75,8 +75,8 @@ def list_queries(message: m.ListQueries, request: Request) -> dict[str, Any]:
 
 
 def update_query(message: m.UpdateQuery, request: Request) -> dict[str, Any]:
-    """Changes the SQL, the description or the parameters of a query; omitted fields stay. An update
-    that changes nothing returns the query as it is, so the request may be repeated.
+    """Changes the SQL, the description or the parameters of a saved query; omitted fields stay. An
+    update that changes nothing returns the query as it is, so the request may be repeated.
 
     Raises:
         ResourceConflict: ``revision`` is not that of the stored query.
@@ -106,7 +106,7 @@ def update_query(message: m.UpdateQuery, request: Request) -> dict[str, Any]:
 
 
 def delete_query(message: m.DeleteQuery, request: Request) -> dict[str, Any]:
-    """Deletes a query. Raises as :func:`update_query`."""
+    """Deletes a saved query. Raises as :func:`update_query`."""
 
     def attempt() -> dict[str, Any]:
         stored = _owned(message.name, request)

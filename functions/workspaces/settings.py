@@ -21,7 +21,7 @@ def get_config(message: m.GetConfig, request: Request) -> dict[str, Any]:
 
 
 def put_config(message: m.PutConfig, request: Request) -> dict[str, Any]:
-    """Sets a value. Running processes read it within a minute."""
+    """Sets the value of a setting. Running processes read it within a minute."""
     config.put(message.key, message.value)
     _apply(message.key)
     return {"key": message.key, "value": message.value}

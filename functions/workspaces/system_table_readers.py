@@ -12,7 +12,8 @@ from workspaces import messages as m
 
 
 def list_readers(message: m.ListReaders, request: Request) -> dict[str, Any]:
-    """Lists the readers by name, and the workspaces that can be granted."""
+    """Lists the readers of the system tables by name, and the workspaces whose rows they can be
+    allowed to read."""
     readers = sorted(system_tables.find_all().items())
     return {
         "readers": [_reader(username, names) for username, names in readers],
@@ -21,8 +22,8 @@ def list_readers(message: m.ListReaders, request: Request) -> dict[str, Any]:
 
 
 def put_reader(message: m.PutReader, request: Request) -> dict[str, Any]:
-    """Replaces the workspaces whose rows a user may read. Applies from the next query on. Raises
-    ResourceDoesNotExist if a workspace does not exist."""
+    """Replaces the workspaces whose rows in the system tables a user may read. Applies from the
+    next query on. Raises ResourceDoesNotExist if a workspace does not exist."""
     names = sorted(set(message.workspaces))
     if system_tables.ALL in names:
         names = [system_tables.ALL]
@@ -31,7 +32,8 @@ def put_reader(message: m.PutReader, request: Request) -> dict[str, Any]:
 
 
 def delete_reader(message: m.DeleteReader, request: Request) -> dict[str, Any]:
-    """Ends a user's access, from the next query on. Repeating the request has no further effect."""
+    """Ends a user's access to the system tables, from the next query on. Repeating the request has
+    no further effect."""
     system_tables.revoke(message.username)
     return {}
 

@@ -22,7 +22,7 @@ from workspaces import messages as m
 
 DEFAULT_PAGE: Final = 100
 MOST_KEY_BYTES: Final = 1024
-"""DynamoDB's limit for a sort key."""
+"""DynamoDB's limit for the length of a sort key, in bytes."""
 WORK_SECONDS: Final = 20.0
 """A removal stops after this time and returns ``"finished": false``; the client repeats the
 request."""

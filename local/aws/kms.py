@@ -45,7 +45,8 @@ class Kms:
         return {"CiphertextBlob": base64.b64encode(sealed).decode(), "KeyId": request["KeyId"]}
 
     def decrypt(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Decrypts CiphertextBlob; returns Plaintext."""
+        """Decrypts CiphertextBlob; returns Plaintext. Raises ServiceError if it was encrypted with
+        another key or another context."""
         sealed = base64.b64decode(request["CiphertextBlob"])
         nonce, rest = sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:]
         from cryptography.exceptions import InvalidTag  # noqa: PLC0415 - as _cipher

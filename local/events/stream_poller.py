@@ -35,22 +35,23 @@ LAG_RECORDS = 300
 Searches read the runs that are not yet indexed."""
 
 BACKPRESSURE_RECORDS = 500
-"""With this many records, about those of a hundred runs, writers have to wait: backpressure."""
+"""A page with this many records for the function, about those of a hundred runs, makes writers
+wait: backpressure."""
 
 GATHER_SECONDS = 0.03
 """Pause after a short page, so that a burst of writes comes in few batches; replaces the batching
 window."""
 
 LONG_GATHER_SECONDS = 1.0
-"""The same pause if the batching window is longer than a second, where few large batches are
-wanted."""
+"""Pause after a short page if the batching window is longer than a second, where few large batches
+are wanted."""
 
 HINTED_SECONDS = 0.02
-"""Pause when the file's modification time shows that nothing was written."""
+"""Shortest pause while the file's modification time shows that nothing was written."""
 
 REST_RATIO = 0.02
-"""That pause grows with the time since the last write: it is this part of that time, up to
-:data:`IDLE_SECONDS`."""
+"""While nothing is written to the file, the pause is this part of the time since the last write,
+between :data:`HINTED_SECONDS` and :data:`IDLE_SECONDS`."""
 
 UNHINTED_SECONDS = 2.0
 """A quiet shard is read at least this often, whatever the modification time says."""

@@ -45,7 +45,7 @@ class HttpRequest(NamedTuple):
 
     method: str
     path: str
-    """As sent, percent-encoded."""
+    """The path as the client sent it, percent-encoded."""
     query: str
     headers: Iterable[tuple[bytes, bytes]]
     body: bytes

@@ -23,15 +23,15 @@ class RequestHead(NamedTuple):
 
     method: str
     path: str
-    """As sent, percent-encoded."""
+    """The path as the client sent it, percent-encoded."""
     query: str
     headers: list[tuple[bytes, bytes]]
     version: str
-    """``1.1`` or ``1.0``."""
+    """The version of HTTP: ``1.1`` or ``1.0``."""
     keep_alive: bool
     """Whether the connection can be used again after the answer."""
     length: int
-    """Content-Length; 0 without one."""
+    """The value of Content-Length; 0 without this header."""
     expects_continue: bool
     """Whether the client waits for ``100 Continue`` before it sends the body."""
 

@@ -27,8 +27,8 @@ STOP_SECONDS: Final = 5
 CALL_SECONDS: Final = 0.5
 """How long calls of models may continue after :meth:`Server.stop`."""
 LAST_CALL_SECONDS: Final = 1.0
-"""How long after :meth:`Server.stop` connections are closed whose call of a model has still not
-ended, for example because a provider's address does not answer."""
+"""A connection whose call of a model still runs so many seconds after :meth:`Server.stop` is
+closed. A call does not end in time if its provider's address does not answer, for example."""
 _BACKLOG: Final = 1024
 _TICK_SECONDS: Final = 0.25
 """How often the server checks for connections that are too slow."""

@@ -18,14 +18,14 @@ FOLDER: Final = Path(__file__).resolve().parents[2] / ".tools/ui"
 """The folder into which ``make local`` and ``make setup`` copy the files of the mlflow package."""
 
 DASHBOARDS: Final = Path(__file__).resolve().parents[2] / "dashboards"
-"""The files of the dashboards, which are part of this repository."""
+"""The folder of the files of the dashboards, which are part of this repository."""
 
 CHARTS: Final = Path(__file__).resolve().parents[2] / ".tools/charts"
-"""The folder into which the same commands copy the chart library of the dashboards, and its
-licence."""
+"""The folder into which ``make local`` and ``make setup`` copy the chart library of the dashboards,
+and its licence."""
 
 CHART_LIBRARY: Final = "static-files/dashboards/echarts.js"
-"""The URL path of that library."""
+"""The URL path of the chart library, without the leading slash."""
 
 HASHED: Final = re.compile(r"\.[0-9a-f]{8,20}\.")
 FOR_A_YEAR: Final = "public, max-age=31536000, immutable"

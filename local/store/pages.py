@@ -38,7 +38,7 @@ class PageRequest(NamedTuple):
     """Which rows the pages are read from, and which parts of the rows are needed."""
 
     source: Index
-    """The index, or the table."""
+    """The index that is read, or the table itself."""
     entries: KeyRange | None
     """The partition and the range that are read; None for a Scan."""
     only_keys: bool

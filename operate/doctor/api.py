@@ -26,7 +26,7 @@ class ApiAnswer(NamedTuple):
 
     status: int
     headers: Mapping[str, str]
-    """By name in lower case."""
+    """The headers of the answer, by name in lower case."""
     content: bytes
 
     @property

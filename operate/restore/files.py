@@ -17,7 +17,7 @@ class Version(NamedTuple):
     modified: datetime
     latest: bool
     digest: str | None
-    """S3's ETag; None for a mark of deletion."""
+    """S3's ETag; None for a delete marker."""
 
 
 class Done(NamedTuple):

@@ -361,7 +361,8 @@ def selected_fields(fields: Json, names: tuple[str, ...]) -> Json:
 
 
 def audit_fields(fields: Json) -> Json:
-    """Returns who made and changed a part, and when; an unknown user is an empty text."""
+    """Returns the fields of a part of the gateway's configuration that say who made and changed it,
+    and when (ms since 1970); None for an unknown user."""
     return {
         **{name: fields.get(name) or None for name in _AUTHORS},
         "created_at": int(fields["created_at"]),

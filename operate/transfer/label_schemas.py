@@ -24,7 +24,7 @@ _PAGE: Final = 100
 class SchemaPair(NamedTuple):
     fields: Json
     schema_id: str
-    """The table's id."""
+    """The label schema's id in the table."""
 
 
 def listed(source: SourceReader, experiment_id: str, target: Experiment) -> list[SchemaPair]:

@@ -41,7 +41,8 @@ def read(source: SourceReader, experiment_id: str, name: str, target_id: str) ->
 
 
 def item(source: SourceReader, experiment_id: str, name: str, target: Experiment) -> TransferItem:
-    """Returns the item that transfers a scorer with its versions.
+    """Returns the item that transfers a scorer with its versions. Writing it raises
+    ResourceConflict if the table has another scorer of this name.
 
     Args:
         experiment_id: the experiment's id on the server.

@@ -26,7 +26,7 @@ class TransferItem(NamedTuple):
     exists: Callable[[], bool] = lambda: True
     """Whether the table has the item; called if the outline is unchanged."""
     identity: str = ""
-    """Its id in the table, if ``name`` contains more than the id."""
+    """The item's id in the table, if ``name`` contains more than the id."""
 
     @property
     def known_as(self) -> str:

@@ -20,7 +20,8 @@ from mlcore.db.table import table
 from mlcore.models.index import FtsTexts
 
 ROOM: Final = 3_500
-"""Maximum size of a page's texts: one read unit, four write units."""
+"""Maximum size of a page's texts in bytes: reading such a page costs one read unit, writing it four
+write units."""
 LONGEST: Final = 200
 """Maximum size of an entry in bytes; longer texts get items of their own."""
 TOGETHER: Final = 50

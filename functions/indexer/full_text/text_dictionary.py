@@ -112,8 +112,8 @@ def items_needed_by(fts_items: Iterable[Raw], first_page: Page) -> list[Raw]:
 
 
 def complete(fts_items: Iterable[Raw]) -> None:
-    """Adds to the dictionary the texts of FTS items, which the caller has put already: one
-    BatchGetItem, then writes for the texts that are missing."""
+    """Adds to the dictionary those texts of FTS items that it lacks. The caller must have put the
+    FTS items before. One BatchGetItem, then writes for the missing texts."""
     for page, entries in missing_entries(fts_items):
         put_all(dictionary_page.add_entries(page, entries))
 

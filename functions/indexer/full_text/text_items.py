@@ -34,7 +34,7 @@ REVERSE_CHARACTERS: Final = 60_000
 
 
 Texts = Mapping[str, str]
-"""Texts by the name of their field."""
+"""Texts of an entity, by the name of their field."""
 
 
 def texts_of_run(image: Raw | None) -> dict[str, str]:

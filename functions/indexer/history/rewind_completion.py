@@ -11,8 +11,9 @@ from mlcore.repos.runs.history import rewinds
 
 
 def project(records: Sequence[Mapping[str, Any]]) -> None:
-    """Handles stream records of runs: removes the points that an open rewind deletes. Usually the
-    request itself has done so by then: one read."""
+    """Handles stream records of runs: removes the points that a rewind deletes, if a run's last
+    record shows the rewind as open. Usually the request itself has completed the rewind by then, so
+    that the run is only read."""
     begun = {}
     for record in records:
         if "NewImage" in record:

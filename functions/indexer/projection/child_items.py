@@ -20,7 +20,7 @@ from mlcore.repos.document import REPLACE, Maps, Owner
 from mlcore.search.text import IndexToken
 
 Changes = set[tuple[str, str]]
-"""(map attribute, key) pairs."""
+"""Changed entries of an item's maps, as (map attribute, key) pairs."""
 
 
 class SourceEntity(NamedTuple):

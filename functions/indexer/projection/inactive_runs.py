@@ -56,8 +56,8 @@ def _is_inactive(run: Run) -> bool:
 
 
 def derived_items(run: Owner) -> DerivedItems:
-    """Reads the child items of a run, without its history, and its ``FTS_REV`` items. Four
-    Queries."""
+    """Reads the child items of a run, without its history, and its ``FTS_REV`` items. Four Queries,
+    more for a run with more than 1 MB of them."""
     experiment_id, run_id = run
     pk = keys.experiment(experiment_id).pk
 

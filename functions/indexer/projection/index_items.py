@@ -20,7 +20,7 @@ from mlcore.repos.runs.history import latest_point_text
 
 
 class Index(NamedTuple):
-    """How to make the index items of one map's entries."""
+    """How to make the index items (RANK or DLINK) of the entries of one map of a run."""
 
     key_of: Callable[[Owner, str, str], Key]
     """(run, key, text) → the index item's key."""
@@ -83,8 +83,9 @@ INDEXES: Mapping[str, Index] = {
     "params": Index(_param_key, _param),
     "inputs": Index(_link_key, _link),
 }
-"""By map attribute; other maps have no index. RANK items of metrics are put only for values outside
-their run item; all other metrics are ranked in rows and segments."""
+"""How to make the index items of a run's entries, by map attribute; other maps have no index. RANK
+items of metrics are put only for values outside their run item; all other metrics are ranked in
+rows and segments."""
 
 OUTSIDE_MAPS = {
     keys.RUN_METRIC.name: "metrics",

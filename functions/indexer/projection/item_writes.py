@@ -18,7 +18,7 @@ from mlcore.models.base import ChildItem, Item
 from mlcore.models.index import Fts
 
 TOGETHER = 25
-"""Items of one BatchWriteItem."""
+"""The most items of one BatchWriteItem."""
 
 
 def apply(writes_of_entities: Iterable[Writes]) -> None:

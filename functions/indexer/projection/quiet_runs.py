@@ -31,7 +31,8 @@ from mlcore.repos.runs.core import marked_experiments, marks
 QUIET_MS: Final = 600_000
 """Milliseconds without a write after which a run is quiet."""
 CALM_MS: Final = 3_000
-"""The same in an experiment with too many marked runs."""
+"""Milliseconds without a write after which a run is quiet in an experiment with too many marked
+runs."""
 CROWD: Final = 100
 """Above this number an experiment has too many marked runs: each search reads all of them
 (``docs/adr/0033``)."""
@@ -46,8 +47,9 @@ counted."""
 
 
 def sweep() -> int:
-    """Finds the quiet runs of all experiments (not ended, not written to for ten minutes) and
-    writes their ``quiet`` attribute, so that the indexer processes them. Returns how many runs it
+    """Finds the quiet runs of all experiments (not ended, and not written to for :data:`QUIET_MS`,
+    or for :data:`CALM_MS` if the experiment has more than :data:`CROWD` marked runs) and writes
+    their ``quiet`` attribute, so that the indexer processes them. Returns how many runs it
     wrote."""
     count = 0
     for entry in marked_experiments.every():

@@ -47,8 +47,8 @@ def segment_items(
     page, and else its pages.
 
     Args:
-        level: how many merges the values have passed through.
-        entries: the values of the metric ``key``, sorted.
+        level: 1 for values that were sorted from rows; each merge adds 1. entries: the values of
+        the metric ``key``, sorted.
     """
     item_key = keys.rank_segment(experiment_id, key, level, segment_id)
     model = RankSegment(
@@ -81,8 +81,9 @@ def put(segments: Iterable[SegmentItems]) -> None:
 
 
 def merge(experiment_id: str, metrics: Sequence[str]) -> None:
-    """Merges the segments of the given metrics where one level has many, the smallest segments
-    first, up to :data:`AT_ONCE` values. The others are merged when rows are sorted again."""
+    """Merges the segments of one level of a metric into one of the next level, for each of the
+    given metrics and each level that has at least :data:`MERGED` of them. The smallest levels come
+    first. After :data:`AT_ONCE` values it stops; the rest is merged when rows are sorted again."""
     calls = [partial(metric_ranks.segments, experiment_id, key) for key in metrics]
     groups = [
         group

@@ -1,9 +1,9 @@
 """Reads the partition of an experiment and returns the keys whose items may be wrong; writes
 nothing.
 
-Runs are read with their child items. Of the index items that they require only a hash of the key is
-kept; the stored index items are compared with these hashes. The table may change meanwhile, so the
-caller must read the returned keys again.
+Runs are read with their child items. For each index item that they require, only a hash of its key
+is kept; the stored index items are compared with these hashes. The table may change meanwhile, so
+the caller must read the returned keys again.
 """
 
 from __future__ import annotations

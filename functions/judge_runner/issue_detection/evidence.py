@@ -60,7 +60,7 @@ _SUMMARY_CHARACTERS: Final = 2_000
 _STEP_CHARACTERS: Final = 2_000
 _RATIONALE_CHARACTERS: Final = 2_000
 _MOST_BYTES: Final = 60_000
-"""MLflow's server keeps metadata of 65,535 bytes."""
+"""The most bytes of the metadata with the steps: MLflow's server keeps 65,535."""
 
 
 class _Evidence(NamedTuple):

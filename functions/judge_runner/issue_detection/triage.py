@@ -61,7 +61,7 @@ class FailedGroup(NamedTuple):
     rationale: str
     categories: tuple[str, ...]
     path: str
-    """The steps that the application took."""
+    """The steps that the application took, as :func:`recordings.path` returns them."""
 
 
 class _Verdict(NamedTuple):

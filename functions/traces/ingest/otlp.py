@@ -31,10 +31,11 @@ class Span(NamedTuple):
     events: list[Event]
     links: list[Link]
     status: int
-    """0 unset, 1 OK, 2 error."""
+    """The code of the span's status: 0 unset, 1 OK, 2 error."""
     message: str
     kind: int
-    """1 internal, 2 server, 3 client, 4 producer, 5 consumer; any other means internal."""
+    """The kind of the span: 1 internal, 2 server, 3 client, 4 producer, 5 consumer; any other means
+    internal."""
 
 
 class ResourceSpans(NamedTuple):

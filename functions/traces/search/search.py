@@ -22,7 +22,8 @@ class _Page(NamedTuple):
 
 
 def search_traces(message: m.SearchTracesV3, request: Request) -> dict[str, Any]:
-    """Searches traces of several experiments. The newest traces take two round trips."""
+    """Searches traces of several experiments. A search for the newest traces takes two round
+    trips."""
     ids = [
         location.mlflow_experiment.experiment_id
         for location in message.locations

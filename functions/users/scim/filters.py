@@ -23,7 +23,8 @@ class AttributeEquals(NamedTuple):
     """One ``attribute eq value``."""
 
     attribute: str
-    """In lower case, such as ``emails.value``, without the URN of the core schema."""
+    """The attribute's name in lower case, such as ``emails.value``, without the URN of the core
+    schema."""
     value: Value
     where: tuple[tuple[str, Value], ...] = ()
     """Conditions on the same entry of a list: ``(("type", "work"),)`` for
@@ -34,11 +35,12 @@ class Path(NamedTuple):
     """The target of an operation of PATCH."""
 
     attribute: str
-    """In lower case; an attribute of another schema keeps its URN."""
+    """The attribute's name in lower case; an attribute of another schema keeps its URN."""
     where: tuple[tuple[str, Value], ...]
     """Conditions that select entries of a list; empty for all."""
     part: str
-    """In lower case; "" for the whole attribute."""
+    """The name of the part of the attribute, such as ``value``, in lower case; "" for the whole
+    attribute."""
 
 
 def parse_filter(text: str) -> list[AttributeEquals]:

@@ -89,19 +89,21 @@ def base(request: Request) -> str:
 
 
 def version_of(number: int) -> str:
-    """Returns the weak entity tag of a version."""
+    """Returns the weak entity tag (ETag) of a user or group with this version number."""
     return f'W/"{number}"'
 
 
 def check_version(message: ScimRequest, version: int) -> None:
-    """Checks the header If-Match. Raises ScimError (412)."""
+    """Compares the header If-Match with the version of a user or group. Raises ScimError (412) if
+    it names only other versions; a request without the header passes."""
     expected = message.if_match.strip()
     if expected and expected != "*" and version_of(version) not in _tags(expected):
         raise ScimError(412, "The resource was changed meanwhile.")
 
 
 def one(resource: Resource, message: ScimRequest, request: Request) -> Response:
-    """Returns the response with one resource: 304 if the client has this version."""
+    """Returns the response with one user, group or other resource; 304 without it if the client
+    already has this version (header If-None-Match)."""
     headers = {"etag": resource["meta"]["version"]}
     if request.method in ("GET", "HEAD"):
         known = message.if_none_match.strip()
@@ -121,7 +123,8 @@ def created(resource: Resource, id_field: str, message: ScimRequest, request: Re
 def page(
     resources: Sequence[Resource], total: int, message: ScimRequest, request: Request
 ) -> Response:
-    """Returns the response with a page of a list."""
+    """Returns the response with a page of a list of users or groups. ``total`` is the length of the
+    whole list."""
     body = {
         "schemas": [LIST_SCHEMA],
         "totalResults": total,
@@ -133,7 +136,7 @@ def page(
 
 
 def document(body: Mapping[str, Any], request: Request) -> Response:
-    """Returns the response with a document that describes the server."""
+    """Returns the response with ``body``, a document that describes the server."""
     return _response(body, request)
 
 

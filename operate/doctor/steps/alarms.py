@@ -16,7 +16,8 @@ _PENDING: Final = "PendingConfirmation"
 
 def read(checkup: Checkup) -> str:
     """Checks that no alarm of the stack is in the state ALARM, and that all subscribers of the
-    alarm topic have confirmed. Returns the result as a text; raises Wrong."""
+    alarm topic have confirmed. Returns the result as a text; raises Wrong, or LeftOut if no stack
+    is checked."""
     names = sorted(checkup.aws.ids(_TYPE).values())
     service = checkup.aws.client("cloudwatch")
     ringing = []

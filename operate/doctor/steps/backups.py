@@ -13,7 +13,8 @@ from operate.doctor.deployment import Deployment
 def read(checkup: Checkup) -> str:
     """Checks that the table has point-in-time recovery, and that table and files are copied to
     another region if the stack's parameters say so. Returns a text that also says whether the
-    artifact bucket keeps versions. Raises Wrong if recovery is off or a copy failed."""
+    artifact bucket keeps versions. Raises Wrong if recovery is off or a copy failed, LeftOut if no
+    stack is checked."""
     aws = checkup.aws
     described = aws.client("dynamodb").describe_continuous_backups(
         TableName=aws.outputs["TableName"]

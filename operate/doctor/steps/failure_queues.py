@@ -12,7 +12,7 @@ _COUNT: Final = "ApproximateNumberOfMessages"
 
 def read(checkup: Checkup) -> str:
     """Checks that all failure queues of the stack are empty. Returns the result as a text; raises
-    Wrong."""
+    Wrong, or LeftOut if no stack is checked."""
     queues = {name: url for name, url in checkup.aws.ids(_TYPE).items() if "Failure" in name}
     service = checkup.aws.client("sqs")
     counts = {

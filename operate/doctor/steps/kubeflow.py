@@ -11,7 +11,7 @@ _PATH: Final = "model_registry/v1"
 
 def read(checkup: Checkup) -> str:
     """Checks that Kubeflow's API returns the model that was created with MLflow's API, with its
-    version. Returns the result as a text; raises Wrong."""
+    version. Returns the result as a text; raises Wrong, or LeftOut if an earlier step failed."""
     api, name = checkup.api, checkup.fact("model")
     model = api.ask("GET", f"{_PATH}/registered_model", name=name)
     versions = api.ask("GET", f"{_PATH}/registered_models/{model['id']}/versions")["items"]

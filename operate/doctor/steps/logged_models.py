@@ -7,7 +7,7 @@ from operate.doctor.checkup import Checkup, expect
 
 def create(checkup: Checkup) -> str:
     """Creates a logged model, sets its status to ready and reads it back. Returns the result as a
-    text; raises Wrong."""
+    text; raises Wrong, or LeftOut if an earlier step failed."""
     api, experiment = checkup.api, checkup.fact("experiment")
     made = api.post("logged-models", experiment_id=experiment, name="doctor")
     model_id = made["model"]["info"]["model_id"]
@@ -22,7 +22,7 @@ def create(checkup: Checkup) -> str:
 
 def search(checkup: Checkup) -> str:
     """Checks that a search finds the logged model at once. Returns the result as a text; raises
-    Wrong."""
+    Wrong, or LeftOut if an earlier step failed."""
     wanted = checkup.fact("logged_model")
     page = checkup.api.post(
         "logged-models/search", experiment_ids=[checkup.fact("experiment")]

@@ -10,7 +10,8 @@ from operate.doctor.checkup import Checkup, expect
 
 def log(checkup: Checkup) -> str:
     """Creates a run, sends each log request twice, and checks that everything can be read at once
-    and exists once. Returns the result as a text; raises Wrong."""
+    and exists once. Returns the result as a text; raises Wrong, or LeftOut if an earlier step
+    failed."""
     api, experiment = checkup.api, checkup.fact("experiment")
     now = int(time.time() * 1000)
     made = api.post("runs/create", experiment_id=experiment, start_time=now, run_name="doctor")

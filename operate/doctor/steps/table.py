@@ -11,7 +11,7 @@ _GB: Final = 1e9
 
 def read(checkup: Checkup) -> str:
     """Checks that the table is active, has a stream and all its indexes, and deletes expired items.
-    Returns the result as a text; raises Wrong."""
+    Returns the result as a text; raises Wrong, or LeftOut if no stack is checked."""
     aws = checkup.aws
     service, name = aws.client("dynamodb"), aws.outputs["TableName"]
     table: dict[str, Any] = service.describe_table(TableName=name)["Table"]

@@ -8,7 +8,7 @@ from operate.versions import functions
 
 def compare(checkup: Checkup) -> str:
     """Checks that the alias of each function serves the last deployment and nothing else. Returns
-    the result as a text; raises Wrong."""
+    the result as a text; raises Wrong, or LeftOut if no stack is checked."""
     aws = checkup.aws
     deployed = functions(aws.client("cloudformation"), aws.client("lambda"), aws.stack)
     behind = [

@@ -22,7 +22,7 @@ PROPERTY: Final = "mlflow-serverless.pseudonym-key"
 """The property of the Delta table with the key of its pseudonyms. It is written once, when the
 table is created."""
 BEGINNING: Final = "0" * 64
-"""The hash before the first row."""
+"""The hash that stands for the row before the first one."""
 PERSONS: Final = ("username", "user_id")
 """Fields of ``entity`` that name one or more persons. ``user_id`` is the user whom a client names
 as the creator of a run."""

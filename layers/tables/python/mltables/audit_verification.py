@@ -33,7 +33,7 @@ class Day(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """A row at which the chain is broken."""
+    """A row of ``audit_log`` at which the chain of hashes is broken."""
 
     sequence: int
     record_id: str
@@ -41,7 +41,7 @@ class Problem(NamedTuple):
 
 
 class Verified(NamedTuple):
-    """The result of a verification."""
+    """The result of verifying the chain of ``audit_log``."""
 
     days: list[Day]
     problems: list[Problem]

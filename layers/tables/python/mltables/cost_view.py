@@ -55,14 +55,15 @@ _COLUMNS: Final[Mapping[str, tuple[str, str, tuple[str, ...]]]] = {
         ("rpc", "memory_mb", "read_units", "write_units"),
     ),
 }
-"""Type in DuckDB, expression over columns of ``audit_log``, and the columns that it reads besides
-``milliseconds``."""
+"""For each column of ``request_costs``: its type in DuckDB, its expression over columns of
+``audit_log``, and the columns that the expression reads besides ``milliseconds``."""
 
 COLUMNS: Final[Mapping[str, str]] = {name: kind for name, (kind, *_) in _COLUMNS.items()}
-"""The view's columns and their types in DuckDB, in order."""
+"""The columns of ``request_costs`` and their types in DuckDB, in order."""
 TABLES: Final = (AUDIT,)
 BOUNDED: Final = frozenset(("insert_time",))
-"""Columns of the view that the table has, too: a bound on one of them bounds the table."""
+"""Columns of ``request_costs`` that ``audit_log`` has, too: a bound on one of them bounds
+``audit_log``."""
 
 
 def tables_read(columns: Collection[str]) -> Mapping[str, frozenset[str]]:

@@ -21,7 +21,7 @@ _LISTS: Final = frozenset(("collect_list", "array_agg"))
 _SIZES: Final = frozenset(("size", "cardinality", "array_size"))
 _STRUCTS: Final = frozenset(("named_struct", "struct"))
 _NUMBER: Final = "CAST({0} AS INTEGER)"
-"""The type of ``size()``."""
+"""Casts a count to the type of ``size()``."""
 
 
 def count_lists(query: exp.Query) -> None:

@@ -34,8 +34,8 @@ Changes = Mapping[EntityRef, bool]
 
 
 def tables_of(root: RootSource) -> list[Table]:
-    """Returns the tables that a step writes: that of the parts, if there are any, and that of the
-    roots."""
+    """Returns the system tables that a step for this kind of root writes: that of the parts, if
+    there are any, and that of the roots."""
     names = [root.part.table] if root.part else []
     return [_BY_NAME[name] for name in (*names, root.table)]
 

@@ -19,7 +19,7 @@ from mltables.table_columns import Table
 TOGETHER: Final = 500
 
 Problem = tuple[str, str, str]
-"""Problem, table and name of a difference."""
+"""One difference: ``missing``, ``different`` or ``surplus``; the table; and the ids of the row."""
 
 
 def differences(connection: duckdb.DuckDBPyConnection, folder: Path) -> Iterator[Problem]:

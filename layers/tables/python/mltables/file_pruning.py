@@ -21,7 +21,7 @@ from mltables.table_definitions import TABLES
 from mltables.views import VIEWS
 
 TIMES: Final = frozenset(table.time for table in TABLES if table.time)
-"""The times by which files are partitioned."""
+"""The columns by whose day or month the files of a table are partitioned."""
 TEXTS: Final = frozenset(
     ("run_id", "experiment_id", "trace_id", "registered_model_id", "dataset_id", "job_id")
 )
@@ -29,9 +29,9 @@ _COLUMNS: Final = {
     **{table.name: frozenset(name for name, *_ in table.columns) for table in TABLES},
     **{name: view.bounded for name, view in VIEWS.items()},
 }
-"""The columns whose bounds count, by table or view."""
+"""The columns whose bounds can exclude files, by table or view."""
 _OF_PAST: Final = frozenset(("request_time", "trace_id", "experiment_id"))
-"""The same for past versions of the tables."""
+"""The columns whose bounds can exclude files of past versions of the tables."""
 
 _OPERATORS: Final[Mapping[type[exp.Expr], str]] = {
     exp.GTE: ">=",

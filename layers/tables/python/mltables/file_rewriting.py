@@ -60,8 +60,9 @@ def remove_points(
 
 
 def correct_workspaces(connection: duckdb.DuckDBPyConnection, table: WritableTable) -> None:
-    """Sets the workspace of the rows of the experiments in ``placed`` to ``destination``, in one
-    commit. Rewrites only files that have a row with a wrong workspace."""
+    """Sets the workspace of the rows of the experiments in the staged table ``placed`` to its
+    column ``destination``, in one commit. Rewrites only files that have a row with a wrong
+    workspace."""
     change = table.change()
     rewrite(
         connection,

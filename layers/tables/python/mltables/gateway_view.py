@@ -57,8 +57,8 @@ _OF_TRACE: Final[Mapping[str, tuple[str, str, str]]] = {
     "latency_ms": ("BIGINT", "t.execution_duration_ms", "execution_duration_ms"),
     **{name: (_KINDS[name], f"t.{name}", name) for name in (*_COUNTS, *_COSTS)},
 }
-"""The columns that come from ``traces``: type in DuckDB, expression, and the column that it
-reads."""
+"""The columns of ``gateway_usage`` that come from ``traces``: type in DuckDB, expression, and the
+column that the expression reads."""
 _PROVIDER: Final = ATTRIBUTE_COLUMNS[reserved_tags.SPAN_PROVIDER]
 _MODEL: Final = ATTRIBUTE_COLUMNS[reserved_tags.SPAN_MODEL]
 _OF_SPANS: Final[Mapping[str, tuple[str, str, tuple[str, ...]]]] = {
@@ -80,8 +80,8 @@ _OF_SPANS: Final[Mapping[str, tuple[str, str, tuple[str, ...]]]] = {
     ),
     "error_message": ("VARCHAR", _ERROR, ("status",)),
 }
-"""The columns that come from ``spans``, in the same form; the expressions are aggregates over a
-trace's spans."""
+"""The columns of ``gateway_usage`` that come from ``spans``, in the same form; the expressions are
+aggregates over a trace's spans."""
 _ASKED: Final = f"{_PROVIDER} IS NOT NULL"
 _NEEDED: Final[Mapping[str, str]] = {
     **dict.fromkeys(("provider", "model"), _ASKED),
@@ -95,10 +95,10 @@ COLUMNS: Final[Mapping[str, str]] = {
     **{name: kind for name, (kind, *_) in _OF_TRACE.items()},
     **{name: kind for name, (kind, *_) in _OF_SPANS.items()},
 }
-"""The view's columns and their types in DuckDB, in order."""
+"""The columns of ``gateway_usage`` and their types in DuckDB, in order."""
 BOUNDED: Final = frozenset(("request_time", "trace_id", "experiment_id"))
-"""Columns of the view that both of its tables have, too: a bound on one of them bounds the
-tables."""
+"""Columns of ``gateway_usage`` that ``traces`` and ``spans`` have, too: a bound on one of them
+bounds both tables."""
 TABLES: Final = (TRACES, SPANS)
 
 _KEY: Final = frozenset(("experiment_id", "trace_id"))

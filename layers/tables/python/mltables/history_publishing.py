@@ -14,8 +14,8 @@ from mltables.writable_table import WritableTable
 
 def append_points(connection: duckdb.DuckDBPyConnection, history: WritableTable) -> int:
     """Appends those points of the staged runs (``new_runs``) that the history lacks, in one file
-    per day, and removes the points of the runs in ``gone`` and those that rewinds deleted, all in
-    one commit. Returns the number of appended points."""
+    per day, and removes the points of the runs in the staged table ``gone`` and those that rewinds
+    deleted, all in one commit. Returns the number of appended points."""
     rewound_points.remove_landed(connection)
     known = history.source(history.overlapping("points", "run_id"))
     connection.execute(

@@ -23,7 +23,8 @@ _COMPUTED: Final[Mapping[str, tuple[str, str, tuple[str, ...]]]] = {
     "date": ("DATE", 'CAST(make_timestamp(epoch_us("time")) AS DATE)', ("time",)),
     "service_name": (STRING, "CAST(NULL AS VARCHAR)", ()),
 }
-"""Columns that ``spans`` lacks: the type, the expression and the columns that it reads."""
+"""Columns of ``otel_spans`` that ``spans`` lacks: the type, the expression and the columns that it
+reads."""
 _ORDER: Final = (
     *("workspace_id", "experiment_id", "record_id", "time", "date", "service_name", "trace_id"),
     *("span_id", "trace_state", "parent_span_id", "flags", "name", "kind", "start_time_unix_nano"),
@@ -35,7 +36,7 @@ COLUMNS: Final[Mapping[str, str]] = {
     name: _COMPUTED[name][0] if name in _COMPUTED else ABSENT.get(name) or _KINDS[name]
     for name in _ORDER
 }
-"""The view's columns and their types in DuckDB, in order."""
+"""The columns of ``otel_spans`` and their types in DuckDB, in order."""
 
 
 def tables_read(columns: Collection[str]) -> Mapping[str, frozenset[str]]:

@@ -20,12 +20,13 @@ from mltables.writable_table import WritableTable
 LOOSE_FILES: Final = 8
 """A day is packed if it has more files that are not packed."""
 PACKED_ROWS: Final = FULL_FILE_ROWS
-"""Most rows of a packed file. Who reads a file needs memory for all values of a column."""
+"""Most rows of a packed file. A reader of a file needs memory for all values of a column."""
 FEWEST_ROWS: Final = 2000
-"""Rows of a full file with rows that come first, however large these are."""
+"""A packed file for rows that come first (``Table.first``) may have at least this many, however
+large the rows are."""
 ROWS_OF_FIRST: Final = 10
-"""A row that comes first may hold the bytes of so many rows: inputs and outputs of root spans are
-long."""
+"""A row that comes first (``Table.first``) may have the bytes of so many average rows, because the
+inputs and outputs of root spans are long."""
 
 
 class _LooseFile(NamedTuple):

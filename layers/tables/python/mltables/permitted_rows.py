@@ -48,7 +48,8 @@ class RowSource(NamedTuple):
     columns: tuple[str, ...]
     files: tuple[str, ...]
     underived: tuple[str, ...] = ()
-    """More files. They lack the columns in ``Table.derived``, so these are computed."""
+    """The table's other files. They lack the columns in ``Table.derived``, so the engine computes
+    these columns."""
     computed: tuple[str, ...] = ()
     """Columns that no file has (``span_attribute_columns.computed``)."""
 

@@ -52,7 +52,8 @@ STEP_BYTES: Final = 4 << 20
 
 ATTEMPTS: Final = 20
 MISSING_ATTEMPTS: Final = 2
-"""Attempts of a step for which a file is missing."""
+"""Attempts of a step that fails because a file of a table is missing; :data:`ATTEMPTS` after other
+failures."""
 
 
 def publish(seconds: float = float("inf"), waiting: Sequence[Landed] | None = None) -> Published:

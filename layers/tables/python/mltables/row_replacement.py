@@ -18,9 +18,9 @@ from mltables.table_definitions import FILE_BYTES
 from mltables.writable_table import ListedFile, WritableTable
 
 FULL_FILE_ROWS: Final = 20_000
-"""A file with this many rows is full."""
+"""A file with this many rows is full: it is rewritten only if a row in it is replaced."""
 FULL_FILE_BYTES: Final = FILE_BYTES // 4
-"""A file of this size is full, even if it has fewer rows."""
+"""A file with this many bytes is full, even if it has fewer rows."""
 SMALL_FILES: Final = 8
 """A commit merges the small files of a partition if it has more than this many."""
 
@@ -32,7 +32,7 @@ class Partition(NamedTuple):
     changed: int
     """The number of changed rows in this partition."""
     files: Sequence[ListedFile]
-    """Its published files."""
+    """The published files of this partition."""
 
 
 def replace_rows(
@@ -42,9 +42,9 @@ def replace_rows(
     new: str,
     maybe: str,
 ) -> int:
-    """Replaces the published rows of the entities in ``decided`` by those of the staged table
-    ``new``, in one commit. Unchanged rows are not written. Returns the number of rows that were
-    written or removed.
+    """Replaces the published rows of the entities in the staged table ``decided`` by those of the
+    staged table ``new``, in one commit. Unchanged rows are not written. Returns the number of rows
+    that were written or removed.
 
     Args:
         owner: the columns of ``decided``, separated by commas: the ids of an entity.

@@ -17,17 +17,18 @@ from mltables.table_definitions import FILE_BYTES, RUNS
 from mltables.writable_table import WritableTable
 
 FULL_FILE_ROWS: Final = 5000
-"""A file with this many runs is full."""
+"""A file with this many runs is full: no new runs are added to it."""
 
 FULL_FILE_BYTES: Final = FILE_BYTES // 4
-"""A file of this size is full, even if it has fewer runs."""
+"""A file with this many bytes is full, even if it has fewer runs."""
 
 
 def load_published_runs(
     connection: duckdb.DuckDBPyConnection, runs: WritableTable
 ) -> dict[str, str]:
-    """Creates the table ``old_runs``: the published rows of the runs in ``part``, with the ``file``
-    that contains each. Returns the searched files: local path to name in Delta's log."""
+    """Creates the table ``old_runs``: the published rows of the runs in the staged table ``part``,
+    with the ``file`` that contains each. Returns the searched files: their names in Delta's log, by
+    local path."""
     files = runs.local(runs.names(runs.overlapping("part", "run_id")))
     connection.execute(
         f"""
@@ -42,8 +43,9 @@ def load_published_runs(
 def publish(
     connection: duckdb.DuckDBPyConnection, runs: WritableTable, files: dict[str, str]
 ) -> int:
-    """Replaces ``old_runs`` with ``aggregated_runs`` and removes the runs in ``gone``, in one
-    commit. Returns the number of runs that were written or removed.
+    """Replaces the published rows in ``old_runs`` by those in ``aggregated_runs`` and removes the
+    runs in ``gone`` (all staged tables), in one commit. Returns the number of runs that were
+    written or removed.
 
     Args:
         files: as :func:`load_published_runs` returned them.

@@ -21,8 +21,8 @@ from mlcore import reserved_tags
 from mlcore.spans import names
 
 PREFIX: Final = "inner_attribute_"
-"""The prefix of the columns' names. A statement that contains a name with this prefix reads only
-the map."""
+"""The prefix of the names of attribute columns. A statement that contains a name with this prefix
+reads only the map."""
 MAP: Final = "attributes"
 VIEW: Final = "inner_spans"
 """The view of ``spans`` that also has the columns. No statement can name it."""
@@ -52,20 +52,20 @@ KEYS: Final = (
     "error.type",
     "openinference.span.kind",
 )
-"""The attributes. A change of this list needs another ``table_columns.DERIVED_MARK``, because files
-with the mark have exactly these columns."""
+"""The attributes that have a column in the files of ``spans``. A change of this list needs another
+``table_columns.DERIVED_MARK``, because files with the mark have exactly these columns."""
 COLUMNS: Final[Mapping[str, str]] = {
     key: PREFIX + re.sub(r"[^a-z0-9]", "_", key.lower()) for key in KEYS
 }
-"""The columns by attribute."""
+"""The name of the column of each attribute in ``KEYS``."""
 DERIVED: Final = tuple((column, f"{MAP}['{key}']") for key, column in COLUMNS.items())
-"""The columns, each with its value as SQL."""
+"""(name, SQL expression of the value) of each column in ``COLUMNS``."""
 
 _COMPUTED: Final = f"{PREFIX}of_"
 """The prefix of the names of computed columns. The attribute's key follows, in hexadecimal
 digits."""
 _COMPUTED_KEY: Final = re.compile(r"[ -~]{1,100}")
-"""Attributes that may become computed columns."""
+"""Matches the keys of attributes that may become computed columns."""
 
 
 def column_of(key: str) -> str | None:
@@ -79,7 +79,7 @@ def column_of(key: str) -> str | None:
 
 
 def computed(names: Iterable[str]) -> Mapping[str, str]:
-    """Returns the computed columns among these columns, each with the SQL expression of its
+    """Returns those of ``names`` that are computed columns, each with the SQL expression of its
     value."""
     keys = {
         name: bytes.fromhex(name.removeprefix(_COMPUTED)).decode()

@@ -285,7 +285,7 @@ OF_TRACES: Final = (
     ASSESSMENTS,
     SPANS,
 )
-"""The tables that a step about traces writes, in this order."""
+"""The tables that a step of the publisher for traces writes, in this order."""
 TABLES: Final = (
     HISTORY,
     RUNS,
@@ -294,7 +294,7 @@ TABLES: Final = (
     *OF_ENTITIES,
     AUDIT,
 )
-"""All system tables. A step writes its tables in this order."""
+"""All system tables. A step of the publisher writes its tables in this order."""
 
 
 def writer_properties(table: Table) -> WriterProperties:

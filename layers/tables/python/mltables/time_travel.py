@@ -75,9 +75,9 @@ class Moment(NamedTuple):
 
 
 def take_past_tables(query: exp.Query) -> list[AsOf]:
-    """Removes each ``AS OF`` from the tables of a statement. Returns the different ones, and marks
-    each table with the position of its own in this list. Raises StatementRefused if one is not a
-    constant."""
+    """Removes each ``AS OF`` from the tables of a statement. Returns each different ``AS OF`` once,
+    and marks each of these tables with the position of its ``AS OF`` in this list. Raises
+    StatementRefused if one is not a constant."""
     versions: list[AsOf] = []
     for table in list(query.find_all(exp.Table)):
         version = table.args.get("version")

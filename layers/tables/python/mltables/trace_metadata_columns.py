@@ -18,7 +18,7 @@ from typing import Final
 from mlcore import reserved_tags
 
 PREFIX: Final = "inner_metadata_"
-"""The prefix of the columns' names."""
+"""The prefix of the names of metadata columns."""
 MAP: Final = "trace_metadata"
 VIEW: Final = "inner_traces"
 """The view of ``traces`` that also has the columns. No statement can name it."""
@@ -29,11 +29,12 @@ KEYS: Final = (
     reserved_tags.GATEWAY_CALLER,
     reserved_tags.GATEWAY_USERNAME,
 )
-"""The keys. A change of this list needs another ``table_columns.DERIVED_MARK``, because files with
-the mark have exactly these columns."""
+"""The keys of ``trace_metadata`` that have a column in the files of ``traces``. A change of this
+list needs another ``table_columns.DERIVED_MARK``, because files with the mark have exactly these
+columns."""
 COLUMNS: Final[Mapping[str, str]] = {
     key: PREFIX + re.sub(r"[^a-z0-9]", "_", key.lower()) for key in KEYS
 }
-"""The columns by key."""
+"""The name of the column of each key in ``KEYS``."""
 DERIVED: Final = tuple((column, f"{MAP}['{key}']") for key, column in COLUMNS.items())
-"""The columns, each with its value as SQL."""
+"""(name, SQL expression of the value) of each column in ``COLUMNS``."""

@@ -29,13 +29,13 @@ _BY_TIME: Final = "first_time, experiment_id, trace_id"
 """The order in which traces are published. Ids are random, so that traces in the order of their ids
 would write to all days in each commit."""
 _OWNER: Final = "experiment_id, trace_id"
-"""The ids of a trace."""
+"""The columns that identify a trace."""
 STAGED: Final = {
     TRACES.name: "new_traces",
     ASSESSMENTS.name: "new_assessments",
     SPANS.name: "new_spans",
 }
-"""The staged tables with new rows, by table."""
+"""By system table: the staged table with its new rows."""
 
 
 class TraceStep:
@@ -303,8 +303,9 @@ class TraceStep:
 
 
 def follow_experiments(connection: duckdb.DuckDBPyConnection, tables: list[WritableTable]) -> None:
-    """Corrects the workspace of the rows of the experiments in ``placed``, and removes the rows of
-    the experiments in ``gone_experiments``; one or two commits for each table."""
+    """Corrects the workspace of the rows of the experiments in the staged table ``placed``, and
+    removes the rows of the experiments in the staged table ``gone_experiments``; one or two commits
+    for each table."""
     for table in tables:
         change = table.change()
         file_rewriting.remove_rows(connection, table, change, "gone_experiments", "experiment_id")

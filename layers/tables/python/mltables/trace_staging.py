@@ -34,8 +34,10 @@ def load_landed(connection: duckdb.DuckDBPyConnection, keys: Sequence[str], fold
     time. ``first_time`` is the earliest named time of its request in milliseconds since 1970; NULL
     if none is named.
 
-    ``last`` marks the times in the line of a deletion. It is not set if the first line about the
-    trace contains its creation, because these lines then contain all times that it had since."""
+    ``last`` marks the times that the line of a trace's deletion names: if the published rows do not
+    have this time, a step searches all files for them. It is not set if the first line about the
+    trace is that of its creation, because then the lines contain all times that the trace has
+    had."""
     path = folder / "traces-landed.ndjson"
     with path.open("wb") as file:
         for number, content in enumerate(landing.read(keys)):

@@ -126,16 +126,16 @@ METADATA_COLUMNS: Final[Mapping[str, str]] = {
 }
 """The columns of ``trace_metadata`` and their types in DuckDB, in order."""
 BOUNDED: Final = frozenset(("request_time", "trace_id", "experiment_id"))
-"""Columns of the view that all of its tables have, too: a bound on one of them bounds the
-tables."""
+"""Columns of ``trace_unified`` that ``traces``, ``spans`` and ``assessments`` have, too: a bound on
+one of them bounds these tables."""
 
 _KEY: Final = frozenset(("experiment_id", "trace_id"))
 _CONTENT: Final = {
     "request": (reserved_tags.SPAN_INPUTS, "request_preview"),
     "response": (reserved_tags.SPAN_OUTPUTS, "response_preview"),
 }
-"""The attribute of the root span, and the column of ``traces`` that replaces it if there is
-none."""
+"""For ``request`` and ``response``: the attribute of the root span that the column shows, and the
+column of ``traces`` that replaces a missing attribute."""
 
 
 def tables_read(columns: Collection[str]) -> Mapping[str, frozenset[str]]:

@@ -24,7 +24,7 @@ class View(NamedTuple):
     """A view that a query can name, over one or more tables."""
 
     columns: Mapping[str, str]
-    """Types in DuckDB by name, in order."""
+    """The columns of the view, in order: by name, their types in DuckDB."""
     tables: tuple[Table, ...]
     bounded: frozenset[str]
     """Columns of the view that all of its tables have: a bound on one of them bounds each table."""

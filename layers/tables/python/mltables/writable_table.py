@@ -49,8 +49,8 @@ class WritableTable:
         return list(self.snapshot.files(self._connection, where))
 
     def files(self) -> dict[str, list[ListedFile]]:
-        """Returns all files by the value of their partition. Files without statistics count as
-        large."""
+        """Returns all files of this version of the table, by the value of their partition. A file
+        without statistics counts as large."""
         rows = f"coalesce(num_records, {_UNKNOWN_ROWS})"
         columns = f'path, {rows}, size_bytes, "partition.{self.table.partition}"'
         files: dict[str, list[ListedFile]] = {}
@@ -59,7 +59,7 @@ class WritableTable:
         return files
 
     def local(self, names: list[str]) -> dict[str, str]:
-        """Fetches these files of the log. Returns local path to name in Delta's log."""
+        """Fetches the files with these names in Delta's log. Returns the names by local path."""
         paths = self._lake.paths(self.table.name, self.snapshot.delta, names)
         return dict(zip(paths, names, strict=True))
 

@@ -37,7 +37,8 @@ class _Given(NamedTuple):
 
 
 def aggregate(writer: Generator, call: exp.Anonymous, root: exp.Expr | None) -> str:
-    """Returns the DuckDB SQL of an aggregate's call with the clauses around it.
+    """Returns the DuckDB SQL of an aggregate's call with the clauses around it. Raises
+    StatementRefused if the call or a clause is not supported.
 
     Args:
         root: the outermost of FILTER, WITHIN GROUP, IGNORE NULLS and OVER; None if the call has

@@ -35,7 +35,7 @@ _OTHER: Final = {
     "date": "spark_date({0})",
     "timestamp": "spark_timestamp({0})",
 }
-"""Templates by name; ``{0}`` is the first argument."""
+"""Templates of DuckDB SQL by the name of Databricks' function; ``{0}`` is the first argument."""
 
 WINDOW: Final = {
     "row_number": "INTEGER",
@@ -59,7 +59,8 @@ class Simple(NamedTuple):
     least: int
     most: int
     template: str | None
-    """None for a call with the same name and arguments."""
+    """The template of DuckDB SQL; None for a call of DuckDB's function with the same name and
+    arguments."""
 
 
 def _same() -> dict[str, Simple]:

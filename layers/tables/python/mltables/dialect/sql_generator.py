@@ -29,9 +29,10 @@ LONGEST: Final = 2_000_000
 """Most characters of the generated SQL."""
 
 _SHORT: Final = 60
-"""Longest argument that a template may repeat."""
+"""Characters of the longest argument that a template may repeat."""
 _LONGER: Final = 160
-"""Longest argument that a template may repeat if it is a single call without nested calls."""
+"""Characters of the longest argument that a template may repeat if it is a single call without
+nested calls."""
 _OTHER_EACH_TIME: Final = "random("
 
 
