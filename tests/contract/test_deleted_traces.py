@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
+import deltalake
 import pytest
 
 from lander import app as lander
 from mlcore.db import keys
+from mlcore.system_tables import location
 from operate import system_tables
 from tests.contract.conftest import Store
 from tests.contract.lake import Tables, tables
+from tests.contract.lake_in_s3 import bucket, rows, s3
 from tests.contract.trace_calls import export, span, tell
 from tests.contract.trace_story import new_trace
 from tests.contract.traces_world import TracesWorld
 
-__all__ = ["tables"]
+__all__ = ["bucket", "s3", "tables"]
 
 DAY_MS = 86_400_000
 NAMES = ("traces", "assessments", "spans")
@@ -95,14 +100,8 @@ def test_a_trace_that_is_made_again_has_no_row_of_before(
     assert ids(tables) == [[f"tr-{lost.other}"]] * 3
 
 
-def test_spans_that_cannot_be_read_move_with_their_trace_and_go_with_it(
-    store: Store, tables: Tables
-) -> None:
-    """The end of the trace has passed, and DynamoDB has not removed it yet. So its spans stay as
-    they are, but not at a time that a deletion does not name."""
-    experiment, trace = store.api.new_experiment("ends"), new_trace()
-    make(experiment, trace, 40 * DAY_MS, number=2)
-    tables.follow()
+def end(store: Store, experiment: str, trace: str) -> None:
+    """Lets the end of a trace pass. DynamoDB has not removed it yet, but its spans are not read."""
     key = keys.trace(experiment, f"tr-{trace}")
     store.direct.update_item(
         TableName=store.table,
@@ -111,13 +110,139 @@ def test_spans_that_cannot_be_read_move_with_their_trace_and_go_with_it(
         ExpressionAttributeNames={"#t": "ttl"},
         ExpressionAttributeValues={":one": {"N": "1"}},
     )
-    assert export(experiment, [span(trace, 1, start=0, end=2, note="root")]).status == 200
+
+
+def begin_earlier(experiment: str, trace: str, at: int, number: int = 1) -> None:
+    parent = None if number == 1 else 1
+    made = span(trace, number, parent, start=at, end=at + 2, note="root")
+    assert export(experiment, [made]).status == 200
+
+
+@pytest.mark.parametrize("backfilled", [False, True], ids=["told", "backfilled"])
+def test_spans_that_cannot_be_read_move_with_their_trace_and_go_with_it(
+    store: Store, tables: Tables, backfilled: bool
+) -> None:
+    """They stay as they are, but not at a time that a deletion does not name. A backfill does not
+    name the time that they have."""
+    experiment, trace = store.api.new_experiment("ends"), new_trace()
+    make(experiment, trace, 40 * DAY_MS, number=2)
     tables.follow()
+    end(store, experiment, trace)
+    begin_earlier(experiment, trace, 0)
+    if backfilled:
+        tables.stream.fresh()
+        pytest.importorskip("mltables.backfill").backfill()
+    else:
+        tables.follow()
     days = {name: [row["request_date"] for row in tables.rows(name)] for name in NAMES}
     assert days == {name: ["2023-11-14"] for name in NAMES}
     assert delete(experiment, trace) == 1
     tables.follow()
     assert ids(tables) == [[]] * 3
+
+
+def test_a_span_that_stands_at_two_times_is_moved_once(store: Store, tables: Tables) -> None:
+    """The record of the last change was published before that of the change before it."""
+    experiment, trace = store.api.new_experiment("twice"), new_trace()
+    make(experiment, trace, 80 * DAY_MS, number=2)
+    tables.follow()
+    begin_earlier(experiment, trace, 40 * DAY_MS, number=3)
+    first = tables.stream.fresh()
+    begin_earlier(experiment, trace, 0)
+    publish(tables.stream.fresh())
+    child = f"{2:016x}"
+
+    def days() -> list[str]:
+        return sorted(row["request_date"] for row in tables.rows("spans") if child in str(row))
+
+    assert set(days()) >= {"2023-11-14", "2024-02-02"}
+    end(store, experiment, trace)
+    publish([*first, *tables.stream.fresh()])
+    spans = sorted((row["span_id"], row["request_date"]) for row in tables.rows("spans"))
+    assert [day for _, day in spans] == ["2023-11-14"] * 3
+    assert len({name for name, _ in spans}) == 3
+
+
+def test_spans_are_moved_in_batches_of_a_bounded_size(
+    store: Store, tables: Tables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A batch is a commit, and holds so many spans in memory."""
+    experiment, made = store.api.new_experiment("large"), [new_trace() for _ in range(4)]
+    for trace in made:
+        make(experiment, trace, 40 * DAY_MS, number=2)
+    tables.follow()
+    for trace in made:
+        end(store, experiment, trace)
+        begin_earlier(experiment, trace, 0)
+
+    def commits() -> int:
+        return deltalake.DeltaTable(location.table_uri("spans")).version()
+
+    monkeypatch.setattr("mltables.span_staging.BATCH_BYTES", 1)
+    before = commits()
+    tables.follow()
+    assert commits() == before + len(made)
+    assert [row["request_date"] for row in tables.rows("spans")] == ["2023-11-14"] * len(made)
+
+
+@pytest.mark.xdist_group("system tables in S3")
+@pytest.mark.parametrize("fits", [True, False], ids=["one file fits", "none fits"])
+def test_a_search_that_does_not_fit_the_disk_stops_no_publication(
+    store: Store, bucket: Tables, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, fits: bool
+) -> None:
+    """It takes one file after the other; if not one fits, the rows stay, and others are
+    published."""
+    experiment = store.api.new_experiment("crowded")
+    # So no file is left out by the bounds of its ids.
+    pairs = [(f"1{new_trace()[1:]}", f"e{new_trace()[1:]}") for _ in range(4)]
+    pairs[-1] = (f"5{new_trace()[1:]}", f"6{new_trace()[1:]}")
+    for number, pair in enumerate(pairs):
+        for trace in pair:
+            make(experiment, trace, 40 * (number + 1) * DAY_MS, number=2)
+        bucket.follow()
+    sizes = [file.size for file in location.store().below("system/mlflow") if "date=" in file.key]
+    assert len(sizes) == 4 * len(NAMES)
+    lost = pairs[-1][0]
+    begin_earlier(experiment, lost, 0)
+    moved = bucket.stream.fresh()
+    assert delete(experiment, lost) == 1
+    publish(moved)
+    late = new_trace()
+    make(experiment, late, 0)
+    monkeypatch.setenv("SYSTEM_TABLES_SCRATCH", str(tmp_path / "empty"))
+    monkeypatch.setattr("mltables.lake.IDS_BYTES", max(sizes) + 8192 if fits else 0)
+    bucket.follow()
+    there = {f"tr-{trace}" for trace in (late, *sum(pairs, ()))}
+    if fits:
+        there.remove(f"tr-{lost}")
+    assert [{row["trace_id"] for row in rows(name)} for name in NAMES] == [there] * 3
+
+
+def test_files_that_do_not_fit_the_disk_stop_no_publication(
+    store: Store, tables: Tables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The files in which a deleted trace was found are left out then."""
+    lake = pytest.importorskip("mltables.lake")
+    lost = Lost(store, tables, 40)
+    late = new_trace()
+    make(lost.experiment, late, 0)
+    paths = lake.Lake.paths
+
+    def crowded(self: Any, name: str, table: Any, files: Sequence[str]) -> list[str]:
+        if any("2023-12-24" in file for file in files):
+            raise lake.NoRoom("no room for that day")
+        found: list[str] = paths(self, name, table, files)
+        return found
+
+    with monkeypatch.context() as context:
+        context.setattr(lake.Lake, "paths", crowded)
+        tables.follow()
+    everything = sorted(f"tr-{each}" for each in (lost.trace, lost.other, late))
+    assert ids(tables) == [everything] * 3
+    system_tables.forget(lost.experiment, [f"tr-{lost.trace}"])
+    publish([])
+    everything.remove(f"tr-{lost.trace}")
+    assert ids(tables) == [everything] * 3
 
 
 def test_rows_of_expired_traces_are_forgotten_on_request(store: Store, tables: Tables) -> None:

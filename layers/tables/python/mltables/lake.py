@@ -24,6 +24,8 @@ from mltables.scratch_folder import SCRATCH, LockedFolder
 FETCHING: Final = 8
 IDS_BYTES: Final = 256 << 20
 """Most bytes of columns with ids that :meth:`Lake.ids` keeps."""
+_IDS_LEAVE_FREE: Final = 16 << 20
+"""Bytes of the disk that these columns leave free."""
 
 
 class NoRoom(RuntimeError):
@@ -164,7 +166,8 @@ class Lake:
         self, name: str, files: Sequence[tuple[str, int]], columns: Collection[str], folder: Path
     ) -> list[str]:
         """Like :meth:`columns`, for a writer that reads columns with ids: uses copies of whole
-        files if they exist, and keeps fetched columns until the end of this object.
+        files if they exist, and keeps fetched columns until :meth:`free_ids` or the end of this
+        object.
 
         Raises:
             NoRoomForColumns: the disk has no space for the columns.
@@ -173,16 +176,26 @@ class Lake:
             return [f"{self.uri(name)}/{file}" for file, _ in files]
         kept, key = self._copies_of(name), location.table_key(name)
         missing = [(file, size) for file, size in files if not (kept / file).is_file()]
-        ids_folder = self.temporary / "ids"
+        ids_folder = self._ids_folder
 
         def room() -> int:
             taken = sum(file.stat().st_blocks * 512 for file in ids_folder.rglob("*.parquet"))
-            return min(shutil.disk_usage(ids_folder).free, IDS_BYTES - taken)
+            free = shutil.disk_usage(ids_folder).free - _IDS_LEAVE_FREE
+            return min(free, IDS_BYTES - taken)
 
         wanted = [File(f"{key}/{file}", size) for file, size in missing]
         links = ColumnCache(ids_folder, _read, room).linked(wanted, columns, folder)
         fetched = dict(zip((file for file, _ in missing), links, strict=True))
         return [fetched.get(file, str(kept / file)) for file, _ in files]
+
+    @property
+    def _ids_folder(self) -> Path:
+        return self.temporary / "ids"
+
+    def free_ids(self) -> None:
+        """Deletes the columns that :meth:`ids` has fetched. They are fetched again when they are
+        needed."""
+        shutil.rmtree(self._ids_folder, ignore_errors=True)
 
     @staticmethod
     def names(table: DeltaTable) -> list[str]:
@@ -227,6 +240,9 @@ class Lake:
 
     def _check_room(self, wanted: int) -> None:
         free = shutil.disk_usage(self.temporary).free
+        if wanted > free:
+            self.free_ids()
+            free = shutil.disk_usage(self.temporary).free
         if wanted > free:
             raise NoRoom(
                 f"Files of {wanted >> 20} MB are needed, and there is room for {free >> 20} MB: "

@@ -33,6 +33,11 @@ _OF_TRACE: Final = (
 """The fields of :class:`SpanTrace`."""
 _OF_SPAN: Final = tuple(column for column in SPANS.columns if column[0] in SpanRow._fields)
 _LOADED: Final = "loaded_rows"
+_SIZE: Final = (
+    "coalesce(list_sum([strlen(text) FOR text IN map_values(s.attributes)]), 0) "
+    "+ strlen(s.events::VARCHAR) + strlen(s.links::VARCHAR) + strlen(s.name)"
+)
+"""An SQL expression for the approximate bytes of a published span."""
 
 
 def batches(connection: duckdb.DuckDBPyConnection, traces: Sequence[SpanTrace]) -> Iterator[None]:
@@ -50,6 +55,62 @@ def batches(connection: duckdb.DuckDBPyConnection, traces: Sequence[SpanTrace]) 
         )
         _create(connection, f"new_spans AS SELECT {_selected()} FROM {_LOADED}", batch.parts)
         yield
+
+
+def find_misplaced(connection: duckdb.DuckDBPyConnection, published: str) -> None:
+    """Creates ``misplaced`` (experiment_id, trace_id, number): the traces in ``decided`` with
+    published spans whose request time is not that in ``new_traces``. ``number`` is that of their
+    batch: a batch ends with the trace that reaches ``BATCH_BYTES``.
+
+    Args:
+        published: a FROM source with published spans.
+    """
+    connection.execute(
+        f"""
+        CREATE OR REPLACE TEMP TABLE misplaced AS
+        SELECT experiment_id, trace_id,
+               (sum(size) OVER (ORDER BY request_time, experiment_id, trace_id) - size)
+               // {BATCH_BYTES} AS number
+        FROM (
+            SELECT experiment_id, trace_id, t.request_time, sum({_SIZE})::BIGINT AS size
+            FROM {published} s JOIN new_traces t USING (experiment_id, trace_id)
+            SEMI JOIN decided USING (experiment_id, trace_id)
+            GROUP BY ALL HAVING bool_or(s.request_time <> t.request_time)
+        )
+        """
+    )
+
+
+def misplaced_batches(connection: duckdb.DuckDBPyConnection) -> list[int]:
+    """Returns the numbers of the batches in ``misplaced``, in order."""
+    rows = connection.execute("SELECT DISTINCT number::BIGINT FROM misplaced ORDER BY 1").fetchall()
+    return [number for (number,) in rows]
+
+
+def move(connection: duckdb.DuckDBPyConnection, published: str) -> None:
+    """Creates ``new_spans``: the published spans of the traces in ``decided``, each once, with the
+    request time that their trace has in ``new_traces``.
+
+    Args:
+        published: a FROM source with published spans. A span may have rows at several times: that
+            with its trace's time is newer than the others.
+    """
+    connection.execute(
+        f"""
+        CREATE OR REPLACE TEMP TABLE new_spans AS
+        SELECT {SPANS.stored} FROM (
+            SELECT s.* REPLACE (
+                t.request_time AS request_time, t.{SPANS.partition} AS {SPANS.partition}
+            )
+            FROM {published} s JOIN new_traces t USING (experiment_id, trace_id)
+            SEMI JOIN decided USING (experiment_id, trace_id)
+            QUALIFY row_number() OVER (
+                PARTITION BY {SPANS.identity}
+                ORDER BY s.request_time = t.request_time DESC, s.request_time DESC
+            ) = 1
+        )
+        """
+    )
 
 
 class _Batch:

@@ -5,6 +5,7 @@ whether to repeat it.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +17,8 @@ from deltalake.exceptions import CommitFailedError
 from mlcore.repos.traces.traces import StoredTrace
 from mlcore.system_tables import source, span_source, trace_source
 from mltables import file_rewriting, span_staging, trace_staging
-from mltables.lake import Lake
+from mltables.column_cache import NoRoomForColumns
+from mltables.lake import Lake, NoRoom
 from mltables.row_replacement import replace_rows
 from mltables.snapshot import Snapshot, quoted
 from mltables.table_definitions import ASSESSMENTS, OF_TRACES, SPANS, TRACES
@@ -24,6 +26,8 @@ from mltables.writable_table import WritableTable
 
 TRACES_TOGETHER: Final = 2000
 """Most traces that one commit changes."""
+
+_logger = logging.getLogger("mlcore.system_tables")
 
 _BY_TIME: Final = "first_time, experiment_id, trace_id"
 """The order in which traces are published. Ids are random, so that traces in the order of their ids
@@ -113,19 +117,38 @@ class TraceStep:
         later records contain that time, and the old row is removed then.
         """
         new = STAGED[table.table.name]
-        return replace_rows(self._connection, table, _OWNER, new, self._file_condition(table))
+        try:
+            return replace_rows(self._connection, table, _OWNER, new, self._file_condition(table))
+        except NoRoom as error:
+            if not self._has("decided WHERE anywhere"):
+                raise
+            # Nothing is committed yet. The files at the named times may fit.
+            _tell_of_room(table, error)
+            return replace_rows(self._connection, table, _OWNER, new, self._at_times(table))
 
     def _file_condition(self, table: WritableTable) -> str:
         """Returns an SQL condition on the statistics of a file, true for every file that holds rows
-        of the traces in ``decided``."""
-        maybe = f"{table.overlapping('decided', 'experiment_id')} AND ({self._time_condition()})"
+        of the traces in ``decided``. If the disk has no space for the ids of the files, it is true
+        only for the files at the named times: a publication that stops would stop all later
+        ones."""
+        maybe = self._at_times(table)
         if self._has("decided WHERE anywhere"):
-            maybe = f"({maybe}) OR {self._held(table, '(SELECT * FROM decided WHERE anywhere)')}"
+            try:
+                held = self._held(table, "(SELECT * FROM decided WHERE anywhere)")
+            except NoRoomForColumns as error:
+                _tell_of_room(table, error)
+            else:
+                maybe = f"({maybe}) OR {held}"
         return maybe
+
+    def _at_times(self, table: WritableTable) -> str:
+        """Returns an SQL condition that selects the files that may hold rows of the traces in
+        ``decided`` with one of the named times."""
+        return f"{table.overlapping('decided', 'experiment_id')} AND ({self._time_condition()})"
 
     def _held(self, table: WritableTable, named: str) -> str:
         """Returns an SQL condition that selects the files that hold rows of the traces in a staged
-        table, at any time."""
+        table, at any time. Raises NoRoomForColumns if the disk has no space for their ids."""
         names = ", ".join(map(quoted, table.search(named, _OWNER.split(", "))))
         return f"path IN ({names})" if names else "false"
 
@@ -147,7 +170,7 @@ class TraceStep:
         if not self._has(deleted):
             return
         (traces,) = (table for table in self._tables if table.table is TRACES)
-        source = traces.source(self._file_condition(traces))
+        source = traces.source(self._at_times(traces))
         self._connection.execute(
             f"""
             UPDATE decided SET anywhere = true
@@ -179,9 +202,14 @@ class TraceStep:
         )
         if not self._has("expired"):
             return
-        sources = {
-            table.table.name: table.source(self._held(table, "expired")) for table in self._tables
-        }
+        sources = {}
+        for table in self._tables:
+            try:
+                sources[table.table.name] = table.source(self._held(table, "expired"))
+            except (NoRoom, NoRoomForColumns) as error:
+                # With the rows of some tables only, those of the others would be removed.
+                _tell_of_room(table, error)
+                return
         self._connection.execute(
             f"""
             CREATE OR REPLACE TEMP TABLE latest AS
@@ -192,10 +220,10 @@ class TraceStep:
             INSERT INTO decided SELECT experiment_id, trace_id, true FROM latest
             """
         )
-        for table in OF_TRACES:
+        for each in OF_TRACES:
             self._connection.execute(
-                f"INSERT INTO {STAGED[table.name]} SELECT {table.stored} "
-                f"FROM {sources[table.name]} "
+                f"INSERT INTO {STAGED[each.name]} SELECT {each.stored} "
+                f"FROM {sources[each.name]} "
                 "SEMI JOIN latest USING (experiment_id, trace_id, request_time)"
             )
 
@@ -229,30 +257,33 @@ class TraceStep:
 
     def _move_spans(self, table: WritableTable) -> None:
         """Sets the time of the published spans of the traces in ``left_traces`` to the request time
-        of their trace, because the record of a later deletion contains only that time."""
+        of their trace, because the record of a later deletion contains only that time. One commit
+        for each batch of traces, as for spans that are read."""
         self._connection.execute(
-            """
-            CREATE OR REPLACE TEMP TABLE decided AS SELECT * FROM left_traces SEMI JOIN (
-                SELECT experiment_id, trace_id FROM named_times
-                GROUP BY ALL HAVING count(DISTINCT ms) > 1
-            ) USING (experiment_id, trace_id)
+            f"""
+            CREATE OR REPLACE TEMP TABLE decided AS SELECT * FROM left_traces
+            WHERE anywhere OR ({_OWNER}) IN (
+                SELECT ({_OWNER}) FROM named_times JOIN new_traces USING ({_OWNER})
+                WHERE ms <> epoch_ms(request_time)
+            )
             """
         )
         if not self._has("decided"):
             return
-        source = table.source(self._file_condition(table))
-        partition = table.table.partition
-        self._connection.execute(
-            f"""
-            CREATE OR REPLACE TEMP TABLE new_spans AS
-            SELECT {table.table.stored} FROM (
-                SELECT s.* REPLACE (t.request_time AS request_time, t.{partition} AS {partition})
-                FROM {source} s JOIN new_traces t USING ({_OWNER})
-                SEMI JOIN decided USING ({_OWNER})
-            )
-            """
-        )
-        self._replace(table)
+        try:
+            span_staging.find_misplaced(self._connection, table.source(self._file_condition(table)))
+            for number in span_staging.misplaced_batches(self._connection):
+                self._connection.execute(
+                    f"""
+                    CREATE OR REPLACE TEMP TABLE decided AS SELECT * FROM left_traces
+                    SEMI JOIN (SELECT * FROM misplaced WHERE number = {number}) USING ({_OWNER})
+                    """
+                )
+                source = table.source(self._file_condition(table))
+                span_staging.move(self._connection, source)
+                self._replace(table)
+        except NoRoom as error:
+            _tell_of_room(table, error)
 
     def _collecting_spans(self, stored_traces: Iterator[StoredTrace]) -> Iterator[StoredTrace]:
         """Yields the traces of a part, and collects in ``_with_spans`` those whose spans are to be
@@ -300,6 +331,15 @@ class TraceStep:
             experiment = now.get(experiment_id)
             if experiment is None or experiment.experiment.workspace != stored.experiment.workspace:
                 raise CommitFailedError(f"experiment {experiment_id} was moved")
+
+
+def _tell_of_room(table: WritableTable, error: Exception) -> None:
+    _logger.warning(
+        "the disk has too little space to search the files of %s for rows at other times than the "
+        "named ones; such rows stay as they are: %s",
+        table.table.name,
+        error,
+    )
 
 
 def follow_experiments(connection: duckdb.DuckDBPyConnection, tables: list[WritableTable]) -> None:

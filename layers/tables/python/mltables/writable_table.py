@@ -6,10 +6,11 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import duckdb
 
+from mltables.column_cache import NoRoomForColumns
 from mltables.lake import Lake
 from mltables.snapshot import Snapshot, quoted
 from mltables.table_commit import TableCommit
@@ -17,7 +18,8 @@ from mltables.table_definitions import WRITER
 
 _UNKNOWN_ROWS: Final = 1 << 40
 SEARCHED_TOGETHER: Final = 32
-"""The number of files whose ids are fetched and searched at once. Bounds the disk space."""
+"""The number of files whose ids are fetched and searched at once, if the disk has space for
+them."""
 
 
 class ListedFile(NamedTuple):
@@ -96,29 +98,49 @@ class WritableTable:
 
     def search(self, named: str, ids: Sequence[str]) -> list[str]:
         """Returns the names, in Delta's log, of all files that hold rows with the ids of a staged
-        table. Reads the columns ``ids`` of the files whose statistics admit such rows.
+        table. Reads the columns ``ids`` of the files whose statistics admit such rows. If the disk
+        has no space for the columns of so many files, reads fewer files at once, and deletes their
+        columns afterwards.
 
         Args:
             named: a table, or a subquery in parentheses.
             ids: columns of both tables, which are no partition.
 
         Raises:
-            NoRoomForColumns: the disk has no space for the columns.
+            NoRoomForColumns: the disk has no space for the columns of one file.
         """
         listed = self.snapshot.listed(self._connection, "path, size_bytes", _admits(named, ids))
         found: list[str] = []
-        for at in range(0, len(listed), SEARCHED_TOGETHER):
-            some = listed[at : at + SEARCHED_TOGETHER]
-            with tempfile.TemporaryDirectory(dir=self._folder) as folder:
-                paths = self._lake.ids(self.table.name, some, ids, Path(folder))
-                names = dict(zip(paths, (name for name, _ in some), strict=True))
-                held = self._connection.execute(
-                    "SELECT DISTINCT filename "
-                    f"FROM read_parquet([{', '.join(map(quoted, paths))}], filename=true) "
-                    f"SEMI JOIN {named} n USING ({', '.join(ids)})"
-                ).fetchall()
-                found += [names[path] for (path,) in held]
+        at, together = 0, SEARCHED_TOGETHER
+        while at < len(listed):
+            some = listed[at : at + together]
+            try:
+                found += self._search_in(some, named, ids)
+            except NoRoomForColumns:
+                self._lake.free_ids()
+                if len(some) == 1:
+                    raise
+                together = len(some) // 2
+                continue
+            at += len(some)
+            if together < SEARCHED_TOGETHER:
+                self._lake.free_ids()
         return found
+
+    def _search_in(
+        self, files: Sequence[tuple[Any, ...]], named: str, ids: Sequence[str]
+    ) -> list[str]:
+        """Like :meth:`search`, in files that are given by names and sizes."""
+        with tempfile.TemporaryDirectory(dir=self._folder) as folder:
+            some = [(name, size) for name, size in files]
+            paths = self._lake.ids(self.table.name, some, ids, Path(folder))
+            names = dict(zip(paths, (name for name, _ in some), strict=True))
+            held = self._connection.execute(
+                "SELECT DISTINCT filename "
+                f"FROM read_parquet([{', '.join(map(quoted, paths))}], filename=true) "
+                f"SEMI JOIN {named} n USING ({', '.join(ids)})"
+            ).fetchall()
+            return [names[path] for (path,) in held]
 
     def misplaced(self, named: str) -> str:
         """Returns an SQL condition that selects the files that may contain rows of moved
