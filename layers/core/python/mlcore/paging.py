@@ -37,7 +37,7 @@ def token(position: Position, query: object = None) -> str:
 
 def position_of(text: str, query: object = None) -> list[object] | None:
     """Returns the position in a page token; None for an empty token (the first page). Raises
-    InvalidParameterValue if the text is not a token, or one of another query."""
+    InvalidParameterValue if the text is not a token, or is a token of another query."""
     if not text:
         return None
     try:

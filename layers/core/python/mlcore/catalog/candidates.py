@@ -68,7 +68,8 @@ class Candidates(NamedTuple):
 
 
 class CandidateCollector:
-    """Computes the candidates, model by model."""
+    """Chooses the candidates among the performance artifacts of a catalog's models, model by
+    model."""
 
     def __init__(self) -> None:
         self._owners: list[int] = []

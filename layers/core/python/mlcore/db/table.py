@@ -111,7 +111,7 @@ class Table:
     # -- reads -------------------------------------------------------------------------------------
 
     def get(self, key: Key) -> Raw | None:
-        """Reads one item, strongly consistently (GetItem)."""
+        """Reads one item, strongly consistently (GetItem); None if it does not exist."""
         answer = self._call("GetItem", Key=_key(key), ConsistentRead=True)
         item: Raw | None = answer.get("Item")
         return item
@@ -196,7 +196,8 @@ class Table:
     # -- writes ------------------------------------------------------------------------------------
 
     def put(self, item: Raw, condition: ConditionExpression | None = None) -> Raw | None:
-        """Writes an item (PutItem) and returns the former one, or None. Raises ConditionFailed."""
+        """Writes an item (PutItem) and returns the one that it replaced; None if there was none.
+        Raises ConditionFailed."""
         answer = self._call("PutItem", Item=item, ReturnValues="ALL_OLD", **_conditional(condition))
         old: Raw | None = answer.get("Attributes")
         return old
@@ -213,7 +214,8 @@ class Table:
         return attributes
 
     def delete(self, key: Key, condition: ConditionExpression | None = None) -> Raw | None:
-        """Deletes an item (DeleteItem) and returns it, or None. Raises ConditionFailed."""
+        """Deletes an item (DeleteItem) and returns it as it was; None if it did not exist. Raises
+        ConditionFailed."""
         answer = self._call(
             "DeleteItem", Key=_key(key), ReturnValues="ALL_OLD", **_conditional(condition)
         )

@@ -44,7 +44,7 @@ class GatewayLimits(NamedTuple):
         """Returns the limits of one key, user, endpoint or workspace; None if it has none.
 
         Args:
-            names: what it may be called in the setting; the first that has an entry counts.
+            names: its possible names in the setting; the first one with an entry counts.
         """
         entries = self.by_scope.get(scope, {})
         return next((entries[name] for name in (*names, EACH) if name in entries), None)

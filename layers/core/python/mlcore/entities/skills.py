@@ -57,7 +57,7 @@ class SkillSource(NamedTuple):
 
 
 class VersionState(NamedTuple):
-    """The part of a version that its skill's item stores."""
+    """The part of a skill version that the skill's item stores."""
 
     status: str
     source_type: str

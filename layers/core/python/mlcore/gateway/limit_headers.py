@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 
 class Remaining(NamedTuple):
-    """What remains of one limit."""
+    """How many requests or tokens a caller may still use under one limit."""
 
     noun: str
     """``requests`` or ``tokens``."""

@@ -75,7 +75,7 @@ def applicable(origin: CallOrigin) -> list[Limited]:
 
 
 def target(scope: str, counted: str) -> str:
-    """Returns the name of a counter.
+    """Returns the name of the counter of a key, user, endpoint or workspace, such as ``user:ann``.
 
     Args:
         counted: the id of a key or an endpoint, the name of a user or a workspace.

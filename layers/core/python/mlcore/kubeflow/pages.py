@@ -27,8 +27,8 @@ then continues."""
 
 
 class PageOrder(NamedTuple):
-    """The requested order of a list, and which page of it: ``size`` entities after the position
-    ``after``."""
+    """The order that a request for a list of Kubeflow entities wants, and which page of it:
+    ``size`` entities after the position ``after``."""
 
     by: str
     descending: bool
@@ -45,7 +45,7 @@ class PageOrder(NamedTuple):
         return _ORDERS[self.by](entity), entity.id
 
     def is_after_page(self, entity: Entity) -> bool:
-        """Whether an entity comes after the previous page."""
+        """Whether an entity comes after the previous page, in the order of the list."""
         if self.after is None:
             return True
         position = self.position(entity)
@@ -57,7 +57,9 @@ class PageOrder(NamedTuple):
 
 
 def order_of(arguments: Mapping[str, str]) -> PageOrder:
-    """Returns the order and page of a list request. Raises InvalidParameterValue."""
+    """Returns the order and page that the arguments of a list request name; by id without
+    ``orderBy`` or with an unknown one. Raises InvalidParameterValue for an invalid page size or
+    page token."""
     by = arguments.get("orderBy", "").upper()
     return PageOrder(
         by if by in _ORDERS else "ID",

@@ -23,7 +23,7 @@ _IMPORTED: Final = re.compile(r"[A-Za-z0-9][\w-]{0,63}", re.ASCII)
 
 
 class TagFields(Protocol):
-    """A tag, as a request holds it."""
+    """A tag of an experiment, as a request holds it."""
 
     key: str
     value: str

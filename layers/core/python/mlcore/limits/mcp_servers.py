@@ -34,7 +34,7 @@ _TRANSITIONS: Final = {
 
 
 def check_name(name: str) -> None:
-    """Checks that a name has the form ``<reverse-dns namespace>/<slug>``. Raises
+    """Checks that the name of an MCP server has the form ``<reverse-dns namespace>/<slug>``. Raises
     InvalidParameterValue otherwise."""
     if not name:
         raise InvalidParameterValue("MCP server name must not be empty")
@@ -100,15 +100,16 @@ def precedence(version: str) -> str:
 
 
 def check_status(status: str) -> str:
-    """Returns the status unchanged. Raises InvalidParameterValue if servers cannot have it."""
+    """Returns the status of an MCP server's version unchanged. Raises InvalidParameterValue if no
+    version can have it."""
     if status not in STATUSES:
         raise InvalidParameterValue(f"Invalid status: '{status}'")
     return status
 
 
 def check_first_status(status: str) -> None:
-    """Checks that a new version may have this status: draft or active. Raises InvalidParameterValue
-    otherwise."""
+    """Checks that a new version of an MCP server may have this status: draft or active. Raises
+    InvalidParameterValue otherwise."""
     if status not in (DRAFT, ACTIVE):
         raise InvalidParameterValue(
             "Initial MCP server registration status must be 'draft' or 'active'."
@@ -116,8 +117,8 @@ def check_first_status(status: str) -> None:
 
 
 def check_transition(status: str, new_status: str) -> None:
-    """Checks that a version may change from one status to another. Raises InvalidParameterValue
-    otherwise."""
+    """Checks that a version of an MCP server may change from one status to another. Raises
+    InvalidParameterValue otherwise."""
     allowed = _TRANSITIONS.get(status, ())
     if new_status not in allowed:
         raise InvalidParameterValue(
@@ -127,7 +128,8 @@ def check_transition(status: str, new_status: str) -> None:
 
 
 def check_transport(transport_type: str) -> str:
-    """Returns the transport type unchanged. Raises InvalidParameterValue for an unknown one."""
+    """Returns the transport type of an access endpoint unchanged. Raises InvalidParameterValue for
+    an unknown one."""
     if transport_type not in TRANSPORTS:
         raise InvalidParameterValue(f"Invalid transport_type: '{transport_type}'")
     return transport_type
@@ -152,8 +154,8 @@ def check_target(server_version: str | None, server_alias: str | None) -> None:
 
 
 def check_alias(alias: str) -> None:
-    """Checks that an alias is not ``latest``, which is always resolved automatically. Raises
-    InvalidParameterValue."""
+    """Checks that an alias of an MCP server is not ``latest``, which is always resolved
+    automatically. Raises InvalidParameterValue otherwise."""
     if alias == LATEST:
         raise InvalidParameterValue("The alias name 'latest' is reserved for automatic resolution")
 

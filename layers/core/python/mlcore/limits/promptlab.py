@@ -24,7 +24,8 @@ REQUIRED: Final = (
 
 
 class ParameterFields(Protocol):
-    """A parameter, as a request holds it; its value may have any JSON type."""
+    """A parameter of a prompt, of a model or of a model's output, as a request of the prompt lab
+    holds it; its value may have any JSON type."""
 
     key: str
     value: Any

@@ -26,15 +26,15 @@ _VERSION_ALIAS: Final = re.compile(r"[vV]\d+")
 
 
 class TagFields(Protocol):
-    """A tag, as a request holds it."""
+    """A tag of a registered model or of a model version, as a request holds it."""
 
     key: str
     value: str
 
 
 def check_name(name: str, parameter: str = "name") -> None:
-    """Checks a model's name: not blank, no slash, no colon, and no path that would resolve to
-    another name. Raises InvalidParameterValue."""
+    """Checks a registered model's name: not blank, no slash, no colon, and no path that would
+    resolve to another name. Raises InvalidParameterValue otherwise."""
     if not name.strip():
         raise InvalidParameterValue(f"Missing value for required parameter '{parameter}'.")
     if "/" in name or ":" in name:
@@ -75,8 +75,8 @@ def check_version_tag(key: str, value: str) -> Tag:
 
 
 def version_number(text: str) -> int:
-    """Returns the number that a request gives for a version. Raises InvalidParameterValue if it is
-    not an integer."""
+    """Returns the number that a request gives for a model version. Raises InvalidParameterValue if
+    it is not an integer."""
     try:
         return int(text)
     except ValueError:
@@ -86,7 +86,8 @@ def version_number(text: str) -> int:
 
 
 def check_alias(alias: str) -> None:
-    """Checks the form of an alias that a request reads or deletes. Raises InvalidParameterValue."""
+    """Checks the form of a registered model's alias that a request reads or deletes. Raises
+    InvalidParameterValue."""
     if not alias:
         raise InvalidParameterValue("Registered model alias name cannot be empty.")
     if not _ALIAS.fullmatch(alias):
@@ -98,8 +99,9 @@ def check_alias(alias: str) -> None:
 
 
 def check_new_alias(alias: str) -> None:
-    """Checks the name of an alias to set. Raises InvalidParameterValue for a malformed name and for
-    a word with a meaning in ``models:/`` URIs, such as ``latest`` or ``v1``."""
+    """Checks the name of a registered model's alias to set. Raises InvalidParameterValue for a
+    malformed name and for a word with a meaning in ``models:/`` URIs, such as ``latest`` or
+    ``v1``."""
     check_alias(alias)
     if alias.lower() == LATEST:
         raise InvalidParameterValue("'latest' alias name (case insensitive) is reserved.")
@@ -108,8 +110,8 @@ def check_new_alias(alias: str) -> None:
 
 
 def canonical_stage(stage: str) -> str:
-    """Returns the stage in MLflow's spelling. Raises InvalidParameterValue if MLflow has no such
-    stage."""
+    """Returns the stage of a model version in MLflow's spelling. Raises InvalidParameterValue if
+    MLflow has no such stage."""
     canonical = _CANONICAL.get(stage.lower())
     if canonical is None:
         raise InvalidParameterValue(

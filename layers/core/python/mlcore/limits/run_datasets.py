@@ -21,14 +21,14 @@ MAX_SEARCHED_EXPERIMENTS: Final = 20
 
 
 class TagFields(Protocol):
-    """A tag of an input, as a request holds it."""
+    """A tag of a run's input (such as the dataset's context), as a request holds it."""
 
     key: str
     value: str
 
 
 class DatasetFields(Protocol):
-    """A dataset, as a request holds it."""
+    """A dataset that a run uses, as a request holds it."""
 
     name: str
     digest: str

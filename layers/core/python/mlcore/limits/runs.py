@@ -35,7 +35,7 @@ MAX_BULK_RESULTS: Final = 25_000
 
 
 class MetricFields(Protocol):
-    """A metric, as a request holds it."""
+    """A point of a run's metric, as a request holds it."""
 
     key: str
     value: float
@@ -44,7 +44,7 @@ class MetricFields(Protocol):
 
 
 class KeyValue(Protocol):
-    """A param or tag, as a request holds it."""
+    """A param or tag of a run, as a request holds it."""
 
     @property
     def key(self) -> str: ...

@@ -48,7 +48,7 @@ _TRANSITIONS: Final = {
 
 
 def max_content_bytes() -> int:
-    """Returns how many bytes all files of an uploaded version may have together."""
+    """Returns how many bytes all files of an uploaded skill version may have together."""
     try:
         return max(1, int(os.environ.get(_CONTENT_BYTES_SETTING) or _CONTENT_BYTES))
     except ValueError:
@@ -75,7 +75,7 @@ def check_name(name: str) -> None:
 
 
 def check_organization(organization: str) -> None:
-    """Checks the name of an organization; "" means none."""
+    """Checks the name of a skill's organization; "" means none. Raises InvalidParameterValue."""
     if not organization:
         return
     if not _ORGANIZATION.fullmatch(organization):
@@ -107,8 +107,8 @@ def identities_of(texts: Iterable[str]) -> set[SkillIdentity]:
 
 
 def check_version(number: int) -> int:
-    """Returns the number of a version unchanged. Raises InvalidParameterValue if no version can
-    have it."""
+    """Returns the number of a skill version unchanged. Raises InvalidParameterValue if no version
+    can have it."""
     if not 1 <= number <= MAX_VERSION:
         raise InvalidParameterValue(
             f"Skill version must be a positive integer <= {MAX_VERSION}, got {number}."
@@ -117,8 +117,8 @@ def check_version(number: int) -> int:
 
 
 def check_first_status(status: str) -> None:
-    """Checks that a new version may have this status: active or draft. Raises InvalidParameterValue
-    otherwise."""
+    """Checks that a new skill version may have this status: active or draft. Raises
+    InvalidParameterValue otherwise."""
     if status not in (ACTIVE, DRAFT):
         raise InvalidParameterValue(
             f"A skill version can be registered as 'active' or 'draft', got {status!r}."
@@ -126,8 +126,8 @@ def check_first_status(status: str) -> None:
 
 
 def check_transition(status: str, new_status: str) -> None:
-    """Checks that a version may change from one status to another. Raises InvalidParameterValue
-    otherwise, also for an unknown status."""
+    """Checks that a skill version may change from one status to another. Raises
+    InvalidParameterValue otherwise, also for an unknown status."""
     if new_status not in STATUSES:
         raise InvalidParameterValue(f"Invalid SkillVersion status: {new_status!r}")
     allowed = _TRANSITIONS.get(status, ())
@@ -146,13 +146,14 @@ def check_digest(digest: str | None) -> None:
 
 
 def is_latest(alias: str) -> bool:
-    """Whether an alias is ``latest`` in any case, which always means the latest version."""
+    """Whether an alias of a skill is ``latest`` in any case, which always means the latest
+    version."""
     return alias.lower() == LATEST
 
 
 def check_alias(alias: str) -> None:
-    """Checks an alias that can be set, read and deleted. Raises InvalidParameterValue, also for the
-    reserved words ``latest`` and ``v1``."""
+    """Checks an alias of a skill that can be set, read and deleted. Raises InvalidParameterValue
+    for a malformed name, and for the reserved words ``latest`` and ``v1``."""
     if not alias:
         raise InvalidParameterValue("Skill alias name cannot be empty.")
     if not _ALIAS.fullmatch(alias):

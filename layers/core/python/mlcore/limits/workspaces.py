@@ -34,8 +34,9 @@ def check_name(name: str) -> None:
 
 
 def artifact_root(text: str) -> str:
-    """Checks the artifact root of a workspace and returns it; an empty text if the workspace has no
-    root of its own."""
+    """Checks the artifact root of a workspace and returns it, stripped; an empty text if the
+    workspace has no root of its own. Raises InvalidParameterValue if it is not a permitted URI or
+    absolute path."""
     root = text.strip()
     if not root:
         return ""
@@ -50,8 +51,9 @@ def artifact_root(text: str) -> str:
 
 
 def archival_location(text: str) -> str:
-    """Checks the location for archived traces and returns it. Traces of a workspace that names one
-    are not archived, because this server keeps files in its own store only."""
+    """Checks a workspace's location for archived traces and returns it, stripped; an empty text for
+    none. Traces of a workspace with a location are not archived, because this server keeps files in
+    its own store only. Raises InvalidParameterValue if it is not a permitted URI."""
     field = "trace_archival_config.location"
     location = text.strip()
     if not location:
@@ -69,7 +71,8 @@ def archival_location(text: str) -> str:
 
 
 def archival_retention(text: str) -> str:
-    """Checks the time after which traces of a workspace are archived and returns it."""
+    """Checks the time after which traces of a workspace are archived, such as ``30d``, and returns
+    it, stripped; an empty text for none. Raises InvalidParameterValue for any other text."""
     field = "trace_archival_config.retention"
     retention = text.strip()
     if len(retention) > trace_archival.MAX_LENGTH:

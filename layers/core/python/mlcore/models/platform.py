@@ -76,7 +76,8 @@ class ModelPermission(GrantItem):
 
 
 class UserGrant(GrantItem):
-    """A user's permission on any other resource."""
+    """A user's permission on a resource other than an experiment or registered model of the default
+    workspace."""
 
     pattern = keys.USER_GRANT
 

@@ -47,8 +47,8 @@ def create_queue(access: Access, message: Any) -> bool:
 
 
 def view(access: Access, message: Any) -> bool:
-    """Allows reading a queue to its members, to its owner if the owner may update the experiment's
-    queues, and to callers who may manage queues."""
+    """Allows reading a review queue to its members, to its owner if the owner may update the
+    experiment's queues, and to callers who may manage queues."""
     return _may_view(access, _find_queue(access, message))
 
 
@@ -65,8 +65,8 @@ def view_by_name(access: Access, message: Any) -> bool:
 
 
 def update(access: Access, message: Any) -> bool:
-    """Allows all changes to callers who may manage queues. Allows the queue's owner all changes but
-    naming another owner."""
+    """Allows all changes of a review queue to callers who may manage queues. Allows the queue's
+    owner all changes but naming another owner."""
     queue = _find_queue(access, message)
     if _may_on_queues(access, queue.experiment_id, "manage"):
         return True

@@ -108,7 +108,8 @@ class Anthropic(Provider):
 
 
 def usage_of(answer: Json) -> dict[str, int]:
-    """Returns the token counts in a message, or in one event of its stream, by MLflow's names."""
+    """Returns the token counts in a message of Anthropic's API, or in one event of its stream, by
+    MLflow's names; empty if it has none."""
     if answer.get("type") == "message_start":
         message = answer.get("message")
         usage_ = message.get("usage") if isinstance(message, dict) else None
@@ -130,7 +131,8 @@ def usage_of(answer: Json) -> dict[str, int]:
 
 
 def completion_of(answer: Json) -> Json:
-    """Converts a message of the Messages API to a chat completion."""
+    """Converts a message of Anthropic's Messages API to a chat completion. Raises GatewayCallFailed
+    (502) if the message does not have the form of that API."""
     try:
         blocks = answer["content"]
         if isinstance(blocks, str):

@@ -109,7 +109,8 @@ def usage(
     cached: Any = None,
     more: Mapping[str, Any] | None = None,
 ) -> Json:
-    """Returns the ``usage`` object.
+    """Returns the object ``usage`` of an answer in OpenAI's form, from token counts; None for an
+    unknown one.
 
     Args:
         cached: prompt tokens that were read from a cache; None if not reported.

@@ -59,7 +59,7 @@ class Replacer(NamedTuple):
 
 
 class Redactor:
-    """Applies the rules of one experiment."""
+    """Applies given redaction rules: replaces in texts and JSON values what the rules match."""
 
     __slots__ = (
         "_detector_seconds_left",

@@ -52,8 +52,8 @@ _MEMBERS: Final = frozenset(
 
 
 class Rule(NamedTuple):
-    """A compiled rule. It applies to a trace or request that is in all of its scopes (workspaces,
-    experiments, endpoints); a scope of None contains all."""
+    """A compiled redaction rule. It applies to a trace or request that is in all of its scopes
+    (workspaces, experiments, endpoints); a scope of None contains all."""
 
     workspaces: frozenset[str] | None
     experiments: frozenset[str] | None
@@ -76,7 +76,7 @@ class Rule(NamedTuple):
 
 
 class Rules(NamedTuple):
-    """All rules of a deployment, in their order."""
+    """All redaction rules of a deployment, in the order of the setting."""
 
     rules: tuple[Rule, ...]
 

@@ -39,7 +39,7 @@ _LISTED: Final = (
 
 
 def find(workspace: str, alert_id: str) -> Alert | None:
-    """Returns an alert; one consistent GetItem."""
+    """Returns an alert; None if the workspace has none with this id. One consistent GetItem."""
     item = table.get(keys.alert(workspace, alert_id))
     return None if item is None else of_item(item)
 

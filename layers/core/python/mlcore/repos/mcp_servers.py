@@ -34,7 +34,8 @@ _VERSIONS_AT_ONCE: Final = 60
 
 
 def find(workspace: str, name: str) -> MCPServer | None:
-    """Returns a server; one consistent GetItem."""
+    """Returns an MCP server without the content of its versions; None if the workspace has none of
+    this name. One consistent GetItem."""
     raw = table.get(keys.mcp_server(workspace, name))
     return None if raw is None else _server(workspace, raw)
 
@@ -129,7 +130,8 @@ def write_version(version: MCPServerVersion) -> None:
 
 def delete(server: MCPServer, also: Sequence[Operation] = ()) -> None:
     """Deletes a server with its versions. Versions that do not fit into one transaction are deleted
-    before it, so an interrupted call leaves a server with fewer versions. Raises WriteConflict."""
+    before it, so an interrupted call leaves a server with fewer versions. Raises WriteConflict if
+    the server was written since it was read."""
     while len(server.versions) > _VERSIONS_AT_ONCE:
         gone = list(server.versions)[:_VERSIONS_AT_ONCE]
         kept = {key: state for key, state in server.versions.items() if key not in gone}

@@ -32,8 +32,8 @@ class QueryPage(NamedTuple):
 
 
 def find(workspace: str, name: str) -> SavedQuery | None:
-    """Returns a saved query, however upper and lower case of the name are spelled; one consistent
-    GetItem."""
+    """Returns a saved query, however upper and lower case of the name are spelled; None if the
+    workspace has none of this name. One consistent GetItem."""
     item = table.get(keys.saved_query(workspace, name))
     return None if item is None else _query(workspace, item)
 

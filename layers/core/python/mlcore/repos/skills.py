@@ -38,7 +38,8 @@ MAX_OPERATIONS: Final = 90
 
 
 def find(workspace: str, identity: SkillIdentity) -> Skill | None:
-    """Returns a skill; one consistent GetItem."""
+    """Returns a skill without the content of its versions; None if the workspace has none of this
+    name. One consistent GetItem."""
     raw = table.get(keys.skill(workspace, *identity))
     return None if raw is None else _skill(workspace, raw)
 
@@ -161,7 +162,8 @@ def write_version(version: SkillVersion) -> None:
 
 def delete(skill: Skill, also: Sequence[Operation] = ()) -> None:
     """Deletes a skill with its versions. Versions that do not fit into one transaction are deleted
-    before it, so an interrupted call leaves a skill with fewer versions. Raises WriteConflict."""
+    before it, so an interrupted call leaves a skill with fewer versions. Raises WriteConflict if
+    the skill was written since it was read."""
     places = [
         keys.skill_version(skill.workspace, *skill.identity, VersionItem.of(raw).number)
         for raw in _version_items(skill.workspace, skill.identity)

@@ -39,7 +39,7 @@ def put(webhook: Webhook) -> None:
 
 
 def find(workspace: str, webhook_id: str) -> Webhook | None:
-    """Returns a webhook; one consistent GetItem."""
+    """Returns a webhook; None if the workspace has none with this id. One consistent GetItem."""
     item = table.get(keys.webhook(workspace, webhook_id))
     return None if item is None else _webhook(workspace, item)
 

@@ -22,7 +22,7 @@ def server(
     latest: MCPServerVersion | None,
     resolved: dict[str, MCPServerVersion],
 ) -> Json:
-    """Returns the JSON of a server.
+    """Returns the JSON of an MCP server.
 
     Args:
         latest: the latest version, which provides description and icons that the server does not
@@ -54,7 +54,7 @@ def server(
 
 
 def version(entity: MCPServerVersion, server: MCPServer) -> Json:
-    """Returns the JSON of a version.
+    """Returns the JSON of a version of an MCP server.
 
     Args:
         server: the version's server, whose aliases of the version are included.

@@ -9,10 +9,10 @@ from mlcore.entities.saved_queries import QueryParameter, SavedQuery
 
 
 def saved_query(entity: SavedQuery, *, with_sql: bool = True) -> dict[str, Any]:
-    """Returns the JSON of a query.
+    """Returns the JSON of a saved query.
 
     Args:
-        with_sql: False for an entry of a list.
+        with_sql: whether it contains the query's SQL; lists omit it.
     """
     return {
         "name": entity.name,

@@ -28,7 +28,7 @@ def skill(entity: Skill) -> Json:
 
 
 def version(entity: SkillVersion, skill: Skill) -> Json:
-    """Returns the JSON of a version.
+    """Returns the JSON of a skill version.
 
     Args:
         skill: the version's skill, whose aliases of the version are included.

@@ -113,15 +113,16 @@ def text(value: Any, path: JsonPath, misfits: Misfits) -> Any:
 
 
 def json_object(value: Any, path: JsonPath, misfits: Misfits) -> Any:
-    """Reads an object with any fields."""
+    """Reads a value of a JSON body that must be an object with any fields; notes any other value in
+    ``misfits``."""
     if not isinstance(value, dict):
         misfits.note(path, "Input should be a valid dictionary", "dict_type", value)
     return value
 
 
 def boolean(value: Any, path: JsonPath, misfits: Misfits) -> Any:
-    """Reads a boolean of a JSON body, or one of the words and numbers that pydantic accepts as
-    one."""
+    """Reads a boolean of a JSON body, or one of the words and numbers that pydantic accepts as one;
+    notes any other value in ``misfits``."""
     word = value.lower() if isinstance(value, str) else value
     if isinstance(word, bool):
         return word
@@ -138,7 +139,8 @@ def boolean(value: Any, path: JsonPath, misfits: Misfits) -> Any:
 
 
 def integer(value: Any, path: JsonPath, misfits: Misfits) -> Any:
-    """Reads an integer, or a text or a number that pydantic accepts as one, such as ``"1"``."""
+    """Reads an integer of a JSON body, or a text or a number that pydantic accepts as one, such as
+    ``"1"``; notes any other value in ``misfits``."""
     if isinstance(value, str):
         number = _integer_in(value)
         if number is None:
@@ -308,12 +310,12 @@ class JsonBody(Message):
 
 
 def word(value: Any, _place: JsonPath, _misfits: Misfits) -> str:
-    """Reads a query parameter: its last value."""
+    """Reads a query parameter that is a text: the last value, if it is repeated."""
     return str(value[-1])
 
 
 def words(value: Any, _place: JsonPath, _misfits: Misfits) -> list[str]:
-    """Reads a query parameter: all its values."""
+    """Reads a query parameter that is a list of texts: all its values."""
     return list(value)
 
 

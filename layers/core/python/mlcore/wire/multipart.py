@@ -24,7 +24,7 @@ class FormPart(NamedTuple):
 
 
 def parse(content_type: str, body: bytes, *, most_files: int, most_fields: int) -> list[FormPart]:
-    """Returns the parts of a body.
+    """Returns the parts of a multipart body.
 
     Raises:
         BadRequest: the body is malformed, or has more parts or larger ones than allowed.

@@ -74,7 +74,8 @@ class State(NamedTuple):
     last_run_id: str | None = None
 
     def to_json(self) -> str:
-        """Returns the text of the tag, as MLflow writes it."""
+        """Returns the JSON text that the server writes into the tag with the schedule's state, as
+        MLflow does."""
         values = {
             "version": VERSION,
             "lastFireTimeMs": self.last_fire_time,
@@ -106,8 +107,8 @@ class ConfirmedSchedule(NamedTuple):
 
 
 def parse_schedule(text: str | None) -> Schedule | None:
-    """Returns the schedule in a tag; None if there is none, or one of another version or with an
-    unknown cadence."""
+    """Returns the schedule from the text of its tag; None if the text is missing, cannot be read,
+    has another version than :data:`VERSION` or an unknown cadence."""
     values = envelope(text)
     if values is None or values.get("cadence") not in CADENCES:
         return None
@@ -122,7 +123,8 @@ def parse_schedule(text: str | None) -> Schedule | None:
 
 
 def parse_state(text: str | None) -> State | None:
-    """Returns the state in a tag; None if it cannot be read."""
+    """Returns the schedule's state from the text of its tag; None if the text is missing or cannot
+    be read."""
     values = envelope(text)
     last = None if values is None else _integer(values.get("lastFireTimeMs"))
     if values is None or last is None:
@@ -137,9 +139,9 @@ def parse_state(text: str | None) -> State | None:
 
 
 def trace_filter(text: str | None) -> str:
-    """Returns the filter of a tag for the search of traces, such as ``tags.`team` = 'a' AND
-    request_metadata.`user` = 'b'``; "" for none. Clauses that no filter can express are left out,
-    as on MLflow's server."""
+    """Converts the text of the tag with a schedule's filter to a filter for the search of traces,
+    such as ``tags.`team` = 'a' AND request_metadata.`user` = 'b'``; "" for none. Clauses that no
+    filter can express are left out, as on MLflow's server."""
     try:
         entries = parse_json_text(text or "[]")
     except ValueError:
@@ -164,7 +166,8 @@ def _clause(entry: Any) -> str:
 
 
 def envelope(text: str | None) -> Mapping[str, Any] | None:
-    """Returns the object in the text of a tag; None if it is none of this version."""
+    """Returns the JSON object in the text of a tag; None if the text is missing, is no JSON object,
+    or has another ``version`` than :data:`VERSION`."""
     try:
         values = parse_json_text(text or "null")
     except ValueError:

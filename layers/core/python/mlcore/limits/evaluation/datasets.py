@@ -19,7 +19,8 @@ SOURCE_TYPES: Final = (UNSPECIFIED, "TRACE", "HUMAN", "DOCUMENT", "CODE")
 
 
 def digest(name: str, last_update_time: int) -> str:
-    """Returns the dataset's digest, which changes with every change of its records."""
+    """Returns the digest of an evaluation dataset, which changes with every change of its
+    records."""
     return hashlib.sha256(f"{name}:{last_update_time}".encode()).hexdigest()[:8]
 
 
@@ -31,7 +32,8 @@ def record_id(dataset_id: str, fields: Mapping[str, Any]) -> str:
 
 
 def check_record(fields: Any) -> Json:
-    """Checks a record of a request and returns it. Raises InvalidParameterValue."""
+    """Checks a record that a request adds to an evaluation dataset, and returns it. Raises
+    InvalidParameterValue."""
     if not isinstance(fields, dict):
         raise InvalidParameterValue("Each dataset record must be a JSON object.")
     for field in ("inputs", "expectations", "tags"):
@@ -122,7 +124,7 @@ def profile_text(count: int, stored_profile: str | None) -> str | None:
 
 
 def json_type_name(value: Any) -> str:
-    """Returns the name of a JSON value's type in a schema."""
+    """Returns the name that the schema of an evaluation dataset has for a JSON value's type."""
     if value is None:
         return "null"
     names = {bool: "boolean", int: "integer", float: "float", str: "string", list: "array"}

@@ -49,7 +49,8 @@ def check_actor(name: str | None, field: str) -> None:
 
 
 def check_texts(texts: Sequence[str], field: str) -> None:
-    """Checks a list of categories, or of metadata keys to delete. Raises InvalidParameterValue."""
+    """Checks a list of an issue's categories, or of the metadata keys to delete. Raises
+    InvalidParameterValue."""
     if len(texts) > MAX_ENTRIES or not all(1 <= len(text) <= MAX_KEY_LENGTH for text in texts):
         raise InvalidParameterValue(
             f"{field} must contain at most 100 nonempty strings of at most 250 characters"
@@ -89,8 +90,8 @@ def check_metadata_changes(metadata: Mapping[str, str], deleted: Sequence[str]) 
 
 
 def check_last_seen(value: Any) -> None:
-    """Checks ``last_seen_timestamp`` of a request: milliseconds, as a number or in decimal digits.
-    Raises InvalidParameterValue."""
+    """Checks ``last_seen_timestamp`` of a request about an issue: milliseconds, as a number or in
+    decimal digits. Raises InvalidParameterValue otherwise."""
     if isinstance(value, str):
         try:
             value = int(value)
@@ -101,8 +102,8 @@ def check_last_seen(value: Any) -> None:
 
 
 def check_condition(values: Sequence[str], field: str) -> None:
-    """Checks that a list in a search has at most MAX_ENTRIES values. Raises InvalidParameterValue
-    otherwise."""
+    """Checks that a list in a search for issues has at most MAX_ENTRIES values. Raises
+    InvalidParameterValue otherwise."""
     if len(values) > MAX_ENTRIES:
         raise InvalidParameterValue(f"{field} must be a list of at most 100 strings")
 

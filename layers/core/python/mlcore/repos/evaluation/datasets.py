@@ -20,7 +20,8 @@ def create(dataset: EvaluationDataset) -> None:
 
 
 def find(workspace: str, dataset_id: str) -> EvaluationDataset | None:
-    """Returns a dataset of the workspace; one consistent GetItem."""
+    """Returns an evaluation dataset; None if the workspace has none with this id. One consistent
+    GetItem."""
     item = table.get(keys.evaluation_dataset(workspace, dataset_id))
     return None if item is None else of_item(workspace, item)
 
@@ -33,7 +34,8 @@ def of_workspace(workspace: str) -> list[EvaluationDataset]:
 
 
 def replace(dataset: EvaluationDataset) -> None:
-    """Writes a changed dataset. Raises WriteConflict."""
+    """Writes a changed dataset. Raises WriteConflict if it was written or deleted since it was
+    read."""
     unchanged = ConditionExpression()
     unchanged.require_equal(DatasetItem.version, dataset.version)
     try:

@@ -15,7 +15,8 @@ from mlcore.optimistic_retry import WriteConflict
 
 
 def find(workspace: str, experiment_id: str) -> ConfirmedSchedule | None:
-    """Returns the schedule of an experiment; one consistent GetItem."""
+    """Returns the confirmed schedule of an experiment; None if there is none. One consistent
+    GetItem."""
     raw = table.get(keys.detection_schedule(workspace, experiment_id))
     return None if raw is None else _of_item(raw)
 

@@ -35,7 +35,7 @@ def of_experiment(experiment: Experiment) -> list[Issue]:
 
 
 def replace(issue: Issue) -> None:
-    """Writes a changed issue. Raises WriteConflict."""
+    """Writes a changed issue. Raises WriteConflict if it was written since it was read."""
     entities.replace(_KIND, issue)
 
 

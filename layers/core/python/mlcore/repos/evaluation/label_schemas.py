@@ -16,7 +16,8 @@ from mlcore.repos.evaluation import entities
 
 
 def create(schema: LabelSchema) -> None:
-    """Creates a schema with a new id. Raises EntityNameTaken."""
+    """Writes a new label schema, whose id the caller has generated. Raises EntityNameTaken if
+    another schema of the experiment has the name."""
     entities.create(_KIND, schema, _NAMES)
 
 
@@ -26,7 +27,8 @@ def find(schema_id: str, workspace: str) -> LabelSchema | None:
 
 
 def find_by_name(experiment: Experiment, name: str) -> LabelSchema | None:
-    """Returns the schema with a name; two consistent GetItem."""
+    """Returns the label schema of an experiment that has a name; None if there is none. Two
+    consistent GetItem."""
     return entities.find_by_name(_KIND, _NAMES, experiment, name)
 
 
@@ -37,12 +39,13 @@ def of_experiment(owner: Experiment | ReviewQueue) -> list[LabelSchema]:
 
 
 def replace(before: LabelSchema, after: LabelSchema) -> None:
-    """Writes a changed schema. Raises WriteConflict, EntityNameTaken."""
+    """Writes a changed schema. Raises WriteConflict if it was written since ``before`` was read,
+    EntityNameTaken if another schema has the new name."""
     entities.rename(_KIND, _NAMES, before, after)
 
 
 def delete(schema: LabelSchema) -> None:
-    """Deletes a schema. Idempotent. Raises WriteConflict."""
+    """Deletes a schema. Idempotent. Raises WriteConflict if it was written since it was read."""
     entities.delete(_KIND, _NAMES, schema)
 
 

@@ -51,7 +51,7 @@ def _is_stored(config: OnlineScorer | None) -> ConditionExpression:
 
 
 def find(workspace: str, experiment_id: str, name: str) -> OnlineScorer | None:
-    """Returns a scorer's online settings; one consistent GetItem."""
+    """Returns a scorer's online settings; None if it has none. One consistent GetItem."""
     raw = table.get(keys.online_scorer(workspace, experiment_id, name))
     return None if raw is None else _config(raw)
 
@@ -86,8 +86,8 @@ def delete_of_experiment(workspace: str, experiment_id: str) -> None:
 
 
 def progress(workspace: str, experiment_id: str) -> ScoringProgress | None:
-    """Returns the position up to which an experiment's traces have been judged; one consistent
-    GetItem."""
+    """Returns the position up to which online scorers have been given an experiment's traces; None
+    if they were given none yet. One consistent GetItem."""
     raw = table.get(keys.online_progress(workspace, experiment_id))
     if raw is None:
         return None

@@ -23,7 +23,8 @@ from mlcore.repos.item_deletion import delete_items
 
 
 def create(queue: ReviewQueue) -> None:
-    """Creates a queue with a new id. Raises EntityNameTaken."""
+    """Writes a new review queue, whose id the caller has generated. Raises EntityNameTaken if
+    another queue of the experiment has the name."""
     entities.create(_KIND, queue, _NAMES)
 
 
@@ -33,7 +34,8 @@ def find(queue_id: str, workspace: str) -> ReviewQueue | None:
 
 
 def find_by_name(experiment: Experiment, name: str) -> ReviewQueue | None:
-    """Returns the queue with a name, ignoring case; two consistent GetItem."""
+    """Returns the review queue of an experiment that has a name, ignoring case; None if there is
+    none. Two consistent GetItem."""
     return entities.find_by_name(_KIND, _NAMES, experiment, name)
 
 
@@ -43,12 +45,14 @@ def of_experiment(experiment: Experiment) -> list[ReviewQueue]:
 
 
 def replace(before: ReviewQueue, after: ReviewQueue) -> None:
-    """Writes a changed queue. Raises WriteConflict, EntityNameTaken."""
+    """Writes a changed queue. Raises WriteConflict if it was written since ``before`` was read,
+    EntityNameTaken if another queue has the new name."""
     entities.rename(_KIND, _NAMES, before, after)
 
 
 def delete(queue: ReviewQueue) -> None:
-    """Deletes a queue, its items first. Idempotent. Raises WriteConflict."""
+    """Deletes a queue, its items first. Idempotent. Raises WriteConflict if the queue was written
+    since it was read; its items are then deleted already."""
     pk = keys.experiment(queue.experiment_id).pk
     prefix = keys.review_queue_item_prefix(queue.queue_id)
     delete_items(table.query_all(pk, prefix=prefix, attributes=KEY))

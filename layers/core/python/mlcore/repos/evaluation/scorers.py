@@ -72,7 +72,8 @@ def find(experiment: Experiment, name: str, version: int) -> ScorerVersion | Non
 
 
 def latest(experiment: Experiment, name: str) -> ScorerVersion | None:
-    """Returns the latest version of a scorer; one consistent Query."""
+    """Returns the latest version of a scorer; None if there is no scorer of this name. One
+    consistent Query."""
     pk = keys.experiment(experiment.experiment_id).pk
     page = table.query(pk, prefix=keys.scorer_version_prefix(name), descending=True, limit=1)
     return _version(page.items[0]) if page.items else None
@@ -93,15 +94,15 @@ def is_latest(version: ScorerVersion) -> tuple[Check, Check]:
 
 
 def versions(experiment: Experiment, name: str) -> list[ScorerVersion]:
-    """Returns all versions of a scorer, oldest first; one consistent Query."""
+    """Returns all versions of a scorer, oldest first; one consistent Query per MB."""
     pk = keys.experiment(experiment.experiment_id).pk
     items = table.query_all(pk, prefix=keys.scorer_version_prefix(name))
     return [_version(item) for item in items]
 
 
 def latest_of_experiment(experiment: Experiment) -> list[ScorerVersion]:
-    """Returns the latest version of each scorer, ordered by name; one consistent Query of all
-    versions."""
+    """Returns the latest version of each scorer, ordered by name. Queries all versions,
+    consistently; one Query per MB."""
     pk = keys.experiment(experiment.experiment_id).pk
     latest_by_name: dict[str, ScorerVersion] = {}
     for item in table.query_all(pk, prefix=keys.scorer_version_prefix()):
@@ -111,7 +112,7 @@ def latest_of_experiment(experiment: Experiment) -> list[ScorerVersion]:
 
 
 def delete(experiment: Experiment, name: str, version: int) -> bool:
-    """Deletes a version; returns whether it existed."""
+    """Deletes one version of a scorer; returns whether it existed."""
     return table.delete(keys.scorer_version(experiment.experiment_id, name, version)) is not None
 
 

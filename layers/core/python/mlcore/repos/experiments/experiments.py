@@ -140,15 +140,16 @@ def _owner(experiment_id: str, item: Raw | None) -> str | None:
 
 
 def find_by_name(workspace: str, name: str) -> Experiment | None:
-    """Returns the experiment with a name. Two consistent GetItem, the name's lock and the
-    experiment, so the answer never lags."""
+    """Returns the experiment with a name; None if the workspace has none, active or deleted. Two
+    consistent GetItem, the name's lock and the experiment, so the answer never lags. They are
+    repeated if the experiment is renamed in between."""
     stored = find_stored_by_name(workspace, name)
     return None if stored is None else stored.experiment
 
 
 def find_stored_by_name(workspace: str, name: str) -> StoredExperiment | None:
-    """Returns the experiment with a name as :func:`find_by_name` does, together with the document
-    (item and maps) that a write needs."""
+    """Returns what :func:`find_by_name` returns, together with the document (item and maps) that a
+    write needs; None as there."""
     key = keys.experiment_name_lock(workspace, name)
     lock = table.get(key)
     if lock is None and (workspace, name) == (DEFAULT_WORKSPACE, DEFAULT_EXPERIMENT_NAME):

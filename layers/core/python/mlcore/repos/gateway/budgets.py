@@ -13,14 +13,15 @@ from mlcore.repos.workspaces import guarded_writes
 
 
 def find(workspace: str, budget_policy_id: str) -> BudgetPolicy | None:
-    """Returns a policy; None also if it belongs to another workspace. One consistent GetItem."""
+    """Returns a budget policy; None also if it belongs to another workspace. One consistent
+    GetItem."""
     raw = table.get(keys.gateway_budget(budget_policy_id))
     policy = None if raw is None else _policy(raw)
     return policy if policy is not None and policy.workspace == workspace else None
 
 
 def find_all() -> list[BudgetPolicy]:
-    """Returns the policies of all workspaces, ordered by id; one Query per MB."""
+    """Returns the budget policies of all workspaces, ordered by id; one Query per MB."""
     pk = keys.gateway_budget("").pk
     return [_policy(raw) for raw in table.query_all(pk, prefix=keys.gateway_budget_prefix())]
 
@@ -30,7 +31,7 @@ def of_workspace(workspace: str) -> list[BudgetPolicy]:
 
 
 def write(policy: BudgetPolicy) -> None:
-    """Writes a new or changed policy.
+    """Writes a new or changed budget policy.
 
     Raises:
         WriteConflict: the policy was changed or deleted since it was read.
@@ -47,7 +48,7 @@ def write(policy: BudgetPolicy) -> None:
 
 
 def delete(policy: BudgetPolicy) -> None:
-    """Deletes a policy. Idempotent."""
+    """Deletes a budget policy. Idempotent."""
     table.delete(keys.gateway_budget(policy.budget_policy_id))
 
 

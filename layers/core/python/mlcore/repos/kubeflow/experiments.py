@@ -55,7 +55,8 @@ def _item(read: Record) -> ExperimentItem:
 
 
 def entity_of(read: Record) -> Entity:
-    """Returns Kubeflow's view of an MLflow experiment, which must have a number."""
+    """Returns an MLflow experiment as an entity of Kubeflow's API. It must have a Kubeflow
+    number."""
     experiment, item = read.experiment, _item(read)
     live = experiment.lifecycle_stage == ACTIVE
     return Entity(
@@ -97,8 +98,9 @@ def get(number: int, workspace: str) -> Record:
 
 
 def find_by_name(workspace: str, name: str) -> Record | None:
-    """Returns the experiment with a name; two consistent GetItem, the name's lock and the
-    experiment."""
+    """Returns the experiment with a name; None if the workspace has none. Two consistent GetItem,
+    the name's lock and the experiment; more requests if the experiment has no Kubeflow number
+    yet."""
     stored = experiments.find_stored_by_name(workspace, name)
     return None if stored is None else next(iter(numbered([stored])), None)
 

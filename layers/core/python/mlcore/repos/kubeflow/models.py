@@ -37,7 +37,8 @@ FIELDS: Final = tuple(field.name for field in KIND.fields)
 
 
 def entity_of(read: Record) -> Entity:
-    """Returns Kubeflow's view of an MLflow model, which must have a number."""
+    """Returns an MLflow registered model as an entity of Kubeflow's API. It must have a Kubeflow
+    number."""
     model, item = read.model, read.item
     return Entity(
         kind=KIND.name,

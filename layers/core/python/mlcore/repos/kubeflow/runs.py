@@ -51,7 +51,7 @@ class NumberedRun(NamedTuple):
 
 
 def entity_of(read: NumberedRun) -> Entity:
-    """Returns Kubeflow's view of an MLflow run, which must have a number."""
+    """Returns an MLflow run as an entity of Kubeflow's API. It must have a Kubeflow number."""
     item = read.item
     texts = read.run.document.texts("tags")
     fields: dict[str, Any] = {

@@ -68,7 +68,8 @@ def record(raw: Raw | None, model: ContextRef) -> VersionOfModel | None:
 
 
 def entity_of(read: VersionOfModel) -> Entity:
-    """Returns Kubeflow's view of an MLflow version, which must have a number."""
+    """Returns an MLflow model version as an entity of Kubeflow's API. It must have a Kubeflow
+    number."""
     item = read.item
     fields: dict[str, Any] = {
         "registeredModelId": str(read.model.number),
@@ -90,14 +91,16 @@ def entity_of(read: VersionOfModel) -> Entity:
 
 
 def find(number: int, workspace: str) -> VersionOfModel | None:
-    """Returns a version; two consistent reads: the reference, then the version with its model's
+    """Returns the version with a Kubeflow number; None if the workspace has none. Two consistent
+    reads: a GetItem of the reference, then a BatchGetItem of the version and its model's
     reference."""
     reference = numbers.of_kind(table.get(keys.context_ref(number)), KIND.name, workspace)
     return None if reference is None else at(reference, workspace)
 
 
 def at(reference: ContextRef, workspace: str) -> VersionOfModel | None:
-    """Returns the version that a reference (number → MLflow's item) points to; one BatchGetItem."""
+    """Returns the version that a reference (number → MLflow's item) points to; None if it was
+    deleted or its model is in another workspace. One BatchGetItem."""
     raw, owner = table.batch_get(
         [numbers.key_of(reference), keys.context_ref(reference.parent or 0)]
     )
@@ -106,7 +109,8 @@ def at(reference: ContextRef, workspace: str) -> VersionOfModel | None:
 
 
 def get(number: int, workspace: str) -> VersionOfModel:
-    """Returns the version with a Kubeflow number. Raises ResourceDoesNotExist."""
+    """Returns the version with a Kubeflow number. Raises ResourceDoesNotExist if the workspace has
+    none."""
     version = find(number, workspace)
     if version is None:
         raise missing_id(KIND.words, number)
@@ -114,7 +118,8 @@ def get(number: int, workspace: str) -> VersionOfModel:
 
 
 def find_by_name(parent: int, name: str, workspace: str) -> VersionOfModel | None:
-    """Returns the version with a name; two consistent reads, more if it has no number yet."""
+    """Returns the version of a model (``parent`` is the model's Kubeflow number) that has a name in
+    Kubeflow; None if there is none. Two consistent reads, more if the version has no number yet."""
     owner, child = table.batch_get(
         [keys.context_ref(parent), keys.context_child(parent, KIND.name, name)]
     )

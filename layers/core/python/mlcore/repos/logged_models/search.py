@@ -57,7 +57,8 @@ _Found = tuple[Key, LoggedModel, Raw]
 
 
 def find(experiment_ids: Sequence[str], workspace: str, query: LoggedModelQuery) -> list[Row]:
-    """Returns the first matches after ``query.after``, at most ``query.limit``. One round trip for
+    """Returns the first logged models of the experiments that match the query, after
+    ``query.after`` and at most ``query.limit``, with their keys in the order. One round trip for
     the newest models of an experiment."""
     access = language.access(query.comparisons)
     if isinstance(access, ModelIds):

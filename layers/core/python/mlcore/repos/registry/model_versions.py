@@ -42,7 +42,7 @@ READ_TOGETHER = 10
 
 
 class StoredModelVersion(NamedTuple):
-    """A version as it was read, with its model."""
+    """A model version as it was read, with its registered model."""
 
     version: ModelVersion
     document: Document
@@ -62,7 +62,8 @@ def missing(name: str, version: object) -> errors.ResourceDoesNotExist:
 
 
 def get(workspace: str, name: str, version: int) -> StoredModelVersion:
-    """Returns a version; one or two reads. Raises ResourceDoesNotExist."""
+    """Returns a model version. One BatchGetItem, and a GetItem if the model's versions are not in
+    the partition of its name. Raises ResourceDoesNotExist if the version is missing or deleted."""
     if not 0 < version <= MOST_VERSION:
         raise missing(name, version)
     key = keys.registered_model(workspace, name)
@@ -81,7 +82,8 @@ def get(workspace: str, name: str, version: int) -> StoredModelVersion:
 
 
 def of_model(model: StoredRegisteredModel, version: int) -> StoredModelVersion:
-    """Returns a version of a model; one consistent GetItem. Raises ResourceDoesNotExist."""
+    """Returns a version of a registered model that was read; one consistent GetItem. Raises
+    ResourceDoesNotExist if the version is missing or deleted."""
     item = table.get(keys.model_version(model.home, version))
     stored = None if item is None else of_item(item, model)
     if stored is None or stored.deleted:
@@ -90,7 +92,8 @@ def of_model(model: StoredRegisteredModel, version: int) -> StoredModelVersion:
 
 
 def all_of(model: StoredRegisteredModel) -> Iterator[StoredModelVersion]:
-    """Yields every version that is not deleted, by number; one Query per MB."""
+    """Yields every version of a registered model that is not deleted, by number; one Query per
+    MB."""
     for item in table.query_all(model.home, prefix=keys.model_version_prefix()):
         if ModelVersionItem.of(item).type == ModelVersionItem.pattern.name:
             stored = of_item(item, model)
@@ -124,7 +127,7 @@ def of_run(workspace: str, run_id: str) -> list[StoredModelVersion]:
 
 
 def has_prompt_versions(model: StoredRegisteredModel) -> bool:
-    """Whether any version, even a deleted one, is tagged as a prompt."""
+    """Whether any version of a model, even a deleted one, is tagged as a prompt."""
     if not model.has_prompt_versions:
         return False
     return any(
@@ -341,8 +344,8 @@ def _write(
 
 
 def set_alias(stored: StoredModelVersion, alias: str) -> None:
-    """Points an alias to a version. Raises ResourceDoesNotExist if the version or its model was
-    deleted."""
+    """Points an alias of a model to one of its versions. Raises ResourceDoesNotExist if the version
+    or its model was deleted."""
     alive = ConditionExpression()
     alive.require_exists(ModelVersionItem.lsi3sk)  # deleted versions have none
     number, checks = stored.version.version, [Check(stored.document.key, alive)]

@@ -35,7 +35,7 @@ from mlcore.webhooks import announcement
 
 
 class StoredRegisteredModel(NamedTuple):
-    """A model as it was read."""
+    """A registered model as it was read."""
 
     model: RegisteredModel
     document: Document
@@ -67,13 +67,15 @@ class StoredRegisteredModel(NamedTuple):
 
 
 def find(workspace: str, name: str) -> StoredRegisteredModel | None:
-    """Returns a model; one consistent GetItem, and a Query if tags overflowed."""
+    """Returns a registered model; None if the workspace has none of this name. One consistent
+    GetItem, and a Query if tags overflowed."""
     item = table.get(keys.registered_model(workspace, name))
     return None if item is None else of_item(item)
 
 
 def get(workspace: str, name: str) -> StoredRegisteredModel:
-    """Returns a model. Raises ResourceDoesNotExist."""
+    """Returns a registered model as :func:`find` does. Raises ResourceDoesNotExist if the workspace
+    has none of this name."""
     stored = find(workspace, name)
     if stored is None:
         raise missing(name)

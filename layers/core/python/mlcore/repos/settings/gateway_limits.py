@@ -16,12 +16,13 @@ def current() -> GatewayLimits:
 
 
 def key() -> Key:
-    """Returns the key at which :func:`learn` needs the item."""
+    """Returns the key of the setting's item, for a caller that reads it together with other items
+    and then calls :func:`learn`."""
     return _limits.key
 
 
 def is_read() -> bool:
-    """Whether :func:`current` needs no request."""
+    """Whether the limits are cached, so that :func:`current` needs no request."""
     return _limits.remembered() is not None
 
 

@@ -58,7 +58,8 @@ _rules: Setting[Rules | _NoRules] = Setting(SETTING, _parsed)
 
 
 def key() -> Key:
-    """Returns the key at which :func:`learn` needs the item."""
+    """Returns the key of the setting's item, for a caller that reads it together with other items
+    and then calls :func:`learn`."""
     return _rules.key
 
 
@@ -69,8 +70,8 @@ def unread_keys() -> Sequence[Key]:
 
 
 def learn(items: Sequence[Raw | None]) -> None:
-    """Caches the rules from the items that a caller has read at the keys of
-    :func:`unread_keys`."""
+    """Caches the rules from the items that a caller has read at the keys of :func:`unread_keys`;
+    None for a missing item."""
     for item in items:
         _rules.learn(item)
 

@@ -36,7 +36,8 @@ def granted(username: str) -> tuple[str, ...]:
 
 
 def find_all() -> Readers:
-    """Returns every reader; one GetItem."""
+    """Returns the workspaces whose rows each user may read, by the user's name; administrators are
+    not listed. One GetItem."""
     return _read()[0]
 
 
@@ -54,13 +55,14 @@ def grant(username: str, names: Sequence[str]) -> None:
 
 
 def revoke(username: str) -> bool:
-    """Removes all grants of a user; returns whether there were any. Idempotent."""
+    """Removes a user from the setting, so that the user may read no system tables; returns whether
+    the user was in it. Idempotent."""
     return _change(lambda readers: {k: v for k, v in readers.items() if k != username})
 
 
 def forget_workspace(name: str) -> None:
-    """Removes a deleted workspace from every reader, because its name may be used again.
-    Idempotent."""
+    """Removes a deleted workspace from the setting of every user, because its name may be used
+    again. Idempotent."""
 
     def without(readers: Readers) -> Readers:
         kept = {user: [each for each in names if each != name] for user, names in readers.items()}

@@ -75,8 +75,9 @@ Row = tuple[Key, Trace]
 
 
 def find(experiment_ids: Sequence[str], workspace: str, query: TraceQuery) -> list[Row]:
-    """Returns the first matches after ``query.after``, at most ``query.limit``. Two round trips for
-    the newest traces of an experiment."""
+    """Returns the first traces of the experiments that match the query, after ``query.after`` and
+    at most ``query.limit``, with their keys in the order. Two round trips for the newest traces of
+    an experiment."""
     condition = query.wanted
     accesses = trace_plan.accesses(condition)
     if trace_match.newest_first(query.ordering) and not accesses:
@@ -147,7 +148,12 @@ def _owners(accesses: Sequence[trace_plan.Access], experiments: int) -> dict[str
 def _within(
     experiment_id: str, accesses: Sequence[trace_plan.Access], owners: Mapping[str, str] | None
 ) -> list[trace_plan.Access]:
-    """Returns the accesses for one experiment, without the traces of other experiments."""
+    """Returns the accesses as they apply to one experiment: those that name traces by id keep only
+    the ids of the experiment's own traces.
+
+    Args:
+        owners: the result of :func:`_owners`; None keeps all ids.
+    """
     if owners is None:
         return list(accesses)
     return [

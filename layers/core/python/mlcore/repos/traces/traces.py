@@ -94,12 +94,16 @@ class StoredTrace(NamedTuple):
 
 
 def find(trace_id: str, workspace: str) -> StoredTrace | None:
-    """Returns a trace, or None if there is none; one round trip if its experiment is cached."""
+    """Returns a trace; None if the workspace has none with this id. One round trip if its
+    experiment is cached, else two; one or two more if the trace is not in that experiment any
+    more."""
     return find_many([trace_id], workspace)[0]
 
 
 def find_many(trace_ids: Sequence[str], workspace: str) -> list[StoredTrace | None]:
-    """Returns the traces with these ids, in their order; None for missing ones. Two round trips."""
+    """Returns the traces with these ids, in their order; None for those that the workspace does not
+    have. Two round trips; two more if some are not in the experiment that was cached or read
+    before."""
     located = _locate(trace_ids)
     traces = _read([(located[trace_id], trace_id) for trace_id in trace_ids if trace_id in located])
     lost = [trace_id for trace_id in located if traces.get(trace_id) is None]

@@ -30,7 +30,7 @@ class GrantMissing(Exception):
 
 
 def find(user: User, workspace: str, resource_type: str, resource_pattern: str) -> Grant | None:
-    """Returns a user's grant on a resource; one consistent GetItem."""
+    """Returns a user's own grant on a resource; None if there is none. One consistent GetItem."""
     key = keys.user_grant(user.username, workspace, resource_type, resource_pattern)
     raw = table.get(key)
     if raw is None or (item := UserGrant.of(raw)).user_id != user.user_id:

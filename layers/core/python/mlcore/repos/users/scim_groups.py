@@ -43,7 +43,8 @@ def find(group_id: str) -> ScimGroup | None:
 
 
 def find_named(name: str) -> ScimGroup | None:
-    """Returns the group with a name, in any spelling. Two GetItem."""
+    """Returns the group with a name, in any spelling; None if there is none. Two GetItem: the lock
+    of the name, then the group."""
     lock = table.get(keys.scim_name(GROUP, name.lower()))
     return None if lock is None else find(ScimName.of(lock).scim_id)
 

@@ -59,7 +59,7 @@ def find_many(scim_ids: Iterable[str]) -> list[ScimUser]:
 
 def find_named(name: str) -> ScimUser | None:
     """Returns the user with a name, in any spelling if a directory provisions the user; else the
-    spelling must be exact. One BatchGetItem, two for another spelling."""
+    spelling must be exact. None if there is none. One BatchGetItem, two for another spelling."""
     lock_key = keys.scim_name(USER, name.lower())
     raw, raw_scim, lock = table.batch_get([keys.user(name), keys.scim_user(name), lock_key])
     user = _scim_user(raw, raw_scim)

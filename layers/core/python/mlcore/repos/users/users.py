@@ -38,7 +38,7 @@ def missing(username: str) -> errors.ResourceDoesNotExist:
 
 
 def find(username: str) -> User | None:
-    """Returns a user; one consistent GetItem."""
+    """Returns a user; None if there is none of this name. One consistent GetItem."""
     item = table.get(keys.user(username)) if username else None
     return None if item is None else user_in(item)
 
@@ -52,7 +52,8 @@ def get(username: str) -> User:
 
 
 def find_profile(username: str) -> Profile | None:
-    """Returns a user with grants and roles; one consistent Query of the user's partition."""
+    """Returns a user with grants and roles; None if there is none of this name. One consistent
+    Query of the user's partition."""
     if not username:
         return None
     items = list(table.query_all(keys.user(username).pk))

@@ -54,8 +54,8 @@ _known: ProcessCache[str, CachedRun] = ProcessCache(
 
 
 def cached_run(run_id: str, workspace: str) -> StoredRun | None:
-    """Returns a running run as this process wrote it last, without a request; other processes may
-    have written it since."""
+    """Returns a running run as this process wrote it last, without a request; None if the cache
+    does not have it or it is in another workspace. Other processes may have written it since."""
     cached = _known.get(run_id)
     if cached is None or cached.experiment.workspace != workspace:
         return None

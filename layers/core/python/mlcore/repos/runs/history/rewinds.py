@@ -29,7 +29,7 @@ size."""
 
 
 class Rewind(NamedTuple):
-    """The deletion of the points after a step."""
+    """A rewind: the deletion of a run's metric points after a step."""
 
     at: int
     """Points of batches that were written until then are deleted; milliseconds since the epoch."""
@@ -56,7 +56,8 @@ class Rewind(NamedTuple):
 
 
 class Rewinds(NamedTuple):
-    """The attribute of a run's item."""
+    """The value of the attribute ``rewinds`` of a run's item: how often the run was rewound, and
+    its last rewinds."""
 
     times: int
     """How many times the run was rewound."""
@@ -66,7 +67,8 @@ class Rewinds(NamedTuple):
     """The last rewinds, oldest first, without those that a later one includes."""
 
     def with_next(self, rewind: Rewind) -> Rewinds:
-        """Returns the attribute after another rewind was begun."""
+        """Returns the value of the attribute after another rewind was begun. If there are too many
+        rewinds, or their JSON is too large, the oldest are dropped."""
         kept = [begun for begun in self.last if not rewind.includes(begun)][1 - MOST_KEPT :]
         while kept and len(Rewinds(0, True, (*kept, rewind)).text()) > MOST_BYTES:
             del kept[0]
@@ -76,7 +78,7 @@ class Rewinds(NamedTuple):
         return self._replace(is_open=False)
 
     def text(self) -> str:
-        """Returns the value of the attribute."""
+        """Returns the JSON text to store in the attribute."""
         fields = {"times": self.times, "open": self.is_open, "last": self.last}
         return json.dumps(fields, separators=(",", ":"), ensure_ascii=False)
 
@@ -94,7 +96,7 @@ class RewoundMeanwhile(Exception):
 
 
 def of(item: Run) -> Rewinds:
-    """Returns the rewinds of a run."""
+    """Returns the rewinds that a run's item records; :data:`NONE` if it was never rewound."""
     if item.rewinds is None:
         return NONE
     fields = json.loads(item.rewinds)
