@@ -79,8 +79,8 @@ def check_run_id(run_id: str) -> None:
 
 
 def check_max_results(max_results: int, most: int = 50_000) -> None:
-    """Checks the page size of a search: from 1 to ``most``. Raises InvalidParameterValue
-    otherwise."""
+    """Checks the page size (``max_results``) of a search: from 1 to ``most``. Raises
+    InvalidParameterValue otherwise."""
     if max_results < 1:
         raise InvalidParameterValue(
             f"Invalid value {max_results} for parameter 'max_results' supplied. "

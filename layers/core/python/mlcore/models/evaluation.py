@@ -97,8 +97,8 @@ class OnlineProgress(Item):
 
 
 class Job(Item):
-    """A job that runs judges; ``params``, ``result`` and ``summary`` are JSON compressed with
-    zlib."""
+    """A background job: it runs scorers on traces, detects issues or optimizes a prompt.
+    ``params``, ``result`` and ``summary`` are JSON compressed with zlib."""
 
     pattern = keys.JOB
 

@@ -178,7 +178,8 @@ def endpoint_deleted(access: Access, message: Any, body: Mapping[str, Any]) -> N
 
 
 def hide_in_model_definitions(access: Access, definitions: Iterable[Json]) -> None:
-    """Removes the secret's id and name from each definition whose secret the caller is denied."""
+    """Removes the secret's id and name from each model definition whose secret the caller is
+    denied."""
     for definition in definitions:
         secret_id = definition.get("secret_id")
         if secret_id and not access.allows(Requirement(GATEWAY_SECRET, secret_id, NOT_DENIED)):

@@ -144,7 +144,7 @@ def create_model(access: Access, request: RegistryRequest) -> bool:
 
 
 def delete_model(access: Access, request: RegistryRequest) -> bool:
-    """Requires the right to delete the model and all of its versions."""
+    """Requires the right to delete the registered model and all of its versions."""
     name = model_name_of(access, request.id)
     return _on_model_named(access, name, "delete") and on_version_of(access, name, "delete")
 
@@ -160,7 +160,8 @@ def on_version(action: str) -> Policy:
 
 
 def on_versions_of_model(action: str) -> Policy:
-    """Returns the policy that requires the action on versions of the model that the path names."""
+    """Returns the policy that requires the action on versions of the registered model that the path
+    names."""
 
     def policy(access: Access, request: RegistryRequest) -> bool:
         return on_version_of(access, model_name_of(access, request.id), action)

@@ -21,8 +21,8 @@ from mlcore.search import grammar, mcp_fields
 
 
 def on_server(action: str) -> Policy:
-    """Returns the policy that requires the action on a server. A missing server is treated as one
-    without a grant."""
+    """Returns the policy that requires the action on an MCP server. A missing server is treated as
+    one without a grant."""
 
     def policy(access: Access, message: Any) -> bool:
         return access.allows(Requirement(MCP_SERVER, subject(message, "name"), action))
@@ -31,7 +31,7 @@ def on_server(action: str) -> Policy:
 
 
 def on_version(action: str) -> Policy:
-    """Returns the policy that requires the action on versions of a readable server."""
+    """Returns the policy that requires the action on versions of a readable MCP server."""
 
     def policy(access: Access, message: Any) -> bool:
         return access.allows(*on_mcp_versions(subject(message, "name"), action))
@@ -40,7 +40,7 @@ def on_version(action: str) -> Policy:
 
 
 def with_version(action: str, version_action: str) -> Policy:
-    """Returns the policy that requires one action on a server and another on its versions, for
+    """Returns the policy that requires one action on an MCP server and another on its versions, for
     routes that change or reveal both."""
 
     def policy(access: Access, message: Any) -> bool:
@@ -53,8 +53,8 @@ def with_version(action: str, version_action: str) -> Policy:
 
 
 def on_endpoint(action: str) -> Policy:
-    """Returns the policy that requires the action on the endpoint's server. If the request selects
-    by version, DENY on versions refuses it."""
+    """Returns the policy that requires the action on the MCP server of an access endpoint. If the
+    request selects by version, DENY on versions refuses it."""
 
     def policy(access: Access, message: Any) -> bool:
         name = subject(message, "name")
@@ -72,8 +72,8 @@ def create(access: Access, message: Any) -> bool:
 
 
 def create_version(access: Access, message: Any) -> bool:
-    """Requires the right to update the server, or to create it if it is missing. DENY on versions
-    refuses the request."""
+    """Requires the right to update the MCP server, or to create it if it is missing. DENY on
+    versions refuses the request."""
     name = subject(message, "name")
     versions = Requirement(MCP_SERVER_VERSION, ANY, NOT_DENIED)
     if mcp_servers.find(access.workspace, name) is not None:
@@ -84,16 +84,16 @@ def create_version(access: Access, message: Any) -> bool:
 
 
 def search_endpoints(access: Access, message: Any) -> bool:
-    """Allows searching the endpoints of all servers. With a condition on versions, DENY on versions
-    refuses the request."""
+    """Allows searching the access endpoints of all MCP servers. With a condition on versions, DENY
+    on versions refuses the request."""
     return not _selects_version(message) or access.allows(
         Requirement(MCP_SERVER_VERSION, ANY, NOT_DENIED)
     )
 
 
 def deleted(access: Access, message: Any, body: Mapping[str, Any]) -> None:
-    """Deletes the remaining grants on a deleted server, for which the deleting transaction had no
-    room."""
+    """Deletes the remaining grants on a deleted MCP server, for which the deleting transaction had
+    no room."""
     grants.delete_on_resource(access.workspace, MCP_SERVER, message.name)
 
 

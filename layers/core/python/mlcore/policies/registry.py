@@ -51,7 +51,7 @@ def on_model(action: str) -> Policy:
 
 
 def on_version(action: str) -> Policy:
-    """Returns the policy that requires the action on a version. Versions inherit the model's
+    """Returns the policy that requires the action on a model version. Versions inherit the model's
     grants. A missing model is refused like one without a grant, so that names cannot be probed."""
 
     def policy(access: Access, message: Any) -> bool:
@@ -69,8 +69,8 @@ def read_version(access: Access, message: Any) -> bool:
 
 
 def may_read_version(access: Access, name: str) -> bool:
-    """Whether the caller may read versions of a model. A missing model and an unreadable one get
-    the same answer, so that names cannot be probed."""
+    """Whether the caller may read versions of a registered model. A missing model and an unreadable
+    one get the same answer, so that names cannot be probed."""
     kind = kind_of(access.workspace, name)
     return kind is not None and access.allows(
         Requirement(kind, name, "read"), Requirement(version_type(kind), ANY, NOT_DENIED)
@@ -83,7 +83,8 @@ def create(access: Access, message: Any) -> bool:
 
 
 def delete(access: Access, message: Any) -> bool:
-    """Requires the right to delete the model and the right to delete its versions."""
+    """Requires the right to delete the registered model or prompt and the right to delete its
+    versions."""
     kind = kind_of(access.workspace, subject(message, "name"))
     return kind is not None and access.allows(
         Requirement(kind, message.name, "delete"),
@@ -178,8 +179,8 @@ def _version_requirement(kind: str, name: str, action: str) -> Requirement:
 
 
 def deleted(access: Access, message: Any, body: Mapping[str, Any]) -> None:
-    """Deletes the remaining grants on a deleted model, for which the deleting transaction had no
-    room. A model named ``*``, which was made without a login, has none."""
+    """Deletes the remaining grants on a deleted registered model or prompt, for which the deleting
+    transaction had no room. A model named ``*``, which was made without a login, has none."""
     if message.name == ANY:
         return
     for kind in (REGISTERED_MODEL, PROMPT):
@@ -187,7 +188,8 @@ def deleted(access: Access, message: Any, body: Mapping[str, Any]) -> None:
 
 
 def renamed(access: Access, message: Any, body: Mapping[str, Any]) -> None:
-    """Moves the remaining grants on a renamed model to its new name, like :func:`deleted`."""
+    """Moves the remaining grants on a renamed registered model or prompt to its new name, like
+    :func:`deleted`."""
     if message.name in (message.new_name, ANY):
         return
     for kind in (REGISTERED_MODEL, PROMPT):

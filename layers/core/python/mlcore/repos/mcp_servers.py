@@ -43,8 +43,8 @@ def find(workspace: str, name: str) -> MCPServer | None:
 def find_with_version(
     workspace: str, name: str, version: str
 ) -> tuple[MCPServer | None, MCPServerVersion | None]:
-    """Returns (server, version). The version is None if it is missing or deleted; both are None if
-    the server is missing. One consistent BatchGetItem."""
+    """Returns (MCP server, version). The version is None if it is missing or deleted; both are None
+    if the server is missing. One consistent BatchGetItem."""
     places = [keys.mcp_server(workspace, name), keys.mcp_server_version(workspace, name, version)]
     raw, items = table.batch_get(places)
     if raw is None:
@@ -54,14 +54,14 @@ def find_with_version(
 
 
 def of_workspace(workspace: str) -> list[MCPServer]:
-    """Returns all servers of a workspace, ordered by name; one Query per MB."""
+    """Returns all MCP servers of a workspace, ordered by name; one Query per MB."""
     pk = keys.mcp_server(workspace, "").pk
     items = table.query_all(pk, prefix=keys.mcp_server_prefix())
     return [_server(workspace, raw) for raw in items]
 
 
 def find_versions(wanted: Sequence[tuple[MCPServer, str]]) -> list[MCPServerVersion | None]:
-    """Returns for each (server, version) pair the version, in the order of the pairs; None for
+    """Returns for each (MCP server, version) pair the version, in the order of the pairs; None for
     deleted ones."""
     if not wanted:
         return []
@@ -80,7 +80,7 @@ def find_versions(wanted: Sequence[tuple[MCPServer, str]]) -> list[MCPServerVers
 def find_with_versions(
     workspace: str, name: str
 ) -> tuple[MCPServer | None, list[MCPServerVersion]]:
-    """Returns a server and all its versions that are not deleted; two reads in parallel."""
+    """Returns an MCP server and all its versions that are not deleted; two reads in parallel."""
     pk = keys.mcp_server_version(workspace, name, "").pk
     prefix = keys.mcp_server_version_prefix()
     results: list[Any] = table.parallel(
@@ -100,7 +100,7 @@ def write(
     deletes: Iterable[str] = (),
     also: Sequence[Operation] = (),
 ) -> None:
-    """Writes a new or changed server, with versions of it.
+    """Writes a new or changed MCP server, with versions of it.
 
     Args:
         puts: new or changed versions to write in the same transaction.
@@ -123,15 +123,15 @@ def write(
 
 
 def write_version(version: MCPServerVersion) -> None:
-    """Writes a changed version of a server. Raises WriteConflict if it was written since it was
-    read."""
+    """Writes a changed version of an MCP server. Raises WriteConflict if it was written since it
+    was read."""
     guarded_writes.write([_putting(version)])
 
 
 def delete(server: MCPServer, also: Sequence[Operation] = ()) -> None:
-    """Deletes a server with its versions. Versions that do not fit into one transaction are deleted
-    before it, so an interrupted call leaves a server with fewer versions. Raises WriteConflict if
-    the server was written since it was read."""
+    """Deletes an MCP server with its versions. Versions that do not fit into one transaction are
+    deleted before it, so an interrupted call leaves a server with fewer versions. Raises
+    WriteConflict if the server was written since it was read."""
     while len(server.versions) > _VERSIONS_AT_ONCE:
         gone = list(server.versions)[:_VERSIONS_AT_ONCE]
         kept = {key: state for key, state in server.versions.items() if key not in gone}
@@ -151,7 +151,7 @@ def delete(server: MCPServer, also: Sequence[Operation] = ()) -> None:
 
 
 def move(server: MCPServer, workspace: str) -> None:
-    """Moves a server, its versions first, to a workspace that has no server of its name.
+    """Moves an MCP server, its versions first, to a workspace that has no server of its name.
     Idempotent."""
     _, versions = find_with_versions(server.workspace, server.name)
     moved = [version._replace(workspace=workspace, revision=0) for version in versions]

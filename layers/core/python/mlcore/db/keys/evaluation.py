@@ -167,7 +167,8 @@ def lsi2_evaluation_record_prefix() -> str:
 def lsi2_evaluation_records_after(
     created_time: int, number: int, record_id: str
 ) -> tuple[str, str]:
-    """Returns inclusive bounds of the LSI2 sort keys of the records that follow the given one."""
+    """Returns inclusive bounds of the LSI2 sort keys of an evaluation dataset's records that follow
+    the given one, by time of creation."""
     prefix = lsi2_evaluation_record_prefix()
     return lsi2_evaluation_record(created_time, number, record_id) + "\0", prefix + UPPER_BOUND
 

@@ -249,7 +249,7 @@ def _is_primitive(value: Any) -> bool:
 
 
 def aggregations(data: dict[str, Any]) -> tuple[str, ...]:
-    """Returns the names of the scorer's aggregations; only ``mean`` if the JSON has none."""
+    """Returns the names of a scorer's aggregations; only ``mean`` if the JSON has none."""
     names = data.get("aggregations")
     if names is None:
         return ("mean",)

@@ -145,7 +145,7 @@ def _reason(error: ValueError) -> str:
 
 
 def optimizer_settings(kind: str, config: Mapping[str, Any] | None) -> OptimizerSettings:
-    """Returns the settings of an optimizer. Raises InvalidParameterValue."""
+    """Returns the checked settings of a prompt optimizer. Raises InvalidParameterValue."""
     given = config or {}
     model = given.get("reflection_model")
     if not model:
@@ -223,7 +223,8 @@ def check_data(kind: str, *, has_dataset: bool, scorers: int) -> None:
 
 
 def check_record_count(records: int) -> None:
-    """Checks how many records the dataset has. Raises InvalidParameterValue."""
+    """Checks that the evaluation dataset has neither too few nor too many records. Raises
+    InvalidParameterValue."""
     if not 0 < records <= MAX_RECORDS:
         raise InvalidParameterValue(
             f"The dataset of an optimization must have 1 to {MAX_RECORDS} records, got {records}."

@@ -15,7 +15,8 @@ from mlcore.repos.workspaces import guarded_writes
 
 
 def create(dataset: EvaluationDataset) -> None:
-    """Writes a new dataset. Its id must be new: a dataset with the same id would be overwritten."""
+    """Writes a new evaluation dataset. Its id must be new: a dataset with the same id would be
+    overwritten."""
     guarded_writes.write([Put(_item(dataset))], creates_in=dataset.workspace)
 
 
@@ -27,15 +28,15 @@ def find(workspace: str, dataset_id: str) -> EvaluationDataset | None:
 
 
 def of_workspace(workspace: str) -> list[EvaluationDataset]:
-    """Returns all datasets of a workspace; one Query per MB."""
+    """Returns all evaluation datasets of a workspace; one Query per MB."""
     pk = keys.evaluation_dataset(workspace, "").pk
     items = table.query_all(pk, prefix=keys.evaluation_dataset_prefix())
     return [of_item(workspace, item) for item in items]
 
 
 def replace(dataset: EvaluationDataset) -> None:
-    """Writes a changed dataset. Raises WriteConflict if it was written or deleted since it was
-    read."""
+    """Writes a changed evaluation dataset. Raises WriteConflict if it was written or deleted since
+    it was read."""
     unchanged = ConditionExpression()
     unchanged.require_equal(DatasetItem.version, dataset.version)
     try:
@@ -45,12 +46,13 @@ def replace(dataset: EvaluationDataset) -> None:
 
 
 def delete(dataset: EvaluationDataset) -> None:
-    """Deletes a dataset, but not its records. Idempotent."""
+    """Deletes an evaluation dataset, but not its records. Idempotent."""
     table.delete(keys.evaluation_dataset(dataset.workspace, dataset.dataset_id))
 
 
 def move(dataset: EvaluationDataset, workspace: str) -> None:
-    """Moves a dataset to another workspace; its records are keyed by its id alone. Idempotent."""
+    """Moves an evaluation dataset to another workspace; its records are keyed by its id alone.
+    Idempotent."""
     table.put(_item(dataset._replace(workspace=workspace)))
     delete(dataset)
 
@@ -78,7 +80,7 @@ def _item(dataset: EvaluationDataset) -> Raw:
 
 
 def of_item(workspace: str, raw: Raw) -> EvaluationDataset:
-    """Returns the dataset of a workspace that an item holds."""
+    """Returns the evaluation dataset of a workspace that an item holds."""
     item = DatasetItem.of(raw)
     return EvaluationDataset(
         dataset_id=item.dataset_id,

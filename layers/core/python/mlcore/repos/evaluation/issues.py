@@ -25,7 +25,8 @@ def create(issue: Issue) -> None:
 
 
 def find(issue_id: str, workspace: str) -> Issue | None:
-    """Returns an issue; None also if it is in another workspace. Two round trips."""
+    """Returns an issue; None if it does not exist or if it is in another workspace. Two round
+    trips."""
     return entities.find(_KIND, issue_id, workspace)
 
 

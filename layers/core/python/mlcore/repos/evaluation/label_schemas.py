@@ -22,7 +22,8 @@ def create(schema: LabelSchema) -> None:
 
 
 def find(schema_id: str, workspace: str) -> LabelSchema | None:
-    """Returns a schema; None also if it is in another workspace. Two round trips."""
+    """Returns a label schema; None if it does not exist or if it is in another workspace. Two round
+    trips."""
     return entities.find(_KIND, schema_id, workspace)
 
 
@@ -33,19 +34,20 @@ def find_by_name(experiment: Experiment, name: str) -> LabelSchema | None:
 
 
 def of_experiment(owner: Experiment | ReviewQueue) -> list[LabelSchema]:
-    """Returns the schemas of an experiment, or of a queue's experiment; one consistent Query per
-    MB."""
+    """Returns the label schemas of an experiment, or of a queue's experiment; one consistent Query
+    per MB."""
     return entities.of_experiment(_KIND, owner.experiment_id)
 
 
 def replace(before: LabelSchema, after: LabelSchema) -> None:
-    """Writes a changed schema. Raises WriteConflict if it was written since ``before`` was read,
-    EntityNameTaken if another schema has the new name."""
+    """Writes a changed label schema. Raises WriteConflict if it was written since ``before`` was
+    read, EntityNameTaken if another schema has the new name."""
     entities.rename(_KIND, _NAMES, before, after)
 
 
 def delete(schema: LabelSchema) -> None:
-    """Deletes a schema. Idempotent. Raises WriteConflict if it was written since it was read."""
+    """Deletes a label schema. Idempotent. Raises WriteConflict if it was written since it was
+    read."""
     entities.delete(_KIND, _NAMES, schema)
 
 

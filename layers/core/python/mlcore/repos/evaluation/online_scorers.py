@@ -65,14 +65,14 @@ def with_ids(workspace: str, scorer_ids: Collection[str]) -> list[OnlineScorer]:
 
 
 def active() -> list[OnlineScorer]:
-    """Returns the settings in all workspaces with a sample rate above 0; one consistent Query per
-    MB."""
+    """Returns the online settings of the scorers of all workspaces whose sample rate is above 0;
+    one consistent Query per MB."""
     configs = map(_config, table.query_all(_pk(), prefix=keys.online_scorer_prefix()))
     return [config for config in configs if config.sample_rate > 0]
 
 
 def delete(workspace: str, experiment_id: str, name: str) -> None:
-    """Deletes the settings of a deleted scorer. Idempotent."""
+    """Deletes the online settings of a deleted scorer. Idempotent."""
     table.delete(keys.online_scorer(workspace, experiment_id, name))
 
 

@@ -23,7 +23,8 @@ RecordPosition = tuple[int, int, str]
 
 
 def find_many(dataset: EvaluationDataset, record_ids: Sequence[str]) -> dict[str, EvaluationRecord]:
-    """Returns the existing records by id; one BatchGetItem per hundred."""
+    """Returns those records of an evaluation dataset that have one of the ids, by id; one
+    BatchGetItem per hundred."""
     items = table.batch_get(
         [keys.evaluation_record(dataset.dataset_id, record_id) for record_id in record_ids]
     )
@@ -32,8 +33,8 @@ def find_many(dataset: EvaluationDataset, record_ids: Sequence[str]) -> dict[str
 
 
 def write(records: Sequence[EvaluationRecord]) -> set[str]:
-    """Writes records, each unless it was changed since it was read. Returns the ids of the records
-    that were changed and so not written."""
+    """Writes records of evaluation datasets, each unless it was changed since it was read. Returns
+    the ids of the records that were changed and so not written."""
     conflicts = table.parallel([partial(_write, record) for record in records])
     return {record_id for record_id in conflicts if record_id is not None}
 
@@ -41,7 +42,7 @@ def write(records: Sequence[EvaluationRecord]) -> set[str]:
 def in_order(
     dataset: EvaluationDataset, after: RecordPosition | None, most: int
 ) -> Iterator[EvaluationRecord]:
-    """Yields a dataset's records, oldest first.
+    """Yields an evaluation dataset's records, oldest first.
 
     Args:
         after: the position after which to start; None for the first record.
@@ -58,7 +59,7 @@ def position_of(record: EvaluationRecord) -> RecordPosition:
 
 
 def count(dataset: EvaluationDataset) -> int:
-    """Counts a dataset's records from the index alone."""
+    """Counts an evaluation dataset's records, from the index alone."""
     pk = keys.evaluation_record(dataset.dataset_id, "").pk
     return sum(1 for _ in table.query_all(pk, index="LSI2", attributes=[RecordItem.SK]))
 
@@ -70,7 +71,7 @@ def delete(dataset: EvaluationDataset, record_ids: Sequence[str]) -> None:
 
 
 def delete_all(dataset: EvaluationDataset) -> None:
-    """Deletes all records of a dataset. Idempotent."""
+    """Deletes all records of an evaluation dataset. Idempotent."""
     pk = keys.evaluation_record(dataset.dataset_id, "").pk
     prefix = keys.evaluation_record_prefix()
     delete_items(table.query_all(pk, prefix=prefix, attributes=KEY))
@@ -102,7 +103,7 @@ def _write(record: EvaluationRecord) -> str | None:
 
 
 def of_item(dataset_id: str, raw: Raw) -> EvaluationRecord:
-    """Returns the record of a dataset that an item holds."""
+    """Returns the record of an evaluation dataset that an item holds."""
     item = RecordItem.of(raw)
     return EvaluationRecord(
         record_id=item.record_id,

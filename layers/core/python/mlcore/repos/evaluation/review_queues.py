@@ -29,7 +29,8 @@ def create(queue: ReviewQueue) -> None:
 
 
 def find(queue_id: str, workspace: str) -> ReviewQueue | None:
-    """Returns a queue; None also if it is in another workspace. Two round trips."""
+    """Returns a review queue; None if it does not exist or if it is in another workspace. Two round
+    trips."""
     return entities.find(_KIND, queue_id, workspace)
 
 
@@ -40,19 +41,19 @@ def find_by_name(experiment: Experiment, name: str) -> ReviewQueue | None:
 
 
 def of_experiment(experiment: Experiment) -> list[ReviewQueue]:
-    """Returns the queues of an experiment; one consistent Query per MB."""
+    """Returns the review queues of an experiment; one consistent Query per MB."""
     return entities.of_experiment(_KIND, experiment.experiment_id)
 
 
 def replace(before: ReviewQueue, after: ReviewQueue) -> None:
-    """Writes a changed queue. Raises WriteConflict if it was written since ``before`` was read,
-    EntityNameTaken if another queue has the new name."""
+    """Writes a changed review queue. Raises WriteConflict if it was written since ``before`` was
+    read, EntityNameTaken if another queue has the new name."""
     entities.rename(_KIND, _NAMES, before, after)
 
 
 def delete(queue: ReviewQueue) -> None:
-    """Deletes a queue, its items first. Idempotent. Raises WriteConflict if the queue was written
-    since it was read; its items are then deleted already."""
+    """Deletes a review queue, its items first. Idempotent. Raises WriteConflict if the queue was
+    written since it was read; its items are then deleted already."""
     pk = keys.experiment(queue.experiment_id).pk
     prefix = keys.review_queue_item_prefix(queue.queue_id)
     delete_items(table.query_all(pk, prefix=prefix, attributes=KEY))
@@ -60,8 +61,9 @@ def delete(queue: ReviewQueue) -> None:
 
 
 def add(queue: ReviewQueue, items: Sequence[QueueItem]) -> None:
-    """Adds those items that are not in the queue yet. Increments the queue's version, so that a
-    concurrent change of the queue conflicts. Raises WriteConflict if the queue was deleted."""
+    """Adds to a review queue those items (traces) that are not in it yet. Increments the queue's
+    version, so that a concurrent change of the queue conflicts. Raises WriteConflict if the queue
+    was deleted."""
     touched = Update()
     touched.require_exists(QueueModel.PK)
     touched.add(QueueModel.version, 1)
@@ -73,7 +75,7 @@ def add(queue: ReviewQueue, items: Sequence[QueueItem]) -> None:
 
 
 def items(queue: ReviewQueue) -> list[QueueItem]:
-    """Returns a queue's items; one consistent Query per MB."""
+    """Returns the items (traces) of a review queue; one consistent Query per MB."""
     pk = keys.experiment(queue.experiment_id).pk
     prefix = keys.review_queue_item_prefix(queue.queue_id)
     return [_queue_item(item) for item in table.query_all(pk, prefix=prefix)]
@@ -86,8 +88,8 @@ def has_items(queue: ReviewQueue) -> bool:
 
 
 def find_items(queue: ReviewQueue, item_ids: Sequence[str]) -> list[QueueItem]:
-    """Returns the queue's items with the given ids, in the order of the ids; missing ones are left
-    out."""
+    """Returns a review queue's items with the given ids, in the order of the ids; missing ones are
+    left out."""
     places = [_item_key(queue.experiment_id, queue.queue_id, item_id) for item_id in item_ids]
     return [_queue_item(item) for item in table.batch_get(places) if item is not None]
 
@@ -100,13 +102,13 @@ def with_item(queues: Sequence[ReviewQueue], item_id: str) -> list[ReviewQueue]:
 
 
 def remove(queue: ReviewQueue, item_ids: Iterable[str]) -> None:
-    """Removes items from a queue. Idempotent."""
+    """Removes items (traces) from a review queue. Idempotent."""
     places = [_item_key(queue.experiment_id, queue.queue_id, item_id) for item_id in item_ids]
     table.batch_write(deletes=places)
 
 
 def replace_item(queue: ReviewQueue, item: QueueItem) -> None:
-    """Writes a changed item of a queue. Raises WriteConflict if it was written since it was
+    """Writes a changed item of a review queue. Raises WriteConflict if it was written since it was
     read."""
     unchanged = ConditionExpression()
     unchanged.require_equal(ReviewQueueItem.version, item.version)

@@ -231,8 +231,8 @@ def link(entity: Entity, parent: ContextRef, name: str) -> TransactionStep:
 
 
 def present(parent: ContextRef) -> list[TransactionStep]:
-    """Returns the steps of a transaction that fail if the parent (a run, or a version and its
-    model) was deleted."""
+    """Returns the steps of a transaction that fail if an artifact's parent (a run, or a version and
+    its model) was deleted."""
     error = missing_id(KINDS[parent.kind].words, parent.number)
     owners = [parent.number]
     if parent.kind == MODEL_VERSION.name and parent.parent is not None:

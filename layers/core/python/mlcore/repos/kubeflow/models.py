@@ -65,8 +65,8 @@ def find_by_name(workspace: str, name: str) -> Record | None:
 
 
 def find(number: int, workspace: str) -> Record | None:
-    """Returns the model with a Kubeflow number; None if the workspace has none. Two consistent
-    GetItem: the model's reference, then the model."""
+    """Returns the registered model with a Kubeflow number; None if the workspace has none. Two
+    consistent GetItem: the model's reference, then the model."""
     reference = numbers.of_kind(numbers.raw(number), KIND.name, workspace)
     return None if reference is None else at(reference)
 
@@ -135,8 +135,8 @@ def under_its_name(
 
 
 def create(entity: Entity, workspace: str, also: Sequence[Operation] = ()) -> None:
-    """Creates a model in one transaction with ``also``. Raises ResourceConflict if its name or
-    external id is taken."""
+    """Creates a registered model in one transaction with ``also``. Raises ResourceConflict if its
+    name or external id is taken."""
     model = RegisteredModel(
         name=entity.name,
         workspace=workspace,
@@ -174,8 +174,8 @@ def _reference(
 
 
 def numbered(reads: Sequence[Record]) -> list[Record]:
-    """Returns the models after assigning a Kubeflow number to each that has none; leaves out those
-    that were deleted meanwhile."""
+    """Returns the registered models after assigning a Kubeflow number to each that has none; leaves
+    out those that were deleted meanwhile."""
     return numbers.numbered_together(
         reads, lambda read: read.item.number, _claim_operations, _read_again, _number
     )
@@ -250,7 +250,7 @@ def _claim(read: Record, number: int) -> Record | None:
 
 
 def change(read: Record, alter: Callable[[Entity], Entity]) -> Entity:
-    """Writes a model changed by ``alter``, retrying on conflicts; returns it as written.
+    """Writes a registered model changed by ``alter``, retrying on conflicts; returns it as written.
 
     Raises:
         ResourceDoesNotExist: the model was deleted.
@@ -284,7 +284,7 @@ def _complete(read: Record, after: Entity, update: Update) -> None:
 def delete(
     read: Record, also: Sequence[Operation] = (), referred: ConditionExpression | None = None
 ) -> None:
-    """Deletes a model as MLflow does: first the model, then its versions and aliases.
+    """Deletes a registered model as MLflow does: first the model, then its versions and aliases.
 
     Args:
         also: further operations of the transaction that deletes the model.

@@ -223,8 +223,8 @@ def unserved(model: ContextRef, version: int | None = None) -> ConditionExpressi
 
 
 def unserved_version(model: int, workspace: str, version: int) -> list[Operation]:
-    """Returns the checks for the transaction that deletes a version: no service starts to serve it
-    meanwhile (:func:`unserved`).
+    """Returns the checks for the transaction that deletes a model version: no service starts to
+    serve it meanwhile (:func:`unserved`).
 
     Args:
         model, version: the numbers of the model and of the version.

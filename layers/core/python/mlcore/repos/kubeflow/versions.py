@@ -39,7 +39,7 @@ _OF_MLFLOW: Final = re.compile(r"(?:mlflow-)?([1-9][0-9]{0,17})")
 
 
 class VersionOfModel(NamedTuple):
-    """A version that was read, and the reference of its model."""
+    """A model version that was read, and the reference of its model."""
 
     model: ContextRef
     document: Document
@@ -161,7 +161,7 @@ def of_model(model: ContextRef) -> list[VersionOfModel]:
 def create(
     entity: Entity, model: ModelRecord, reference: ContextRef, also: Sequence[Operation] = ()
 ) -> Entity:
-    """Creates a version in one transaction; retries if MLflow renames the model meanwhile.
+    """Creates a model version in one transaction; retries if MLflow renames the model meanwhile.
 
     Raises:
         ResourceConflict: another version has the name or the external id.
@@ -232,8 +232,8 @@ def _attributes(entity: Entity, workspace: str) -> Raw:
 
 
 def numbered(reads: Sequence[VersionOfModel]) -> list[VersionOfModel]:
-    """Returns the versions, giving each without one a number, a name and its source artifact; omits
-    those deleted meanwhile."""
+    """Returns the model versions after giving each that has none a Kubeflow number, a name and its
+    source artifact; omits those deleted meanwhile."""
     source_artifacts = [
         read.document.key for read in reads if read.item.number is None and read.item.source
     ]
@@ -327,9 +327,9 @@ def _claimed(read: VersionOfModel, number: int, name: str, artifact: int | None)
 
 
 def change(read: VersionOfModel, alter: Callable[[Entity], Entity]) -> Entity:
-    """Writes a version changed by ``alter``, retrying on conflicts; returns it as written. If its
-    state changes, its stage is changed first, as MLflow does it. Raises ResourceDoesNotExist if the
-    version was deleted, ResourceConflict if another version has the external id."""
+    """Writes a model version changed by ``alter``, retrying on conflicts; returns it as written. If
+    its state changes, its stage is changed first, as MLflow does it. Raises ResourceDoesNotExist if
+    the version was deleted, ResourceConflict if another version has the external id."""
     workspace = read.model.workspace
 
     def attempt(seen: VersionOfModel) -> Entity:
@@ -388,8 +388,8 @@ def _complete(read: VersionOfModel, after: Entity, events: str | None, update: U
 
 
 def delete(read: VersionOfModel, allowed: Callable[[], Sequence[Operation]]) -> None:
-    """Deletes a version as :func:`mlcore.repos.registry.stages.delete` does. Raises
-    ResourceDoesNotExist."""
+    """Deletes a model version as :func:`mlcore.repos.registry.stages.delete` does. Raises
+    ResourceDoesNotExist if it was deleted before."""
 
     def remove(model: ModelRecord) -> None:
         stages.delete(model_versions.of_item(read.document.item, model), allowed)
@@ -398,5 +398,5 @@ def delete(read: VersionOfModel, allowed: Callable[[], Sequence[Operation]]) -> 
 
 
 def reference_of(read: VersionOfModel) -> ContextRef:
-    """Returns the reference of a version that has a number, without a request."""
+    """Returns the reference of a model version that has a Kubeflow number, without a request."""
     return ContextRef.of(_reference(read.number, read.model, read.document.key).item)

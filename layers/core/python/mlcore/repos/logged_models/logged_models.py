@@ -48,9 +48,9 @@ class StoredLoggedModel(NamedTuple):
 
 
 def load(model_id: str, workspace: str) -> StoredLoggedModel:
-    """Returns a model; one consistent read, and another one before it if the model's experiment is
-    not cached.
-    Raises ResourceDoesNotExist if the model does not exist, or is in another workspace."""
+    """Returns a logged model; one consistent read, and another one before it if the model's
+    experiment is not cached. Raises ResourceDoesNotExist if the model does not exist, or is in
+    another workspace."""
     (item,) = find([model_id], workspace)
     if item is None:
         raise missing(model_id)
@@ -60,8 +60,8 @@ def load(model_id: str, workspace: str) -> StoredLoggedModel:
 def find(
     model_ids: Sequence[str], workspace: str, experiment_id: str | None = None
 ) -> list[Raw | None]:
-    """Returns the items of models in the order of their ids; None for missing ones and those of
-    other workspaces.
+    """Returns the items of logged models in the order of their ids; None for missing ones and those
+    of other workspaces.
 
     Args:
         experiment_id: where to look first for models whose experiment is not cached.
@@ -81,13 +81,13 @@ def find(
 
 
 def artifact_location(model_id: str, workspace: str) -> str:
-    """Returns the location of a model's files. Raises ResourceDoesNotExist if the model does not
-    exist or was deleted."""
+    """Returns the location of a logged model's files. Raises ResourceDoesNotExist if the model does
+    not exist or was deleted."""
     return load_active(model_id, workspace).item.artifact_location
 
 
 def load_active(model_id: str, workspace: str) -> StoredLoggedModel:
-    """Returns a model as :func:`load`, but treats a deleted model as missing."""
+    """Returns a logged model as :func:`load`, but treats a deleted model as missing."""
     model = load(model_id, workspace)
     if model.stage != ACTIVE:
         raise missing(model_id)
@@ -99,7 +99,7 @@ def missing(model_id: str) -> errors.ResourceDoesNotExist:
 
 
 def create(model: LoggedModel, workspace: str) -> None:
-    """Writes the model's item, and the item that maps its id to its experiment, in one
+    """Writes a logged model's item, and the item that maps its id to its experiment, in one
     transaction."""
     key = keys.logged_model(model.experiment_id, model.model_id)
     owner = (model.experiment_id, model.model_id)
@@ -206,7 +206,7 @@ def restore(model: StoredLoggedModel) -> None:
 
 
 def entity(model: StoredLoggedModel) -> LoggedModel:
-    """Returns the whole model; one Query if it has more points than its item holds."""
+    """Returns the whole logged model; one Query if it has more points than its item holds."""
     return _entity(model, logged_model_points.read(model.item))
 
 

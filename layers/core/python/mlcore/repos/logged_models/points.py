@@ -36,8 +36,8 @@ Identity = tuple[str, int, int, str]
 
 
 class Conflict(Exception):
-    """The model already has a point of this metric, step, time and run, with another value or
-    another dataset."""
+    """The logged model already has a point of this metric, step, time and run, with another value
+    or another dataset."""
 
     def __init__(self, point: ModelMetric) -> None:
         super().__init__(point.key)
@@ -63,7 +63,7 @@ def read_inline(model: LoggedModel) -> tuple[ModelMetric, ...]:
 
 
 def new_points(item: Raw, points: Iterable[ModelMetric]) -> list[ModelMetric]:
-    """Returns those of ``points`` that the model's item does not hold yet, each once. Raises
+    """Returns those of ``points`` that the logged model's item does not hold yet, each once. Raises
     Conflict if the item or ``points`` have two different values for one metric, time, step and
     run."""
     known = {_identity(point): point for point in read_inline(LoggedModel.of(item))}

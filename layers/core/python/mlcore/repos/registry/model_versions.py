@@ -102,9 +102,9 @@ def all_of(model: StoredRegisteredModel) -> Iterator[StoredModelVersion]:
 
 
 def of_run(workspace: str, run_id: str) -> list[StoredModelVersion]:
-    """Returns the versions created from a run, with their models. Reads the run's links to them,
-    then versions and homes (owners of partitions), then the models; all consistent, so nothing
-    lags."""
+    """Returns the model versions created from a run, with their models. Reads the run's links to
+    them, then versions and homes (owners of partitions), then the models; all consistent, so
+    nothing lags."""
     pk = keys.run_ref(run_id).pk
     linked = map(RunModelVersion.of, table.query_all(pk, prefix=keys.run_model_version_prefix()))
     links = [link for link in linked if link.run_id == run_id]
@@ -150,7 +150,7 @@ def create(
     also: Also = lambda _: (),
     more: Raw | None = None,
 ) -> ModelVersion:
-    """Creates a version of a model under its next number; executes ``also`` in the same
+    """Creates a version of a registered model under its next number; executes ``also`` in the same
     transaction. ``more`` are further attributes of the version's item.
 
     Raises:
@@ -188,7 +188,7 @@ def create(
 def creation(
     model: StoredRegisteredModel, version: ModelVersion, creation_id: str, more: Raw | None = None
 ) -> list[Operation]:
-    """Returns the operations that create a version and make its number the model's greatest;
+    """Returns the operations that create a model version and make its number the model's greatest;
     ``more`` are further attributes of the version's item."""
     key = keys.model_version(model.home, version.version)
     owner = (model.home, str(version.version))
@@ -303,7 +303,7 @@ def write(
     complete: Callable[[Update], None] = lambda _: None,
     beside: Sequence[Operation] = (),
 ) -> StoredModelVersion:
-    """Writes a version, retrying on conflicts; returns it as it was before. Raises
+    """Changes a model version, retrying on conflicts; returns it as it was before. Raises
     ResourceDoesNotExist if the version was deleted, or its model was deleted or renamed.
 
     Args:
@@ -356,8 +356,8 @@ def set_alias(stored: StoredModelVersion, alias: str) -> None:
 
 
 def of_item(raw: Raw, model: StoredRegisteredModel) -> StoredModelVersion:
-    """Returns the version that an item holds, under its model's present name. A rename of the model
-    counts as an update of the version."""
+    """Returns the model version that an item holds, under its model's present name. A rename of the
+    model counts as an update of the version."""
     item = ModelVersionItem.of(raw)
     loaded = document.load(raw, (model.home, str(item.model_version)), MAPS)
     version = ModelVersion(
@@ -381,7 +381,7 @@ def of_item(raw: Raw, model: StoredRegisteredModel) -> StoredModelVersion:
 
 
 def aliases(model: RegisteredModel, version: int) -> list[str]:
-    """Returns the aliases of a version."""
+    """Returns a model's aliases that point to a version."""
     return sorted(alias for alias, named in model.aliases.items() if named == version)
 
 

@@ -26,7 +26,7 @@ from mlcore.webhooks import announcement
 
 
 class ModelNameTaken(Exception):
-    """Another model holds the name."""
+    """Another registered model holds the name."""
 
     def __init__(self, holder: RegisteredModel) -> None:
         super().__init__(holder.name)
@@ -139,7 +139,7 @@ def _claim(
 
 
 def rename(stored: StoredRegisteredModel, new_name: str, also: Sequence[Operation] = ()) -> None:
-    """Moves a model to a new name and executes ``also``, in one transaction.
+    """Moves a registered model to a new name and executes ``also``, in one transaction.
 
     Raises:
         ModelNameTaken: another model has the new name.
@@ -201,8 +201,8 @@ def delete(
     also: Sequence[Operation] = (),
     referred: ConditionExpression | None = None,
 ) -> None:
-    """Deletes a model and executes ``also``, in one transaction. Its versions and aliases, which
-    are deleted later, can no longer be reached.
+    """Deletes a registered model and executes ``also``, in one transaction. Its versions and
+    aliases, which are deleted later, can no longer be reached.
 
     Args:
         referred: a condition on the model's reference (the item that maps its Kubeflow number to

@@ -83,7 +83,8 @@ def get(workspace: str, name: str) -> StoredRegisteredModel:
 
 
 def find_many(places: Sequence[keys.Key], workspace: str) -> list[StoredRegisteredModel]:
-    """Returns the given models that exist in the workspace; one BatchGetItem per hundred."""
+    """Returns those of the given registered models that exist in the workspace; one BatchGetItem
+    per hundred."""
     items = [
         item
         for item in table.batch_get(places)
@@ -126,8 +127,8 @@ def listed(
 
 
 def set_description(stored: StoredRegisteredModel, description: str) -> StoredRegisteredModel:
-    """Sets a model's description; returns the model afterwards. Raises ResourceDoesNotExist if the
-    model was deleted or renamed."""
+    """Sets a registered model's description; returns the model afterwards. Raises
+    ResourceDoesNotExist if the model was deleted or renamed."""
 
     def complete(item: RegisteredModelItem, update: Update) -> None:
         update.set(RegisteredModelItem.description, description)
@@ -137,8 +138,8 @@ def set_description(stored: StoredRegisteredModel, description: str) -> StoredRe
 
 
 def touch_name(stored: StoredRegisteredModel) -> None:
-    """Sets the times of the last update and of the last rename, as a rename does. For a rename to
-    the model's present name, which changes nothing else."""
+    """Sets a registered model's times of the last update and of the last rename, as a rename does.
+    For a rename to the model's present name, which changes nothing else."""
 
     now, number = now_ms(), stored.item.number
 
@@ -215,9 +216,9 @@ def set_alias(
     *,
     announced: bool = True,
 ) -> None:
-    """Points an alias to a version: writes it in the model's item and as an item of its own, in one
-    transaction with ``beside``. Raises TransactionFailed if a condition of ``beside`` does not
-    hold.
+    """Points an alias of a registered model to a version: writes it in the model's item and as an
+    item of its own, in one transaction with ``beside``. Raises TransactionFailed if a condition of
+    ``beside`` does not hold.
 
     Args:
         announced: whether webhooks get an event.
@@ -228,7 +229,7 @@ def set_alias(
 
 
 def delete_alias(stored: StoredRegisteredModel, alias: str, *, announced: bool = True) -> None:
-    """Deletes an alias.
+    """Deletes an alias of a registered model.
 
     Args:
         announced: whether webhooks get an event. MLflow sends none for aliases that are deleted
@@ -246,7 +247,7 @@ def write(
     complete: Callable[[Update], None] = lambda _: None,
     beside: Sequence[Operation] = (),
 ) -> StoredRegisteredModel:
-    """Writes a model, retrying on conflicts; returns it as it was before.
+    """Changes a registered model, retrying on conflicts; returns it as it was before.
 
     Args:
         sets: values to set, by map and key.
@@ -289,7 +290,7 @@ def _write(
 
 
 def home_of(item: Raw) -> str:
-    """Returns the partition key of a model's versions."""
+    """Returns the partition key of a registered model's versions, from the model's item."""
     model = RegisteredModelItem.of(item)
     return model.PK if model.home is None else model.home
 

@@ -37,8 +37,8 @@ class _Move(NamedTuple):
 def transition(
     stored: StoredModelVersion, stage: str, *, archive_existing: bool
 ) -> StoredModelVersion:
-    """Moves a version to a stage; with ``archive_existing`` also moves all other versions from that
-    stage to Archived. Returns the version afterwards.
+    """Moves a model version to a stage; with ``archive_existing`` also moves all other versions
+    from that stage to Archived. Returns the version afterwards.
 
     If there are many others, they are archived in several transactions; the last one moves the
     version. Raises ResourceDoesNotExist if the version or its model was deleted.
@@ -75,8 +75,8 @@ def transition(
 def delete(
     stored: StoredModelVersion, allowed: Callable[[], Sequence[Operation]] = lambda: ()
 ) -> None:
-    """Deletes a version: its item keeps the number and tags; its aliases and all other data are
-    removed.
+    """Deletes a model version: its item keeps the number and tags; its aliases and all other data
+    are removed.
 
     Args:
         allowed: raises if the deletion is forbidden; otherwise returns checks for the transaction.

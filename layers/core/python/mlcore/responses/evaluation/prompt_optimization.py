@@ -34,7 +34,7 @@ _STATUSES: Final = {
 
 
 def job(entity: Job, metrics: Mapping[str, float] | None = None) -> dict[str, Any]:
-    """Returns the JSON of a job.
+    """Returns the JSON of a job that optimizes a prompt.
 
     Args:
         metrics: the latest metrics of the job's run, for its scores and its progress; None if they
