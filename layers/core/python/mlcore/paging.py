@@ -81,7 +81,7 @@ def fitting(rows: list[T], weigh: Callable[[T], int], most: int = MAX_RESPONSE_B
 
 
 def weight_of(texts: Iterable[str]) -> int:
-    """Returns an upper bound of the bytes of the texts in JSON."""
+    """Returns an upper bound of the bytes that the texts take in a JSON response."""
     texts = list(texts)
     whole = "".join(texts)
     if whole.isascii():  # the usual case

@@ -57,7 +57,7 @@ def workspace_of(key: str) -> str:
 
 
 def id_of(key: str) -> str:
-    """Returns the source's id from its key."""
+    """Returns the id of a catalog source from its key (:func:`source_key`)."""
     return key.partition("/")[2]
 
 
@@ -69,7 +69,8 @@ def number_of(*texts: str) -> int:
 
 
 class StoredEntry(NamedTuple):
-    """The stored form of an entry: JSON texts of the entry itself (``own``) and of its children."""
+    """The stored form of a catalog entry: JSON texts of the entry itself (``own``) and of its
+    children."""
 
     own: str
     """The JSON object of the entry without its children."""
@@ -103,7 +104,7 @@ def _own(entry: CatalogEntry) -> dict[str, Any]:
 
 
 def of_stored(data: Mapping[str, Any], children: Iterable[Mapping[str, Any]] = ()) -> CatalogEntry:
-    """Makes an entry from its stored JSON object. ``children`` are passed if they are stored
+    """Makes a catalog entry from its stored JSON object. ``children`` are passed if they are stored
     apart."""
     return _of_own(data["k"], data["s"], data, data.get("a") or children)
 

@@ -51,7 +51,8 @@ class GatewayLimits(NamedTuple):
 
 
 def parsed(value: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> GatewayLimits:
-    """Makes the limits from the value of the setting, which was checked before."""
+    """Makes the limits from the value of the setting ``gateway_limits``, which was checked
+    before."""
     return GatewayLimits(
         {
             scope: {name: CallLimits(**limits) for name, limits in entries.items()}

@@ -108,7 +108,8 @@ class File(NamedTuple):
 
     @property
     def is_known(self) -> bool:
-        """Whether the content is certainly no text: state, or a known format of files."""
+        """Whether the content is certainly no text: it is the provider's state, or it begins like a
+        known format of pictures, sound, films or documents. False for short content."""
         if self.is_state or self.is_identifier:
             return self.is_state and self.length >= _SHORT
         is_media = self.content.startswith(_HEADERS) or self.content[4:8] == _FILM

@@ -85,7 +85,7 @@ class Sent(NamedTuple):
         return tuple(map(str, self.event.get("cookies") or ()))
 
     def cookie(self, name: str) -> str:
-        """Returns the value of a cookie; empty if it is missing."""
+        """Returns the value of the request's cookie with this name; empty if it is missing."""
         return next(filter(None, self.cookie_values(name)), "")
 
     def cookie_values(self, name: str) -> list[str]:

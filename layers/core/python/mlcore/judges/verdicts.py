@@ -54,7 +54,7 @@ def parse_verdict(judge: Judge, answer: dict[str, Any]) -> Verdict:
 
 
 def text_of(answer: dict[str, Any]) -> str:
-    """Returns the text of a completion's first choice; "" without any."""
+    """Returns the text of the first choice in a chat completion; "" without any."""
     choices = answer.get("choices") or [{}]
     content = (choices[0].get("message") or {}).get("content")
     return content if isinstance(content, str) else ""

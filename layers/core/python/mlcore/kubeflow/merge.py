@@ -1,4 +1,4 @@
-"""Makes the entity that results from a create or update request."""
+"""Makes the Kubeflow entity that results from a create or update request."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def own_fields(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def created(kind: EntityKind, number: int, values: body.Values, now: int) -> Entity:
-    """Returns the new entity that a create request describes. Without a name it gets a random
-    UUID."""
+    """Returns the new Kubeflow entity that a create request describes. Without a name it gets a
+    random UUID."""
     entity = Entity(
         kind=kind.name,
         id=number,
@@ -46,8 +46,8 @@ def created(kind: EntityKind, number: int, values: body.Values, now: int) -> Ent
 
 
 def merged(entity: Entity, values: body.Values) -> Entity:
-    """Returns the entity as an update request changes it. Custom properties are replaced as a
-    whole; other fields cannot be unset, and fixed fields stay."""
+    """Returns the Kubeflow entity as an update request changes it. Custom properties are replaced
+    as a whole; other fields cannot be unset, and fixed fields stay."""
     fixed = {field.name for field in entity.of_kind.fields if field.fixed}
     changes = {name: value for name, value in own_fields(values).items() if name not in fixed}
     changed = entity._replace(

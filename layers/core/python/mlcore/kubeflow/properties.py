@@ -52,7 +52,7 @@ class Property(NamedTuple):
     value: Any
 
     def text(self) -> str:
-        """Returns the value as the text of the tag."""
+        """Returns the property's value as the text that a tag stores."""
         if self.type == BOOL:
             return "true" if self.value else "false"
         return str(self.value)

@@ -18,8 +18,8 @@ MAX_CONCURRENT_CALLS: Final = 200
 
 
 def check_gateway_limits(value: Any) -> None:
-    """Checks that the setting's value has the form ``{scope: {name: {limit: number}}}``. Raises
-    InvalidParameterValue otherwise."""
+    """Checks that the value of the setting ``gateway_limits`` has the form ``{scope: {name: {limit:
+    number}}}``. Raises InvalidParameterValue otherwise."""
     if not isinstance(value, dict) or not value.keys() <= set(SCOPES):
         raise InvalidParameterValue(
             f"The setting {SETTING!r} must be an object with some of {', '.join(SCOPES)}."

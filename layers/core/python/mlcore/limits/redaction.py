@@ -36,8 +36,8 @@ _REQUEST: Final = "inputs"
 
 
 def check_redaction(value: Any) -> None:
-    """Checks that the setting's value has the form ``{"rules": [rule, …]}``, and that no rule
-    matches the replacement text of a rule. Raises InvalidParameterValue otherwise."""
+    """Checks that the value of the setting ``redaction`` has the form ``{"rules": [rule, …]}``, and
+    that no rule matches the replacement text of a rule. Raises InvalidParameterValue otherwise."""
     if not isinstance(value, dict) or value.keys() != {setting.RULES}:
         raise InvalidParameterValue(
             "The setting 'redaction' must be an object with the member 'rules' alone."

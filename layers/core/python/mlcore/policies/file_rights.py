@@ -40,7 +40,7 @@ class ExperimentStorage(NamedTuple):
     path: str
 
     def segments_below(self, key: str) -> list[str]:
-        """Returns the segments of a file's key that follow the prefix."""
+        """Returns the segments of a file's key that follow the storage's prefix."""
         return [part for part in key[len(self.path) :].split("/") if part]
 
 

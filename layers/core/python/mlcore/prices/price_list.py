@@ -23,8 +23,8 @@ FILE: Final = Path(__file__).with_name("llm.json")
 
 
 class Price(NamedTuple):
-    """Prices in US dollars per million tokens, in the order of the setting's fields; None for an
-    unknown price."""
+    """Prices of a language model in US dollars per million tokens, in the order of the fields of
+    the setting ``llm_prices``; None for an unknown price."""
 
     input: float | None = None
     output: float | None = None

@@ -30,7 +30,7 @@ class ProxiedRequest(NamedTuple):
 
     @property
     def named(self) -> Json:
-        """The fields of the body; empty if it has none."""
+        """The fields of the request's body; empty if it has none."""
         return self.body or {}
 
     def described(self) -> Json:
@@ -47,11 +47,11 @@ class ProxiedRequest(NamedTuple):
         return description
 
     def encoded(self) -> bytes | None:
-        """Returns the body that is sent; None if there is none."""
+        """Returns the body that is sent to the provider; None if there is none."""
         return self.content if self.body is None else json.dumps(self.body).encode()
 
     def sent_type(self) -> str | None:
-        """Returns the content type that is sent; None if there is none."""
+        """Returns the content type that is sent to the provider; None if there is none."""
         return (self.content_type or None) if self.body is None else _JSON
 
 

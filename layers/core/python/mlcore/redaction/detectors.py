@@ -272,7 +272,7 @@ DETECTORS: Final[Mapping[str, Callable[[Searched], Iterator[Range]]]] = {
 
 
 def replaced(kind: str, text: str, replacement: str) -> str:
-    """Returns the text with each entity of the kind replaced."""
+    """Returns the text with each entity of the kind (such as e-mail addresses) replaced."""
     parts: list[str] = []
     end = 0
     # Sorted, because the detector of AWS keys yields all access keys before the secrets.

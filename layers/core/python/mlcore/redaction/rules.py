@@ -82,7 +82,7 @@ class Rules(NamedTuple):
 
     @property
     def of_traces(self) -> tuple[Rule, ...]:
-        """The rules that apply to traces."""
+        """The redaction rules that apply to traces."""
         return tuple(rule for rule in self.rules if TRACES in rule.apply_to)
 
     def redactor(
@@ -149,8 +149,8 @@ class RequestRules(NamedTuple):
 
 
 def parsed(value: Mapping[str, Any]) -> Rules:
-    """Compiles the value of the setting, which was checked before. Raises KeyError, TypeError,
-    ValueError or InvalidParameterValue if it is not such a value."""
+    """Compiles the value of the setting ``redaction``, which was checked before. Raises KeyError,
+    TypeError, ValueError or InvalidParameterValue if it is not such a value."""
     return Rules(tuple(map(_rule, value[RULES])))
 
 

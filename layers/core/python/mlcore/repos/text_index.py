@@ -54,8 +54,8 @@ def configured_fields(*, remembered: bool = True) -> IndexedFields:
 
 
 def begin_rebuild(experiment_id: str) -> IndexedFields:
-    """Starts a rebuild: from now on the indexer maintains the fields that the setting names.
-    Returns these fields."""
+    """Starts a rebuild of an experiment's full-text index: from now on the indexer maintains the
+    fields that the setting ``fts_fields`` names. Returns these fields."""
     fields = configured_fields(remembered=False)
     update = Update()
     update.set(Experiment.fts_next, fields.encode())
@@ -65,8 +65,8 @@ def begin_rebuild(experiment_id: str) -> IndexedFields:
 
 
 def finish_rebuild(experiment_id: str, built: IndexedFields) -> bool:
-    """Ends a rebuild: searches may rely on the fields that it built. Returns False if another
-    rebuild started since."""
+    """Ends a rebuild of an experiment's full-text index: searches may rely on the fields that it
+    built. Returns False if another rebuild started since."""
     update = Update()
     update.set(Experiment.fts, built.encode())
     update.remove(Experiment.fts_next)

@@ -156,8 +156,8 @@ def parse_order(field_name: str, ascending: bool, dataset: MetricDataset) -> Mod
 
 
 def access(comparisons: Sequence[ModelComparison]) -> Access | None:
-    """Returns an access that contains every match of the comparisons: by ids, else by run, else by
-    name; None if all models must be read."""
+    """Returns an access (a set of logged models that can be listed) that contains every match of
+    the comparisons: by ids, else by run, else by name; None if all models must be read."""
     accesses: dict[type, Access] = {}
     for kind, key, sign, value in comparisons:
         if kind != ATTRIBUTES or sign not in ("=", "IN"):

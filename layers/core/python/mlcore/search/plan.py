@@ -92,8 +92,8 @@ filter may have 1,000 comparisons. Any one access is enough to find all matches.
 
 
 def accesses(comparisons: Sequence[Comparison]) -> list[Access]:
-    """Returns the accesses that the comparisons of a filter of runs allow, at most
-    :data:`MAX_ACCESSES`. Each access alone contains all matches."""
+    """Returns the accesses (sets of runs that an index can list) that the comparisons of a filter
+    of runs allow, at most :data:`MAX_ACCESSES`. Each access alone contains all matches."""
     allowed = (access for comparison in comparisons for access in _accesses(comparison))
     return list(islice(allowed, MAX_ACCESSES))
 

@@ -63,8 +63,9 @@ _NOT_AS_IS: Final = re.compile(r'["\\\x00-\x1f]')
 
 
 def accesses(query: TraceFilter) -> list[Access]:
-    """Returns the accesses that a filter of traces allows, at most :data:`MAX_ACCESSES`; those by
-    trace ids come first. Each access alone contains all matches."""
+    """Returns the accesses (sets of traces that an index can list) that a filter of traces allows,
+    at most :data:`MAX_ACCESSES`; those by trace ids come first. Each access alone contains all
+    matches."""
     result: list[Access] = [TracesOfRun(run_id) for run_id in query.runs]
     values = 0
     for condition in (*query.own, *query.spans):

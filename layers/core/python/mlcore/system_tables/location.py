@@ -47,7 +47,7 @@ def table_uri(table: str) -> str:
 
 
 def table_key(table: str) -> str:
-    """Returns the key prefix of a table's files in :func:`store`."""
+    """Returns the key prefix of a system table's files in :func:`store`."""
     return f"{_TABLES}/{table}"
 
 

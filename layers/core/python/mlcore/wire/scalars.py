@@ -51,8 +51,8 @@ class Scalar(NamedTuple):
 
 
 def scalar(hint: Any) -> Scalar:
-    """Returns how to convert JSON to the scalar type that an annotation names, and the type's
-    default."""
+    """Returns the function that converts a JSON value to the scalar type that an annotation names,
+    and the type's default."""
     for extra in get_args(hint):
         if isinstance(extra, Enum):
             return Scalar(_enum_converter(extra), None)

@@ -217,8 +217,8 @@ def run_metric_batches(run_id: str) -> tuple[str, str]:
 
 
 def batch_id(span: int, first: str, digest: str) -> str:
-    """Returns the id of a batch of points. Ids order batches by class of spans, then by their first
-    points."""
+    """Returns the id of a batch of a run's metric points. Ids order batches by class of spans, then
+    by their first points."""
     return f"{span:02d}{first}{digest}"
 
 

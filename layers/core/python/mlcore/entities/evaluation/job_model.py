@@ -22,7 +22,7 @@ class JobModel(NamedTuple):
 
     @property
     def params(self) -> dict[str, Any]:
-        """The parameters of a job that name the model."""
+        """The entries of a job's ``params`` that name the model."""
         key = {} if self.saved_key is None else {"saved_key": list(self.saved_key)}
         return {"model": self.uri, "endpoint_name": self.endpoint_name, **key}
 

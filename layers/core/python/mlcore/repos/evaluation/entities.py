@@ -40,7 +40,8 @@ E = TypeVar("E", bound=EvaluationEntity)
 
 
 class StoredKind(Generic[E]):
-    """The kind of stored entities: how they are converted to items, and the keys of these items."""
+    """How one kind of entities (label schemas, review queues or issues) is stored: how they are
+    converted to items, and the keys of these items."""
 
     def __init__(
         self,
@@ -89,7 +90,7 @@ class StoredKind(Generic[E]):
 
 
 class NameLocks(Generic[E]):
-    """The items that lock the names of one kind of entities."""
+    """The items that lock the names of one kind of entities (label schemas or review queues)."""
 
     def __init__(
         self, key_of: Callable[[str, str], keys.Key], lock: type[Item], holder: TextAttribute[str]

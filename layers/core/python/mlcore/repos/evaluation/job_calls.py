@@ -27,19 +27,20 @@ class CallId(NamedTuple):
 
 
 class AnswerTooLarge(Exception):
-    """Raised if an answer does not fit into an item."""
+    """Raised if the answer to a model call of a job is too large to be stored in an item."""
 
 
 def of_job(job_id: str) -> dict[CallId, bytes]:
-    """Returns the packed answers of a job's calls; one consistent Query per MB."""
+    """Returns the packed answers (see :func:`unpacked`) to a job's model calls; one consistent
+    Query per MB."""
     pk = keys.job_call(job_id, "", 0).pk
     items = map(JobCallItem.of, table.query_all(pk, prefix=keys.job_call_prefix()))
     return {CallId(item.request_digest, item.number): item.answer for item in items}
 
 
 def put(job_id: str, call: CallId, answer: Any, expiry_ms: int) -> Any:
-    """Stores the answer to a call and returns it. If another process has stored one first, returns
-    that one. One PutItem.
+    """Stores the answer to a model call of a job and returns it. If another process has stored one
+    first, returns that one. One PutItem.
 
     Args:
         answer: a JSON value.
@@ -71,7 +72,8 @@ def put(job_id: str, call: CallId, answer: Any, expiry_ms: int) -> Any:
 
 
 def unpacked(data: bytes) -> Any:
-    """Returns the answer that an item holds."""
+    """Returns the answer to a model call, a JSON value, from the compressed bytes in which an item
+    holds it."""
     return json.loads(zlib.decompress(data))
 
 

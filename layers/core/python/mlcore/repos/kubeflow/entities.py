@@ -186,8 +186,8 @@ def creation(entity: Entity, workspace: str, **more: Any) -> list[TransactionSte
 
 
 def find(kind: str, number: int, workspace: str) -> Raw | None:
-    """Returns an entity's item; None if it is of another kind or workspace. One consistent
-    GetItem."""
+    """Returns the item of an entity that only Kubeflow has; None if it does not exist, or is of
+    another kind or workspace. One consistent GetItem."""
     return _of(table.get(key_of(kind, number)), (kind,), workspace)
 
 
@@ -260,7 +260,8 @@ def by_number(
 
 
 def side_by_side(children: Callable[[P], list[R]], parents: Iterator[P]) -> Iterator[R]:
-    """Yields the children of parents, reading a hundred parents in parallel."""
+    """Yields what ``children`` returns for each of the parents, in their order, reading a hundred
+    parents in parallel."""
     while chunk := list(islice(parents, LISTED_TOGETHER)):
         for results in table.parallel([partial(children, parent) for parent in chunk]):
             yield from results

@@ -93,8 +93,8 @@ def experiment(experiment_id: str, deadline: float = float("inf")) -> bool:
 
 
 def run(experiment_id: str, run_id: str, workspace: str) -> bool:
-    """Deletes a run, its children and its files; the indexer deletes derived items. Returns False
-    if files had to be kept."""
+    """Deletes a run, its child items and its files; the indexer deletes derived items. Returns
+    False if files had to be kept."""
     key = keys.run(experiment_id, run_id)
     item = table.get(key)
     if item is None:

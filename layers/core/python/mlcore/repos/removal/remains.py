@@ -84,7 +84,8 @@ def of_run(experiment_id: str, run_id: str) -> None:
 
 
 def of_trace(experiment_id: str, trace_id: str) -> None:
-    """Deletes the children of a trace and the reference to it."""
+    """Deletes the child items of a trace, such as its spans, and the item that maps its id to its
+    experiment."""
     pk = keys.experiment(experiment_id).pk
     item_deletion.delete_items(
         table.query_all(pk, prefix=keys.trace_prefix(trace_id), attributes=KEY)
@@ -93,7 +94,7 @@ def of_trace(experiment_id: str, trace_id: str) -> None:
 
 
 def of_logged_model(experiment_id: str, model_id: str) -> None:
-    """Deletes the children of a logged model and the reference to it."""
+    """Deletes the child items of a logged model and the item that maps its id to its experiment."""
     key = keys.logged_model(experiment_id, model_id)
     children = table.query_all(key.pk, prefix=f"{key.sk}#", attributes=KEY)
     item_deletion.delete_items(children)

@@ -64,8 +64,8 @@ def key() -> Key:
 
 
 def unread_keys() -> Sequence[Key]:
-    """Returns the keys that a caller's BatchGetItem should read as well, so that :func:`redactor`
-    needs no request; empty while the setting is cached."""
+    """Returns the keys of settings that a caller's BatchGetItem should read as well, so that
+    :func:`redactor` needs no request; empty while the setting is cached."""
     return () if _rules.remembered() is not None else (_rules.key,)
 
 

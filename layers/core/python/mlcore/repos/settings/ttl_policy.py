@@ -19,7 +19,7 @@ _policy: Setting[Mapping[str, Any]] = Setting(SETTING, lambda value: value or {}
 
 
 def unread_keys() -> Sequence[Key]:
-    """Returns the keys that a caller's BatchGetItem should read as well, so that
+    """Returns the keys of settings that a caller's BatchGetItem should read as well, so that
     :func:`kept_seconds` needs no request; empty while the setting is cached."""
     return () if _policy.remembered() is not None else (_policy.key,)
 

@@ -39,7 +39,7 @@ _owners: Final[ProcessCache[str, str]] = ProcessCache("owner of an API key")
 
 
 class TokenOfKey(NamedTuple):
-    """A key and its token, which is not stored."""
+    """A new API key and its token, which is not stored."""
 
     key: ApiKey
     token: str
@@ -101,14 +101,14 @@ def _note_use(key: ApiKey, item_key: Key) -> None:
 
 
 def find_all(user: User) -> list[ApiKey]:
-    """Returns the keys of a user, oldest first; one Query."""
+    """Returns the API keys of a user, oldest first; one Query."""
     partition = keys.api_key(str(user.user_id), "").pk
     api_keys = [_key_in(item) for item in table.query_all(partition)]
     return sorted(api_keys, key=lambda key: (key.created_at, key.key_id))
 
 
 def find(key_id: str) -> ApiKey | None:
-    """Returns a key; None if it is missing or the id is malformed."""
+    """Returns an API key; None if it is missing or the id is malformed."""
     if _KEY_ID.fullmatch(key_id) is None:
         return None
     item = table.get(_place(key_id))
@@ -164,7 +164,7 @@ def create(
 
 def expire(key: ApiKey, expires_at: int) -> None:
     """Sets when an API key stops being valid (milliseconds since the epoch), unless it is earlier
-    already. Raises ResourceDoesNotExist."""
+    already. Raises ResourceDoesNotExist if the key was revoked."""
     change = Update()
     change.set(ApiKeyItem.expires_at, expires_at)
     change.set(ApiKeyItem.ttl, _ttl(expires_at))
@@ -184,7 +184,7 @@ def delete(key_id: str) -> None:
 
 
 def delete_all(user: User) -> None:
-    """Revokes all keys of a user."""
+    """Revokes all API keys of a user."""
     table.batch_write(deletes=[_place(key.key_id) for key in find_all(user)])
 
 

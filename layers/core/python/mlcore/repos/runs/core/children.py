@@ -28,7 +28,7 @@ class DatasetReference(NamedTuple):
 
 
 def input_key(name: str, digest: str) -> str:
-    """Returns the key of a dataset in the map of inputs."""
+    """Returns the key of a dataset in the map ``inputs`` of a run's item."""
     return json.dumps([name, digest], ensure_ascii=False)
 
 
@@ -46,7 +46,7 @@ def input_text(reference: DatasetReference, position: int) -> str:
 
 
 def texts(run: Run) -> dict[str, dict[str, str]]:
-    """Returns the stored values of a run by map and key."""
+    """Returns the values of a run as its item stores them, by map and key."""
     return {
         "metrics": {
             key: latest_point_text.latest_text(metric) for key, metric in run.metrics.items()

@@ -164,7 +164,8 @@ def store(made: Sequence[HistoryFile]) -> None:
 
 
 def segments(item: Raw, key: str) -> list[Segment]:
-    """Returns where the file that an item describes has points of the metric ``key``, in order."""
+    """Returns the segments of the metric ``key`` in the file that an item describes, in the order
+    of the points."""
     item_view = RunMetricFile.of(item)
     return [
         _segment(item_view.location, entry)

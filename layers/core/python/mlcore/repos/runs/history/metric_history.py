@@ -220,7 +220,7 @@ def points_of_batch(item: Raw, key: str) -> list[Metric]:
 
 
 def points_of_pack(item: Raw, key: str) -> list[Metric]:
-    """Returns the points in a metric's ``MHIST`` item."""
+    """Returns the points in a pack (an ``MHIST`` item of one metric)."""
     return point_columns.unpack(RunMetricHistory.of(item).data, key).get(key, [])
 
 

@@ -37,7 +37,7 @@ CLOCKS_MINUTES: Final = 3
 
 
 class UnknownRanks(ValueError):
-    """The data have a form that this version does not know."""
+    """The stored metric values have a form that this version of the software does not know."""
 
 
 class Ranked(NamedTuple):
