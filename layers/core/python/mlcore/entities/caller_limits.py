@@ -18,12 +18,14 @@ class CallerLimit(NamedTuple):
 
 
 def variables(kind: str) -> tuple[str, str]:
-    """Returns the environment variables with the limits of a kind: per second, per day."""
+    """Returns the environment variables with the limits of a kind of caller (``key``, ``user`` or
+    ``workspace``): per second, per day."""
     return f"{kind.upper()}_REQUESTS_PER_SECOND", f"{kind.upper()}_REQUESTS_PER_DAY"
 
 
 def stated(environment: Mapping[str, str]) -> dict[str, CallerLimit]:
-    """Returns the limits by kind; kinds without any are left out. 0 and an empty text state none.
+    """Returns the limits on callers' requests that an environment states, by kind of caller; kinds
+    without any are left out. 0 and an empty text state none.
 
     Raises:
         ValueError: a limit is no whole number; the process then does not start.

@@ -35,7 +35,7 @@ _ODD: Final = re.compile(r'[*\\"%]')
 
 
 class Form(NamedTuple):
-    """The data of a form that the gateway needs."""
+    """What the gateway needs to know of a proxied request's form (``multipart/form-data``)."""
 
     models: tuple[str, ...]
     """The values of all fields ``model``, because a provider may use the first or the last one."""
@@ -44,7 +44,7 @@ class Form(NamedTuple):
 
 
 class Field(NamedTuple):
-    """A part of a form."""
+    """A part of a proxied request's form: a field or a file."""
 
     headers: bytes
     name: str
@@ -53,7 +53,7 @@ class Field(NamedTuple):
 
 
 def is_form(request: ProxiedRequest) -> bool:
-    """Whether a request sends a form, also one that is not forwarded."""
+    """Whether a proxied request's body is a form, also one of a type that is not forwarded."""
     return request.content is not None and request.content_type.lower().startswith("multipart/")
 
 

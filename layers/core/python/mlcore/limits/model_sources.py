@@ -34,8 +34,8 @@ class ModelUri(NamedTuple):
 
 
 class ParsedSource(NamedTuple):
-    """A parsed source: a URI or path of a request or of a stored version. ``model`` is set for a
-    well-formed ``models:/`` URI."""
+    """A parsed source of a model version: a URI or path of a request or of a stored version.
+    ``model`` is set for a well-formed ``models:/`` URI."""
 
     uri: str
     parts: SplitResult
@@ -50,12 +50,12 @@ class ParsedSource(NamedTuple):
 
     @property
     def path(self) -> str:
-        """The path without a fragment."""
+        """The path of the source, without a fragment."""
         return self.parts.path.partition("#")[0]
 
 
 def parse(uri: str) -> ParsedSource:
-    """Parses a source. Raises InvalidParameterValue if it is not a URI."""
+    """Parses the source of a model version. Raises InvalidParameterValue if it is not a URI."""
     try:
         parts = urlsplit(uri, allow_fragments=False)
     except ValueError:
@@ -66,8 +66,8 @@ def parse(uri: str) -> ParsedSource:
 
 
 def check_source(uri: str, *, is_prompt: bool) -> ParsedSource:
-    """Parses a source and checks it by the rules that need no stored data. Raises
-    InvalidParameterValue."""
+    """Parses the source of a model version and checks it by the rules that need no stored data.
+    Raises InvalidParameterValue."""
     pattern = os.environ.get(_PATTERN_SETTING)
     if pattern and not re.search(pattern, uri):
         raise InvalidParameterValue(f"Invalid model version source: '{uri}'.")
@@ -118,8 +118,8 @@ def check_registry(source: ParsedSource) -> None:
 
 
 def is_local(source: ParsedSource) -> bool:
-    """Whether the source is a path on the client's or on the server's machine. Raises
-    InvalidParameterValue if a ``file:`` URI names another host."""
+    """Whether the source of a model version is a path on the client's or on the server's machine.
+    Raises InvalidParameterValue if a ``file:`` URI names another host."""
     if source.parts.scheme == "":
         return True
     host = source.parts.hostname
@@ -156,8 +156,8 @@ def not_owned(source: ParsedSource, parameter: str) -> InvalidParameterValue:
 
 
 def check_absolute(source: ParsedSource) -> None:
-    """Checks that a source that is not a local path has an absolute path without ``..``, however
-    often it is percent-encoded. Raises InvalidParameterValue otherwise."""
+    """Checks that the source of a model version that is not a local path has an absolute path
+    without ``..``, however often it is percent-encoded. Raises InvalidParameterValue otherwise."""
     decoded = source.uri
     while (decoded_again := unquote_plus(decoded)) != decoded:
         decoded = decoded_again
@@ -193,7 +193,7 @@ def run_of(source: ParsedSource) -> str | None:
 
 
 def is_proxied(source: ParsedSource) -> bool:
-    """Whether the source is behind the artifact proxy of an MLflow server."""
+    """Whether the source of a model version is behind the artifact proxy of an MLflow server."""
     scheme, _, parts = _normalized(source)
     return scheme == "mlflow-artifacts" or (
         scheme in ("http", "https")

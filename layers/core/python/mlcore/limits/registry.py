@@ -121,8 +121,8 @@ def canonical_stage(stage: str) -> str:
 
 
 def check_archiving(stage: str) -> None:
-    """Checks that a stage change may archive the other versions: only a change to Staging or
-    Production may. Raises InvalidParameterValue otherwise."""
+    """Checks that a model version's stage change may archive the other versions: only a change to
+    Staging or Production may. Raises InvalidParameterValue otherwise."""
     if canonical_stage(stage) not in ACTIVE_STAGES:
         raise InvalidParameterValue(
             "Model version transition cannot archive existing model versions because "

@@ -22,7 +22,8 @@ _WINDOWS_DEVICES: Final = frozenset(
 
 
 def shown(text: str) -> str:
-    """Returns a path for an error message, with bytes that are not UTF-8 escaped."""
+    """Returns the path of a skill's file for an error message, with bytes that are not UTF-8
+    escaped."""
     return text.encode("utf-8", "backslashreplace").decode()
 
 

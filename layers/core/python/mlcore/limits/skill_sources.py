@@ -51,7 +51,7 @@ _IMAGE_DIGEST: Final = re.compile("sha256:[0-9a-f]{64}")
 
 
 def check_type(source_type: str | None) -> None:
-    """Refuses the source type of uploaded content, which only the server may set. Raises
+    """Refuses the source type of an uploaded skill version, which only the server may set. Raises
     InvalidParameterValue."""
     if source_type == MLFLOW:
         raise InvalidParameterValue(

@@ -19,8 +19,8 @@ from mlcore.models.base import IndexedItem, Item
 
 
 class EntityEntry(Item):
-    """Attributes with which an index item names an entity (``run_id``, or ``entity_type`` and
-    ``entity_id``) and the entity's ``version``."""
+    """Base of index items that name an entity (``run_id``, or ``entity_type`` and ``entity_id``)
+    and the entity's ``version``."""
 
     version = IntAttribute(null=True)
     run_id = TextAttribute(null=True)
@@ -29,7 +29,7 @@ class EntityEntry(Item):
 
 
 class ExperimentEntry(Item):
-    """The attribute with which an index item names its experiment."""
+    """Base of index items that name their experiment."""
 
     experiment_id = TextAttribute()
 

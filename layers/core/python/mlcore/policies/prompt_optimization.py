@@ -90,7 +90,8 @@ def on_job(action: str) -> Policy:
 
 
 def search(access: Access, message: Any) -> bool:
-    """Allows listing the jobs of an experiment to those who may read it and its runs."""
+    """Allows listing an experiment's jobs that optimize prompts to those who may read it and its
+    runs."""
     return access.allows(
         Requirement(EXPERIMENT, subject(message, "experiment_id"), "read"),
         Requirement(RUN, ANY, NOT_DENIED),

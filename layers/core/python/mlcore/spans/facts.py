@@ -26,7 +26,7 @@ OrderedText = list[Any]
 
 
 class RootFacts(NamedTuple):
-    """The facts that come from the trace's earliest root span."""
+    """The facts (times, state and texts) that come from the trace's earliest root span."""
 
     start: int
     span_id: str
@@ -39,7 +39,8 @@ class RootFacts(NamedTuple):
 
 
 class SpanFacts(NamedTuple):
-    """The facts of a set of spans. Times are in milliseconds."""
+    """The facts of a set of spans: what they say about their trace, such as its times, session and
+    tags. Times are in milliseconds."""
 
     start: int
     end: int | None = None

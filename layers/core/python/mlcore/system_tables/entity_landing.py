@@ -17,7 +17,8 @@ from mlcore.system_tables.trace_landing import Record
 
 
 class ChangedEntities:
-    """Collects the entities that changed, and makes the lines of their landing object."""
+    """Collects the entities with system tables (such as jobs) that changed, and makes the lines of
+    their landing object."""
 
     def __init__(self) -> None:
         self._changes: dict[tuple[str, EntityRef], bool] = {}
@@ -41,7 +42,8 @@ class ChangedEntities:
         self._changes[table, ref] = whole or self._changes.get((table, ref), False)
 
     def lines(self) -> Iterator[str]:
-        """Yields the lines in a fixed order, so that equal changes give equal objects."""
+        """Yields the lines of the landing object, one per changed entity, in a fixed order, so that
+        equal changes give equal objects."""
         for (table, ref), whole in sorted(self._changes.items(), key=lambda entry: entry[0]):
             fields: dict[str, Any] = {"k": table, "p": ref}
             if whole:
@@ -50,7 +52,7 @@ class ChangedEntities:
 
 
 def put(name: str, changed: ChangedEntities) -> None:
-    """Writes the landing object of a batch, if entities changed in it."""
+    """Writes the landing object of a batch of stream records, if entities changed in it."""
     if changed:
         landing.put(name, landing.compress(changed.lines()), landing.ENTITIES)
 

@@ -22,9 +22,9 @@ from mlcore.system_tables.source import in_parts
 
 
 def find_models(refs: Collection[EntityRef], _: Mapping[str, str]) -> Iterator[ModelRow]:
-    """Yields the rows of the existing models among those given. Sends two BatchGetItem per hundred
-    models, two more for those that were renamed in between, and a Query for each map of a model
-    that has overflowed."""
+    """Yields the rows of the existing registered models among those given. Sends two BatchGetItem
+    per hundred models, two more for those that were renamed in between, and a Query for each map of
+    a model that has overflowed."""
     for part in in_parts(refs):
         pending = dict.fromkeys(part, -1)
         while pending:
@@ -60,7 +60,7 @@ def _where_homes_say(
 
 
 def find_versions(refs: Collection[EntityRef]) -> Iterator[VersionRow]:
-    """Yields the rows of the existing versions among those given. Sends one BatchGetItem per
+    """Yields the rows of the existing model versions among those given. Sends one BatchGetItem per
     hundred versions, and a Query for each one whose tags have overflowed."""
     for part in in_parts(refs):
         items = table.batch_get([keys.model_version(home, int(number)) for _, home, number in part])
@@ -70,7 +70,7 @@ def find_versions(refs: Collection[EntityRef]) -> Iterator[VersionRow]:
 
 
 def versions_of(ref: EntityRef) -> Iterator[VersionRow]:
-    """Yields the rows of all versions of a model; one Query per MB."""
+    """Yields the rows of all versions of a registered model; one Query per MB."""
     incarnation, home = ref
     for item in table.query_all(home, prefix=keys.model_version_prefix()):
         if ModelVersion.of(item).type == ModelVersion.pattern.name:
@@ -89,7 +89,7 @@ def _version(item: Raw, incarnation: str) -> VersionRow | None:
 
 
 def model_refs() -> Iterator[EntityRef]:
-    """Yields the references of all models and prompts; the list may lag by seconds."""
+    """Yields the references of all registered models and prompts; the list may lag by seconds."""
     for workspace in workspaces.names():
         for part in in_parts(key for _, key in registered_models.listed(workspace)):
             for item in table.batch_get(part):

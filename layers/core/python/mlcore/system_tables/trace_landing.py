@@ -61,12 +61,14 @@ class ChangedTraces:
         self._times[experiment_id, trace_id] = None
 
     def forget(self, experiment_id: str, trace_id: str) -> None:
-        """Adds a trace whose rows are removed wherever they are, unless it exists."""
+        """Adds a trace whose rows the publisher removes from all partitions of the system tables,
+        unless the trace exists."""
         self._times[experiment_id, trace_id] = None
         self._deleted.add((experiment_id, trace_id))
 
     def lines(self) -> Iterator[str]:
-        """Yields the lines in a fixed order, so that equal changes give equal objects."""
+        """Yields the lines of the landing object, one per changed trace, in a fixed order, so that
+        equal changes give equal objects."""
         for identity, times in sorted(self._times.items(), key=lambda entry: entry[0]):
             fields: dict[str, Any] = {"x": identity[0], "t": identity[1]}
             if times is not None:
@@ -79,7 +81,7 @@ class ChangedTraces:
 
 
 def put(name: str, changed: ChangedTraces) -> None:
-    """Writes the landing object of a batch, if traces changed in it."""
+    """Writes the landing object of a batch of stream records, if traces changed in it."""
     if changed:
         landing.put(name, landing.compress(changed.lines()), landing.TRACES)
 

@@ -91,7 +91,8 @@ KUBEFLOW_INDEX_PATTERNS = (GSI1_CREATED, GSI2_NUMBER, GSI2_UNSEEN, GSI4_UPDATED)
 
 
 def context(number: int) -> str:
-    """Returns the partition key of the context with this number."""
+    """Returns the partition key of a Kubeflow context (a model, version, run, environment or
+    service) with this number."""
     return CONTEXT_REF.pk.build(str(number))
 
 

@@ -132,7 +132,8 @@ def json_type_name(value: Any) -> str:
 
 
 def last_tagged_user(records: Iterable[Mapping[str, Any]]) -> str | None:
-    """Returns the user tag of the last record that has one; None if none has."""
+    """Returns the user tag of the last one of an evaluation dataset's records that has it; None if
+    none has."""
     users = [tags[USER_TAG] for record in records if USER_TAG in (tags := record.get("tags") or {})]
     return users[-1] if users else None
 

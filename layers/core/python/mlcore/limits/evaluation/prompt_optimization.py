@@ -80,7 +80,8 @@ class PromptUri(NamedTuple):
 
 
 def optimizer_type(given: str | None) -> str:
-    """Returns the name of the optimizer for a name of the protobuf enum."""
+    """Returns MLflow's short name of a prompt optimizer for a name of the protobuf enum. Raises
+    InvalidParameterValue for None and for an unknown name."""
     known = OPTIMIZER_TYPES.get(given or "")
     if known is None:
         raise InvalidParameterValue(

@@ -20,8 +20,8 @@ from mlcore.repos.experiments.experiments import StoredExperiment
 
 
 class ArchivalProgress(NamedTuple):
-    """How far the passes over an experiment's traces have come. Times are in milliseconds since the
-    epoch."""
+    """How far the passes that archive an experiment's traces have come. Times are in milliseconds
+    since the epoch."""
 
     started: int
     """When the passes began with the oldest trace."""
@@ -41,7 +41,8 @@ def of_experiment(stored: StoredExperiment) -> ArchivalProgress | None:
 
 
 def save(experiment_id: str, progress: ArchivalProgress) -> None:
-    """Writes the progress to the experiment's item; does nothing if the experiment was removed."""
+    """Writes the progress of archiving traces to the experiment's item; does nothing if the
+    experiment was removed."""
     update = Update()
     _set(update, progress)
     update.require_exists(ExperimentItem.PK)
@@ -50,8 +51,8 @@ def save(experiment_id: str, progress: ArchivalProgress) -> None:
 
 
 def complete_request(stored: StoredExperiment, progress: ArchivalProgress, request: str) -> None:
-    """Deletes the tag with the request to archive now, unless its value has changed, and writes the
-    progress. Raises WriteConflict if the experiment was removed."""
+    """Deletes the experiment's tag that asks to archive its traces now, unless its value has
+    changed, and writes the progress. Raises WriteConflict if the experiment was removed."""
 
     def also(update: Update) -> None:
         _set(update, progress._replace(request=None))

@@ -71,7 +71,8 @@ def is_number(text: str) -> bool:
 
 
 def advance_past(imported: str) -> None:
-    """Advances the counter past an imported id, if that is a number within its range."""
+    """Advances the counter of experiment ids past an imported id, if that is a number within its
+    range."""
     if not is_number(imported) or int(imported) > PASSED_OVER:
         return
     reached = int(imported)

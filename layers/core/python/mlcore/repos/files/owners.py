@@ -81,8 +81,9 @@ def of_experiment(item: Raw) -> FileOwner:
 
 
 def areas(parts: Sequence[FileOwner]) -> list[Area | None]:
-    """Returns for each part which files may be removed with it; None for no files. Queries in
-    parallel, then one BatchGetItem per hundred possible other owners."""
+    """Returns for each part (a run, logged model, trace or experiment) which files may be removed
+    with it; None for no files. Queries in parallel, then one BatchGetItem per hundred possible
+    other owners."""
     wanted = [_key(part) for part in parts]
     store_keys = [key for key in wanted if key is not None]
     if not store_keys:
@@ -95,7 +96,8 @@ def areas(parts: Sequence[FileOwner]) -> list[Area | None]:
 
 
 def is_here(part: FileOwner) -> bool:
-    """Whether a part's location lies in this deployment's store."""
+    """Whether the location of a part (a run, logged model, trace or experiment) lies in this
+    deployment's store."""
     return locations.key_of(part.location, part.workspace, part.experiment_id) is not None
 
 

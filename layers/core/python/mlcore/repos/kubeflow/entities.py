@@ -208,7 +208,8 @@ def _of(raw: Raw | None, wanted: Sequence[str], workspace: str) -> Raw | None:
 
 
 def find_many(kind: str, numbers: Sequence[int]) -> list[Raw]:
-    """Returns the existing entities, in the order of the numbers; one BatchGetItem per hundred."""
+    """Returns the items of those entities of a kind that exist, in the order of the numbers; one
+    BatchGetItem per hundred."""
     key_of = _MODELS[kind][1]
     return [item for item in table.batch_get(list(map(key_of, numbers))) if item is not None]
 

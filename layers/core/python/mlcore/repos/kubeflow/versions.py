@@ -92,8 +92,7 @@ def entity_of(read: VersionOfModel) -> Entity:
 
 def find(number: int, workspace: str) -> VersionOfModel | None:
     """Returns the version with a Kubeflow number; None if the workspace has none. Two consistent
-    reads: a GetItem of the reference, then a BatchGetItem of the version and its model's
-    reference."""
+    reads: the reference, then the version with its model's reference."""
     reference = numbers.of_kind(table.get(keys.context_ref(number)), KIND.name, workspace)
     return None if reference is None else at(reference, workspace)
 
@@ -109,8 +108,7 @@ def at(reference: ContextRef, workspace: str) -> VersionOfModel | None:
 
 
 def get(number: int, workspace: str) -> VersionOfModel:
-    """Returns the version with a Kubeflow number. Raises ResourceDoesNotExist if the workspace has
-    none."""
+    """Returns a version as :func:`find`. Raises ResourceDoesNotExist if the workspace has none."""
     version = find(number, workspace)
     if version is None:
         raise missing_id(KIND.words, number)
@@ -118,8 +116,8 @@ def get(number: int, workspace: str) -> VersionOfModel:
 
 
 def find_by_name(parent: int, name: str, workspace: str) -> VersionOfModel | None:
-    """Returns the version of a model (``parent`` is the model's Kubeflow number) that has a name in
-    Kubeflow; None if there is none. Two consistent reads, more if the version has no number yet."""
+    """Returns the version of a model (``parent`` is its Kubeflow number) that has a name in
+    Kubeflow; None if there is none. Two consistent reads, more if it has no number yet."""
     owner, child = table.batch_get(
         [keys.context_ref(parent), keys.context_child(parent, KIND.name, name)]
     )

@@ -62,8 +62,8 @@ def missing(name: str, version: object) -> errors.ResourceDoesNotExist:
 
 
 def get(workspace: str, name: str, version: int) -> StoredModelVersion:
-    """Returns a model version. One BatchGetItem, and a GetItem if the model's versions are not in
-    the partition of its name. Raises ResourceDoesNotExist if the version is missing or deleted."""
+    """Returns a model version. One BatchGetItem, and a GetItem if the model's home is not the
+    partition of its name. Raises ResourceDoesNotExist if the version is missing or deleted."""
     if not 0 < version <= MOST_VERSION:
         raise missing(name, version)
     key = keys.registered_model(workspace, name)
@@ -82,8 +82,8 @@ def get(workspace: str, name: str, version: int) -> StoredModelVersion:
 
 
 def of_model(model: StoredRegisteredModel, version: int) -> StoredModelVersion:
-    """Returns a version of a registered model that was read; one consistent GetItem. Raises
-    ResourceDoesNotExist if the version is missing or deleted."""
+    """Returns a version of a model that was read; one consistent GetItem. Raises
+    ResourceDoesNotExist."""
     item = table.get(keys.model_version(model.home, version))
     stored = None if item is None else of_item(item, model)
     if stored is None or stored.deleted:
@@ -92,8 +92,7 @@ def of_model(model: StoredRegisteredModel, version: int) -> StoredModelVersion:
 
 
 def all_of(model: StoredRegisteredModel) -> Iterator[StoredModelVersion]:
-    """Yields every version of a registered model that is not deleted, by number; one Query per
-    MB."""
+    """Yields every version of a model that is not deleted, by number; one Query per MB."""
     for item in table.query_all(model.home, prefix=keys.model_version_prefix()):
         if ModelVersionItem.of(item).type == ModelVersionItem.pattern.name:
             stored = of_item(item, model)

@@ -11,7 +11,8 @@ _limits: Setting[GatewayLimits] = Setting(SETTING, lambda value: parsed(value or
 
 
 def current() -> GatewayLimits:
-    """Returns the limits of the deployment; one GetItem per minute and process."""
+    """Returns the limits of calls through the AI gateway that the deployment sets; one GetItem per
+    minute and process."""
     return _limits.current()
 
 
@@ -27,5 +28,6 @@ def is_read() -> bool:
 
 
 def learn(item: Raw | None) -> None:
-    """Caches the limits in an item that a caller has read at :func:`key`."""
+    """Caches the limits of gateway calls from the setting's item that a caller has read at
+    :func:`key`."""
     _limits.learn(item)

@@ -14,11 +14,13 @@ _roles: Setting[Sequence[Mapping[str, Any]]] = Setting(ROLES, lambda value: valu
 
 
 def issuers() -> Mapping[str, Mapping[str, Any]]:
-    """Returns the additional issuers by name; one GetItem per minute and process."""
+    """Returns the additional OpenID Connect issuers that the setting ``sign_in_issuers`` names, by
+    name; one GetItem per minute and process."""
     return _issuers.current()
 
 
 def role_rules() -> Sequence[Mapping[str, Any]]:
-    """Returns the rules that assign roles by claims, as the table has them now; one GetItem. They
-    are not cached: a group that lost a right must not get it again."""
+    """Returns the rules of the setting ``sign_in_roles``, which assign roles by claims, as the
+    table has them now; one GetItem. They are not cached: a group that lost a right must not get it
+    again."""
     return _roles.read()

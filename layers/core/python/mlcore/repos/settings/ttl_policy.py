@@ -25,15 +25,15 @@ def unread_keys() -> Sequence[Key]:
 
 
 def learn(items: Sequence[Raw | None]) -> None:
-    """Caches the policy from the items that a caller has read at the keys of
+    """Caches the setting ``ttl_policy`` from the items that a caller has read at the keys of
     :func:`unread_keys`."""
     for item in items:
         _policy.learn(item)
 
 
 def kept_seconds(kind: str) -> int | None:
-    """Returns for how many seconds the policy keeps entities of a kind (``runs``, ``traces``, …);
-    None if they never expire. One GetItem per minute."""
+    """Returns for how many seconds the setting ``ttl_policy`` keeps entities of a kind (``runs``,
+    ``traces``, …); None if they never expire. One GetItem per minute."""
     return seconds_of(_policy.current().get(kind))
 
 

@@ -94,16 +94,13 @@ class StoredTrace(NamedTuple):
 
 
 def find(trace_id: str, workspace: str) -> StoredTrace | None:
-    """Returns a trace; None if the workspace has none with this id. One round trip if its
-    experiment is cached, else two; one or two more if the trace is not in that experiment any
-    more."""
+    """Returns a trace as :func:`find_many` does; None if the workspace has none with this id."""
     return find_many([trace_id], workspace)[0]
 
 
 def find_many(trace_ids: Sequence[str], workspace: str) -> list[StoredTrace | None]:
-    """Returns the traces with these ids, in their order; None for those that the workspace does not
-    have. Two round trips; two more if some are not in the experiment that was cached or read
-    before."""
+    """Returns the traces with these ids, in their order; None for those that the workspace lacks.
+    One round trip if all experiments are cached, else two; up to two more if traces have moved."""
     located = _locate(trace_ids)
     traces = _read([(located[trace_id], trace_id) for trace_id in trace_ids if trace_id in located])
     lost = [trace_id for trace_id in located if traces.get(trace_id) is None]
