@@ -196,8 +196,7 @@ class Table:
     # -- writes ------------------------------------------------------------------------------------
 
     def put(self, item: Raw, condition: ConditionExpression | None = None) -> Raw | None:
-        """Writes an item (PutItem); returns the one it replaced, or None. Raises
-        ConditionFailed."""
+        """Writes an item (PutItem); returns the replaced one, or None. Raises ConditionFailed."""
         answer = self._call("PutItem", Item=item, ReturnValues="ALL_OLD", **_conditional(condition))
         old: Raw | None = answer.get("Attributes")
         return old
@@ -214,8 +213,7 @@ class Table:
         return attributes
 
     def delete(self, key: Key, condition: ConditionExpression | None = None) -> Raw | None:
-        """Deletes an item (DeleteItem); returns the deleted one, or None. Raises
-        ConditionFailed."""
+        """Deletes an item (DeleteItem); returns it as it was, or None. Raises ConditionFailed."""
         answer = self._call(
             "DeleteItem", Key=_key(key), ReturnValues="ALL_OLD", **_conditional(condition)
         )

@@ -90,8 +90,8 @@ def judge_endpoint(data: dict[str, Any]) -> str | None:
 
 
 def endpoint_in_text(serialized_scorer: Any) -> str | None:
-    """Returns the endpoint of a scorer's JSON text, like :func:`judge_endpoint`; None for an
-    invalid scorer, which is refused elsewhere."""
+    """Returns the gateway endpoint that a scorer's JSON text names, like :func:`judge_endpoint`;
+    None for an invalid scorer, which is refused elsewhere."""
     try:
         data = json.loads(serialized_scorer)
         return judge_endpoint(data) if isinstance(data, dict) else None

@@ -111,9 +111,9 @@ def owned(raws: Sequence[Raw]) -> list[Owned]:
 
 
 def owners(raws: Sequence[Raw]) -> list[tuple[str | None, str | None]]:
-    """Returns for each artifact the version or run under which it was created, as (model's name,
-    experiment's id). The model's name is None for a run's artifact and "" if the owner was deleted;
-    the id is None unless the owner is a run. One BatchGetItem."""
+    """Returns for each artifact the owner under which it was created, a model version or a run, as
+    (model's name, experiment's id). The model's name is None for a run's artifact and "" if the
+    owner was deleted; the id is None unless the owner is a run. One BatchGetItem."""
     items = [Artifact.of(raw) for raw in raws]
     wanted = list(
         dict.fromkeys(item.model or item.parent or 0 for item in items if item.parent is not None)

@@ -83,8 +83,8 @@ def get(workspace: str, name: str) -> StoredRegisteredModel:
 
 
 def find_many(places: Sequence[keys.Key], workspace: str) -> list[StoredRegisteredModel]:
-    """Returns those of the given registered models that exist in the workspace; one BatchGetItem
-    per hundred."""
+    """Returns the registered models at the keys ``places``, without those that do not exist in the
+    workspace; one BatchGetItem per hundred."""
     items = [
         item
         for item in table.batch_get(places)
