@@ -71,7 +71,7 @@ _DATA_URL: Final = re.compile(r"data:(?!text/)[\w.+/-]*[;,]")
 
 
 def of_request(request: Mapping[str, Any]) -> str:
-    """Returns the texts of a request's messages, each on lines of its own."""
+    """Returns the texts of the messages of a request to a model, each on lines of its own."""
     return _joined({name: request[name] for name in request if name in _READ_BY_MODEL})
 
 
@@ -82,12 +82,13 @@ def of_request_to_bedrock(request: Mapping[str, Any]) -> str:
 
 
 def all_of_request(request: Mapping[str, Any]) -> str:
-    """Returns all texts that a request sends: of messages, tools, schemas and further fields."""
+    """Returns all texts that a request sends to a model: of messages, tools, schemas and further
+    fields."""
     return _joined({name: request[name] for name in request if name not in _SETTINGS})
 
 
 def of_answer(answer: Mapping[str, Any]) -> str:
-    """Returns the texts of all messages of an answer, also the arguments of tools' calls."""
+    """Returns the texts of all messages of a model's answer, also the arguments of tools' calls."""
     return _joined({name: answer[name] for name in _ANSWERED if name in answer})
 
 

@@ -25,8 +25,9 @@ class Catalog(Item):
 
 
 class CatalogGeneration(Item):
-    """A generation of the catalog. ``status`` is ``writing``, ``read`` (the current one),
-    ``replaced`` (since ``updated_at``), or ``leaving`` while its items are being deleted."""
+    """A generation (one complete load) of the catalog. ``status`` is ``writing``, ``read`` (the
+    current one), ``replaced`` (since ``updated_at``), or ``leaving`` while its items are being
+    deleted."""
 
     pattern = keys.CATALOG_GENERATION
 
@@ -37,8 +38,8 @@ class CatalogGeneration(Item):
 
 
 class CatalogShard(Item):
-    """A shard of a generation, or one piece of a large shard: the ``data`` of all pieces is
-    concatenated."""
+    """A shard of a generation of the catalog, or one piece of a large shard: the ``data`` of all
+    pieces is concatenated."""
 
     pattern = keys.CATALOG_SHARD
 

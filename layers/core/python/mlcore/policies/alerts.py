@@ -18,8 +18,8 @@ _OTHER_CHANGES: Final = (
 
 
 def read(access: Access, message: Any) -> bool:
-    """Whether the caller may query the rows of the request's workspace. Which alerts the caller
-    sees is decided by :func:`may_see`."""
+    """Whether the caller may query the rows of the system tables that are of the request's
+    workspace. Which alerts the caller sees is decided by :func:`may_see`."""
     return reads_workspace(access)
 
 

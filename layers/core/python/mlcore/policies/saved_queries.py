@@ -12,8 +12,8 @@ from mlcore.policies.system_tables import reads_workspace
 
 
 def read(access: Access, message: Any) -> bool:
-    """Whether the caller may query the rows of the request's workspace. A grant on other workspaces
-    does not suffice."""
+    """Whether the caller may query the rows of the system tables that are of the request's
+    workspace. A grant on other workspaces does not suffice."""
     return reads_workspace(access)
 
 

@@ -15,8 +15,8 @@ from mlcore.repos.settings import system_tables
 
 
 def query(access: Access, message: Any) -> bool:
-    """Whether the caller may read rows of at least one workspace. A saved query of the request's
-    workspace requires the right to read that workspace's rows."""
+    """Whether the caller may read rows of the system tables for at least one workspace. A saved
+    query of the request's workspace requires the right to read that workspace's rows."""
     if message.has("saved"):
         return reads_workspace(access)
     return readable_workspaces(access) != []
@@ -37,7 +37,8 @@ def activity(access: Access, message: Any) -> bool:
 
 
 def reads_workspace(access: Access) -> bool:
-    """Whether the caller may read the rows of the request's workspace."""
+    """Whether the caller may read the rows of the system tables that are of the request's
+    workspace."""
     workspaces = readable_workspaces(access)
     return workspaces is None or access.workspace in workspaces
 
@@ -55,7 +56,7 @@ def audited_workspaces(access: Access) -> list[str] | None:
 
 
 def readable_workspaces(access: Access) -> list[str] | None:
-    """Returns the workspaces whose rows the caller may read; None for all."""
+    """Returns the workspaces whose rows of the system tables the caller may read; None for all."""
     owner = access.of_sql()
     if owner is None:
         return []

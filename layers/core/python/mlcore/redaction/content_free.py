@@ -49,8 +49,8 @@ _VERDICTS: Final = frozenset(
 
 
 def word(text: Any) -> Any:
-    """Returns the value if it has the form of an id, a version or a name of a type, model or
-    provider; None otherwise."""
+    """Returns a value that may be stored without redaction: one that has the form of an id, a
+    version or a name of a type, model or provider. None for any other value."""
     return text if isinstance(text, str) and _WORD.fullmatch(text) else None
 
 

@@ -30,19 +30,19 @@ Readers = dict[str, list[str]]
 
 
 def granted(username: str) -> tuple[str, ...]:
-    """Returns the workspaces whose rows a user may read, ``*`` for all. One GetItem, not cached, so
-    a revocation takes effect at once."""
+    """Returns the workspaces whose rows of the system tables a user may read, ``*`` for all. One
+    GetItem, not cached, so a revocation takes effect at once."""
     return tuple(find_all().get(username, ()))
 
 
 def find_all() -> Readers:
-    """Returns the workspaces whose rows each user may read, by the user's name; administrators are
-    not listed. One GetItem."""
+    """Returns the workspaces whose rows of the system tables each user may read, by the user's
+    name; administrators are not listed. One GetItem."""
     return _read()[0]
 
 
 def grant(username: str, names: Sequence[str]) -> None:
-    """Sets the workspaces whose rows a user may read, replacing earlier ones.
+    """Sets the workspaces whose rows of the system tables a user may read, replacing earlier ones.
 
     Two round trips. The transaction includes the workspaces, so a concurrent deletion of a
     workspace either makes the transaction fail or removes the grant too.

@@ -251,7 +251,7 @@ def unassign(user: User, role_id: int) -> None:
 
 
 def assignments(role_id: int) -> list[Assignment]:
-    """Returns the assignments of a role. Raises ResourceDoesNotExist."""
+    """Returns the assignments of a role to users. Raises ResourceDoesNotExist."""
     get(role_id)
     return sorted(
         Assignment(item.assignment_id, item.user_id, role_id) for item in _assigned(role_id)
