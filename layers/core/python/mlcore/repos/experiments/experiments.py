@@ -140,9 +140,8 @@ def _owner(experiment_id: str, item: Raw | None) -> str | None:
 
 
 def find_by_name(workspace: str, name: str) -> Experiment | None:
-    """Returns the experiment with a name; None if the workspace has none, active or deleted. Two
-    consistent GetItem, the name's lock and the experiment, so the answer never lags. They are
-    repeated if the experiment is renamed in between."""
+    """Returns the experiment with a name; None if the workspace has none. Two consistent GetItem,
+    the name's lock and the experiment, so the answer never lags."""
     stored = find_stored_by_name(workspace, name)
     return None if stored is None else stored.experiment
 

@@ -68,8 +68,7 @@ def record(raw: Raw | None, model: ContextRef) -> VersionOfModel | None:
 
 
 def entity_of(read: VersionOfModel) -> Entity:
-    """Returns an MLflow model version as an entity of Kubeflow's API. It must have a Kubeflow
-    number."""
+    """Returns an MLflow version as an entity of Kubeflow's API. It must have a number there."""
     item = read.item
     fields: dict[str, Any] = {
         "registeredModelId": str(read.model.number),

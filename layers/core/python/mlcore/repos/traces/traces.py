@@ -94,13 +94,13 @@ class StoredTrace(NamedTuple):
 
 
 def find(trace_id: str, workspace: str) -> StoredTrace | None:
-    """Returns a trace as :func:`find_many` does; None if the workspace has none with this id."""
+    """Returns a trace; None if missing. One round trip if its experiment is cached, at most
+    four."""
     return find_many([trace_id], workspace)[0]
 
 
 def find_many(trace_ids: Sequence[str], workspace: str) -> list[StoredTrace | None]:
-    """Returns the traces with these ids, in their order; None for those that the workspace lacks.
-    One round trip if all experiments are cached, else two; up to two more if traces have moved."""
+    """Returns traces in the order of the ids; None if missing. Two round trips, at most four."""
     located = _locate(trace_ids)
     traces = _read([(located[trace_id], trace_id) for trace_id in trace_ids if trace_id in located])
     lost = [trace_id for trace_id in located if traces.get(trace_id) is None]
