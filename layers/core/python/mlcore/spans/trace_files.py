@@ -24,9 +24,9 @@ _SPANS_FILE: Final = "traces.json"
 
 
 def rules_of(key: str, workspace: str) -> Redactor | None:
-    """Returns the rules for the file at a key; None if it is no file of a trace, or no rule applies
-    to its trace. For an unknown trace all rules apply, since its experiment is unknown, too. Raises
-    TemporarilyUnavailable if the rules cannot be read."""
+    """Returns the redaction rules for the file at a key; None if it is no file of a trace, or no
+    rule applies to its trace. For an unknown trace all rules apply, since its experiment is
+    unknown, too. Raises TemporarilyUnavailable if the rules cannot be read."""
     match = _FILE_OF_TRACE.search(key)
     if match is None or not redaction.has_rules():
         return None

@@ -114,7 +114,8 @@ def _improper(uri: str) -> InvalidParameterValue:
 
 
 def parse_config(text: str) -> dict[str, Any] | None:
-    """Returns the parsed ``optimizer_config_json``; None if it is empty."""
+    """Returns the object that the text ``optimizer_config_json`` holds; None for an empty text.
+    Raises InvalidParameterValue if it is too long or no JSON object."""
     if not text:
         return None
     if len(text) > MAX_CONFIG:

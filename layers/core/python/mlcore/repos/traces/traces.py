@@ -94,8 +94,7 @@ class StoredTrace(NamedTuple):
 
 
 def find(trace_id: str, workspace: str) -> StoredTrace | None:
-    """Returns a trace; None if missing. One round trip if its experiment is cached, at most
-    four."""
+    """Returns a trace; None if missing. One round trip if its experiment is cached, else more."""
     return find_many([trace_id], workspace)[0]
 
 
