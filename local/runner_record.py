@@ -17,17 +17,17 @@ _NAME = "runner.json"
 
 
 class RunnerRecord(NamedTuple):
-    """How to reach a running runner: the content of the file."""
+    """How to reach a running runner: the content of the record's file in the data folder."""
 
     process: int
     url: str
-    """The address of its API."""
+    """The address of the runner's API."""
     table: str
-    """The endpoint of its store, or of the engine that the user runs."""
+    """The endpoint of the runner's store, or of the DynamoDB engine that the user runs."""
     artifacts: str | None
-    """The folder of its files; None if they are in a bucket."""
+    """The folder of the runner's files (artifacts); None if they are in a bucket."""
     system_tables: str | None
-    """The folder of its system tables; None if they are in a bucket."""
+    """The folder of the runner's system tables; None if they are in a bucket."""
 
 
 def write(folder: DataFolder, url: str, table: str) -> None:

@@ -61,8 +61,8 @@ class FailureQueue:
         self._streams = streams or boto3.client("dynamodbstreams")
 
     def failures(self) -> Iterator[FailedBatch]:
-        """Yields every message of the queue. A message stays in the queue until it is passed to
-        :meth:`done`."""
+        """Yields every message of the queue that no reader has received in the last
+        :data:`HIDDEN_SECONDS`. A message stays in the queue until it is passed to :meth:`done`."""
         while True:
             answer = self._sqs.receive_message(
                 QueueUrl=self._url,

@@ -24,8 +24,8 @@ from operate.product_modules import CannotRun
 FOLDER: Final = "scorer_packages"
 """The folder of the packages in the layer; mlcore.scorer_cage.cage looks for them there."""
 MOST_BYTES: Final = 262_144_000 - 60 * 2**20
-"""Lambda unpacks 250 MiB for a function and its layers (quota); the function and the core layer
-have less than the rest."""
+"""The most bytes of the unpacked packages: Lambda unpacks 250 MiB for a function and its layers
+(quota); the function and the core layer have less than the rest."""
 DIRECT_BYTES: Final = 50 * 2**20
 """A larger file reaches Lambda through a bucket only (quota)."""
 _MACHINES: Final = {"arm64": "aarch64", "x86_64": "x86_64"}

@@ -36,8 +36,8 @@ class NotJsonRpc(NamedTuple):
 
 
 def parse(sent: Sent) -> RpcRequest | NotJsonRpc:
-    """Parses one message. A batch is malformed, because this version of the protocol has no
-    batches."""
+    """Parses one message. Returns a :class:`NotJsonRpc` for a malformed one. A batch is malformed,
+    because this version of the protocol has no batches."""
     media_type = sent.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type != "application/json":
         # Browsers send JSON from a page of another origin only after a preflight request.

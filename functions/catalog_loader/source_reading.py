@@ -23,7 +23,7 @@ DISABLED: Final = "disabled"
 
 PATH: Final = "yamlCatalogPath"
 MAX_ERROR_LENGTH: Final = 1000
-"""Characters of a source's error message that are stored."""
+"""The most characters of a source's error message that are stored."""
 
 MAX_ENTRY_BYTES: Final = 3_000_000
 """Largest JSON of a model or server with its parts: a Lambda response holds 6 MB."""

@@ -1,4 +1,5 @@
-"""Runs of the demo's experiment, found by a tag so that creating the demo twice makes each once."""
+"""Creates, finds and ends the runs of the demo's experiment. A run is found by a tag, so that
+creating the demo twice creates each run once."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from mlcore.repos.gateway import configuration
 from mlcore.wire import checks
 
 MAX_TRACES: Final = 2_000
-"""Traces that one request may name."""
+"""The most traces that one request may name."""
 
 
 def invoke(message: m.InvokeIssueDetection, request: Request) -> dict[str, Any]:

@@ -25,11 +25,12 @@ from mlcore.repos.traces.traces import StoredTrace
 from mlcore.wire import checks
 
 MAX_TRACES: Final = 2_000
-"""Traces that one request may name for a judge."""
+"""The most traces that one request may name for a judge."""
 MAX_VERSION: Final = 2**31 - 1
 """The largest version number that a registered scorer can have."""
 MAX_EVALUATED: Final = 10_000
-"""Traces that one request may name for an evaluation: as many ids as the job's item can hold."""
+"""The most traces that one request may name for an evaluation: as many ids as the job's item can
+hold."""
 RUN_TYPE: Final = "genai_evaluate"
 JOB_TAG: Final = "mlflow.genaiEvaluate.jobId"
 

@@ -35,7 +35,7 @@ _END: Final = b"0\r\n"
 _ERROR_TYPE: Final = "Lambda-Runtime-Function-Error-Type"
 _ERROR_BODY: Final = "Lambda-Runtime-Function-Error-Body"
 BUFFERED_SECONDS: Final = 29.0
-"""API Gateway gives up on an answer that is not streamed after 30 s."""
+"""The time limit for an answer that is not streamed: API Gateway gives up on it after 30 s."""
 
 
 class InvocationContext:

@@ -67,7 +67,8 @@ class CallJournal:
         an earlier execution.
 
         Raises:
-            GatewayCallFailed: the call failed, now or in an earlier execution.
+            GatewayCallFailed: the call failed, now or in an earlier execution, or its answer is too
+                long to be stored.
             TemporarilyUnavailable: the table cannot be reached; the call is not stored.
             OutOfTime, JobStopped: see :meth:`JobExecution.check`.
         """

@@ -33,9 +33,10 @@ from mlcore.scorer_cage.cage import CageLimits, Judgement
 
 WALL_MS: Final = "scorer_wall_ms"
 CPU_MS: Final = "scorer_cpu_ms"
-"""Metadata of the assessments: what the judgement took, in milliseconds."""
+"""Key in the metadata of the assessments: the processor time of the judgement, in milliseconds."""
 COST_USD: Final = "scorer_cost_usd"
-"""Metadata of a judgement's first assessment: what the judgement cost in AWS, in US dollars."""
+"""Key in the metadata of a judgement's first assessment: what the judgement cost in AWS, in US
+dollars."""
 RESERVED_SECONDS: Final = 20.0
 """Seconds of a call of the runner that are not available to a scorer: for the wait for the answer
 (:data:`remote_cage.EXTRA_SECONDS`, and the pauses before a call), for storing results and for

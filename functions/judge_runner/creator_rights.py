@@ -57,8 +57,9 @@ class CreatorRights:
         self._checked_at: float | None = None
 
     def check(self) -> None:
-        """Calls :func:`check`, unless its last success is less than :data:`RECHECK_SECONDS` ago.
-        Must be called before each write."""
+        """Checks the rights of the job's creator by :func:`check`, unless the last success is less
+        than :data:`RECHECK_SECONDS` ago. Raises as :func:`check`. Must be called before each
+        write."""
         with self._lock:
             now = time.monotonic()
             if self._checked_at is not None and now - self._checked_at < RECHECK_SECONDS:

@@ -46,7 +46,7 @@ _DEFAULT_BUFFER_SECONDS: Final = 300
 LOOKBACK_MS: Final = 3_600_000
 """Traces that are older than this when a sweep first sees them are not assessed."""
 MAX_TRACES: Final = 500
-"""Traces of an experiment in one sweep; the next sweep continues after them."""
+"""The most traces of an experiment in one sweep; the next sweep continues after them."""
 _MIN_REMAINING_MS: Final = 60_000
 """If a sweep has less time than this left, it begins with no other experiment."""
 _NOT_OF_RUNS: Final = "metadata.`mlflow.sourceRun` IS NULL"

@@ -24,7 +24,7 @@ from mlcore.responses import traces as responses
 T = TypeVar("T")
 
 PARALLEL_CALLS: Final = 8
-"""Traces that are assessed in parallel."""
+"""The most traces that a job assesses in parallel."""
 
 
 def run(work: JobExecution, complete: Complete) -> dict[str, Any]:

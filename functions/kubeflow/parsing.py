@@ -14,7 +14,8 @@ from mlcore.kubeflow.kinds import ARTIFACT_KINDS, ARTIFACTS, SERVE_MODEL, Entity
 from mlcore.kubeflow.registry_request import RegistryRequest
 
 ARTIFACT: Final = EntityKind("artifact", "Artifact", "artifact")
-"""An artifact of any kind, as the path names it."""
+"""The kind that stands for artifacts of any kind, where the path has an artifact's id and not its
+kind."""
 
 _Content = Callable[[dict[str, Any]], tuple[EntityKind, body.Values]]
 

@@ -66,7 +66,8 @@ def search_mcp_servers(message: m.SearchMCPServers, request: Request) -> dict[st
 def search_mcp_server_versions(
     message: m.SearchMCPServerVersions, request: Request
 ) -> dict[str, Any]:
-    """Returns a page of the versions of an MCP server; an empty page for a missing server."""
+    """Returns a page of the matching versions of an MCP server; an empty page for a missing
+    server."""
     check_max_results(message.max_results)
     entity = mcp_fields.MCP_SERVER_VERSION
     matches = _version_predicate(_comparisons(message.filter_string, entity, (ATTRIBUTE,)))
@@ -85,8 +86,8 @@ def search_mcp_server_versions(
 def search_mcp_access_endpoints(
     message: m.SearchMCPAccessEndpoints, request: Request
 ) -> dict[str, Any]:
-    """Returns a page of the access endpoints of one MCP server or of all servers. Omits endpoints
-    that resolve to no version."""
+    """Returns a page of the matching access endpoints of one MCP server or of all servers. Omits
+    endpoints that resolve to no version."""
     check_max_results(message.max_results)
     entity = mcp_fields.MCP_ACCESS_ENDPOINT
     matches = predicate(_comparisons(message.filter_string, entity, (ATTRIBUTE,)), entity)

@@ -19,7 +19,8 @@ nevertheless."""
 _WORDS: Final = frozenset(("null", "true", "false", "yes", "no", "on", "off", "y", "n"))
 _PRINTABLE: Final = re.compile(r"[ -~]*")
 _LONGEST_KEY: Final = 128
-"""Characters of a key on the same line as its value. Readers need not accept more than 1024."""
+"""The most characters of a key on the same line as its value. Readers need not accept more than
+1024."""
 
 
 def dump(value: Plain) -> str:

@@ -16,7 +16,7 @@ class Start(NamedTuple):
     """A request to begin a sign-in."""
 
     issuer: str | None
-    """The issuer's name; None if none was chosen."""
+    """The name of the chosen issuer; None if none was chosen."""
     return_to: str
     """The page of this server to show after the sign-in."""
 

@@ -86,7 +86,7 @@ class _VersionRow(NamedTuple):
 
 
 def search_skills(message: m.SearchSkills, request: Request) -> dict[str, Any]:
-    """Returns a page of the skills that the caller may read."""
+    """Returns a page of the matching skills that the caller may read."""
     selected = None
     if message.has("include_skill_identities"):
         selected = limits.identities_of(message.include_skill_identities)
@@ -103,7 +103,8 @@ def search_skills(message: m.SearchSkills, request: Request) -> dict[str, Any]:
 
 
 def search_skill_versions(message: m.SearchSkillVersions, request: Request) -> dict[str, Any]:
-    """Returns a page of the versions of a skill; an empty one if the skill does not exist."""
+    """Returns a page of the matching versions of a skill; an empty one if the skill does not
+    exist."""
     identity = identity_of(message)
     entity = skill_fields.SKILL_VERSION
     scope = f"workspace:{request.workspace}:skill_versions:{'/'.join(identity)}"

@@ -16,7 +16,7 @@ from graphql.language import (
 )
 
 MAX_TOKENS: Final = 20_000
-"""Tokens of a query's text. 1,000 selections with arguments stay far below."""
+"""The most tokens of a query's text. 1,000 selections with arguments stay far below."""
 MAX_DEPTH: Final = 10
 MAX_SELECTIONS: Final = 1_000
 

@@ -16,7 +16,8 @@ from local.store.table_file import TableFile
 
 WATCH_SECONDS = 0.5
 REQUEST_SECONDS = 31
-"""A request takes 30 seconds at most, and the stream's times are whole seconds."""
+"""How many seconds before the last stream record an interrupted request may have made its first
+write: a request takes 30 seconds at most, and the stream's times are whole seconds."""
 
 
 class InterruptedWrites:

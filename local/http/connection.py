@@ -33,7 +33,7 @@ PROGRESS_SECONDS: Final = 60.0
 RECEIVED_BYTES: Final = 65_536
 RECEIVED_BODY_BYTES: Final = 262_144
 SENT_BYTES: Final = 1 << 18
-"""Bytes that are sent in one call, so that the client's progress can be observed."""
+"""The most bytes that are sent in one call, so that the client's progress can be observed."""
 _JOINED_BYTES: Final = 65_536
 """A body of up to this size is sent in one call together with its headers."""
 

@@ -16,7 +16,7 @@ from urllib.parse import parse_qsl, unquote
 from local.http.routes import Match
 
 MAXIMUM_PAYLOAD_BYTES = 6 * 1024 * 1024
-"""Lambda's limit for a synchronous request and, separately, for its answer (as JSON)."""
+"""Lambda's limit in bytes for a synchronous request and, separately, for its answer (as JSON)."""
 
 MAXIMUM_SKILL_BYTES = 32 * 1024 * 1024
 """Limit for the upload of a skill. Clients send it in one request, so it is allowed to exceed

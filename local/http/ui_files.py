@@ -133,7 +133,8 @@ class Website:
         )
 
     def respond(self, path: str, headers: Headers) -> HttpResponse:
-        """Returns the response for a path of the UI: the file, or 404."""
+        """Returns the response for a path of the UI: the file, 304 if the browser already has it
+        (header If-None-Match), or 404."""
         if path.startswith(_BUILD):
             path = _FILES + path.removeprefix(_BUILD)
         always = [_SNIFFING] if path.startswith(FRAMED) else [_SNIFFING, _FRAMING]

@@ -17,7 +17,7 @@ _SIGNATURES: Final = re.compile(
 _ACCESS_KEYS: Final = re.compile(r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b")
 _HIDDEN: Final = "***"
 _SHORTEST: Final = 4
-"""A secret with fewer characters is not hidden, because it could occur in ordinary text."""
+"""The fewest characters of a secret that is hidden: a shorter one could occur in ordinary text."""
 
 
 class Wrong(Exception):

@@ -98,9 +98,9 @@ def _type(item: Raw) -> str:
 
 
 def close_logins(name: str) -> int:
-    """Ends the user's sessions and deletes the user, so that no password, API key or session works
-    any more. Returns the number of deleted items. The remaining grants contain the id of the
-    deleted user, so a new user of the same name does not get them."""
+    """Ends the user's sessions and access to the system tables, and deletes the user, so that no
+    password, API key or session works any more. Returns the number of deleted items. The remaining
+    grants contain the id of the deleted user, so a new user of the same name does not get them."""
     system_tables.revoke(name)
     user = table.get(keys.user(name))
     table.delete(keys.user(name))

@@ -133,7 +133,7 @@ def _update(experiment_id: str, workspace: str, want: Content) -> None:
 
 
 def change(key: keys.Key, update: Update) -> None:
-    """Updates an existing item."""
+    """Updates the item with a key in the table. Raises ConditionFailed if there is none."""
     document.touch(update)
     update.require_exists(ExperimentItem.PK)
     table.update(key, update)

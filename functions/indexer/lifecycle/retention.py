@@ -41,7 +41,8 @@ def with_end(writes: Writes, source: Raw | None) -> Writes:
 
 
 def experiment_until(item: Raw) -> int | None:
-    """Returns when a deleted experiment expires, in seconds since the epoch; None for never."""
+    """Returns when an experiment expires, in seconds since the epoch; None for never, and for one
+    that is not deleted."""
     experiment = ExperimentItem.of(item)
     if experiment.stage != DELETED:
         return None

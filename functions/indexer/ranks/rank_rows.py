@@ -36,7 +36,7 @@ WIDE_BYTES: Final = 400_000
 CHECK_EACH_BYTES: Final = 12_000
 """The size of all rows is checked on average once per this many bytes written."""
 ITEM_BYTES: Final = 16_000
-"""Rows in one item, before compression."""
+"""About how many bytes of rows one item holds, before compression."""
 _KEY_BYTES: Final = 150
 """The size of an item of rows without its data."""
 _VALUE_BYTES: Final = 10

@@ -12,7 +12,7 @@ from mlcore.http import Sent
 from users.scim.errors import ScimError, invalid_syntax, invalid_value
 
 MAX_COUNT: Final = 200
-"""Resources in one page of a list."""
+"""The most resources in one page of a list."""
 MAX_OPERATIONS: Final = 1_000
 _JSON_TYPES: Final = ("application/scim+json", "application/json")
 _PATCH_SCHEMA: Final = "urn:ietf:params:scim:api:messages:2.0:patchop"

@@ -33,7 +33,8 @@ attribute is missing."""
 
 
 def of_body(body: Mapping[str, Any]) -> Attributes:
-    """Returns the attributes in a resource that was sent. Raises ScimError."""
+    """Returns the attributes of a user in a resource that was sent, without null and empty ones.
+    Raises ScimError if one has a wrong type or form."""
     attributes: Attributes = {}
     for name, value in lowered(body).items():
         if value is None:
@@ -50,7 +51,8 @@ def of_body(body: Mapping[str, Any]) -> Attributes:
 
 
 def patched(before: Attributes, operations: Sequence[Operation]) -> Attributes:
-    """Returns the attributes after the operations of a PATCH. Raises ScimError."""
+    """Returns the attributes of a user after the operations of a PATCH. Raises ScimError if an
+    operation is not possible."""
     after = {**before, "emails": [dict(entry) for entry in before.get("emails", ())]}
     after["name"] = dict(before.get("name", {}))
     for operation in operations:
@@ -134,7 +136,8 @@ def _is_equal(stored: Any, value: Value) -> bool:
 
 
 def text_of(name: str, value: Any) -> str:
-    """Returns a text. Raises ScimError for another type, a long text, or control characters."""
+    """Returns the text of an attribute. Raises ScimError for another type, a long text, or control
+    characters."""
     if not isinstance(value, str):
         raise invalid_value(f"'{name}' must be a text.")
     if len(value) > MAX_TEXT or not value.isprintable():
@@ -143,7 +146,8 @@ def text_of(name: str, value: Any) -> str:
 
 
 def boolean(name: str, value: Any) -> bool:
-    """Returns a boolean, which Entra ID may send as a text. Raises ScimError."""
+    """Returns the boolean of an attribute, which Entra ID may send as a text. Raises ScimError for
+    any other value."""
     if isinstance(value, bool):
         return value
     if isinstance(value, str) and value.lower() in ("true", "false"):

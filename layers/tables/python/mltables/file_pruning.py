@@ -57,7 +57,8 @@ _CONSTANT: Final = (
 )
 """Syntax of which a constant expression may consist. None of it can run long."""
 _FIRST_YEAR: Final = 1000
-"""Earlier years have fewer than four digits and would sort wrongly as texts."""
+"""The first year whose times can exclude files. Earlier years have fewer than four digits and would
+sort wrongly as texts."""
 _PRECISION: Final = timedelta(milliseconds=1)
 """Precision of times in the log of a table."""
 UNNESTS: Final = "unnests"

@@ -22,8 +22,8 @@ LOOSE_FILES: Final = 8
 PACKED_ROWS: Final = FULL_FILE_ROWS
 """Most rows of a packed file. A reader of a file needs memory for all values of a column."""
 FEWEST_ROWS: Final = 2000
-"""A packed file for rows that come first (``Table.first``) may have at least this many, however
-large the rows are."""
+"""The limit of rows of a packed file for rows that come first (``Table.first``) is never lower than
+this, however large the rows are."""
 ROWS_OF_FIRST: Final = 10
 """A row that comes first (``Table.first``) may have the bytes of so many average rows, because the
 inputs and outputs of root spans are long."""
