@@ -72,8 +72,11 @@ def find_misplaced(connection: duckdb.DuckDBPyConnection, published: str) -> Non
                (sum(size) OVER (ORDER BY request_time, experiment_id, trace_id) - size)
                // {BATCH_BYTES} AS number
         FROM (
-            SELECT experiment_id, trace_id, t.request_time, sum({_SIZE})::BIGINT AS size
-            FROM {published} s JOIN new_traces t USING (experiment_id, trace_id)
+            SELECT experiment_id, trace_id, t.request_time, sum(size)::BIGINT AS size
+            FROM (
+                -- Sizes come first: a join may keep all its rows in memory.
+                SELECT experiment_id, trace_id, request_time, {_SIZE} AS size FROM {published} s
+            ) s JOIN new_traces t USING (experiment_id, trace_id)
             SEMI JOIN decided USING (experiment_id, trace_id)
             GROUP BY ALL HAVING bool_or(s.request_time <> t.request_time)
         )
