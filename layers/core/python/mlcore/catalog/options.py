@@ -72,7 +72,7 @@ class _Values:
 
 
 def of_entries(kind: str, entries: Iterable[CatalogEntry]) -> Options:
-    """Returns the filter options of one source's entries."""
+    """Returns the filter options of one catalog source's entries."""
     fields = _MODEL_FIELDS if kind == MODEL else _SERVER_FIELDS
     values_by_name: dict[str, _Values] = {name: _Values() for name in fields}
     for entry in entries:
@@ -94,7 +94,8 @@ def _add(values_by_name: dict[str, _Values], prefix: str, entry: CatalogEntry) -
 
 
 def response(sources: Iterable[Options], queries: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the filter options and named queries of several sources, as the API returns them."""
+    """Returns the filter options and named queries of several catalog sources, as the API returns
+    them."""
     values_by_name: dict[str, _Values] = {}
     for options in sources:
         for name, data in options.items():
@@ -110,8 +111,8 @@ def response(sources: Iterable[Options], queries: Mapping[str, Any]) -> dict[str
 def resolve_queries(
     queries: Mapping[str, Any], filters: Mapping[str, Any]
 ) -> dict[str, dict[str, dict[str, Any]]]:
-    """Returns the named queries, with the values ``min`` and ``max`` replaced by the bounds of the
-    property's range."""
+    """Returns the named queries of the catalog, with the values ``min`` and ``max`` replaced by the
+    bounds of the property's range."""
     return {
         name: {
             field: {**condition, "value": _bound(field, condition.get("value"), filters)}

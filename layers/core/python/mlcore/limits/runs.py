@@ -63,7 +63,7 @@ class LogBatch(NamedTuple):
 
 
 def check_metric(metric: MetricFields, path: str = "") -> Metric:
-    """Checks one metric and returns it. Raises InvalidParameterValue.
+    """Checks one point of a metric and returns it. Raises InvalidParameterValue.
 
     Args:
         path: its position in a batch, such as ``metrics[3]``; empty outside batches.

@@ -125,8 +125,8 @@ def invoke_issue_detection(access: Access, message: Any) -> bool:
 
 
 def schedule_issue_detection(access: Access, message: Any) -> bool:
-    """Allows confirming a schedule if the caller may detect issues in the experiment. The model is
-    named by a tag, so the function checks it where it reads the tag."""
+    """Allows confirming a schedule of issue detection if the caller may detect issues in the
+    experiment. The model is named by a tag, so the function checks it where it reads the tag."""
     return may_detect_issues(access, str(subject(message, "experiment_id")))
 
 

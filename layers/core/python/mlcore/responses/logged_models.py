@@ -40,7 +40,8 @@ def logged_model(entity: LoggedModel) -> Json:
 
 
 def latest_points(points: tuple[ModelMetric, ...]) -> tuple[ModelMetric, ...]:
-    """Returns those metric points of a model that an answer contains: the MAX_POINTS latest."""
+    """Returns those metric points of a logged model that an answer contains: the MAX_POINTS
+    latest."""
     if len(points) <= MAX_POINTS:
         return points
     return tuple(sorted(points, key=lambda point: (point.timestamp, point.step))[-MAX_POINTS:])

@@ -172,7 +172,7 @@ def access(comparisons: Sequence[ModelComparison]) -> Access | None:
 
 
 def predicate(comparisons: Sequence[ModelComparison], datasets: Sequence[MetricDataset]) -> Test:
-    """Compiles comparisons to a function that says whether a model meets all of them.
+    """Compiles comparisons to a function that says whether a logged model meets all of them.
 
     With ``datasets``, comparisons of metrics use only points of one of these datasets, and a filter
     without a comparison of a metric requires that the model has such a point.
@@ -218,8 +218,8 @@ def reads_points(
 def sort_key(
     ordering: Sequence[ModelOrderBy], datasets: Sequence[MetricDataset] = ()
 ) -> Callable[[LoggedModel], Key]:
-    """Returns a function that makes the sort key of a model, for the requested order followed by
-    the default one. Missing values sort last; no two models have equal keys.
+    """Returns a function that makes the sort key of a logged model, for the requested order
+    followed by the default one. Missing values sort last; no two models have equal keys.
 
     Keys are described in :mod:`mlcore.search.order`. With ``datasets``, only metric points of these
     datasets are used.

@@ -56,7 +56,7 @@ class RecordRow(NamedTuple):
 
 
 def dataset_row(dataset: EvaluationDataset, updated_ms: int) -> DatasetRow:
-    """Converts a dataset to its row.
+    """Converts an evaluation dataset to its row.
 
     Args:
         updated_ms: when the dataset's item was last written.
@@ -79,7 +79,7 @@ def dataset_row(dataset: EvaluationDataset, updated_ms: int) -> DatasetRow:
 
 
 def record_row(record: EvaluationRecord, updated_ms: int) -> RecordRow:
-    """Converts a record to its row.
+    """Converts a record of an evaluation dataset to its row.
 
     Args:
         updated_ms: when the record's item was last written.

@@ -24,9 +24,10 @@ from mlcore.system_tables.source import in_parts
 def find_datasets(
     refs: Collection[EntityRef], published: Mapping[str, str]
 ) -> Iterator[DatasetRow]:
-    """Yields the rows of the existing datasets among those given, each once. A dataset is looked
-    for in the workspaces that its references and its published row name, and in the default
-    workspace, to which datasets are moved. Sends at most three BatchGetItem per hundred datasets.
+    """Yields the rows of the existing evaluation datasets among those given, each once. A dataset
+    is looked for in the workspaces that its references and its published row name, and in the
+    default workspace, to which datasets are moved. Sends at most three BatchGetItem per hundred
+    datasets.
 
     Args:
         refs: (dataset id, workspace).
@@ -53,8 +54,8 @@ def find_datasets(
 
 
 def find_records(refs: Collection[EntityRef]) -> Iterator[RecordRow]:
-    """Yields the rows of the existing records among those given. Sends one BatchGetItem per hundred
-    records.
+    """Yields the rows of the existing records of evaluation datasets among those given. Sends one
+    BatchGetItem per hundred records.
 
     Args:
         refs: (dataset id, record id).
@@ -67,7 +68,7 @@ def find_records(refs: Collection[EntityRef]) -> Iterator[RecordRow]:
 
 
 def records_of(ref: EntityRef) -> Iterator[RecordRow]:
-    """Yields the rows of all records of a dataset; one Query per MB."""
+    """Yields the rows of all records of an evaluation dataset; one Query per MB."""
     dataset_id = ref[0]
     pk = keys.evaluation_record(dataset_id, "").pk
     for raw in table.query_all(pk, prefix=keys.evaluation_record_prefix()):
@@ -75,7 +76,7 @@ def records_of(ref: EntityRef) -> Iterator[RecordRow]:
 
 
 def dataset_refs() -> Iterator[EntityRef]:
-    """Yields the references of all datasets; one Query per workspace and MB."""
+    """Yields the references of all evaluation datasets; one Query per workspace and MB."""
     for workspace in workspaces.names():
         pk = keys.evaluation_dataset(workspace, "").pk
         for raw in table.query_all(pk, prefix=keys.evaluation_dataset_prefix()):

@@ -62,8 +62,8 @@ class Schedule(NamedTuple):
 
 
 class State(NamedTuple):
-    """The state of a schedule, which the server writes into a tag; times are in ms since the
-    epoch."""
+    """The state of a schedule of issue detection, which the server writes into a tag; times are in
+    ms since the epoch."""
 
     last_fire_time: int
     """The time of the latest occurrence or, before the first one, when the schedule was saved."""
@@ -88,7 +88,8 @@ class State(NamedTuple):
 
 
 class ConfirmedSchedule(NamedTuple):
-    """A schedule that runs; times are in ms since the epoch."""
+    """A schedule of issue detection that its owner has confirmed, so that it runs; times are in ms
+    since the epoch."""
 
     workspace: str
     experiment_id: str

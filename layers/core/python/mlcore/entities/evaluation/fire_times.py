@@ -25,8 +25,8 @@ _STEPS: Final = {HOURLY: timedelta(hours=1), DAILY: timedelta(days=1), WEEKLY: t
 
 
 def following(schedule: Schedule, after: int) -> int:
-    """Returns the first time at which a schedule fires after the given one, both in ms since the
-    epoch. ``after`` must be a time of this millennium."""
+    """Returns the first time at which a schedule of issue detection fires after the given one, both
+    in ms since the epoch. ``after`` must be a time of this millennium."""
     for steps in range(4):
         candidate = _at(schedule, after, steps)
         if candidate > after:
@@ -35,8 +35,8 @@ def following(schedule: Schedule, after: int) -> int:
 
 
 def due(schedule: Schedule, last: int, now: int) -> int | None:
-    """Returns the latest time at which a schedule has fired since ``last``, until ``now``
-    inclusive; None if it has not. So missed times are made up for by one run."""
+    """Returns the latest time at which a schedule of issue detection has fired since ``last``,
+    until ``now`` inclusive; None if it has not. So missed times are made up for by one run."""
     first = following(schedule, last)
     if first > now:
         return None
@@ -46,7 +46,8 @@ def due(schedule: Schedule, last: int, now: int) -> int | None:
 
 
 def window_start(schedule: Schedule, fire_time: int, scanned: int | None) -> int:
-    """Returns the time after which a run's traces begin.
+    """Returns the time (ms since the epoch) after which the traces begin that a scheduled run of
+    issue detection searches.
 
     Args:
         fire_time: when the run was due; its traces end there.

@@ -15,15 +15,15 @@ from mlcore.optimistic_retry import WriteConflict
 
 
 def find(workspace: str, experiment_id: str) -> ConfirmedSchedule | None:
-    """Returns the confirmed schedule of an experiment; None if there is none. One consistent
-    GetItem."""
+    """Returns the confirmed schedule of an experiment's issue detection; None if there is none. One
+    consistent GetItem."""
     raw = table.get(keys.detection_schedule(workspace, experiment_id))
     return None if raw is None else _of_item(raw)
 
 
 def due(now: int, most: int) -> list[ConfirmedSchedule]:
-    """Returns at most ``most`` schedules of all workspaces that are due at ``now`` (ms since the
-    epoch), the longest due first; one consistent Query of LSI2."""
+    """Returns at most ``most`` schedules of issue detection, of all workspaces, that are due at
+    ``now`` (ms since the epoch), the longest due first; one consistent Query of LSI2."""
     page = table.query(
         keys.detection_schedule("", "").pk,
         index="LSI2",
@@ -34,7 +34,8 @@ def due(now: int, most: int) -> list[ConfirmedSchedule]:
 
 
 def put(confirmed: ConfirmedSchedule) -> None:
-    """Writes a schedule. Raises WriteConflict if it was written or removed since it was read."""
+    """Writes a schedule of issue detection. Raises WriteConflict if it was written or removed since
+    it was read."""
     write = replacement(confirmed)
     try:
         table.put(write.item, write.condition)
@@ -43,8 +44,8 @@ def put(confirmed: ConfirmedSchedule) -> None:
 
 
 def replacement(confirmed: ConfirmedSchedule) -> Put:
-    """Returns the put of a schedule, for a transaction. The put fails if the schedule was written
-    or removed since it was read."""
+    """Returns the put of a schedule of issue detection, for a transaction. The put fails if the
+    schedule was written or removed since it was read."""
     key = keys.detection_schedule(confirmed.workspace, confirmed.experiment_id)
     item = ScheduleItem(
         PK=key.pk,
@@ -67,14 +68,14 @@ def replacement(confirmed: ConfirmedSchedule) -> Put:
 
 
 def removal(confirmed: ConfirmedSchedule) -> Delete:
-    """Returns the deletion of a schedule, for a transaction. The deletion fails if the schedule was
-    written since it was read."""
+    """Returns the deletion of a schedule of issue detection, for a transaction. The deletion fails
+    if the schedule was written since it was read."""
     key = keys.detection_schedule(confirmed.workspace, confirmed.experiment_id)
     return Delete(key, _unchanged(confirmed))
 
 
 def remove(confirmed: ConfirmedSchedule) -> None:
-    """Deletes a schedule; does nothing if it was written since it was read."""
+    """Deletes a schedule of issue detection; does nothing if it was written since it was read."""
     deletion = removal(confirmed)
     try:
         table.delete(deletion.key, deletion.condition)
@@ -83,7 +84,7 @@ def remove(confirmed: ConfirmedSchedule) -> None:
 
 
 def remove_of_experiment(workspace: str, experiment_id: str) -> None:
-    """Deletes the schedule of an experiment. Idempotent."""
+    """Deletes an experiment's schedule of issue detection. Idempotent."""
     table.delete(keys.detection_schedule(workspace, experiment_id))
 
 

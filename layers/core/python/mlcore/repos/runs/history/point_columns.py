@@ -34,7 +34,7 @@ _INT64: Final = 1 << 63
 
 
 class UnknownColumns(ValueError):
-    """The stored form was written by a later version of this software."""
+    """The stored form of metric points was written by a later version of this software."""
 
 
 def pack(series: Mapping[str, Sequence[Metric]]) -> tuple[bytes, str]:
@@ -128,8 +128,8 @@ def columns(data: bytes, wanted: str | None = None) -> dict[str, MetricColumns]:
 
 
 def count(data: bytes, key: str) -> int:
-    """Returns how many points of the metric ``key`` a stored form has. Decompresses only its
-    header.
+    """Returns how many points of the metric ``key`` a stored form of points has. Decompresses only
+    its header.
 
     Args:
         data: the stored form, as :func:`pack` returns it.
