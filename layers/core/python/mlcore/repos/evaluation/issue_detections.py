@@ -59,7 +59,7 @@ def new_job(
 
 
 def run_tags(categories: Sequence[str], model: JobModel, traces: int) -> dict[str, str]:
-    """Returns the tags of a new run that records a detection."""
+    """Returns the tags of a new run that records a detection of issues."""
     return {
         reserved_tags.RUN_TYPE: issue_detection.RUN_TYPE,
         "categories": ",".join(categories),

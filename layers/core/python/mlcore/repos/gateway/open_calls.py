@@ -26,11 +26,12 @@ _SECOND_DIGITS: Final = 10
 
 
 class OpenCallsReached(Exception):
-    """As many calls are open as the limit of simultaneous calls allows; nothing was counted."""
+    """As many gateway calls of a target are open as the limit of simultaneous calls allows; nothing
+    was counted."""
 
 
 def new_call(until: int) -> str:
-    """Returns a new id for a call, which contains the end of its lease.
+    """Returns a new id for a call of the AI gateway, which contains the end of its lease.
 
     Args:
         until: when the lease ends, in seconds since 1970.
@@ -39,7 +40,7 @@ def new_call(until: int) -> str:
 
 
 def begin(target: str, call: str, limit: int, now: int) -> None:
-    """Counts a call as open, in one write. Repeating it has no further effect.
+    """Counts a call of the AI gateway as open, in one write. Repeating it has no further effect.
 
     Args:
         target: for what the calls are limited, such as ``user:ann``.
@@ -75,12 +76,13 @@ def begin(target: str, call: str, limit: int, now: int) -> None:
 
 
 def end(target: str, call: str) -> None:
-    """Counts a call as ended, in one write. Repeating it has no further effect."""
+    """Counts a call of the AI gateway as ended, in one write. Repeating it has no further
+    effect."""
     _delete(target, [call])
 
 
 def open_at(calls: frozenset[str], now: int) -> int:
-    """Returns how many calls are open at ``now``, in seconds since 1970."""
+    """Returns how many of a target's gateway calls are open at ``now``, in seconds since 1970."""
     return sum(_end_of_lease(call) > now for call in calls)
 
 
