@@ -85,7 +85,8 @@ def version_of(changelog: str, declared: Mapping[str, str]) -> str:
 
 
 def versions() -> dict[str, str]:
-    """Returns the version of each project file."""
+    """Returns the version that each project file (``pyproject.toml``) declares, by the file's
+    path."""
     paths = [ROOT / "pyproject.toml", *sorted(ROOT.glob("layers/*/pyproject.toml"))]
     return {
         str(path.relative_to(ROOT)): tomllib.loads(path.read_text())["project"]["version"]

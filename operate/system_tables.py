@@ -187,7 +187,7 @@ def check(
     url: str | None = None,
 ) -> int:
     """Runs a query and checks an alert's condition on its result. Returns 2 if the condition is
-    met, otherwise 0."""
+    met, otherwise 0. Raises CannotRun if the query fails or the condition does not fit it."""
     sql = text_of(statement)
     publishes = [fresh, False]
 

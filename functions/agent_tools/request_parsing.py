@@ -21,7 +21,8 @@ class RpcRequest(NamedTuple):
     """A JSON-RPC request (with an id) or notification (without an id)."""
 
     id: RequestId | None
-    """None for a notification, or for an answer of the client; both get no answer."""
+    """The request's id; None for a notification, or for an answer of the client; both get no
+    answer."""
     method: str
     params: Json
     version: str

@@ -119,7 +119,7 @@ class ProxyUpload(NamedTuple):
 
     artifact_path: str
     data: bytes | None
-    """None if API Gateway did not deliver the body unchanged."""
+    """The file's content; None if API Gateway did not deliver the body unchanged."""
 
 
 class RunFileUpload(NamedTuple):

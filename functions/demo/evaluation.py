@@ -20,7 +20,7 @@ _WORDS: Final = 12
 
 
 def make(client: ApiClient, experiment_id: str) -> None:
-    """Creates the dataset and the run. The traces must exist."""
+    """Creates the demo's dataset and the run that judges its traces. The traces must exist."""
     dataset_id = _make_dataset(client, experiment_id)
     run = demo_runs.find_or_create(client, experiment_id, RUN, {reserved_tags.RUN_TYPE: _RUN_TYPE})
     run_id = run["run_id"]
@@ -45,7 +45,8 @@ def make(client: ApiClient, experiment_id: str) -> None:
 
 
 def remove(client: ApiClient, experiment_id: str) -> None:
-    """Deletes the dataset, which belongs to no experiment; the run goes with its experiment."""
+    """Deletes the demo's dataset, which belongs to no experiment. The run is deleted with its
+    experiment."""
     dataset_id = _dataset(client, experiment_id)
     if dataset_id is not None:
         client.remove("DELETE", f"/3.0/mlflow/datasets/{dataset_id}")

@@ -34,6 +34,7 @@ def make(client: ApiClient, _experiment_id: str) -> None:
 
 
 def remove(client: ApiClient, _experiment_id: str) -> None:
-    """Deletes the entry. A server with an active version cannot be deleted."""
+    """Deletes the demo's entry in the registry of MCP servers. Makes its version a draft first,
+    because a server with an active version cannot be deleted."""
     client.remove("PATCH", f"{_PATH}/{SERVER}/versions/{VERSION}", status="draft")
     client.remove("DELETE", f"{_PATH}/{SERVER}")

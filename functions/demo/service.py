@@ -59,7 +59,8 @@ and ``training`` exist only here."""
 
 
 def generate(wanted: list[str], request: Request) -> Response:
-    """Creates the requested parts that do not exist yet."""
+    """Creates those requested parts of the demo, and parts that they need, that do not exist yet.
+    Returns their names (``features_generated``)."""
     client = ApiClient(request)
     experiment_id, tags = experiments.find_or_create(client, EXPERIMENT, experiments.GENAI)
     needed = {*wanted, *(PARTS[name].needs for name in wanted)}
@@ -83,8 +84,8 @@ def generate(wanted: list[str], request: Request) -> Response:
 
 
 def delete(_message: None, request: Request) -> Response:
-    """Deletes all parts and the experiment, which is renamed before, so that the demo can be
-    created again. A missing demo is not an error."""
+    """Deletes all parts of the demo and its experiment, which is renamed before, so that the demo
+    can be created again. A missing demo is not an error."""
     client = ApiClient(request)
     experiment = experiments.find(client, EXPERIMENT)
     removed = []

@@ -21,7 +21,8 @@ transaction's token. MLflow's clients retry for a shorter time."""
 
 
 class CreationAttempt(NamedTuple):
-    """The fields of a request that are equal in its repetition."""
+    """The fields by which the repetition of a request to create an experiment is recognized: they
+    are equal in both requests."""
 
     workspace: str
     caller: str

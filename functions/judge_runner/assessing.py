@@ -91,7 +91,8 @@ def of_session(task: Task, first: Subject) -> Task:
 
 
 def existing_assessments(task: Task, trace: Trace) -> list[Assessment]:
-    """Returns the assessments that the same task has already written to a trace."""
+    """Returns the assessments of a trace that an earlier execution of the task has already
+    written."""
     prefix = judgement_id(task, trace.trace_id)
     return [
         assessment

@@ -33,7 +33,8 @@ RPCS = (
 )
 
 REQUEST_SECONDS: Final = 27.0
-"""API Gateway waits 30 seconds for an answer; the function may run longer, for the alerts."""
+"""The time limit for answering a request: API Gateway waits 30 seconds. The function may run
+longer, for the alerts."""
 
 _answer: Final = lambda_handler(RPCS)
 

@@ -68,7 +68,8 @@ def crowded_runs(
     experiments: Iterable[str], became_marked: Iterable[Owner]
 ) -> list[tuple[Owner, Raw]]:
     """Returns the runs to index now because their experiments have too many runs that the indexer
-    has not processed, as pairs of owner and run item.
+    has not processed, and that were not written to for :data:`CALM_MS`, as pairs of owner and run
+    item.
 
     Args:
         became_marked: the active runs that this batch of the stream added to the unprocessed ones.

@@ -82,8 +82,9 @@ def put(segments: Iterable[SegmentItems]) -> None:
 
 def merge(experiment_id: str, metrics: Sequence[str]) -> None:
     """Merges the segments of one level of a metric into one of the next level, for each of the
-    given metrics and each level that has at least :data:`MERGED` of them. The smallest levels come
-    first. After :data:`AT_ONCE` values it stops; the rest is merged when rows are sorted again."""
+    given metrics and each level that has at least :data:`MERGED` of them, with at most
+    :data:`MOST_ENTRIES` values. The levels with the fewest values come first. After :data:`AT_ONCE`
+    values it stops; the rest is merged when rows are sorted again."""
     calls = [partial(metric_ranks.segments, experiment_id, key) for key in metrics]
     groups = [
         group

@@ -48,7 +48,8 @@ _NOT_COMPARED = {
 _WITH_CHILDREN = {
     name: entry for name, entry in run_children.MAPS.items() if name not in RANKED_MAPS
 }
-"""Child items of metrics exist only for values outside the run item."""
+"""The maps of a run whose entries all have child items. Metrics are not among them: they have child
+items only for values outside the run item."""
 
 
 class ItemDifference(NamedTuple):

@@ -41,18 +41,18 @@ from mltables.writable_table import WritableTable
 _logger = logging.getLogger("mlcore.system_tables")
 
 SMALL_FILES: Final = 8
-"""A day with at least this many files is compacted."""
+"""A day of a table with at least this many files is compacted."""
 
 MERGED_ROWS: Final = 500_000
 """At most so many rows of a table of traces are merged in one call, which takes some ten
 seconds."""
 
 SORTED_BYTES: Final = 384 << 20
-"""A larger day, above some ten million points, is not sorted as a whole. Each of its appended files
-is sorted in itself."""
+"""A day of the history with more bytes (above some ten million points) is not sorted as a whole.
+Each of its appended files is sorted in itself."""
 
 SORTING_BYTES: Final = 192 << 20
-"""Memory for sorting a day; the rest spills to disk."""
+"""Bytes of memory for sorting a day of the history; the rest spills to disk."""
 
 SMALL: Final = 8
 """A file counts as small if the largest of its day is more than this many times larger."""
