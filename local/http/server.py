@@ -27,8 +27,9 @@ STOP_SECONDS: Final = 5
 CALL_SECONDS: Final = 0.5
 """How long calls of models may continue after :meth:`Server.stop`."""
 LAST_CALL_SECONDS: Final = 1.0
-"""A connection whose call of a model still runs so many seconds after :meth:`Server.stop` is
-closed. A call does not end in time if its provider's address does not answer, for example."""
+"""A connection whose call of a model still waits for a provider so many seconds after
+:meth:`Server.stop` is closed. A call does not end in time if its provider's address does not
+answer, for example."""
 _BACKLOG: Final = 1024
 _TICK_SECONDS: Final = 0.25
 """How often the server checks for connections that are too slow."""
@@ -206,13 +207,14 @@ class Server:
         """Stops the running calls of models, so that their requests are answered soon.
 
         Args:
-            is_last: whether to close the connections whose calls have not ended yet.
+            is_last: whether to close the connections whose calls still wait for a provider. Others
+                write a trace or send an answer, which the client has paid for.
         """
         for connection in tuple(self._connections):
             call = connection.call
             if call is not None:
                 call.stop()
-                if is_last:
+                if is_last and call.is_waiting:
                     connection.abort()
                     self._connections.discard(connection)
 

@@ -92,6 +92,10 @@ BAD: dict[str, str | bytes] = {
     "UTF-16 without a mark": line(DEAR).encode("utf-16-le"),
     "UTF-32": line(DEAR).encode("utf-32"),
     "a mark": "\ufeff" + line(DEAR),
+    "a long number": line(DEAR).replace('"1"', "1" * 5_000),
+    "a control character": line(DEAR).replace('"1"', '"a\tb"'),
+    "a long s": f'{{"reque\u017ft": {{"model": "{DEAR}"}}}}',
+    "a container": f'{{"batch": {{"inputConfig": {{"requests": [{line(DEAR)}]}}}}}}',
 }
 
 
@@ -119,7 +123,7 @@ def test_what_cannot_be_read(provider: Provider) -> None:
     """A file of a batch is JSON; other files may be anything."""
     garbage = "x\u2028" + line(DEAR)
     assert upload(garbage).status == 400
-    assert upload(garbage, "user_data").status == 403, "another reader ends a line there"
+    assert upload(garbage, "user_data").status == 400, "another reader ends a line there"
     deep = '{"body": {"model": ' + "[" * 100_000
     assert upload(deep, "user_data").status == 400
     for content in (b"%PDF-1.7 \xff\xfe model", bytes(range(256)) * 40, b"a model, not JSON"):
@@ -134,6 +138,108 @@ def test_what_cannot_be_read(provider: Provider) -> None:
     other = parts.replace(b"batch", b"vision")
     assert send("POST", "chat/v1/uploads", other, headers=json_type).status == 200
     assert upload(line(DEAR), None, "chat/v1/audio/transcriptions").status == 200
+
+
+LENIENT = [
+    "{'request': {'model': 'models/o1-pro'}}",
+    '{"request": {"model": "models/o1-pro"},}',
+    '{request: {model: "models/o1-pro"}}',
+    '{"request": {"model"/* a */: "models/o1-pro"}}',
+    '{"request": {"\\x6dodel": "models/o1-pro"}}',
+    '\x00{"request": {"model": "models/o1-pro"}}',
+    '{\n"request": {"model"\n: "models/o1-pro",}}',
+    "x = {'Mo_del': 'models/o1-pro'}",
+]
+
+
+@pytest.mark.parametrize("content", LENIENT)
+def test_what_another_parser_may_read(provider: Provider, content: str) -> None:
+    """It is refused for every purpose, if it names a model."""
+    raw = {"content-type": "application/octet-stream"}
+    for purpose in ("batch", "user_data"):
+        assert upload(content, purpose).status == 400
+    assert send("POST", "chat/v1/files", content.encode(), headers=raw).status == 400
+    assert provider.asked == []
+
+
+def test_an_encoding_is_not_guessed(provider: Provider) -> None:
+    """The first bytes look like UTF-16, but a reader of UTF-8 reads the second line."""
+    content = b"a\x00\n" + line(DEAR).encode()
+    assert upload(content, "user_data").status == 403
+    assert upload(content).status == 400
+    assert provider.asked == []
+
+
+def test_documents(provider: Provider) -> None:
+    """JSON of several lines that is no batch, and prose."""
+    for content in (
+        json.dumps({"name": "x", "model": DEAR}, indent=2),
+        "[Model card](https://example.com) of the model: o1-pro",
+        "The 'model' and the \"Model\", and more",
+    ):
+        assert upload(content, "user_data").status == 200
+    batch = json.dumps({"request": {"model": DEAR}}, indent=2)
+    assert upload(batch, "user_data").status == 403
+
+
+@pytest.mark.parametrize("depth", [100, 400, 100_000])
+def test_deep_lists(provider: Provider, depth: int) -> None:
+    content = '{"requests":[' * depth + line(DEAR) + "]}" * depth
+    assert upload(content, "user_data").status in (400, 403)
+    assert provider.asked == []
+
+
+def test_no_depth_exceeds_the_stack() -> None:
+    """Also not of a value that a decoder with another limit has read."""
+    value: Any = {"body": {"model": DEAR}}
+    for _ in range(20_000):
+        value = {"requests": [value]}
+    assert batch_files.names_other(value, {OWN})
+    while value := value.get("requests", [None])[0]:  # freed level by level
+        pass
+
+
+def test_uploads_in_parts(provider: Provider) -> None:
+    """Google's protocol of resumable uploads: a name could be cut between two parts."""
+    content = line(OWN).encode()
+
+    def part(**headers: str) -> int:
+        named = {f"x-goog-upload-{name}": value for name, value in headers.items()}
+        kind = {"content-type": "application/octet-stream"}
+        return send("POST", "chat/upload/v1beta/files", content, headers=kind | named).status
+
+    assert part(command="upload, finalize", offset="0") == 200
+    assert part(command="start", protocol="resumable") == 200
+    assert part(protocol="raw") == 200
+    count = len(provider.asked)
+    assert part(command="upload", offset="0") == 400
+    assert part(command="Upload, Finalize", offset="9") == 400
+    assert part(command="finalize") == 400
+    ranged = {"content-type": "application/octet-stream", "content-range": "bytes 0-9/20"}
+    assert send("POST", "chat/upload/v1beta/files", content, headers=ranged).status == 400
+    assert len(provider.asked) == count
+
+
+def test_a_file_of_one_line(provider: Provider) -> None:
+    """It is a body of JSON."""
+    json_type = {"content-type": "application/json"}
+    for name, status in ((OWN, 200), (DEAR, 403)):
+        sent = json.dumps({"key": "1", "request": {"model": f"models/{name}"}}).encode()
+        answer = send("POST", "chat/upload/v1beta/files", sent, headers=json_type)
+        assert answer.status == status
+    assert len(provider.asked) == 1
+
+
+def test_geminis_batches(provider: Provider) -> None:
+    """Their requests name models, too, beside the path."""
+    json_type = {"content-type": "application/json"}
+    for name, status in ((OWN, 200), (DEAR, 403)):
+        requests = {"requests": [{"request": {"model": f"models/{name}"}}]}
+        sent = json.dumps({"batch": {"input_config": {"requests": requests}}}).encode()
+        for end in ("batchGenerateContent", "asyncBatchEmbedContent", "batchGenerateContent/"):
+            path = f"chat/v1beta/models/{OWN}:{end}"
+            assert send("POST", path, sent, headers=json_type).status == status
+    assert len(provider.asked) == 3
 
 
 def test_batches_that_carry_their_requests(provider: Provider) -> None:
@@ -172,7 +278,7 @@ def test_a_large_file_is_read_line_by_line() -> None:
     tracemalloc.start()
     try:
         with pytest.raises(GatewayCallFailed, match="Line 5001 ") as refused:
-            batch_files.check(request, frozenset({OWN}))
+            batch_files.check(request, frozenset({OWN}), {})
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()

@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 
-from mlcore.errors import CallerLeft
+from mlcore.errors import CallerLeft, ServerStops
 from mlcore.gateway import guarded_calls
-from mlcore.providers import abandonment
+from mlcore.providers import abandonment, transport
 from mlcore.providers.abandonment import AbandonableCall
+from mlcore.providers.proxied import ProxiedRequest
 from mlcore.repos.gateway import configuration
 from tests.contract.conftest import Store
 from tests.contract.gateway_requests import post
@@ -124,3 +125,41 @@ def test_another_thread_is_not_concerned(store: Store) -> None:
         thread.start()
         thread.join()
     assert answers
+
+
+@pytest.mark.parametrize(
+    ("head", "body", "is_complete"),
+    [
+        (b"content-length: 2", b"{}", True),
+        (b"transfer-encoding: chunked", b"2\r\n{}\r\n0\r\n\r\n", True),
+        (b"content-length: 3", b"{}", False),
+        (b"transfer-encoding: chunked", b"2\r\n{}\r\n", False),
+        (b"connection: close", b"{}", False),
+    ],
+)
+def test_a_server_that_stops_keeps_a_complete_answer(
+    head: bytes, body: bytes, is_complete: bool
+) -> None:
+    """The call is stopped after the last byte has arrived and before the next read."""
+    call = abandonment.begin()
+    waited: list[bool] = []
+    with silent(b"HTTP/1.1 200 OK\r\n%b\r\n\r\n%b" % (head, body)) as provider:
+        sent = transport.exchange(provider.url, {}, ProxiedRequest(""), configured=True)
+
+        def read() -> list[bytes]:
+            with sent as response:
+                parts = transport.read_chunks(response)
+                first = next(parts)
+                waited.append(call.is_waiting)
+                call.stop()
+                answer = [first, *parts]
+                waited.append(call.is_waiting)
+                return answer
+
+        if is_complete:
+            assert read() == [b"{}"]
+            assert waited == [True, False]
+        else:
+            with pytest.raises(ServerStops):
+                read()
+    assert not call.is_waiting

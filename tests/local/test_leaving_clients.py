@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from local.http.server import STOP_SECONDS
+from local.http.server import LAST_CALL_SECONDS, STOP_SECONDS
 from tests.local.http_server import PATIENT_SECONDS, gate, one_answer, received, request, running
 
 NOTICED_SECONDS = 1.0
@@ -97,3 +97,17 @@ def test_a_call_that_does_not_notice_does_not_delay_the_end() -> None:
         assert not server.thread.is_alive()
         assert time.monotonic() - began < STOP_SECONDS / 2
         gate().gate.set()
+
+
+def test_an_answer_that_the_provider_has_given_is_not_cut_off() -> None:
+    """Neither while its trace is written, nor while a slow client reads it."""
+    with running() as server, server.connect() as writing, server.connect() as reading:
+        reading.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 17)
+        arrive(writing, request("POST", "/models/write"))
+        arrive(reading, request("POST", "/models/large"))
+        server.server.stop()
+        server.thread.join(LAST_CALL_SECONDS + 0.3)
+        assert server.thread.is_alive()
+        gate().gate.set()
+        assert received(writing).startswith(b"HTTP/1.1 200")
+        assert len(received(reading)) > gate().LARGE_BYTES

@@ -43,9 +43,11 @@ _COUNTS_TOKENS: Final = ("/count_tokens", ":countTokens", "/input_tokens", "/cou
 _BINARY_STREAMS: Final = ("/converse-stream", "/invoke-with-response-stream")
 """The ends of Bedrock's paths whose answers are streams."""
 _BEGINS_BATCH: Final = re.compile(
-    r"(^|/)batch(es)?([/;]|$)|:(batchGenerateContent|asyncBatchEmbedContent)$", re.IGNORECASE
+    r"(^|/)batch(es)?([/;]|$)|:(batchGenerateContent|asyncBatchEmbedContent)/*$", re.IGNORECASE
 )
 """Paths at which batches are begun, whose results are read later."""
+_UPLOADS_FILE: Final = re.compile(r"(^|/)(upload|files)([/;]|$)", re.IGNORECASE)
+"""Paths at which a file may be uploaded as the body. A file of one line is a body of JSON."""
 _MEDIA_PATH: Final = re.compile(r"[^/]+/(audio|images|videos)(/|$)")
 """Paths whose files are sound, pictures or films. A file that is sent to another path may become
 the input of a model, whatever type it names."""
@@ -61,12 +63,12 @@ def call(
         GatewayCallFailed: the provider cannot be proxied (501); the provider, a guardrail or a rule
             of redaction refuses the request; a form cannot be read (400); or a guardrail cannot
             check the call, because a body or an answer is not JSON or is a stream (400); or the
-            file of a batch names another model (403).
+            requests of a batch name another model (403), or cannot be checked (400).
     """
     request = invocation.redacted_proxied(request)
     headers = invocation.redacted_headers(headers)
     form = proxied_forms.read(request)
-    _check_batch(invocation, request, form)
+    _check_batch(invocation, request, form, headers)
     action = passthrough.proxied_action(request.path)
     if invocation.guardrails is not None and request.content is not None:
         raise _unchecked(invocation, "request")
@@ -113,17 +115,21 @@ def call(
             span.set_outputs(binary_streams.assemble(events))
 
 
-def _check_batch(invocation: Invocation, request: ProxiedRequest, form: Form | None) -> None:
+def _check_batch(
+    invocation: Invocation, request: ProxiedRequest, form: Form | None, headers: Mapping[str, str]
+) -> None:
     """Checks which models the requests of a batch name, in a file or in the request that begins the
     batch. Raises GatewayCallFailed (400, 403); the call then counts to no limit."""
     path = request.path.partition("?")[0]
     if _MEDIA_PATH.match(path):
         return
     models = invocation.route.model_names
-    named = _named_models(request, form) if _BEGINS_BATCH.search(path) else ()
+    begins = _BEGINS_BATCH.search(path) is not None
+    named = _named_models(request, form) if begins else ()
+    carried = _body(request, form) if begins or _UPLOADS_FILE.search(path) else {}
     try:
-        batch_files.check(request, models)
-        if not models.issuperset(named):
+        batch_files.check(request, models, headers)
+        if not models.issuperset(named) or batch_files.names_other(carried, models):
             raise GatewayCallFailed(
                 403, "The requests of a batch may name only the model that the endpoint has."
             )

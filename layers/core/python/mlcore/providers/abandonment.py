@@ -11,6 +11,7 @@ import contextlib
 import socket
 import threading
 import time
+from collections.abc import Iterator
 from typing import Any, Final, Protocol
 
 from mlcore.errors import CallerLeft, ServerStops
@@ -35,6 +36,9 @@ class AbandonableCall:
         self._is_abandoned = threading.Event()
         self._failure: type[CallerLeft] = CallerLeft
         self._connections: list[ProviderConnection] = []
+        self.is_waiting = False
+        """Whether the call's thread waits for a provider, or passes on a stream that has not ended.
+        A thread that has the whole answer writes its trace and sends it, which is not cut off."""
 
     def use(self, connection: ProviderConnection) -> None:
         """Notes that the call sends a request on a connection.
@@ -96,6 +100,28 @@ def use(connection: ProviderConnection) -> None:
         call.use(connection)
     else:
         connection.call = None
+
+
+@contextlib.contextmanager
+def waiting() -> Iterator[None]:
+    """Notes that this thread's call, if it has one, waits for a provider during the block, or until
+    :func:`end_waiting`. Raises CallerLeft if the call was abandoned."""
+    call: AbandonableCall | None = getattr(_thread, "call", None)
+    if call is not None:
+        call.check()
+        call.is_waiting = True
+    try:
+        yield
+    finally:
+        if call is not None:
+            call.is_waiting = False
+
+
+def end_waiting() -> None:
+    """Notes that the provider's answer is complete."""
+    call: AbandonableCall | None = getattr(_thread, "call", None)
+    if call is not None:
+        call.is_waiting = False
 
 
 def check() -> None:

@@ -19,7 +19,7 @@ from urllib3.exceptions import HTTPError, ProtocolError
 
 from mlcore.db import deadline
 from mlcore.errors import GatewayCallFailed
-from mlcore.providers import abandonment, wait_meter
+from mlcore.providers import abandonment, answer_ends, wait_meter
 from mlcore.providers.checked_addresses import checked_address, forget_addresses
 from mlcore.providers.connection_pools import new_pool
 from mlcore.providers.credential_redactor import CredentialRedactor
@@ -34,7 +34,6 @@ MAX_ANSWER_BYTES: Final = 16 * 1024 * 1024
 CONTENT_TYPE: Final = "application/json"
 
 _CONNECT_SECONDS: Final = 10.0
-_HTTP_1_1: Final = 11
 _NOT_FORWARDED: Final = frozenset(
     (
         "accept-encoding",
@@ -244,12 +243,15 @@ def _read_all(response: BaseHTTPResponse) -> bytes:
 
 def read_chunks(response: BaseHTTPResponse) -> Iterator[bytes]:
     """Yields chunks of the answer until the request's deadline; then raises GatewayCallFailed
-    (504), so that a slow provider cannot block the function."""
+    (504), so that a slow provider cannot block the function. Raises CallerLeft if the call was
+    abandoned before the answer was complete."""
     while part := response.read1(decode_content=True):
         yield part
         if time.monotonic() > deadline.current():
             raise GatewayCallFailed(504, "The provider's answer did not end in time.")
-    abandonment.check()  # the answer also ends if the connection was shut down
+    if not answer_ends.is_complete(response):
+        abandonment.check()  # the answer also ends if the connection was shut down
+    abandonment.end_waiting()
 
 
 def _post(
@@ -269,7 +271,8 @@ def exchange(
         port = url_parts.port or {"http": 80}.get(url_parts.scheme, 443)
     except ValueError:
         raise GatewayCallFailed(502, "The provider's address is not a URL.") from None
-    address = checked_address(host, guarded=configured and not private_allowed())
+    with abandonment.waiting():
+        address = checked_address(host, guarded=configured and not private_allowed())
     seconds = _timeout()
     request_headers = {
         name: value for name, value in headers.items() if name.lower() not in _NOT_FORWARDED
@@ -284,11 +287,14 @@ def exchange(
         request_headers["User-Agent"] = "mlflow-serverless"
     destination = Destination(url_parts.scheme, address, port, host)
     try:
-        with _sent(
-            *(destination, request.method, _target(url_parts), request.encoded()),
-            request_headers,
-            seconds,
-        ) as response:
+        with (
+            abandonment.waiting(),
+            _sent(
+                *(destination, request.method, _target(url_parts), request.encoded()),
+                request_headers,
+                seconds,
+            ) as response,
+        ):
             if 300 <= response.status < 400:
                 raise GatewayCallFailed(
                     502, f"The provider at {host} answered with a redirect, which is not followed."
@@ -346,18 +352,12 @@ def _sent(
                 response = send(pool)
         with closing(response):  # an answer that is not read to its end would stay open
             yield response
-            is_reusable = _is_read(response)
+            is_reusable = answer_ends.is_read(response)
     finally:
         if is_reusable:
             CONNECTIONS.keep(destination, pool)
         else:
             pool.close()
-
-
-def _is_read(response: BaseHTTPResponse) -> bool:
-    """Whether an answer has been read to its end and its connection stays open."""
-    is_last = response.headers.get("Connection", "").lower() == "close"
-    return not is_last and response.version == _HTTP_1_1 and response.connection is None
 
 
 def _timeout() -> float:

@@ -294,7 +294,7 @@ def rename(experiment: Experiment, new_name: str) -> None:
 
 def touch(experiment: Experiment) -> None:
     """Sets only the time of an experiment's last update, which is all that a rename to its present
-    name does. Raises WriteConflict if it was renamed since it was read."""
+    name does. Raises WriteConflict if it was renamed or permanently removed since it was read."""
     change = Update()
     document.touch(change)
     change.set(ExperimentItem.last_update_time, now_ms())

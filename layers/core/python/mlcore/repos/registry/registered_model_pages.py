@@ -165,8 +165,8 @@ def _named(comparisons: Sequence[Comparison]) -> list[str] | None:
 
 
 def _prefix(comparisons: Sequence[Comparison]) -> str:
-    """Returns the longest prefix that all names which meet the conditions have; "" if there is
-    none."""
+    """Returns the longest of the texts with which the LIKE patterns of names begin, up to the first
+    ``%`` or ``_``. All names that meet the conditions have it as a prefix. "" without patterns."""
     prefixes = [
         str(comparison.value).split("%")[0].split("_")[0]
         for comparison in _of_names(comparisons)

@@ -3,7 +3,7 @@ rounds, and formats numbers and times differently.
 
 Casts to whole numbers first check whether the text is exactly as DuckDB would write the number,
 which is nearly always true. Only other texts are matched with a regular expression, which is slow.
-Integers, and doubles below 2^53, are cast directly, without a text."""
+Casts of integers, and of doubles below 2^53, to BIGINT use no text."""
 
 # ruff: noqa: E501 -- SQL in lines of its own length
 
