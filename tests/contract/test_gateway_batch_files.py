@@ -123,7 +123,8 @@ def test_what_cannot_be_read(provider: Provider) -> None:
     """A file of a batch is JSON; other files may be anything."""
     garbage = "x\u2028" + line(DEAR)
     assert upload(garbage).status == 400
-    assert upload(garbage, "user_data").status == 400, "another reader ends a line there"
+    assert upload(garbage, None).status == 400, "another reader ends a line there"
+    assert upload(garbage, "user_data").status == 200, "a text about models"
     deep = '{"body": {"model": ' + "[" * 100_000
     assert upload(deep, "user_data").status == 400
     for content in (b"%PDF-1.7 \xff\xfe model", bytes(range(256)) * 40, b"a model, not JSON"):
@@ -154,12 +155,14 @@ LENIENT = [
 
 @pytest.mark.parametrize("content", LENIENT)
 def test_what_another_parser_may_read(provider: Provider, content: str) -> None:
-    """It is refused for every purpose, if it names a model."""
+    """It is refused if it names a model, but not in a file for another purpose, of which the
+    provider makes no batch."""
     raw = {"content-type": "application/octet-stream"}
-    for purpose in ("batch", "user_data"):
+    for purpose in ("batch", None):
         assert upload(content, purpose).status == 400
     assert send("POST", "chat/v1/files", content.encode(), headers=raw).status == 400
     assert provider.asked == []
+    assert upload(content, "user_data").status == 200
 
 
 def test_an_encoding_is_not_guessed(provider: Provider) -> None:
@@ -177,9 +180,9 @@ def test_documents(provider: Provider) -> None:
         "[Model card](https://example.com) of the model: o1-pro",
         "The 'model' and the \"Model\", and more",
     ):
-        assert upload(content, "user_data").status == 200
+        assert upload(content, None).status == 200
     batch = json.dumps({"request": {"model": DEAR}}, indent=2)
-    assert upload(batch, "user_data").status == 403
+    assert upload(batch, None).status == 403
 
 
 @pytest.mark.parametrize("depth", [100, 400, 100_000])

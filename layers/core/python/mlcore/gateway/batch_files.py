@@ -70,8 +70,8 @@ def check(request: ProxiedRequest, models: Collection[str], headers: Mapping[str
 
     Raises:
         GatewayCallFailed: a line names another model (403); or the file of a batch has a line that
-            is not JSON, another file has a member ``model`` in such a line, or a file is uploaded
-            in parts, between which a name can be cut (400).
+            is not JSON, a file without a purpose has a member ``model`` in such a line, or a file
+            is uploaded in parts, between which a name can be cut (400).
     """
     purpose = request.named.get(_PURPOSE)
     path = request.path.partition("?")[0].rstrip("/").lower()
@@ -84,16 +84,14 @@ def check(request: ProxiedRequest, models: Collection[str], headers: Mapping[str
     if request.content is None:
         return
     if not proxied_forms.is_form(request):
-        _check_file(request.content, models, is_batch=False)
+        _check_file(request.content, models, None)
         return
     fields = list(proxied_forms.fields(request))
-    is_batch = any(
-        field.name.strip().lower() == _PURPOSE and _BATCH.encode() in field.value.lower()
-        for field in fields
-    )
+    purposes = [field.value for field in fields if field.name.strip().lower() == _PURPOSE]
+    is_batch = any(_BATCH.encode() in value.lower() for value in purposes) if purposes else None
     for field in fields:
         if field.is_file:
-            _check_file(field.value, models, is_batch=is_batch)
+            _check_file(field.value, models, is_batch)
 
 
 def names_other(value: Any, models: Collection[str]) -> bool:
@@ -114,15 +112,17 @@ def _is_part(headers: Mapping[str, str]) -> bool:
     return False
 
 
-def _check_file(content: bytes, models: Collection[str], *, is_batch: bool) -> None:
+def _check_file(content: bytes, models: Collection[str], is_batch: bool | None) -> None:
+    """Checks a file. ``is_batch`` is what its purpose says; None without a purpose. A file for
+    another purpose may be a text about models in any form."""
     encoding = json.detect_encoding(content)
     if encoding not in _UTF_8:  # a guess from the first bytes: another reader may take UTF-8
         decoded = content.decode(encoding, "replace").encode()
-        _check_lines(decoded, models, is_batch=is_batch)
-    _check_lines(content, models, is_batch=is_batch)
+        _check_lines(decoded, models, is_batch)
+    _check_lines(content, models, is_batch)
 
 
-def _check_lines(content: bytes, models: Collection[str], *, is_batch: bool) -> None:
+def _check_lines(content: bytes, models: Collection[str], is_batch: bool | None) -> None:
     is_document = None
     for number, line in enumerate(_lines(content), 1):
         if not is_batch and _MAY_NAME.search(line) is None:
@@ -140,7 +140,7 @@ def _check_lines(content: bytes, models: Collection[str], *, is_batch: bool) -> 
                 f"Line {number} of the file names a model that is not the endpoint's. The requests "
                 "of a batch may name only the model that the endpoint has.",
             )
-        if is_json:
+        if is_json or is_batch is False:
             continue
         if is_batch:
             raise GatewayCallFailed(400, f"Line {number} of the file of a batch is not JSON.")
