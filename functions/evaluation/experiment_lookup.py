@@ -11,7 +11,8 @@ from mlcore.repos.experiments import experiments
 
 
 def get(experiment_id: str, request: Request) -> Experiment:
-    """Returns the experiment, active or deleted. Raises ResourceDoesNotExist."""
+    """Returns an experiment of the request's workspace, active or deleted. Raises
+    ResourceDoesNotExist."""
     return experiments.get(limits.experiment_id(experiment_id), request.workspace).experiment
 
 

@@ -11,8 +11,8 @@ FORMATS = ("json", "csv", "arrow")
 
 
 def parameters(value: Any) -> None:
-    """Raises CheckFailed unless the parameters of a query are an object of texts, numbers, booleans
-    and nulls, or absent."""
+    """Checks the parameters of an SQL query. Raises CheckFailed unless they are absent, or an
+    object of texts, numbers, booleans and nulls."""
     if value is None:
         return
     if not isinstance(value, dict) or not all(

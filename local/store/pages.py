@@ -35,7 +35,7 @@ class Page(NamedTuple):
 
 
 class PageRequest(NamedTuple):
-    """Which rows the pages are read from, and which parts of the rows are needed."""
+    """Which rows of the SQLite table a Query or Scan reads, and which parts of them it needs."""
 
     source: Index
     """The index that is read, or the table itself."""

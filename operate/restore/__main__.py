@@ -39,7 +39,7 @@ COMPLETE: Final = "{} has its indexes, stream, expiry, backups and protection"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs a command. Returns 0 on success, otherwise 1."""
+    """Runs a command that restores, freezes or thaws. Returns 0 on success, otherwise 1."""
     given = _parser().parse_args(arguments)
     try:
         if given.action == "files":

@@ -116,8 +116,8 @@ class SourceReader:
         return sorted(chosen, key=lambda each: (each.creation_time, each.experiment_id))
 
     def runs(self, experiment_id: str) -> Iterator[tuple[str, str]]:
-        """Yields (run id, artifact location) of each run of an experiment, including deleted
-        runs."""
+        """Yields (run id, artifact location) of each run that the source server has in an
+        experiment, including deleted runs."""
         for run in self.server.pages(
             "POST",
             f"{API}/runs/search",
@@ -161,7 +161,8 @@ class SourceReader:
         )
 
     def history(self, run_id: str, key: str) -> list[Metric]:
-        """Returns every distinct point of a metric of a run, in the order of MLflow's server."""
+        """Returns every distinct point that the source server has of a run's metric, in the
+        server's order."""
         path = f"{API}/metrics/get-history"
         fields = {"run_id": run_id, "metric_key": key}
         try:

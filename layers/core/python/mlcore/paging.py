@@ -81,7 +81,7 @@ def fitting(rows: list[T], weigh: Callable[[T], int], most: int = MAX_RESPONSE_B
 
 
 def weight_of(texts: Iterable[str]) -> int:
-    """Returns an upper bound of the bytes that the texts take in a JSON response."""
+    """Returns an upper bound of the bytes that the texts of an entry take in a page (JSON)."""
     texts = list(texts)
     whole = "".join(texts)
     if whole.isascii():  # the usual case

@@ -27,7 +27,7 @@ _UNIT_MS: Final = {"m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
 class Server(NamedTuple):
-    """The server's configuration."""
+    """The configuration of trace archival for the whole server."""
 
     retention: str
     long_retention: frozenset[str]

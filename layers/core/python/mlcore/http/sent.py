@@ -114,4 +114,4 @@ Parse = Callable[[Sent], Any]
 
 
 def nothing(_sent: Sent) -> None:
-    """Returns None: the parser of a route whose answer does not depend on the request."""
+    """Parses nothing and returns None: for routes whose answers do not depend on the request."""

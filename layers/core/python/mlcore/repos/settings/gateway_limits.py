@@ -17,8 +17,8 @@ def current() -> GatewayLimits:
 
 
 def key() -> Key:
-    """Returns the key of the setting's item, for a caller that reads it together with other items
-    and then calls :func:`learn`."""
+    """Returns the key of the item of the setting ``gateway_limits``, for a caller that reads it
+    together with other items and then calls :func:`learn`."""
     return _limits.key
 
 

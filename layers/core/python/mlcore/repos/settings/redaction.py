@@ -58,8 +58,8 @@ _rules: Setting[Rules | _NoRules] = Setting(SETTING, _parsed)
 
 
 def key() -> Key:
-    """Returns the key of the setting's item, for a caller that reads it together with other items
-    and then calls :func:`learn`."""
+    """Returns the key of the item of the setting ``redaction``, for a caller that reads it
+    together with other items and then calls :func:`learn`."""
     return _rules.key
 
 

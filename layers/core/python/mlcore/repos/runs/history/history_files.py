@@ -181,7 +181,8 @@ def every(item: Raw) -> list[Segment]:
 
 
 def folder_of(item: Raw) -> str:
-    """Returns the store key of the folder that contains only the file that an item describes."""
+    """Returns the store key of the folder that contains only the file of points that a
+    history item describes."""
     return RunMetricFile.of(item).location.rpartition("/")[0]
 
 
