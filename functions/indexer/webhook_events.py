@@ -65,8 +65,8 @@ def project(records: Sequence[Mapping[str, Any]]) -> None:
 def deliveries(
     event: Announcement, image: Raw, listening: Sequence[Webhook]
 ) -> list[DeliveryMessage]:
-    """Returns the delivery messages of an event: one for each active webhook that subscribed to the
-    event before it happened."""
+    """Returns the delivery messages of an event: one for each webhook that was created before the
+    event, is active now, and subscribes to the event now."""
     subscribed = [
         webhook
         for webhook in listening

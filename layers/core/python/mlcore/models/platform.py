@@ -164,7 +164,8 @@ class ApiKey(Item):
 
 
 class Login(Item):
-    """Counts the wrong passwords from one address for one user name in the minute ``window``."""
+    """Counts the wrong passwords in the minute ``window`` from one address (of IPv6: one network)
+    for the user names that share a counter (:mod:`mlcore.repos.users.logins`)."""
 
     pattern = keys.LOGIN
 

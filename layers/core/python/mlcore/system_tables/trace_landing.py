@@ -87,8 +87,9 @@ def put(name: str, changed: ChangedTraces) -> None:
 
 
 def forget(experiment_id: str, trace_ids: Iterable[str]) -> None:
-    """Writes a landing object that makes the publisher remove all rows of traces, except those of
-    traces that exist: traces that expired keep their rows otherwise."""
+    """Writes a landing object that makes the publisher remove all rows of these traces, but not the
+    rows of a trace that still exists. Traces that expired need it: expiry does not remove their
+    rows."""
     changed = ChangedTraces()
     for trace_id in trace_ids:
         changed.forget(experiment_id, trace_id)

@@ -12,8 +12,9 @@ _OWN: Final = re.compile(r"\b(?:spark|inner|cte)_(\w+)")
 
 
 def databricks_text(text: str) -> str:
-    """Returns one line of a DuckDB error message for the caller: names without the prefixes of the
-    generated SQL, and Databricks' message for a division by zero."""
+    """Converts one line of a DuckDB error message for the caller: removes the prefixes of the
+    generated SQL from names, and has own messages for a division by zero and for wrong
+    arguments."""
     if _ZERO in text:
         return "[DIVIDE_BY_ZERO] Division by zero: try_divide() gives NULL where the divisor is 0."
     if match := _NO_FORM.search(text):

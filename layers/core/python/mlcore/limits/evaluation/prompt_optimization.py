@@ -210,8 +210,8 @@ def endpoint_of_prompt(uri: str, model_config: Any) -> str:
 
 
 def check_data(kind: str, *, has_dataset: bool, scorers: int) -> None:
-    """Checks that a prompt optimizer has the data (a dataset, scorers) that it needs. Raises
-    InvalidParameterValue."""
+    """Checks that a prompt optimizer has the dataset and scorers that it needs, and not too many
+    scorers. Raises InvalidParameterValue."""
     if kind == GEPA and not has_dataset:
         raise InvalidParameterValue("GEPA optimizer requires `train_data` to be provided.")
     if kind == GEPA and not scorers:

@@ -44,7 +44,7 @@ from mlcore.repos.workspaces import workspaces
 
 
 class StoredExperiment(NamedTuple):
-    """An experiment as it was read."""
+    """An experiment, and the document (its stored item) from which it was read."""
 
     experiment: Experiment
     document: Document

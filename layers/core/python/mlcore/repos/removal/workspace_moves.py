@@ -1,5 +1,6 @@
-"""Moves experiments, registered models and webhooks to another workspace, each in one transaction.
-The caller handles permissions.
+"""Moves experiments, registered models, alerts and webhooks to another workspace. A webhook is
+written there and then deleted here; the others are moved in transactions. The caller handles
+permissions.
 """
 
 from __future__ import annotations

@@ -37,7 +37,8 @@ _NAME: Final = "points"
 
 
 class NoStore(errors.TemporarilyUnavailable):
-    """The deployment has no artifact store: no environment variable names one."""
+    """Files cannot be reached: no environment variable names an artifact store, or the ids of a run
+    cannot be part of a path in it."""
 
 
 class Segment(NamedTuple):
