@@ -97,7 +97,7 @@ test-long: setup .cache/compiled.stamp ## Run the tests that take minutes, prope
 	TABLES_OPERATIONS=300 STORE_REQUESTS=50000 $(BIN)/python -m pytest -n auto --timeout 1200 --durations 20 $(ARGS) \
 		tests/contract/test_system_tables_history.py tests/contract/test_trace_tables.py tests/contract/test_dataset_tables.py \
 		tests/contract/test_registry_tables.py tests/store/test_against_dynoxide.py
-	ALL_KINDS_OPERATIONS=8000 $(BIN)/python -m pytest --timeout 7200 $(ARGS) tests/contract/test_tables_of_all_kinds.py
+	ALL_KINDS_OPERATIONS=20000 $(BIN)/python -m pytest --timeout 7200 $(ARGS) tests/contract/test_tables_of_all_kinds.py
 	STOCK_ANSWERS=live SEARCH_SAMPLES=1200 EXACT_CASES=400 REST_SEARCHES=120 INDEXER_SEARCHES=40 HIDDEN_ROWS_QUERIES=120 BOUNDS_QUERIES=120 SPAN_COLUMNS_QUESTIONS=240 \
 		$(BIN)/python -m pytest -n auto --timeout 3600 --durations 20 $(ARGS) \
 		tests/differential/test_search_*.py tests/differential/test_trace_searches.py tests/differential/test_rest_search.py \
