@@ -74,17 +74,16 @@ def _in_each_order(check: Callable[[list[int], bool], None]) -> None:
     searched(given(ORDERS, st.booleans())(check))()
 
 
+def register_second_while(members: Members, order: list[int], act: Callable[[], int]) -> None:
+    """The owner registers another version, and ``act`` is done at the same time. Both succeed."""
+    statuses = interleaved(order, [lambda: register(members, "owner", "return 'second'"), act])
+    assert statuses == [200, 200]
+
+
 def test_a_version_that_is_registered_while_the_scorer_is_turned_on(members: Members) -> None:
     def check(order: list[int], is_on: bool) -> None:
         begin(members, is_on=is_on)
-        statuses = interleaved(
-            order,
-            [
-                lambda: register(members, "owner", "return 'second'"),
-                lambda: members.set_rate("owner", 1.0),
-            ],
-        )
-        assert statuses == [200, 200]
+        register_second_while(members, order, lambda: members.set_rate("owner", 1.0))
         setting, latest = seals(members)
         assert setting == latest
 
@@ -94,14 +93,7 @@ def test_a_version_that_is_registered_while_the_scorer_is_turned_on(members: Mem
 def test_what_is_turned_off_while_a_version_is_registered_stays_so(members: Members) -> None:
     def check(order: list[int], is_on: bool) -> None:
         begin(members, is_on=is_on)
-        statuses = interleaved(
-            order,
-            [
-                lambda: register(members, "owner", "return 'second'"),
-                lambda: members.set_rate("owner", 0.0),
-            ],
-        )
-        assert statuses == [200, 200]
+        register_second_while(members, order, lambda: members.set_rate("owner", 0.0))
         setting = members.setting()
         assert setting is not None
         assert (setting.sample_rate, setting.owner, setting.seal) == (0.0, None, None)
@@ -112,14 +104,7 @@ def test_what_is_turned_off_while_a_version_is_registered_stays_so(members: Memb
 def test_of_two_versions_that_are_registered_at_once_the_latest_judges(members: Members) -> None:
     def check(order: list[int], is_on: bool) -> None:
         begin(members, is_on=is_on)
-        statuses = interleaved(
-            order,
-            [
-                lambda: register(members, "owner", "return 'second'"),
-                lambda: register(members, "owner", "return 'third'"),
-            ],
-        )
-        assert statuses == [200, 200]
+        register_second_while(members, order, lambda: register(members, "owner", "return 'third'"))
         if is_on:
             setting, latest = seals(members)
             assert setting == latest

@@ -95,18 +95,24 @@ def end() -> None:
 def use(connection: ProviderConnection) -> None:
     """Notes that this thread's call, if it has one, sends a request on a connection. Raises
     CallerLeft as :meth:`AbandonableCall.use` does."""
-    call: AbandonableCall | None = getattr(_thread, "call", None)
+    call = _current()
     if call is not None:
         call.use(connection)
     else:
         connection.call = None
 
 
+def _current() -> AbandonableCall | None:
+    """Returns the call of a model that this thread makes; None if nobody can abandon it."""
+    call: AbandonableCall | None = getattr(_thread, "call", None)
+    return call
+
+
 @contextlib.contextmanager
 def waiting() -> Iterator[None]:
     """Notes that this thread's call, if it has one, waits for a provider during the block, or until
     :func:`end_waiting`. Raises CallerLeft if the call was abandoned."""
-    call: AbandonableCall | None = getattr(_thread, "call", None)
+    call = _current()
     if call is not None:
         call.check()
         call.is_waiting = True
@@ -119,14 +125,14 @@ def waiting() -> Iterator[None]:
 
 def end_waiting() -> None:
     """Notes that the provider's answer is complete."""
-    call: AbandonableCall | None = getattr(_thread, "call", None)
+    call = _current()
     if call is not None:
         call.is_waiting = False
 
 
 def check() -> None:
     """Raises CallerLeft if this thread's call was abandoned."""
-    call: AbandonableCall | None = getattr(_thread, "call", None)
+    call = _current()
     if call is not None:
         call.check()
 
@@ -134,7 +140,7 @@ def check() -> None:
 def pause(seconds: float) -> None:
     """Waits between two attempts of this thread's call. Raises CallerLeft as soon as the call is
     abandoned."""
-    call: AbandonableCall | None = getattr(_thread, "call", None)
+    call = _current()
     if call is None:
         time.sleep(seconds)
     else:
