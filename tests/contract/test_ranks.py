@@ -18,7 +18,7 @@ from mlcore.db.sortable import inverted_double_bits
 from mlcore.db.table import key_of_item, table
 from mlcore.models.index import RankMetric
 from mlcore.process_cache import clear
-from mlcore.repos import document
+from mlcore.repos import document, index_candidates
 from mlcore.repos.runs.ranks import metric_ranks as run_ranks
 from mlcore.repos.runs.ranks.rank_columns import Ranked, RunRanks
 from mlcore.repos.runs.search import run_search
@@ -50,19 +50,56 @@ def kinds(items: Sequence[Raw]) -> Counter[str]:
     return Counter(item["type"]["S"] for item in items if item["type"]["S"].startswith("rank_"))
 
 
-@pytest.mark.usefixtures("tiny")
-def test_segments_that_lack_a_page(store: Store) -> None:
-    """Searches go another way and stay exact, until somebody rebuilds."""
+def ranked_runs(store: Store, experiment_id: str) -> list[str]:
+    """Makes six runs whose metric is in a segment of three pages; all have the parameter ``p``."""
     api = store.api
-    experiment_id = api.new_experiment("damaged")
     made: list[str] = []
     with following(store) as stream:
         for value in (3, 1, 2, "NaN", 5, 4):
             made.append(api.new_run(experiment_id))
             api.post("runs/log-metric", run_id=made[-1], key="m", value=value, timestamp=1, step=0)
+            api.post("runs/log-parameter", run_id=made[-1], key="p", value="x")
             api.end(made[-1])
         assert deliver(stream.fresh())
     assert kinds(of_experiment(store, experiment_id))["rank_page"] == 3
+    return made
+
+
+def lose_page(store: Store, experiment_id: str, number: int) -> None:
+    (page,) = [
+        item
+        for item in of_experiment(store, experiment_id)
+        if item["type"]["S"] == "rank_page" and item["SK"]["S"].endswith(f"{number}")
+    ]
+    key = {"PK": page["PK"], "SK": page["SK"]}
+    store.direct.delete_item(TableName=store.table, Key=key)
+
+
+@pytest.mark.usefixtures("tiny")
+@pytest.mark.parametrize("page", [2, 1000])
+def test_searches_of_two_conditions_end_if_the_index_of_one_lacks_a_page(
+    store: Store, monkeypatch: pytest.MonkeyPatch, page: int
+) -> None:
+    """The other condition matches more runs than the index of the first one has entries."""
+    monkeypatch.setattr(index_candidates, "PAGE_IDS", page)
+    monkeypatch.setattr(run_ranks, "PAGE_IDS", page)
+    monkeypatch.setattr(index_candidates, "FEW", 1)
+    experiment_id = store.api.new_experiment("damaged")
+    made = ranked_runs(store, experiment_id)
+    for number in range(3):
+        lose_page(store, experiment_id, number)
+    wanted = {"metrics.m > 4 and params.p = 'x'": [4], "metrics.m < 2 and metrics.m > 0": [1]}
+    for text, runs in wanted.items():
+        answer = store.api.post("runs/search", experiment_ids=[experiment_id], filter=text)
+        assert [run["info"]["run_id"] for run in answer["runs"]] == [made[n] for n in runs]
+
+
+@pytest.mark.usefixtures("tiny")
+def test_segments_that_lack_a_page(store: Store) -> None:
+    """Searches go another way and stay exact, until somebody rebuilds."""
+    api = store.api
+    experiment_id = api.new_experiment("damaged")
+    made = ranked_runs(store, experiment_id)
 
     def search(how: dict[str, str]) -> None:
         wanted = {
@@ -89,13 +126,7 @@ def test_segments_that_lack_a_page(store: Store) -> None:
     assert rebuild.verify(experiment_id, patience=0).findings == []
     # The pages of the greatest and of the least values, and of NaN.
     for number in (0, 2):
-        (page,) = [
-            item
-            for item in of_experiment(store, experiment_id)
-            if item["type"]["S"] == "rank_page" and item["SK"]["S"].endswith(f"{number}")
-        ]
-        key = {"PK": page["PK"], "SK": page["SK"]}
-        store.direct.delete_item(TableName=store.table, Key=key)
+        lose_page(store, experiment_id, number)
     search({"range": "all", "order": "all"})
     lacking = {finding.key.sk for finding in rebuild.verify(experiment_id, patience=0).findings}
     assert lacking == {

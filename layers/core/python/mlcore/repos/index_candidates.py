@@ -128,6 +128,12 @@ class Candidates:
         return all(entries.done for entries in self.ranges)
 
     @property
+    def is_abandoned(self) -> bool:
+        """Whether these candidates can never be ``done``, so that nobody waits for them: the index
+        that names them is damaged, or changes faster than it can be read."""
+        return False
+
+    @property
     def seen(self) -> int:
         return sum(entries.seen for entries in self._entries())
 
@@ -184,7 +190,7 @@ def own_sort_keys(entries: Iterable[Raw]) -> list[str]:
 
 def read_first_pages(competitors: Sequence[Candidates]) -> None:
     """Reads the first pages of all candidates in parallel, until one is complete or each has a full
-    page.
+    page or is abandoned.
 
     If the size of one is known before, the pages of the others are limited to what their entries
     may cost to narrow it down.
@@ -198,7 +204,11 @@ def read_first_pages(competitors: Sequence[Candidates]) -> None:
             if each is not which:
                 each.hold(max(fewest * RUN_COST // NARROWING_SHARE, FEW))
     while not any(competitor.done for competitor in competitors):
-        waiting = [competitor for competitor in competitors if competitor.seen < PAGE_IDS]
+        waiting = [
+            competitor
+            for competitor in competitors
+            if competitor.seen < PAGE_IDS and not competitor.is_abandoned
+        ]
         if not waiting:
             return
         read_next_pages(waiting)
@@ -214,7 +224,7 @@ def race(conditions: Sequence[Candidates], everything: Candidates) -> list[Candi
         ended = sorted(
             (each for each in (*conditions, everything) if each.done), key=lambda each: each.cost
         )
-        rest = [each for each in conditions if not each.done]
+        rest = [each for each in conditions if not each.done and not each.is_abandoned]
         if not ended:
             read_next_pages([*rest, everything])
             continue

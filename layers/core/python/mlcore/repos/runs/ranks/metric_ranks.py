@@ -22,7 +22,6 @@ The reads are separate requests, but no value is missed while it moves:
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
@@ -327,17 +326,15 @@ class MetricCandidates(Candidates):
 
     @property
     def done(self) -> bool:
-        return not self._ranks.are_lost and super().done
+        return not self.is_abandoned and super().done
+
+    @property
+    def is_abandoned(self) -> bool:
+        return self._ranks.are_lost
 
     @property
     def seen(self) -> int:
-        if self._ranks.are_lost:
-            return PAGE_IDS
         return self._singles.seen + len(self._pages.items) + len(self._in_rows())
-
-    @property
-    def cost(self) -> float:
-        return math.inf if self._ranks.are_lost else super().cost
 
     @property
     def named(self) -> int:
