@@ -39,7 +39,7 @@ __all__ = [
 
 
 def has_store() -> bool:
-    """Whether the environment configures a store."""
+    """Whether environment variables configure a file store."""
     return bool(os.environ.get("ARTIFACT_FOLDER") or os.environ.get("ARTIFACT_BUCKET"))
 
 

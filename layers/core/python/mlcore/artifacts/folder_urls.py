@@ -1,7 +1,7 @@
-"""Signed URLs for the store that is a local folder.
+"""Signs and checks URLs of files in the local folder store, in place of S3's presigned URLs.
 
-They replace S3's presigned URLs: each allows one method on one key until a time, and fixes the
-headers of the answer.
+A URL allows one HTTP method on one key until a time. It also states the content type and the
+content disposition of the response.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ _SIGNATURE: Final = "signature"
 
 
 class Signer:
-    """Signs and checks URLs with one secret key."""
+    """Signs URLs of files in the local folder store and checks their signatures, with one secret
+    key."""
 
     def __init__(self, secret: bytes) -> None:
         self._secret = secret

@@ -68,15 +68,17 @@ class Incoming:
             self._file.write(data)
 
     def commit(self) -> str:
-        """Publishes the file and returns its ETag."""
+        """Makes the file visible under its key, in place of an older file. Returns the MD5 digest
+        of its content in quotation marks, with which the server answers an upload (``ETag``)."""
         with _disk_errors_translated():
             self._file.close()
             self._folder.publish(self._path, self._target, self._key)
         return f'"{self._sum.hexdigest()}"'
 
     def commit_new(self) -> str | None:
-        """Publishes the file if its key is free, and returns its ETag; None if the key has a file
-        already. The caller calls :meth:`discard` afterwards in both cases."""
+        """Makes the file visible under its key if the key is free, and returns the file's ETag;
+        None if the key has a file already. The caller calls :meth:`discard` afterwards in both
+        cases."""
         with _disk_errors_translated():
             self._file.close()
             status = self._path.stat()
@@ -307,7 +309,7 @@ class Folder:
             shutil.rmtree(self._upload(key, upload_id), ignore_errors=True)
 
     def drop_abandoned(self) -> int:
-        """Deletes uploads that were not finished within UPLOAD_DAYS; returns how many."""
+        """Deletes multipart uploads that were not finished within UPLOAD_DAYS; returns how many."""
         before = time.time() - UPLOAD_DAYS * 86_400
         abandoned = [path for path in self.uploads.iterdir() if _modified_time(path) < before]
         for path in abandoned:

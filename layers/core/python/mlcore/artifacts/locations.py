@@ -17,7 +17,7 @@ _ROUTE: Final = "/api/2.0/mlflow-artifacts/artifacts/"
 
 
 def scheme(location: str) -> str:
-    """Returns the scheme of a location; "" for a plain path."""
+    """Returns the scheme of an artifact location; "" for a plain path."""
     return urlparse(location).scheme
 
 

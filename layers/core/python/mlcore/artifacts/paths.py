@@ -62,7 +62,7 @@ def names_file(path: str) -> bool:
 
 
 def join(root: str, path: str) -> str:
-    """Returns the key of a safe path below a key."""
+    """Joins a store's key and a safe path below it to one key."""
     return f"{root}/{path}" if root and path else root or path
 
 
@@ -78,8 +78,9 @@ def is_kept(key: str, keep: Sequence[str]) -> bool:
 
 def key_in_workspace(path: str, workspace: str) -> str:
     """Returns the key of a safe path that a request gives from the root of the store. Raises
-    InvalidParameterValue if the path is in another workspace, or in the product's own folder. Both
-    folders are recognized in any case, because some file systems do not distinguish it."""
+    InvalidParameterValue if the path is in another workspace, or in the product's own folder. Upper
+    and lower case are not distinguished in the names of these folders, because some file systems do
+    not distinguish them."""
     first, _, rest = path.partition("/")
     if first.casefold() == INTERNAL:
         raise _invalid()

@@ -21,20 +21,25 @@ _UPLOAD: Final = re.compile(r"mlflow-artifacts:/(skills/(?:@[^/]+/)?[^@/]+/[0-9a
 
 
 def upload_path(identity: SkillIdentity, token: str) -> str:
-    """Returns the path, within its workspace, of the upload that ``token`` identifies."""
+    """Returns the path, within its workspace's files, of a skill's upload: the folder with the
+    files of one version.
+
+    Args:
+        token: 32 hexadecimal digits that no other upload has.
+    """
     return f"{ROOT}/{identity.resource_id}/{token}"
 
 
 def path_of_upload(source: str) -> str | None:
-    """Returns the path of an upload from the source of its version; None for a source that is no
-    upload."""
+    """Returns the path of a skill's uploaded files, from the ``source`` of the skill's version;
+    None if the source is not an upload to this server."""
     match = _UPLOAD.fullmatch(source)
     return match[1] if match else None
 
 
 def segments_below(key: str) -> list[str] | None:
-    """Returns the segments of a key that follow the folder of all skills of the key's workspace;
-    None for a key outside that folder."""
+    """Returns the segments that follow the folder of a workspace's uploaded skill files
+    (``skills/``) in a key of the file store; None for a key outside that folder."""
     segments = [segment for segment in key.split("/") if segment not in ("", ".")]
     if len(segments) >= 2 and segments[0].casefold() == WORKSPACES:
         segments = segments[2:]
@@ -44,7 +49,12 @@ def segments_below(key: str) -> list[str] | None:
 
 
 def identity_below(segments: list[str]) -> SkillIdentity | None:
-    """Returns the skill that the result of :func:`segments_below` names; None if it names none."""
+    """Returns the skill (organization and name) that a path in the folder of all skills belongs to;
+    None if the path names no skill.
+
+    Args:
+        segments: the path, from :func:`segments_below`.
+    """
     organization = ""
     names = [segment.lower() for segment in segments[:2]]
     if names and names[0].startswith("@"):
@@ -55,8 +65,8 @@ def identity_below(segments: list[str]) -> SkillIdentity | None:
 
 
 def check_location(location: str, workspace: str) -> None:
-    """Refuses a location of an experiment's files that lies among the files of skills. Raises
-    InvalidParameterValue."""
+    """Checks that the location of an experiment's files is not in the folder of uploaded skill
+    files. Raises InvalidParameterValue if it is."""
     try:
         key = "" if root_of(location) is None else locate(location, workspace)
     except InvalidParameterValue:

@@ -102,11 +102,15 @@ class Store(Protocol):
     def download_url(
         self, key: str, *, seconds: int, content_type: str, disposition: str, origin: str
     ) -> str:
-        """Returns a signed URL that serves the file with these headers and answers range requests.
+        """Returns a signed URL from which a client downloads the file. The URL also answers range
+        requests.
 
         Args:
-            origin: ``http://host:port`` under which the caller reached this server, for a store
-                that this server serves itself.
+            seconds: how long the URL is valid.
+            content_type: the Content-Type of the response.
+            disposition: the Content-Disposition of the response.
+            origin: ``http://host:port`` under which the caller reached this server. Only a store
+                that this server serves itself needs it.
         """
 
     def upload_url(self, key: str, *, seconds: int, content_type: str | None, origin: str) -> str:
@@ -132,4 +136,4 @@ class Store(Protocol):
         """
 
     def abort_upload(self, key: str, upload_id: str) -> None:
-        """Deletes an upload and its parts; does nothing if it does not exist."""
+        """Deletes a multipart upload and its parts; does nothing if it does not exist."""
