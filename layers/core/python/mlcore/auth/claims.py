@@ -1,5 +1,5 @@
-"""Reads the values of a claim: of a person's token, or of a group that a directory provisions,
-whose attributes count as its claims."""
+"""Reads the values of a claim of a user's OpenID Connect token. The attributes of a group that a
+directory provisions over SCIM are read in the same way."""
 
 from __future__ import annotations
 

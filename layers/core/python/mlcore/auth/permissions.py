@@ -203,8 +203,8 @@ def check_skill(resource_id: str, resource_type: str) -> None:
 
 
 def is_grantable(resource_type: str, resource_id: str) -> bool:
-    """Whether a user's permission on this one resource can be read, and granted by callers who have
-    MANAGE on it. As with MLflow, only administrators can grant on prompts."""
+    """Whether the API for single users' permissions can read and grant a permission on this one
+    resource. It cannot for prompts: as with MLflow, only administrators can grant on them."""
     if resource_type == SCORER:
         return "/" in resource_id
     return resource_type in INDIVIDUAL_TYPES and resource_type != PROMPT

@@ -33,7 +33,7 @@ Reader = Callable[[str], bool]
 
 
 def reads_everything(_resource_id: str) -> bool:
-    """Returns True for every resource: the :data:`Reader` of callers who may read everything."""
+    """Returns True for every resource id: the filter for callers who may read everything."""
     return True
 
 
@@ -48,8 +48,8 @@ _CAPABILITY: Final = {
 
 
 class InheritedFrom(NamedTuple):
-    """A resource from which another one inherits: its grants decide if the resources before it have
-    none, and must allow ``action``."""
+    """A resource from which another resource inherits. If neither that resource nor one listed
+    before this one has a grant, the grants on this one decide: they must allow ``action``."""
 
     resource_type: str
     resource_id: str
@@ -72,7 +72,8 @@ class Grants:
 
     Args:
         grants: the user's own grants and those of the user's roles.
-        default: the minimum level of every grant except DENY and NO_PERMISSIONS.
+        default: the minimum level on every resource, except where the level is DENY or
+            NO_PERMISSIONS.
         absent: the permission on a resource without a grant.
     """
 
@@ -93,7 +94,8 @@ class Grants:
         """Whether the user is an administrator of the workspace, to whom nothing is denied."""
 
     def on(self, resource_type: str, resource_id: str) -> Permission | None:
-        """Returns the level that grants give on a resource; None without a grant."""
+        """Returns the level that the user's grants give on a resource: DENY if one of them denies
+        it, else the highest; None without a grant."""
         if resource_type == EXPERIMENT:
             resource_id = canonical_experiment_id(resource_id)
         levels = [
@@ -114,8 +116,8 @@ class Grants:
 
     def effective(self, resource_type: str, resource_id: str) -> Permission:
         """Returns the user's level on a resource: MANAGE for an administrator of the workspace,
-        else the granted level raised to the minimum, else the level of resources without a grant.
-        """
+        else the granted level or, without a grant, the level for that case. It is raised to the
+        minimum level, except DENY and NO_PERMISSIONS."""
         if self.administrates:
             return MANAGE
         granted = self.on(resource_type, resource_id)

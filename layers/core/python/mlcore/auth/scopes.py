@@ -66,15 +66,15 @@ class KeyLimits(NamedTuple):
 
 
 def decoded(text: str) -> KeyLimits:
-    """Returns the limits in a text of :meth:`KeyLimits.encoded`."""
+    """Decodes the limits of an API key from the text that :meth:`KeyLimits.encoded` made."""
     workspace, scopes = json.loads(text)
     return KeyLimits(workspace, tuple(scopes))
 
 
 class ScopeUse:
-    """Records for one request whether its policy has required a right to read or to write that the
-    scopes of the key cover. If the policy requires no right, such as a policy for everybody, a key
-    with scopes may not write."""
+    """Records, for one request with a scoped API key, whether its policy required a right to read
+    or to write that the key's scopes cover (``reads``, ``writes``). If the policy requires no
+    right, such as a policy for everybody, a key with scopes may not write."""
 
     __slots__ = ("owner_is_admin", "reads", "writes")
 
@@ -154,9 +154,9 @@ class ScopedGrants(Grants):
 
 
 def checked(scopes: object) -> tuple[str, ...]:
-    """Checks the scopes of a request and returns them in order, each once. Raises
-    InvalidParameterValue for a value that is not a list of scopes, for an empty list, and for too
-    many."""
+    """Checks the scopes of a request and returns them in the order of the request, each once.
+    Raises InvalidParameterValue for a value that is not a list of scopes, for an empty list, and
+    for too many."""
     if not isinstance(scopes, list) or not scopes or len(scopes) > MAX_SCOPES:
         raise InvalidParameterValue(
             f"Parameter 'scopes' must be a list of 1 to {MAX_SCOPES} scopes; without it a key may "
