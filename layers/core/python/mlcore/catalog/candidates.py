@@ -2,8 +2,8 @@
 type of hardware, the *candidates* are those artifacts that are worth their price at some request
 rate, fastest first.
 
-The loader stores the candidates for the property names that most requests use; for other names they
-are computed from the columns.
+The catalog loader stores the candidates for the property names that most requests use. For other
+names a request computes them from the values of the properties (:mod:`.columns`).
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ class Measurement(NamedTuple):
 
 
 class Candidates(NamedTuple):
-    """The candidates of all models. Groups, each of one model and one type of hardware, follow one
-    another in parallel arrays: ``owners`` has each group's model, ``sizes`` its number of
-    artifacts."""
+    """The performance artifacts that can be recommended (*candidates*), of all models. Each group
+    has those of one model and one type of hardware. The groups follow one another in parallel
+    arrays: ``owners`` has each group's model, ``sizes`` its number of artifacts."""
 
     owners: Sequence[int]
     """By group: the index of its model. The groups of a model are adjacent."""
@@ -68,8 +68,8 @@ class Candidates(NamedTuple):
 
 
 class CandidateCollector:
-    """Chooses the candidates among the performance artifacts of a catalog's models, model by
-    model."""
+    """Chooses the artifacts that are worth their price at some request rate (*candidates*) among
+    the performance artifacts of a catalog's models, model by model."""
 
     def __init__(self) -> None:
         self._owners: list[int] = []
@@ -77,7 +77,11 @@ class CandidateCollector:
         self._kept: list[Measurement] = []
 
     def add(self, owner: int, artifacts: Iterable[Measurement]) -> None:
-        """Adds the artifacts of the model with index ``owner``, in the order of their ids."""
+        """Adds the performance artifacts of one model, in the order of their ids.
+
+        Args:
+            owner: the model's index.
+        """
         groups: dict[str, list[Measurement]] = {}
         for artifact in artifacts:
             groups.setdefault(artifact.hardware, []).append(artifact)
@@ -161,7 +165,7 @@ def measurement(
 
 
 def number(artifact: CatalogEntry, name: str) -> float | None:
-    """Returns the value of a custom property; None if it is not a number."""
+    """Returns the value of an artifact's custom property; None if it is not a number."""
     value: Any = artifact.properties.get(name)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
@@ -169,8 +173,8 @@ def number(artifact: CatalogEntry, name: str) -> float | None:
 
 
 def stored(candidates: Candidates) -> str:
-    """Returns candidates as JSON text. Whole numbers are written as integers, which parse
-    faster."""
+    """Returns the recommendable artifacts of all models (*candidates*) as the JSON text that the
+    catalog stores. Whole numbers are written as integers, which parse faster."""
     owners, sizes, *values = candidates
     numbers = [None if array is None else [*map(_short, array)] for array in values]
     return json.dumps([owners, sizes, *numbers], separators=(",", ":"))
@@ -192,8 +196,8 @@ def is_enough_faster(latency: float, slower: float) -> bool:
 
 
 def model_order(candidates: Candidates, target: int | None, models: int) -> list[int]:
-    """Returns the positions of all models, ordered by the least latency among each model's
-    artifacts that are recommended for the target rate; models without any come last.
+    """Returns the indexes of all models, ordered by the least latency among each model's artifacts
+    that are recommended for the target rate; models without any come last.
 
     Args:
         target: requests per second; None without a target rate.

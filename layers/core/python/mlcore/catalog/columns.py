@@ -128,7 +128,7 @@ def _nested(data: Any) -> str:
 
 
 def of_stored(data: Sequence[Any], count: int) -> Column:
-    """Returns a column from its JSON.
+    """Makes a catalog column (the values of one property) from its stored JSON array.
 
     Args:
         count: the number of all models, or of all artifacts, of the generation.

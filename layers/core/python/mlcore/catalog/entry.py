@@ -62,15 +62,15 @@ def id_of(key: str) -> str:
 
 
 def number_of(*texts: str) -> int:
-    """Returns the id of an entry, from 1 to 999,999,999: a hash of its names, so that reloading the
-    catalog keeps it."""
+    """Returns the id of a catalog entry, from 1 to 999,999,999: a hash of the texts that identify
+    the entry (source, kind, name …), so that reloading the catalog keeps the id."""
     data = "\0".join(texts).encode("utf-8", "surrogatepass")
     return 1 + int.from_bytes(blake2b(data, digest_size=8).digest(), "big") % (_IDS - 1)
 
 
 class StoredEntry(NamedTuple):
     """The stored form of a catalog entry: JSON texts of the entry itself (``own``) and of its
-    children."""
+    ``children``, which are a model's artifacts or an MCP server's tools."""
 
     own: str
     """The JSON object of the entry without its children."""
@@ -81,7 +81,7 @@ class StoredEntry(NamedTuple):
 
     @property
     def whole(self) -> str:
-        """The JSON text of the entry together with its children."""
+        """The JSON text of the catalog entry together with its artifacts or tools."""
         return f'{self.own[:-1]},"a":{self.children}}}' if self.children else self.own
 
 
@@ -104,8 +104,11 @@ def _own(entry: CatalogEntry) -> dict[str, Any]:
 
 
 def of_stored(data: Mapping[str, Any], children: Iterable[Mapping[str, Any]] = ()) -> CatalogEntry:
-    """Makes a catalog entry from its stored JSON object. ``children`` are passed if they are stored
-    apart."""
+    """Makes a catalog entry from its stored JSON object.
+
+    Args:
+        children: the stored JSON objects of its artifacts or tools, if they are not in ``data``.
+    """
     return _of_own(data["k"], data["s"], data, data.get("a") or children)
 
 

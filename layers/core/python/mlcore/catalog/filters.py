@@ -72,7 +72,8 @@ def _with_alternatives(known: dict[str, str]) -> dict[str, str]:
 
 
 def attribute(entry: CatalogEntry, name: str) -> Any:
-    """Returns the value of an attribute of an entry; None if it has none."""
+    """Returns the value of a catalog entry's attribute, by the name that filters use; None if the
+    entry has none."""
     match name:
         case "id":
             return entry.id

@@ -1,5 +1,5 @@
-"""Filter options: what a user can choose from to filter a list, namely the values that the entries
-of a source have and the ranges of their numbers; and named queries.
+"""Filter options of the model catalog, from which a user can choose to filter a list: the values
+that the entries of a source have, and the ranges of their numbers. Also named queries.
 
 The loader computes them for each source; a request only merges the options of the sources that its
 workspace sees.
