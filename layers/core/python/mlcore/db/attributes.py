@@ -142,12 +142,12 @@ class TextMapAttribute(ItemAttribute[V]):
         return MAP not in item.get(self.attr_name, ())
 
     def text(self, value: Mapping[str, str]) -> str:
-        """Returns the map encoded as one text."""
+        """Returns the map encoded as one text, such as ``lr=0.01&opt=adam``."""
         return _as_text(value)
 
     def like(self, item: Mapping[str, Any], value: Mapping[str, str]) -> dict[str, Any]:
-        """Returns ``value`` as DynamoDB JSON, in the form (map or one text) that the raw item
-        uses."""
+        """Returns ``value`` as DynamoDB JSON, in the form (DynamoDB map or one text) in which the
+        raw item stores this attribute."""
         return {STRING: _as_text(value)} if self.is_text(item) else self.raw(value)
 
     def serialize(self, value: Mapping[str, str]) -> dict[str, Any]:
@@ -262,7 +262,8 @@ class TextSetAttribute(ItemAttribute[frozenset[str] | None]):
 
 
 class BytesAttribute(ItemAttribute[V]):
-    """An attribute that holds bytes. Requests take bytes; responses hold Base64 text."""
+    """An attribute that holds bytes. Items that are sent to DynamoDB hold bytes; items from its
+    responses hold Base64 text."""
 
     attr_type = BINARY
 

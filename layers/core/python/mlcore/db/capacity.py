@@ -49,13 +49,15 @@ _thread = threading.local()
 
 
 def current() -> Measurement | None:
-    """Returns the measurement into which this thread counts; None if it counts nowhere."""
+    """Returns the measurement of DynamoDB costs into which this thread counts; None if it counts
+    nowhere."""
     measurement: Measurement | None = getattr(_thread, "measurement", None)
     return measurement
 
 
 def last_measurement() -> Measurement | None:
-    """Returns the last measurement that this thread has finished; None if there was none."""
+    """Returns the last measurement of DynamoDB costs that this thread has finished; None if there
+    was none."""
     measurement: Measurement | None = getattr(_thread, "last", None)
     return measurement
 
@@ -76,9 +78,9 @@ def measure() -> Iterator[Measurement]:
 
 @contextmanager
 def writing_for_itself() -> Iterator[None]:
-    """Within this context, writes do not set ``may_have_written``. For writes of the server's own
-    that do not execute the request (such as a counter), so that a client may still repeat the
-    request. Calls and units are counted as usual."""
+    """Within this context, writes do not set ``may_have_written``; calls and units are counted as
+    usual. Use it for writes that the server makes for itself, such as a counter, and that do not
+    execute the request: a client may still repeat the request."""
     measurement = current()
     may_have_written = measurement is not None and measurement.may_have_written
     try:

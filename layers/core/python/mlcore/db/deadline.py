@@ -35,8 +35,8 @@ def within(context: Any, most: float = math.inf) -> Iterator[None]:
     time to answer.
 
     Args:
-        context: Lambda's context, which knows the remaining time. Any other object sets no
-            deadline.
+        context: Lambda's context, which knows the remaining time. With any other object, only
+            ``most`` sets a deadline.
         most: upper limit in seconds, if the caller waits only that long.
     """
     remaining = getattr(context, "get_remaining_time_in_millis", None)

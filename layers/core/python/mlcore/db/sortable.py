@@ -60,8 +60,8 @@ def parse_double(text: str) -> float:
 
 
 def parse_point(text: str) -> tuple[int, int, float]:
-    """Decodes 48 digits to a point: two int64 (:func:`int64_hex`) and a double other than NaN
-    (:func:`double`)."""
+    """Decodes 48 hexadecimal digits to (timestamp, step, value), the position of a point in a
+    metric's history: two int64 (:func:`int64_hex`) and a double other than NaN (:func:`double`)."""
     raw = bytearray.fromhex(text)
     raw[0] ^= 0x80
     raw[8] ^= 0x80
@@ -73,7 +73,7 @@ def parse_point(text: str) -> tuple[int, int, float]:
 
 
 def parse_points(texts: Iterable[str]) -> Iterator[tuple[int, int, float]]:
-    """Decodes many points as :func:`parse_point` does, faster, in their order."""
+    """Decodes many texts as :func:`parse_point` decodes one, in their order, but faster."""
     raw = bytes.fromhex("".join(texts))
     count = len(raw) // 24
     words = struct.unpack(f">{3 * count}Q", raw)

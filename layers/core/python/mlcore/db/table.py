@@ -149,7 +149,8 @@ class Table:
             prefix: prefix of the sort key.
             between: inclusive bounds of the sort key, instead of ``prefix``.
             start: ``last_key`` of the page before; None for the first page.
-            attributes: attributes to return; None for all (for an index, read from the table).
+            attributes: attributes to return. None: all; for a global index only the keys, which are
+                all that it holds.
         """
         partition, sort = _index_keys(index)
         names = {"#p": partition}
@@ -202,7 +203,8 @@ class Table:
         return old
 
     def update(self, key: Key, update: Update, *, returning: bool = False) -> Raw:
-        """Updates an item (UpdateItem); returns it if ``returning``. Raises ConditionFailed."""
+        """Updates an item (UpdateItem). Returns the item as it is afterwards if ``returning``, else
+        an empty dict. Raises ConditionFailed."""
         answer = self._call(
             "UpdateItem",
             Key=_key(key),

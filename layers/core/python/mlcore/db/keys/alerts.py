@@ -42,5 +42,6 @@ def lsi2_alert(due_time: int, workspace: str, alert_id: str) -> str:
 
 
 def lsi2_alerts_until(time: int) -> tuple[str, str]:
-    """Returns inclusive bounds of the LSI2 sort keys of the alerts that are due at a time."""
+    """Returns inclusive bounds of the LSI2 sort keys of the alerts that are due at ``time``
+    (milliseconds since the epoch) or earlier."""
     return LSI2_ALERT.sk.prefix(), LSI2_ALERT.sk.prefix(time + 1)

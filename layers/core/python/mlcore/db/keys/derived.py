@@ -169,8 +169,8 @@ def rank_rows_sorted(experiment_id: str) -> Key:
 
 
 def rank_rows_range() -> tuple[str, str]:
-    """Returns inclusive bounds of the sort keys of all ``RANKROWS`` items and of the counter of
-    sorts, which comes last."""
+    """Returns inclusive bounds of the sort keys of all ``RANKROWS`` items (metric values that are
+    not sorted yet) and, after them, of the item that counts how often they were sorted."""
     return RANK_ROWS.sk.prefix(), RANK_ROWS_SORTED.sk.build()
 
 

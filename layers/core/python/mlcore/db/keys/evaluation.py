@@ -226,7 +226,7 @@ def lsi2_detection_schedule(fire_time: int, workspace: str, experiment_id: str) 
 
 def lsi2_detection_schedules_until(time: int) -> tuple[str, str]:
     """Returns inclusive bounds of the LSI2 sort keys of the schedules of issue detection that are
-    due at a time."""
+    due at ``time`` (milliseconds since the epoch) or earlier."""
     return LSI2_DETECTION_SCHEDULE.sk.prefix(), LSI2_DETECTION_SCHEDULE.sk.prefix(time + 1)
 
 

@@ -1,9 +1,10 @@
 """Keys of experiments, runs and datasets in an experiment's partition, and of the items that find
 them by id.
 
-A run's children are the items of its metrics, params, tags and so on. Points of a metric are stored
-in batches (of one request), packs (of one metric) and files; a *span* is a class of how far the
-last point of such an item is from its first.
+A run's children are the items of its metrics, params, tags and so on. An item with points of
+metrics is a *batch* (the points of one request), a *pack* (points of one metric) or names a file
+with the points of many batches. By the distance from its first point to its last one, each such
+item has a class, called *span* (:data:`mlcore.repos.runs.history.point_positions.SPANS`).
 """
 
 from __future__ import annotations
@@ -157,8 +158,9 @@ def run_metric(experiment_id: str, run_id: str, key: str) -> Key:
 def run_metric_history(
     experiment_id: str, run_id: str, key: str, step: int, timestamp: int, suffix: str
 ) -> Key:
-    """Returns the key of a pack of one metric's points. ``suffix`` distinguishes packs that begin
-    with the same step and timestamp."""
+    """Returns the key of a pack: an item with several points of one metric of a run. ``step`` and
+    ``timestamp`` are those of its first point; ``suffix`` distinguishes packs that begin with the
+    same step and timestamp."""
     sk = RUN_METRIC_HISTORY.sk.build(run_id, key, step, timestamp, suffix)
     return Key(_partition(experiment_id), sk)
 
@@ -170,25 +172,32 @@ def run_metric_history_prefix(run_id: str, key: str) -> str:
 def lsi2_metric_history(
     run_id: str, key: str, span: int, first: str, last: str, number: int, value: float
 ) -> str:
-    """Returns the LSI2 sort key of a pack of one metric's points.
+    """Returns the LSI2 sort key of a pack: an item with several points of one metric of a run.
 
-    ``first`` and ``last`` are positions of points, encoded by
-    :mod:`mlcore.repos.runs.history.point_positions`; ``number`` counts the points; ``value`` is
-    the value of the first one.
+    Args:
+        span: the class of the distance from the first point to the last one.
+        first, last: positions of these points, as texts
+            (:mod:`mlcore.repos.runs.history.point_positions`).
+        number: how many points the pack has.
+        value: the value of the first point.
     """
     return LSI2_METRIC_HISTORY.sk.build(run_id, key, f"{span:02d}", first, last, number, value)
 
 
 def lsi2_metric_history_from(run_id: str, key: str, span: int, first: str) -> tuple[str, str]:
-    """Returns inclusive bounds of the LSI2 sort keys of a metric's packs of one span whose first
-    point is at ``first`` or later."""
+    """Returns inclusive bounds of the LSI2 sort keys of those packs of a metric (items with several
+    points) whose first point is at the position ``first`` or later.
+
+    Args:
+        span: only packs of this class of distances from the first point to the last one.
+    """
     prefix = LSI2_METRIC_HISTORY.sk.prefix(run_id, key, f"{span:02d}")
     return prefix + first, prefix + UPPER_BOUND
 
 
 def parse_lsi2_metric_history(sk: str) -> tuple[str, str, int, float]:
-    """Returns (first position, last position, number of points, value of the first point) from a
-    pack's LSI2 sort key."""
+    """Returns (first position, last position, number of points, value of the first point) from the
+    LSI2 sort key of a pack, an item with several points of one metric."""
     first, last, number, value = sk.rsplit("#", 4)[1:]
     return first, last, int(number), parse_double(value)
 
@@ -210,28 +219,39 @@ def run_metric_file_prefix(run_id: str) -> str:
 
 
 def run_metric_batches(run_id: str) -> tuple[str, str]:
-    """Returns inclusive bounds of the sort keys of a run's batches and, after them, of the files to
-    which batches are moved. So a query that misses a batch because it is being moved returns the
-    batch's file."""
+    """Returns inclusive bounds of the sort keys of a run's batches (the metric points of one
+    request each) and, after them, of the items that name the files to which batches are moved. So a
+    query that misses a batch because it is being moved returns its file."""
     return RUN_METRIC_BATCH.sk.prefix(run_id), RUN_METRIC_FILE.sk.prefix(run_id) + UPPER_BOUND
 
 
 def batch_id(span: int, first: str, digest: str) -> str:
-    """Returns the id of a batch of a run's metric points. Ids order batches by class of spans, then
-    by their first points."""
+    """Returns the id of a batch: the item with the metric points of one request. Ids order a run's
+    batches by ``span``, then by ``first``.
+
+    Args:
+        span: the class of the distance from the first point to the last one.
+        first: position of the first point, without its value.
+        digest: distinguishes batches with the same span and first point.
+    """
     return f"{span:02d}{first}{digest}"
 
 
 def parse_batch_id(sk: str) -> tuple[int, str]:
-    """Returns (class of spans, position of the first point without its value) from the sort key of
-    a batch."""
+    """Returns (span, first) from the sort key of a batch (the metric points of one request): the
+    class of the distance from its first point to its last one, and the position of the first point
+    without its value."""
     batch = sk.rpartition("#")[2]
     return int(batch[:2]), batch[2:34]
 
 
 def run_metric_batch_from(run_id: str, span: int, first: str) -> tuple[str, str]:
-    """Returns inclusive bounds of the sort keys of a run's batches of one span whose first point is
-    at ``first`` or later."""
+    """Returns inclusive bounds of the sort keys of those batches of a run (metric points of one
+    request each) whose first point is at the position ``first`` or later.
+
+    Args:
+        span: only batches of this class of distances from the first point to the last one.
+    """
     prefix = RUN_METRIC_BATCH.sk.prefix(run_id) + f"{span:02d}"
     return prefix + first[:32], prefix + UPPER_BOUND
 

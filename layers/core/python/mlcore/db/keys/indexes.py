@@ -1,13 +1,16 @@
 """Keys in the secondary indexes.
 
-In an experiment's partition, META items have LSI keys, and of the child items only packs of metric
-history (LSI2) and packs of spans that the indexer has not processed (LSI1). The packs' keys have
-prefixes of their own, so a Query for META items never returns a child.
+In an experiment's partition, META items (runs, traces and logged models themselves) have LSI keys,
+and of the child items only packs of metric history (LSI2) and packs of spans that the indexer has
+not processed (LSI1). The packs' keys have prefixes of their own, so a Query for META items never
+returns a child.
 
-LSI1 to LSI3 end in the inverted id: read backwards, they return the newest items first and items of
-the same time by ascending id. LSI4 is read forwards and ends in the plain id. LSI5 ends in the
-inverted id; NaN sorts above every number there. No index key is empty: each begins with a literal
-or with a name that MLflow requires.
+Keys of META items in LSI1 to LSI3 end in the inverted id: read backwards, they return the newest
+items first and items of the same time by ascending id. In LSI4, keys of runs and traces end in the
+plain id and are read forwards; keys of logged models are read backwards and end in the inverted id.
+In LSI5 they end in the inverted id, and NaN sorts above every number. Marks of unprocessed items
+(LSI1 and LSI5) have no inverted id. No index key is empty: each begins with a literal or with a
+name that MLflow requires.
 """
 
 from __future__ import annotations

@@ -156,7 +156,7 @@ def gsi4_updated_sk(time: int, number: int) -> str:
 
 
 def time_and_number(sk: str) -> tuple[int, int]:
-    """Returns (time in milliseconds, number) from a sort key of an index that orders Kubeflow's
+    """Returns (time in milliseconds, numeric id) from a sort key of an index that orders Kubeflow's
     entities by creation or update time."""
     fields = GSI4_UPDATED.sk.parse(sk) or {}
     return fields["time"], fields["number"]

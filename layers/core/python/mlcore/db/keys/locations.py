@@ -38,14 +38,16 @@ def location_list() -> Key:
 
 
 def locations_above(path: str) -> list[str]:
-    """Returns the prefixes of the sort keys of a path and of all paths above it, the root first."""
+    """Returns prefixes of sort keys in the list of artifact locations: one for the path itself and
+    one for each path above it, the root first."""
     segments = [segment for segment in stem(path).split("/") if segment]
     return [LOCATION.sk.prefix("/".join(segments[:count])) for count in range(len(segments) + 1)]
 
 
 def locations_below(path: str) -> str | None:
-    """Returns the prefix of the sort keys of all paths below a path; None if keys cannot tell them
-    apart from the path, because it is longer than STEM_BYTES."""
+    """Returns the prefix of the sort keys, in the list of artifact locations, of all paths below a
+    path. Returns None if the path is longer than STEM_BYTES: then keys do not hold enough of a path
+    to tell which ones are below it."""
     if stem(path) != path:
         return None
     return LOCATION.sk.prefix(path).removesuffix("#") + "/" if path else LOCATION.sk.prefix()

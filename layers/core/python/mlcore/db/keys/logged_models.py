@@ -66,8 +66,8 @@ def logged_model_tag_prefix(model_id: str) -> str:
 
 
 def logged_model_points(experiment_id: str, model_id: str, suffix: str) -> Key:
-    """Returns the key of a pack of a logged model's metric points. ``suffix`` distinguishes the
-    model's packs."""
+    """Returns the key of an item that holds metric points of a logged model. ``suffix``
+    distinguishes the model's items of this kind."""
     return Key(_partition(experiment_id), LOGGED_MODEL_POINTS.sk.build(model_id, suffix))
 
 

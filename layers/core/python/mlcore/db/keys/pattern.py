@@ -193,7 +193,8 @@ class KeyTemplate:
         )
 
     def prefix(self, *values: Any) -> str:
-        """Returns the prefix shared by all keys whose first fields have these values."""
+        """Returns the prefix shared by all keys of this template whose first fields have these
+        values."""
         return self._formats[len(values)] % tuple(
             [encode(value) for encode, value in zip(self._encoders, values, strict=False)]
         )
@@ -217,8 +218,8 @@ _template = cache(KeyTemplate)
 
 
 def remembering(build: Callable[[str], str]) -> Callable[[str], str]:
-    """Returns a function like ``build`` that remembers its last result: most keys that a request
-    needs are in one partition. Callable from many threads."""
+    """Returns a function like ``build``, which makes a key's text, that remembers its last result:
+    most keys that a request needs are in one partition. Callable from many threads."""
     last = "", build("")
 
     def build_or_recall(text: str) -> str:

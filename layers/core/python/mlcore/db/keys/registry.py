@@ -56,8 +56,8 @@ _partition = remembering(REGISTERED_MODEL.pk.build)
 
 
 def place_of_model(workspace: str, name: str) -> str:
-    """Returns a model's name as its keys contain it: outside the default workspace, with the
-    workspace as prefix."""
+    """Returns the text by which keys name a registered model: its name in the default workspace,
+    ``:workspace:name`` in any other."""
     return name if workspace == DEFAULT_WORKSPACE else f":{workspace}:{name}"
 
 
@@ -66,7 +66,7 @@ def registered_model(workspace: str, name: str) -> Key:
 
 
 def model_at(pk: str) -> Key:
-    """Returns the key of the model item in a partition."""
+    """Returns the key of a registered model's item from the partition key of the model."""
     return Key(pk, REGISTERED_MODEL.sk.text)
 
 

@@ -108,7 +108,7 @@ def trace_spans_pack(experiment_id: str, trace_id: str, suffix: str) -> Key:
 
 
 def trace_spans_prefix(trace_id: str) -> str:
-    """Returns the prefix of the sort keys of all packs of a trace's spans."""
+    """Returns the prefix of the sort keys of all items that hold spans of a trace."""
     return TRACE_SPANS.sk.build(trace_id)
 
 
