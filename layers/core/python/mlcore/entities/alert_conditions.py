@@ -48,8 +48,8 @@ class AlertCondition(NamedTuple):
         return f"SELECT {self.aggregate}({number}) AS value {rows}"
 
     def value(self, answer: Mapping[str, Any]) -> float | None:
-        """Returns the number in the answer to :meth:`query`; None without rows or for NULL. None
-        never meets a condition."""
+        """Returns the number in the result of the SQL of :meth:`query`; None if the result has no
+        row or NULL. None never meets a condition."""
         number = answer["rows"][0][0] if answer["rows"] else None
         return None if number is None else float(number)
 
@@ -81,7 +81,8 @@ def parse(text: str) -> AlertCondition:
 
 
 def number_text(value: float) -> str:
-    """Returns a value as a condition spells it: ``NaN``, ``Infinity``, or a decimal number."""
+    """Returns a number as conditions of alerts spell it: ``NaN``, ``Infinity``, ``-Infinity``, or a
+    decimal number."""
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):

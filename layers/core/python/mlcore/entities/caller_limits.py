@@ -24,8 +24,9 @@ def variables(kind: str) -> tuple[str, str]:
 
 
 def stated(environment: Mapping[str, str]) -> dict[str, CallerLimit]:
-    """Returns the limits on callers' requests that an environment states, by kind of caller; kinds
-    without any are left out. 0 and an empty text state none.
+    """Returns the limits on callers' requests that environment variables set, by kind of caller
+    (``key``, ``user``, ``workspace``); kinds without a limit are left out. 0 and an empty text mean
+    no limit.
 
     Raises:
         ValueError: a limit is no whole number; the process then does not start.

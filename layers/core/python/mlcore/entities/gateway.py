@@ -45,8 +45,9 @@ class Secret(NamedTuple):
     """Revision of the stored item; 0 before it is stored."""
 
     def is_of(self, provider: str) -> bool:
-        """Whether these credentials may be used with a provider: the stored one, whose name is not
-        case-sensitive. Credentials without a stored provider may be used with any."""
+        """Whether these credentials may be used with ``provider``: it must be the provider that is
+        stored with them, in upper or lower case and under any of its names. Credentials without a
+        stored provider may be used with any."""
         return self.provider is None or _same_name(self.provider) == _same_name(provider)
 
 
@@ -79,7 +80,8 @@ class SavedKeyModel(NamedTuple):
     model_name: str
 
     def check_usable(self, known: Configuration) -> None:
-        """Checks that the key exists and is one of the provider, since it is sent there.
+        """Checks that the saved key exists and belongs to the provider, since the key is sent to
+        that provider.
 
         Raises:
             ResourceDoesNotExist: there is no such key.

@@ -44,7 +44,8 @@ class GatewayLimits(NamedTuple):
         """Returns the limits of one key, user, endpoint or workspace; None if it has none.
 
         Args:
-            names: its possible names in the setting; the first one with an entry counts.
+            names: its possible names in the setting; the first one with an entry counts, else the
+                entry ``*``.
         """
         entries = self.by_scope.get(scope, {})
         return next((entries[name] for name in (*names, EACH) if name in entries), None)

@@ -18,8 +18,8 @@ of all versions if none is active."""
 
 
 class VersionState(NamedTuple):
-    """The part of an MCP server's version that the server's item stores. It stays after the version
-    is deleted, so that the version is not created again."""
+    """Status and creation time of an MCP server's version, which the server's item stores. They
+    stay there after the version is deleted, so that the same version is not created again."""
 
     status: str
     created_at: int

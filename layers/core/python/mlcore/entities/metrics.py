@@ -58,6 +58,6 @@ def stored_value(value: float) -> float:
 
 
 def recency(metric: Metric) -> tuple[int, int, float]:
-    """Returns a sort key by which the greatest point of a metric is the latest. NaN counts as 0, as
-    in MLflow's SQL store."""
+    """Returns a key by which points of a metric sort; the greatest one is the latest, whose value
+    the run shows. NaN counts as 0, as in MLflow's SQL store."""
     return (metric.step, metric.timestamp, 0.0 if math.isnan(metric.value) else metric.value)

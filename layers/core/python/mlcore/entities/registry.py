@@ -38,10 +38,10 @@ class ModelVersion(NamedTuple):
 
     @property
     def version_number(self) -> int:
-        """The version's number, for filters, which call it ``version_number``."""
+        """The version's number, under the name by which filters call it."""
         return self.version
 
     @property
     def source_path(self) -> str:
-        """The version's source, for filters, which call it ``source_path``."""
+        """The version's source, under the name by which filters call it."""
         return self.source

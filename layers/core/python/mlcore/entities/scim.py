@@ -18,7 +18,7 @@ _ID: Final = re.compile(r"(?P<number>[1-9][0-9]{0,15})\.(?P<name>[\w-]{1,1400})"
 
 
 class ScimUser(NamedTuple):
-    """A user with what the directory says about the user."""
+    """A user with the attributes that a company's directory has provisioned over SCIM."""
 
     user: User
     external_id: str | None

@@ -50,14 +50,14 @@ class SkillSource(NamedTuple):
     digest: str | None
 
     def fingerprint(self) -> str:
-        """Returns a short hash by which a skill's item tells which of its versions have the same
-        source, without reading the versions."""
+        """Returns a short hash of the source. A skill's item stores it for each version, so that
+        versions with the same source are found without reading them."""
         content = json.dumps(self, separators=(",", ":")).encode()
         return urlsafe_b64encode(blake2b(content, digest_size=9).digest()).decode()
 
 
 class VersionState(NamedTuple):
-    """The part of a skill version that the skill's item stores."""
+    """What a skill's item stores about each version: status, source type and hash of the source."""
 
     status: str
     source_type: str
@@ -99,6 +99,7 @@ class SkillVersion(NamedTuple):
 
 
 def latest_version(skill: Skill) -> int | None:
-    """Returns the version to which the alias ``latest`` resolves; None without versions."""
+    """Returns the number of the skill version to which the alias ``latest`` resolves; None if the
+    skill has no versions."""
     candidates = [(state.status == ACTIVE, number) for number, state in skill.versions.items()]
     return max(candidates)[1] if candidates else None

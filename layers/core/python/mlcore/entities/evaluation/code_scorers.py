@@ -1,4 +1,4 @@
-"""Scorers that are the source of a Python function, and ensembles of such scorers."""
+"""Scorers that consist of the Python source code of a function, and ensembles of such scorers."""
 
 from __future__ import annotations
 
@@ -34,11 +34,12 @@ class CodeScorer(NamedTuple):
     """The scorers of an ensemble."""
 
     def seconds(self) -> float:
-        """Returns how long one judgement may take."""
+        """Returns the time limit of one judgement, in seconds."""
         return min(self.timeout or MAX_SECONDS, MAX_SECONDS)
 
     def in_the_cage(self) -> dict[str, Any]:
-        """Returns the scorer's JSON for :func:`mlcore.scorer_cage.cage.judge`."""
+        """Returns the scorer as JSON for :func:`mlcore.scorer_cage.cage.judge`, which runs it in a
+        process without rights."""
         parts = self._parts()
         return {**parts, "source_digest": source_digest(parts)}
 
@@ -54,7 +55,7 @@ class CodeScorer(NamedTuple):
 
 
 def source_digest(parts: Mapping[str, Any]) -> str:
-    """Returns the digest of a scorer's JSON (:meth:`CodeScorer.in_the_cage`). The process that runs
-    the scorer compares it with the field ``source_digest``."""
+    """Returns the SHA-256 digest of a scorer's JSON (:meth:`CodeScorer.in_the_cage`). The process
+    that runs the scorer compares it with the field ``source_digest``."""
     digested = {name: value for name, value in parts.items() if name != "source_digest"}
     return hashlib.sha256(json.dumps(digested, sort_keys=True).encode()).hexdigest()

@@ -36,7 +36,8 @@ def following(schedule: Schedule, after: int) -> int:
 
 def due(schedule: Schedule, last: int, now: int) -> int | None:
     """Returns the latest time at which a schedule of issue detection has fired since ``last``,
-    until ``now`` inclusive; None if it has not. So missed times are made up for by one run."""
+    until ``now`` inclusive; None if it has not. If several times were missed, it is the last of
+    them, so one detection makes up for all."""
     first = following(schedule, last)
     if first > now:
         return None
@@ -46,12 +47,13 @@ def due(schedule: Schedule, last: int, now: int) -> int | None:
 
 
 def window_start(schedule: Schedule, fire_time: int, scanned: int | None) -> int:
-    """Returns the time (ms since the epoch) after which the traces begin that a scheduled run of
-    issue detection searches.
+    """Returns the time (ms since the epoch) after which a trace must have been created to be
+    searched by a scheduled issue detection.
 
     Args:
-        fire_time: when the run was due; its traces end there.
-        scanned: the time of the latest trace that earlier runs have covered.
+        fire_time: when the detection was due; later traces are not searched.
+        scanned: the time of the latest trace that earlier detections have searched; None if there
+            was none.
     """
     start = fire_time - INTERVAL_MS[schedule.cadence] if scanned is None else scanned
     return max(start, fire_time - MAX_WINDOW_MS)

@@ -8,14 +8,15 @@ from mlcore.entities.gateway import Configuration, SavedKeyModel
 
 
 class JobModel(NamedTuple):
-    """An endpoint of the AI gateway or, if it has no name, a provider's model with a saved key."""
+    """The model of a job: an endpoint of the AI gateway or, if ``endpoint_name`` is empty, a
+    provider's model with a saved key."""
 
     endpoint_name: str
     saved_key: SavedKeyModel | None = None
 
     @property
     def uri(self) -> str:
-        """``gateway:/<endpoint>`` or ``<provider>:/<model>``."""
+        """The model as a URI: ``gateway:/<endpoint>`` or ``<provider>:/<model>``."""
         if self.saved_key is None:
             return f"gateway:/{self.endpoint_name}"
         return f"{self.saved_key.provider}:/{self.saved_key.model_name}"

@@ -96,14 +96,16 @@ class Job(NamedTuple):
 
 
 def batches(trace_ids: Sequence[str]) -> list[list[str]]:
-    """Distributes traces over several jobs: returns the trace ids of each."""
+    """Splits the traces that are to be judged into lists of at most TRACES_PER_JOB ids, one list
+    for each job."""
     starts = range(0, len(trace_ids), TRACES_PER_JOB)
     return [list(trace_ids[start : start + TRACES_PER_JOB]) for start in starts]
 
 
 def expected_dollars(job: Job) -> float | None:
-    """Returns what judges and code will have cost at the end of the job, if each trace costs
-    as much as those that are done; None if none is done, or no price is known."""
+    """Returns the US dollars that judges and code will have cost when the job ends, if each of its
+    traces costs as much as those judged so far; None if none is judged yet, or no price is known.
+    """
     if job.dollars is None or not job.completed or job.total is None:
         return None
     return job.dollars * max(job.total, job.completed) / job.completed

@@ -48,5 +48,5 @@ class Judge(NamedTuple):
 
     @property
     def asks_model(self) -> bool:
-        """Whether the judge calls a model. If not, :mod:`mlcore.judges.rules` gives the answer."""
+        """Whether the judge calls a model. If not, :mod:`mlcore.judges.rules` rates instead."""
         return self.builtin not in RULES

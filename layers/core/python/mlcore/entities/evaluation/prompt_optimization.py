@@ -37,7 +37,7 @@ class EvolutionSettings(NamedTuple):
 
 
 class OptimizerSettings(NamedTuple):
-    """The checked ``optimizer_config`` of a job."""
+    """The checked ``optimizer_config`` of a job that optimizes a prompt."""
 
     reflection_endpoint: str
     """The gateway endpoint whose model proposes prompts."""

@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 
 class SealedSource(NamedTuple):
-    """Identifies the source that a job runs: a version of a scorer, and the seal of the version."""
+    """Names the source code that a job runs: a version of a scorer, and the *seal*, a digest of
+    that version when the job was started."""
 
     name: str
     version: int
@@ -28,7 +29,8 @@ class ScorerVersion(NamedTuple):
     versions of release 0.1.0."""
 
     def is_intact(self) -> bool:
-        """Whether the version is unchanged since it was registered, by its seal."""
+        """Whether the scorer version is unchanged since it was registered: its digest equals the
+        stored one (``seal``). Always True for a version without a stored digest."""
         return self.seal is None or self.seal == seal_of(self)
 
     def source(self) -> SealedSource:
