@@ -95,7 +95,8 @@ def check(request: ProxiedRequest, models: Collection[str], headers: Mapping[str
 
 
 def names_other(value: Any, models: Collection[str]) -> bool:
-    """Whether the requests of a batch in a JSON value name another model than ``models``."""
+    """Whether a batch's request in a JSON value (a line of a file, or the request that begins a
+    batch) names a model other than ``models``."""
     return not all(_is_one_of(name, models) for name in _named(value))
 
 

@@ -38,7 +38,7 @@ class _Circuit:
 
 
 class CircuitBreakers:
-    """The circuits of this process, by model. Threads may use it concurrently."""
+    """The state of this process's circuit breakers, by model. Threads may use it concurrently."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -71,13 +71,13 @@ class CircuitBreakers:
         )
 
     def add_success(self, model: Hashable) -> None:
-        """Notes that a model has answered, which closes its circuit."""
+        """Records that a model has answered, which closes its circuit."""
         if self._failing:
             with self._lock:
                 self._failing.pop(model, None)
 
     def add_failure(self, model: Hashable, error: BaseException, *, is_probe: bool = False) -> bool:
-        """Notes that a call of a model failed. Counts the failure only if the provider is
+        """Records that a call of a model failed. Counts the failure only if the provider is
         unavailable. An answer with a status below 500 that refuses the request closes the circuit,
         because the provider works. Any other failure changes nothing.
 

@@ -44,7 +44,8 @@ _ATTEMPTS: Final = 3
 
 
 def counted(policy: BudgetPolicy, now: int) -> WindowSpending:
-    """Returns what the policy's current window has counted so far; one consistent read.
+    """Returns the cost that the policy's current window has counted so far, in billionths of a US
+    dollar; one consistent read.
 
     Args:
         now: ms since 1970; it selects the window.
@@ -53,14 +54,14 @@ def counted(policy: BudgetPolicy, now: int) -> WindowSpending:
 
 
 def fill(policy: BudgetPolicy, begin: int, before: WindowSpending = spending.NOTHING) -> None:
-    """Adds to the policy's window the cost of calls before ``begin`` that the window has not
-    counted yet. A repeated call adds nothing. The policy is already written, so an error is logged
-    and not raised.
+    """Adds to the current window of a budget policy the cost of earlier calls that the window has
+    not counted yet. A repeated call adds nothing. The policy is already written, so an error is
+    logged and not raised.
 
     Args:
-        begin: when the policy was written, in ms since 1970. Calls that begin later count
-            themselves.
-        before: what the window had counted before the policy was written.
+        begin: when the policy was written, in ms since 1970. Calls before this time are added;
+            later calls count themselves.
+        before: what the window had counted before the policy was written (:func:`counted`).
     """
     details = {"budget_policy_id": policy.budget_policy_id}
     try:

@@ -108,8 +108,9 @@ class File(NamedTuple):
 
     @property
     def is_known(self) -> bool:
-        """Whether the content is certainly no text: it is the provider's state, or it begins like a
-        known format of pictures, sound, films or documents. False for short content."""
+        """Whether the content is certainly no text: it is the provider's state (data that only the
+        provider can read, such as encrypted reasoning), or it begins like a known format of
+        pictures, sound, films or documents. False for short content."""
         if self.is_state or self.is_identifier:
             return self.is_state and self.length >= _SHORT
         is_media = self.content.startswith(_HEADERS) or self.content[4:8] == _FILM
@@ -117,7 +118,7 @@ class File(NamedTuple):
 
 
 class Holder:
-    """A JSON object in a request, with its position there."""
+    """A JSON object in a request to a provider, with its name and the object that contains it."""
 
     __slots__ = ("_media_types", "is_item", "kind", "members", "name", "parent")
 
@@ -168,8 +169,8 @@ class Holder:
 
 
 class Unsearched:
-    """Takes the place of a file while its request is searched. The file itself is sent
-    unchanged."""
+    """Takes the place of a file in a request while rules of redaction search the request. The file
+    itself is sent unchanged."""
 
     __slots__ = ("value",)
 
@@ -280,8 +281,8 @@ def _is_mixed(text: str) -> bool:
 
 
 def encoded(file: File, content: bytes) -> str:
-    """Returns the member's value for a file whose content is replaced: data URL prefix and
-    Base64."""
+    """Returns new content of a file in the form in which the request holds the file: Base64, after
+    the beginning of the data URL if it was one."""
     return file.head + base64.b64encode(content).decode()
 
 

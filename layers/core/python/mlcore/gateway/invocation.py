@@ -157,7 +157,8 @@ class Invocation:
         Args:
             ask: calls the model through its provider.
             usage: gets the token counts from an answer.
-            handling: what happens when a provider fails, unless the server itself calls.
+            handling: whether a failed call is repeated, and whether circuit breakers apply. They
+                never apply to calls that the server itself makes.
         """
 
         def attempt(provider: Provider) -> Json:
@@ -189,8 +190,9 @@ class Invocation:
         Args:
             ask: as in :meth:`ask`.
             usage: as in :meth:`ask`.
-            named_models: the models that the request itself names, if it is sent as it is. A part
-                that is JSON is then a whole answer, not an event of a stream.
+            named_models: for a request that is forwarded unchanged, the models that it names; None
+                for any other. With such a request, a part that is JSON is a whole answer, not an
+                event of a stream.
             handling: as in :meth:`ask`.
         """
 

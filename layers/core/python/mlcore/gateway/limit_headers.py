@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 
 class Remaining(NamedTuple):
-    """How many requests or tokens a caller may still use under one limit."""
+    """How many requests or tokens a caller may still use under one limit of the AI gateway."""
 
     noun: str
     """``requests`` or ``tokens``."""
@@ -21,8 +21,9 @@ class Remaining(NamedTuple):
 
 
 def headers(readings: Iterable[Remaining], now: int) -> dict[str, str]:
-    """Returns the headers for limits. For each noun they describe the limit with the least
-    remaining, because both providers have only one set of headers for a noun.
+    """Returns the response headers that describe limits. For requests and for tokens (``noun``)
+    they describe the limit with the least remaining, because both providers have only one set of
+    headers for each.
 
     OpenAI's are described at https://platform.openai.com/docs/guides/rate-limits, Anthropic's at
     https://docs.claude.com/en/api/rate-limits.

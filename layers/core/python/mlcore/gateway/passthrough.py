@@ -164,7 +164,8 @@ def _handling(action: str, headers: Mapping[str, str]) -> Handling:
 
 
 def unchecked_stream(call: Invocation) -> GatewayCallFailed:
-    """Returns the error for a stream whose answer a guardrail would have to check."""
+    """Returns the error (400) for a call whose answer is to be streamed although a guardrail must
+    check the answer."""
     return GatewayCallFailed(
         400,
         f"A guardrail of the endpoint '{call.route.endpoint.name}' checks answers, and an answer "
@@ -173,7 +174,7 @@ def unchecked_stream(call: Invocation) -> GatewayCallFailed:
 
 
 def incomplete_message() -> GatewayCallFailed:
-    """Returns the error for a stream of Anthropic's that broke off."""
+    """Returns the error (502) for a stream of Anthropic's API that ended before its message did."""
     return GatewayCallFailed(502, "The provider's stream ended before its message did.")
 
 

@@ -52,8 +52,8 @@ class Limited(NamedTuple):
 
 def applicable(origin: CallOrigin) -> list[Limited]:
     """Returns the limits that a call counts to: those of its key, user, endpoint and workspace,
-    narrowest first. Costs one GetItem per minute and process, unless the settings of calls were
-    read together before."""
+    narrowest first. Costs one GetItem per minute and process, unless
+    :mod:`mlcore.repos.settings.call_settings` has read the setting together with others."""
     known = gateway_limits.current()
     if not known.by_scope:
         return []
@@ -84,8 +84,9 @@ def target(scope: str, counted: str) -> str:
 
 
 class Admission:
-    """A request that was counted to each limit of its call, with the tokens that the call holds.
-    The first call of :meth:`put_back` or :meth:`settle` ends it; later ones have no effect."""
+    """A request that was counted to each limit of its call, and the tokens that were counted in
+    advance for the call. The first call of :meth:`put_back` or :meth:`settle` ends it; later ones
+    have no effect."""
 
     def __init__(self) -> None:
         self.headers: Mapping[str, str] = {}
@@ -96,8 +97,8 @@ class Admission:
         self._tickets.append((limit, ticket))
 
     def put_back(self) -> None:
-        """Takes the request out of the counts of its limits, because its call is not made. Logs
-        errors."""
+        """Takes the request out of the counts of its limits, because its call is not made. Errors
+        are logged and not raised."""
         for limit, ticket in self._tickets:
             try:
                 ticket.reserve.put_back(ticket, now_ms())
@@ -176,7 +177,7 @@ def open_call(limited: Sequence[Limited], admission: Admission) -> Iterator[None
     same time.
 
     Args:
-        admission: the counted request of the call; it is put back if the call is refused.
+        admission: the counted request of the call; it is no longer counted if the call is refused.
 
     Raises:
         GatewayCallFailed: a limit is reached; status 429. The block is not entered, and the call

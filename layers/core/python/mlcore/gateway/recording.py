@@ -51,8 +51,8 @@ class Caller(NamedTuple):
 
     @property
     def program(self) -> str | None:
-        """The name of the calling program: the caller header, or else the first word of
-        ``User-Agent``; None if there is none."""
+        """The name of the calling program: the header ``x-mlflow-gateway-caller``, or else the
+        first word of ``User-Agent``; None if there is none."""
         named = self.headers.get(_CALLER_HEADER)
         return named or self.headers.get("user-agent", "").split("/")[0].strip() or None
 
@@ -62,7 +62,8 @@ def internal_caller(username: str | None, *, judges: bool, repeats_itself: bool 
 
     Args:
         judges: whether a judge makes it; the trace then names the caller ``judge``.
-        repeats_itself: see :class:`Caller`.
+        repeats_itself: whether that caller repeats calls that a provider refused, so that the
+            gateway must not.
     """
     headers = {_CALLER_HEADER: JUDGE} if judges else {}
     return Caller(username, headers, is_internal=True, repeats_itself=repeats_itself)
@@ -176,8 +177,9 @@ class Recording:
         return self.endpoint.usage_tracking and self.endpoint.experiment_id is not None
 
     def stored_spans(self, trace_id: str) -> list[StoredSpan]:
-        """Returns the spans as a trace stores them, without the credentials of the models: a stream
-        may have repeated one in several parts, which are joined here."""
+        """Returns the spans as a trace stores them, without the credentials of the models: a
+        credential that a stream has repeated in several parts is found, too, because the parts are
+        joined here."""
         return [span.to_stored(self.trace_number, trace_id, self._redactors) for span in self.spans]
 
     @contextmanager

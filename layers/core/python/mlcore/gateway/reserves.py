@@ -51,8 +51,8 @@ _ENDLESS: Final = 10**12
 
 
 class Ticket:
-    """A counted request. Its call holds ``tokens`` tokens until the number that it used is
-    known."""
+    """A request that was counted to a limit. ``tokens`` tokens are counted in advance for its call
+    (*held*) until the number that the call used is known."""
 
     def __init__(self, reserve: Reserve, minute: int, tokens: int) -> None:
         self.reserve = reserve
@@ -67,7 +67,8 @@ class Ticket:
 
 class Reserve:
     """The requests and tokens of one target (a key, user, endpoint or workspace) that this process
-    has counted or has still to count. Threads may use it concurrently."""
+    has counted in the table in advance, or has still to count there. Threads may use it
+    concurrently."""
 
     def __init__(self, target: str) -> None:
         self._target = target
@@ -93,8 +94,8 @@ class Reserve:
         self._refused_at = 0
 
     def take(self, limits: CallLimits, now: int) -> tuple[Ticket, Usage]:
-        """Counts a request, and holds the tokens that its call is expected to use. If the limits
-        are large, most calls of a busy process need no write.
+        """Counts a request, and counts in advance (*holds*) the tokens that its call is expected to
+        use. If the limits are large, most calls of a busy process need no write.
 
         Returns:
             A ticket, with which the call must end (:meth:`settle`, or :meth:`put_back` if it is not
@@ -119,13 +120,14 @@ class Reserve:
             return ticket, self._reading(hold)
 
     def check(self, limits: CallLimits, now: int) -> None:
-        """Raises LimitReached if this process was refused a moment ago. Costs no write."""
+        """Raises LimitReached if this process was refused for this target within the last second.
+        Costs no write."""
         with self._lock:
             self._check(limits, now)
 
     def put_back(self, ticket: Ticket, now: int) -> None:
-        """Takes back a request whose call is not made. The next call of the process uses it; if
-        the limits are too small for a reserve, it is subtracted in the table at once."""
+        """Takes back a counted request whose call is not made. The next call of the process uses
+        it; if the limits are too small for that, it is subtracted in the table at once."""
         with self._lock:
             if not self._end(ticket, now):
                 return
@@ -141,8 +143,9 @@ class Reserve:
             self._write_if_due(now)
 
     def settle(self, ticket: Ticket, tokens: int, now: int) -> None:
-        """Replaces the tokens that a call holds by those that it used. Writes to the table if the
-        call held any, or if the uncounted tokens exceed a small part of the limits."""
+        """Replaces the tokens that were counted in advance for a call by those that it used. Writes
+        to the table if any were counted in advance, or if the tokens that are not counted there yet
+        exceed a small part of the limits."""
         with self._lock:
             if not self._end(ticket, now) or not self._limits.counts_tokens:
                 return
@@ -327,7 +330,8 @@ _making = threading.Lock()
 
 
 def of(target: str) -> Reserve:
-    """Returns the reserve of a target (such as ``user:ann``) in this process."""
+    """Returns the object by which this process counts the requests and tokens of a target, such as
+    ``user:ann``."""
     with _making:
         reserve = _reserves.get(target) or Reserve(target)
         _reserves.put(target, reserve)  # again: the cache drops first what was put first

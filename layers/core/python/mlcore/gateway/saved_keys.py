@@ -41,7 +41,7 @@ def complete_chat(
     except:
 
     Args:
-        endpoint_name: the name of the endpoint that is made, for messages.
+        endpoint_name: the name, in error messages, of the endpoint that is made for this call.
 
     Raises:
         ResourceDoesNotExist: the key was deleted.

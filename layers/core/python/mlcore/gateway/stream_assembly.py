@@ -28,8 +28,8 @@ def assemble_passthrough(action: str, lines: Sequence[bytes]) -> Json | None:
 
 
 def assemble_completion(chunks: Sequence[Json]) -> Json | None:
-    """Returns the completion that the chunks of a streamed chat amount to; None without chunks, or
-    if a provider sent chunks that do not have the form of OpenAI's."""
+    """Joins the chunks of a streamed chat to the completion that they describe; None without
+    chunks, or if a provider sent chunks that do not have the form of OpenAI's."""
     return _assembled(_assemble_openai, chunks)
 
 
