@@ -59,7 +59,7 @@ class ApiClient:
         self._thread = threading.local()
 
     def close(self) -> None:
-        """Closes the connection of the current thread."""
+        """Closes the current thread's connection to the API."""
         connection: http.client.HTTPConnection | None = getattr(self._thread, "connection", None)
         if connection is not None:
             connection.close()
@@ -89,7 +89,7 @@ class ApiClient:
             return None
 
     def remove(self, method: str, path: str, **fields: Any) -> None:
-        """Sends a request that deletes a resource, or one that must precede the deletion. A missing
+        """Sends a request that deletes a resource, or one that prepares its deletion. A missing
         resource is not an error."""
         try:
             self._ask(method, path, fields or None)

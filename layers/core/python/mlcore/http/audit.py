@@ -94,13 +94,15 @@ def provide(keeper: Keeper | None) -> None:
 
 
 def keep(request: Mapping[str, Any]) -> None:
-    """Passes an audited request to the registered keeper."""
+    """Stores the audit entry and the costs of a request in the registered store, if there is one.
+    Raises the errors of :meth:`Keeper.record`."""
     for keeper in _keepers:
         keeper.record(request)
 
 
 class Trail:
-    """What is known about a request for its audit entry, gathered while it is handled."""
+    """Collects, while a request is handled, what its audit entry needs: the caller, the route, the
+    message and the answer."""
 
     __slots__ = ("answer", "message", "parameters", "request", "route")
 

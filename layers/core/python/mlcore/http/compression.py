@@ -28,8 +28,9 @@ _IN_LAMBDA: Final = "AWS_LAMBDA_RUNTIME_API"
 
 
 def fit(response: Response, headers: Mapping[str, str]) -> Response:
-    """Returns the response, compressed if that saves time or if it is too large. Raises BadRequest
-    if the response is too large even when compressed.
+    """Returns the response. It is compressed if the client accepts gzip, and compression saves time
+    or the response is too large. Raises BadRequest if the response is too large even when
+    compressed.
 
     Args:
         headers: those of the request, with names in lower case.

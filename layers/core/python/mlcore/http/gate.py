@@ -2,8 +2,8 @@
 required.
 
 Whether login is required follows from the function's environment and from the event, which holds
-the authorizer's result (or the signer). The two may differ during a deployment or after a rollback
-of one function; then the stricter one applies.
+the authorizer's result or, with AWS signatures, who signed the request. The two may differ during a
+deployment or after a rollback of one function; then the stricter one applies.
 """
 
 from __future__ import annotations
@@ -97,14 +97,15 @@ class Gate:
         return self._guard
 
     def identify(self, request: Request, answers: Mapping[str, Any]) -> Request:
-        """Returns the request with its caller.
+        """Returns the request with its caller; unchanged where no login is required, and for public
+        pages.
 
         Args:
             answers: ``requestContext.authorizer`` of the event.
 
         Raises:
-            RequestRefused: the caller is unknown, the password is wrong, or the login was not
-                checked.
+            RequestRefused: the caller is unknown, the password is wrong, the request has two
+                different logins, or the login was not checked.
         """
         checked = any(kind in answers for kind in _ANSWERS)
         if not (self._on or checked):
@@ -130,7 +131,7 @@ class Gate:
         return bool(self._limits)
 
     def admit(self, request: Request) -> None:
-        """Counts a request to its caller. Raises CallerLimitReached if the caller's limits are
+        """Counts a request against its caller's limits. Raises CallerLimitReached if they are
         reached."""
         if request.access is not None:
             self._guard.admit_caller(self._limits, request.access)

@@ -25,7 +25,8 @@ REFUSAL: Final = Response(
 
 
 def bypasses_cloudfront(environment: Mapping[str, str], headers: Mapping[str, str]) -> bool:
-    """Whether the deployment requires the secret word and the request has a wrong one, or none."""
+    """Whether a request must have the secret word that the stack's CloudFront distribution adds,
+    and has a wrong word, or none."""
     required = environment.get(REQUIRED_WORD, "")
     sent = headers.get(ORIGIN_HEADER, "")
     return bool(required) and not hmac.compare_digest(required.encode(), sent.encode())

@@ -77,13 +77,15 @@ def readable_request(message: type[Message], sent: Sent) -> Message:
 
 
 def decoded(message: type[Message]) -> Parse:
-    """Returns a parser for a plain route whose request is decoded like that of an RPC."""
+    """Returns a parser that decodes requests to ``message`` as those of MLflow's RPCs are decoded.
+    For routes that make their response themselves."""
     return lambda sent: decode_request(message, sent)
 
 
 def of_query(message: type[Message]) -> Parse:
-    """Returns a parser for a plain route that reads only the query string and the path
-    variables."""
+    """Returns a parser that makes ``message`` from the query string and the path variables alone;
+    of a repeated parameter the first value counts. For routes that make their response themselves.
+    """
 
     def parse(sent: Sent) -> Message:
         arguments = {name: values[:1] for name, values in sent.query().items()}

@@ -88,8 +88,8 @@ class Request(NamedTuple):
         return [] if self.access is None else list(self.access.moving_grants(name, new_name))
 
     def leaving_grants(self, resource_type: str, resource_id: str) -> list[Any]:
-        """Returns the writes that delete the grants on a resource, for the transaction that deletes
-        it."""
+        """Returns the writes that delete grants on a resource, for the transaction that deletes the
+        resource. They cover at most ``GRANTS_AT_ONCE`` grants; more are deleted afterwards."""
         if self.access is None:
             return []
         return list(self.access.leaving_grants(resource_type, resource_id))

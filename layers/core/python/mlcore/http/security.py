@@ -63,7 +63,11 @@ class Security:
         return None
 
     def headers(self, headers: Mapping[str, str]) -> dict[str, str]:
-        """Returns the headers to add to the response of a request with these headers."""
+        """Returns the CORS, framing and ``nosniff`` headers of a response.
+
+        Args:
+            headers: those of the request.
+        """
         added = dict(self._headers)
         if self._off:
             return added

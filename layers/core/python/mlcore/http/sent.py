@@ -46,14 +46,15 @@ class Sent(NamedTuple):
         return dict(reversed(self.pairs()))
 
     def query_text(self) -> str:
-        """Returns the query as it came, percent-encoded; empty if there is none."""
+        """Returns the request's query string as sent, percent-encoded; empty if there is none."""
         return self.event.get("rawQueryString") or ""
 
     def has_body(self) -> bool:
         return bool(self.event.get("body"))
 
     def body(self) -> bytes:
-        """Returns the body as bytes. Raises InvalidParameterValue if it is invalid Base64."""
+        """Returns the request's body as bytes. Raises InvalidParameterValue if it is invalid
+        Base64."""
         body: str = self.event.get("body") or ""
         if not self.event.get("isBase64Encoded"):
             return body.encode()
@@ -63,7 +64,7 @@ class Sent(NamedTuple):
             raise errors.InvalidParameterValue("The request body is not Base64.") from None
 
     def text(self) -> str:
-        """Returns the body as text. Raises InvalidParameterValue if it is not UTF-8."""
+        """Returns the request's body as text. Raises InvalidParameterValue if it is not UTF-8."""
         body: str = self.event.get("body") or ""
         if not self.event.get("isBase64Encoded"):
             return body
@@ -89,13 +90,14 @@ class Sent(NamedTuple):
         return next(filter(None, self.cookie_values(name)), "")
 
     def cookie_values(self, name: str) -> list[str]:
-        """Returns the values of all cookies with a name: a page of a neighbouring host may have set
-        another one."""
+        """Returns the values of all cookies with this name. There may be several, because a page of
+        a neighbouring host may have set one, too."""
         return cookie_values(self.event, name)
 
 
 def cookie_values(event: Event, name: str) -> list[str]:
-    """Returns the values of the cookies with this name in an event, also of an authorizer."""
+    """Returns the values of the cookies with this name in an event of API Gateway, for a function
+    or for an authorizer."""
     pairs = (str(cookie).strip().partition("=") for cookie in event.get("cookies") or ())
     return [value for cookie_name, _, value in pairs if cookie_name == name]
 
@@ -105,7 +107,7 @@ class SentMessage(Message):
 
     @classmethod
     def of_sent(cls, sent: Sent) -> Self:
-        """Returns the message of a request. Raises MlflowError."""
+        """Makes the message from a raw request. Raises MlflowError if the request is not valid."""
         raise NotImplementedError
 
 
