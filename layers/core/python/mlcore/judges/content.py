@@ -44,8 +44,8 @@ class Subject(NamedTuple):
 
 
 def read(stored: StoredTrace) -> Subject:
-    """Reads a trace with its spans, from the table or from the file in which older clients store
-    them."""
+    """Returns a trace with its spans. They are read from the table or, if older clients wrote the
+    trace, from a file in its artifacts."""
     trace = traces.entity(stored)
     experiment = stored.experiment
     owner = Owner(experiment.workspace, experiment.experiment_id, stored.trace_id)
@@ -138,7 +138,7 @@ def conversation(session: Sequence[Subject]) -> list[dict[str, str]]:
 
 
 def chronological(session: Sequence[Subject]) -> list[Subject]:
-    """Returns the traces in chronological order."""
+    """Returns the traces of a conversation, ordered by request time."""
     return sorted(session, key=lambda subject: subject.trace.request_time)
 
 
@@ -196,8 +196,9 @@ def summaries(subject: Subject, limit: int = _LIMITS[0]) -> list[dict[str, Any]]
 
 
 def input_text(value: Any) -> str:
-    """Returns a request as text: the content of a chat's only message, or the JSON of several
-    messages or of any other value."""
+    """Returns the request of a model call as text: the content of a chat's only message, or the
+    JSON of several messages or of any other value. If not all of several messages are texts, but
+    the last one is, returns the content of the last one."""
     if value is None or isinstance(value, str):
         return value or ""
     messages = value.get("messages") if isinstance(value, dict) else None

@@ -41,9 +41,9 @@ _RATIONALE: Final = "rationale (string): the reasons for the rating, in a few se
 
 
 def question_about_trace(judge: Judge, subject: Subject) -> Question:
-    """Returns the question about a trace. If a requested input or output is missing from the root
-    span, the whole trace is included. Raises InvalidParameterValue if the judge needs expectations,
-    and the trace has none."""
+    """Returns the question that a judge with a user's instructions asks about a trace. If a
+    requested input or output is missing from the root span, the question includes the whole trace.
+    Raises InvalidParameterValue if the judge needs expectations, and the trace has none."""
     known_values: dict[str, Any] = {
         INPUTS: content.inputs(subject) if INPUTS in judge.variables else None,
         OUTPUTS: content.outputs(subject) if OUTPUTS in judge.variables else None,
@@ -91,7 +91,8 @@ def question_about_session(judge: Judge, session: Sequence[Subject]) -> Question
 
 
 def chat(judge: Judge, question: Question) -> dict[str, Any]:
-    """Returns the chat that asks a judge's question, without a model."""
+    """Returns the chat request that asks a judge's question, in OpenAI's form without the field
+    ``model``."""
     fields = [_RESULT.format(kind=_rating_description(judge.value)), _RATIONALE]
     ordered = fields[::-1] if judge.rationale_first else fields
     system = _SYSTEM.format(

@@ -1,9 +1,9 @@
 """Rates texts by those built-in scorers of MLflow that need no model: ``RegexMatch``,
 ``PIIDetection`` and ``ResponseLength``.
 
-Rules and messages are those of MLflow (``mlflow.genai.scorers.builtin_scorers``). Expressions
-are searched with a time limit, because anybody may have written them; and a guardrail checks the
-texts of a request, too, not only those of an answer.
+Rules and messages are those of MLflow (``mlflow.genai.scorers.builtin_scorers``). The search for an
+expression has a time limit, because anybody may have written the expression. In a guardrail, the
+rules also rate the texts of a request, not only those of an answer.
 """
 
 from __future__ import annotations
