@@ -74,8 +74,9 @@ def values_of(kind: EntityKind, data: dict[str, Any], use: str) -> Values:
         use: ``CREATE``, ``UPDATE`` or ``UPSERT``; it decides which fields are allowed.
 
     Raises:
-        InvalidParameterValue: a field is unknown or holds an invalid value.
-        RequiredFieldMissing: a required field is missing or empty.
+        InvalidParameterValue: a field is unknown or holds an invalid value, or an artifact lacks a
+            required field. (Unknown fields of artifacts are ignored.)
+        RequiredFieldMissing: a required field of another entity is missing or empty.
     """
     is_artifact = bool(kind.artifact_type)
     title = f"{kind.title}{use}"

@@ -39,6 +39,6 @@ def external_id_taken(words: str, external_id: object) -> ResourceConflict:
 
 
 def body(error: MlflowError) -> dict[str, str]:
-    """Returns the JSON object of an error response."""
+    """Returns the JSON object with which Kubeflow's APIs answer an error."""
     status = 400 if isinstance(error, RequiredFieldMissing) else error.status
     return {"code": HTTPStatus(status).phrase, "message": error.message[:100_000]}

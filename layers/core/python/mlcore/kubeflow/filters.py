@@ -51,8 +51,8 @@ def _source(kind: str) -> PropertySource:
 
 
 def required_texts(text: str, kind: str) -> dict[str, str]:
-    """Returns the fields of an entity, such as its name, for which a filter requires one exact
-    text, with that text. Raises InvalidParameterValue."""
+    """Returns, by name, the texts that a filter requires some fields of an entity, such as its
+    name, to equal. Raises InvalidParameterValue."""
     return {
         leaf.name: leaf.equal
         for leaf in kubeflow_filter.required_tests(kubeflow_filter.parse_node(text, _source(kind)))

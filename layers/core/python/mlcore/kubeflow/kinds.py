@@ -43,7 +43,7 @@ PARAMETER_TYPES: Final = ("string", "number", "boolean", "object")
 
 
 class KindField(NamedTuple):
-    """A field of a kind, beyond the fields that all kinds have."""
+    """A field of a kind of Kubeflow's entities, beyond the fields that all kinds have."""
 
     name: str
     type: str = TEXT

@@ -47,7 +47,7 @@ def created(kind: EntityKind, number: int, values: body.Values, now: int) -> Ent
 
 def merged(entity: Entity, values: body.Values) -> Entity:
     """Returns the Kubeflow entity as an update request changes it. Custom properties are replaced
-    as a whole; other fields cannot be unset, and fixed fields stay."""
+    as a whole. Fields that the request omits, and fields that are fixed at creation, stay."""
     fixed = {field.name for field in entity.of_kind.fields if field.fixed}
     changes = {name: value for name, value in own_fields(values).items() if name not in fixed}
     changed = entity._replace(

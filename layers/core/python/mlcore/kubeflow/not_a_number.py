@@ -43,7 +43,8 @@ def is_marked_nan(entity: Mapping[str, Any]) -> bool:
 
 
 def unmark_nan(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the checked fields of a metric; a value marked by ``is_nan`` is NaN again."""
+    """Returns the checked fields of a metric, with the value NaN if they mark it: by the value 0
+    and the custom property ``is_nan``, which is removed."""
     properties = values.get("customProperties") or {}
     fields = dict(values)
     if properties.get(PROPERTY) == _MARK and values.get("value") == 0:

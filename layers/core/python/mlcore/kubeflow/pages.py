@@ -103,11 +103,12 @@ def page(
     api: str,
     positions: Mapping[int, tuple[int, int]] = MappingProxyType({}),
 ) -> dict[str, Any]:
-    """Returns the JSON of one page, taken from the beginning of ``ordered``.
+    """Returns the JSON of one page: the first ``order.size`` entities of ``ordered``, or fewer if
+    they exceed RESPONSE_BYTES, and the token of the next page.
 
     Args:
-        positions: ``(value, id)`` by entity id, for entities that the index still lists under an
-            older value. Page tokens contain these positions.
+        positions: by entity id, the ``(value, id)`` under which the index still lists an entity
+            that has changed since. The page token contains this position.
     """
     entities = iter(ordered)
     items: list[dict[str, Any]] = []

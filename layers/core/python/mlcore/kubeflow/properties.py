@@ -162,18 +162,27 @@ def mark(value: Property) -> str:
 
 
 def marks(values: Properties) -> dict[str, str]:
-    """Returns, by key, the marks of all properties that are not strings."""
+    """Returns, by key, the text that is stored beside each property's tag and tells its type
+    (:func:`mark`), for all properties that are not strings."""
     return {key: mark(value) for key, value in values.items() if value.type != STRING}
 
 
 def of_tags(tags: Mapping[str, str], types: Mapping[str, str]) -> dict[str, Property]:
-    """Returns the custom properties that tags hold; ``types`` has the tags' marks."""
+    """Returns the custom properties that the tags of an entity hold.
+
+    Args:
+        types: by key, the texts that are stored beside tags and tell their types (:func:`mark`).
+    """
     return {key: of_tag(text, types.get(key)) for key, text in tags.items() if not is_reserved(key)}
 
 
 def of_tag(text: str, stored_mark: str | None) -> Property:
-    """Returns the property that a tag holds: a string if it has no mark, or the mark of another
-    text."""
+    """Returns the property that a tag holds.
+
+    Args:
+        stored_mark: the text that is stored beside the tag (:func:`mark`). Without it, or if it was
+            made for another text, the property is a string.
+    """
     if stored_mark is None:
         return Property(STRING, text)
     value = _typed(stored_mark.partition(" ")[0], text)
@@ -197,7 +206,8 @@ def _typed(type_name: str, text: str) -> Property | None:
 
 
 def stored(values: Properties) -> dict[str, str]:
-    """Returns, by key, type and text of properties, for items that only Kubeflow's API uses."""
+    """Returns, by key, each property as the text ``<type> <value>``. Items of entities that only
+    Kubeflow's API has store properties in this form."""
     return {key: f"{value.type} {value.text()}" for key, value in values.items()}
 
 

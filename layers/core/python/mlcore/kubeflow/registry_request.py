@@ -35,11 +35,12 @@ class RegistryRequest(NamedTuple):
         return bool(self.arguments.get("name") and self.arguments.get("parentResourceId"))
 
     def of_kind(self) -> EntityKind:
-        """Returns the kind of the entity in the body, which the request must have."""
+        """Returns the kind of the entity in the request's body. The request must have a body."""
         assert self.kind is not None  # noqa: S101 -- the route's parser reads a body
         return self.kind
 
     def reference(self, field: str) -> int | None:
-        """Returns the id in a reference field of the body; None without one."""
+        """Returns the id of another entity that a field of the body names; None if the body does
+        not have the field."""
         text = self.values.get(field)
         return number(text, field) if text else None
