@@ -55,7 +55,7 @@ def check_condition(text: str) -> None:
 
 
 def sweep_minutes() -> int:
-    """Returns the minutes between two evaluations of alerts by the schedule."""
+    """Returns the minutes between two scheduled evaluations of alerts."""
     return int(os.environ.get(SWEEP_MINUTES) or 60)
 
 
@@ -80,8 +80,8 @@ def check_count(existing: int) -> None:
 
 
 def parameter_values(sent: Any) -> dict[str, Value]:
-    """Returns the values of the parameters of an alert's own SQL, by name. Raises
-    InvalidParameterValue."""
+    """Checks the values that a request gives for the parameters of an alert's own SQL, and returns
+    them by name. Raises InvalidParameterValue."""
     if not isinstance(sent, dict) or len(sent) > MAX_PARAMETERS:
         raise InvalidParameterValue(
             f"'parameters' is an object with at most {MAX_PARAMETERS} values by name."
@@ -98,7 +98,8 @@ def parameter_values(sent: Any) -> dict[str, Value]:
 
 
 def check_size(values: Mapping[str, Value]) -> None:
-    """Checks that an alert can store the values of its parameters."""
+    """Checks that the values of an alert's parameters are small enough to be stored with the alert.
+    Raises InvalidParameterValue otherwise."""
     if len(json.dumps(values)) > MAX_PARAMETERS_BYTES:
         raise InvalidParameterValue(
             f"The parameters of an alert have at most {MAX_PARAMETERS_BYTES} bytes together."

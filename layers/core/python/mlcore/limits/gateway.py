@@ -23,8 +23,8 @@ def check_endpoint_name(name: str) -> None:
 
 
 def mask(value: str) -> str:
-    """Returns the beginning and end of a secret's value, which people are shown so that they can
-    distinguish secrets."""
+    """Returns the first 3 and the last 4 characters of a secret's value, by which people can
+    distinguish secrets; ``***`` for a value of less than 8 characters."""
     return f"{value[:3]}...{value[-4:]}" if len(value) >= 8 else "***"
 
 

@@ -28,21 +28,21 @@ def check_name(name: str) -> None:
 
 
 def check_params(params: Sequence[KeyValue]) -> dict[str, str]:
-    """Returns the params of a new logged model as a dict. Raises InvalidParameterValue for repeated
-    keys and for empty ones, which a DynamoDB map cannot store. As in MLflow, neither characters nor
-    lengths are checked."""
+    """Returns the params of a new logged model as a dict. Raises BadRequest for repeated keys and
+    for empty ones, which a DynamoDB map cannot store. As in MLflow, neither characters nor lengths
+    are checked."""
     return _distinct("param", params)
 
 
 def check_new_tags(tags: Sequence[KeyValue]) -> dict[str, str]:
-    """Returns the tags of a new logged model as a dict. Raises InvalidParameterValue for repeated
-    and empty keys."""
+    """Returns the tags of a new logged model as a dict. Raises BadRequest for repeated and empty
+    keys."""
     return _distinct("tag", tags)
 
 
 def check_tags(tags: Sequence[KeyValue]) -> dict[str, str]:
     """Returns the tags to set on an existing logged model as a dict, with the last value of a
-    repeated key."""
+    repeated key. Raises BadRequest for an empty key."""
     for tag in tags:
         _check_key("tag", tag.key)
     return {tag.key: tag.value for tag in tags}

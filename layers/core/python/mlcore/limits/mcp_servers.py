@@ -161,9 +161,9 @@ def check_alias(alias: str) -> None:
 
 
 def written_icons(icons: list[Json] | None, field: str) -> list[Json] | None:
-    """Returns the icons of a request, None if it has none, without ``source``, which only answers
-    have. Raises InvalidParameterValue if the source is ``version``, because storing such an icon
-    would make it the server's own."""
+    """Returns the icons of a request, without the member ``source``, which icons have in answers
+    only; None if the request has no icons. Raises InvalidParameterValue if an icon's ``source`` is
+    ``version``: it is an icon of a version, and would be stored as the server's own."""
     if icons is None:
         return None
     for index, icon in enumerate(icons):

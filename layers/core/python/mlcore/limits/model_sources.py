@@ -1,6 +1,6 @@
-"""Rules about the ``source`` of a model version, the URI of its files: no path into this server,
-and only files that the run or model of the request owns.
-"""
+"""Rules about the ``source`` of a model version, the URI of its files. A path on the server's disk,
+a URI behind an artifact proxy, and the URI of a run or logged model must belong to the run or
+logged model that the request names."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def experiment_of(fields: Any) -> str:
 
 
 def prompt_of(fields: PromptlabRequest) -> Prompt:
-    """Returns the prompt of a request.
+    """Returns the prompt that a create-promptlab-run request holds.
 
     Raises:
         InvalidParameterValue: a field is missing or empty, reported in MLflow's order; or a value

@@ -55,7 +55,7 @@ class DatasetInputFields(Protocol):
 
 def check_log_inputs(run_id: str, inputs: Sequence[DatasetInputFields]) -> list[DatasetInput]:
     """Checks a log-inputs request. Returns its inputs; of inputs with the same dataset only the
-    first. Raises InvalidParameterValue."""
+    first. Raises InvalidParameterValue, or BadRequest if a tag key is repeated."""
     check_run_id(run_id)
     checked = [_check_input(item) for item in inputs]
     first: dict[tuple[str, str], DatasetInput] = {}

@@ -55,7 +55,7 @@ class KeyValue(Protocol):
 
 class LogBatch(NamedTuple):
     """The checked contents of a log-batch request, in the order in which they were sent, with long
-    values truncated. Of a repeated tag key the last one is used."""
+    values truncated. Several tags may have the same key; the last one counts."""
 
     metrics: list[Metric]
     params: list[Param]
@@ -102,15 +102,16 @@ def check_tag(tag: KeyValue, path: str = "") -> Tag:
 
 
 def check_tags(tags: Sequence[KeyValue]) -> list[Tag]:
-    """Checks the tags of a request, as many as a log-batch request may have, and returns them.
-    Raises InvalidParameterValue."""
+    """Checks the tags of a request, at most as many as a log-batch request may have, and returns
+    them. Raises InvalidParameterValue."""
     checked = [check_tag(tag, f"tags[{n}]") for n, tag in enumerate(tags)]
     _check_count("tags", MAX_TAGS_PER_BATCH, len(tags))
     return checked
 
 
 def check_rewound_metrics(keys: Collection[str]) -> None:
-    """Raises InvalidParameterValue if the names of metrics to rewind are too long together."""
+    """Raises InvalidParameterValue if the names of the metrics that a request rewinds (deletes
+    their points after a step) have more than MAX_REWOUND_KEY_BYTES together."""
     size = sum(len(key.encode()) for key in keys)
     if size > MAX_REWOUND_KEY_BYTES:
         raise InvalidParameterValue(

@@ -41,7 +41,7 @@ _MOST_CHARACTERS_OF_NUMBER: Final = 40
 
 
 def check_name(name: str) -> None:
-    """Raises InvalidParameterValue unless a query may have this name."""
+    """Raises InvalidParameterValue unless a saved query may have this name."""
     if not _NAME.fullmatch(name):
         raise InvalidParameterValue(
             "The name of a saved query has 1 to 100 characters: letters (a to z), digits, '_', "
@@ -64,7 +64,7 @@ def check_description(description: str) -> None:
 
 def declared_parameters(sent: Any) -> tuple[QueryParameter, ...]:
     """Returns the parameters that a request declares: objects with ``name``, ``type`` and, for one
-    that a run may leave out, ``default``. Raises InvalidParameterValue."""
+    that an execution of the query may leave out, ``default``. Raises InvalidParameterValue."""
     if not isinstance(sent, list) or len(sent) > MAX_PARAMETERS:
         raise InvalidParameterValue(
             f"Parameter 'parameters' must be a list of at most {MAX_PARAMETERS} objects with "
@@ -98,7 +98,8 @@ def _declared(sent: Any) -> QueryParameter:
 
 
 def values_of(parameters: Sequence[QueryParameter], sent: Mapping[str, Any]) -> dict[str, Value]:
-    """Returns the value of every parameter for one run, of its type.
+    """Returns, by name, the value of every parameter of a saved query for one execution, converted
+    to the parameter's type.
 
     Args:
         sent: values by name, as JSON or as texts, such as those of a command line.
@@ -129,8 +130,9 @@ def _default(parameter: QueryParameter) -> Value:
 
 
 def value_of(parameter: QueryParameter, sent: Any) -> Value:
-    """Returns a sent value as a value of the parameter's type; None for null. Raises
-    InvalidParameterValue for any other value than one of the type, or a text that spells one."""
+    """Converts a sent value to the type of a parameter of a saved query, and returns it; None for
+    null. A text that spells a value of the type is accepted, too. Raises InvalidParameterValue for
+    any other value."""
     if sent is None:
         return None
     convert, expected = _CONVERTERS[parameter.kind]

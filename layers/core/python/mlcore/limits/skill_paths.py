@@ -81,8 +81,8 @@ def _check_segment(segment: str, path: str) -> None:
 
 
 def normal_subpath(subpath: str | None) -> str | None:
-    """Returns the path of a folder within a source, trimmed and without empty segments; None for
-    the whole source. Raises InvalidParameterValue."""
+    """Returns the path of a folder within the source of a skill version, trimmed and without empty
+    segments; None for the whole source. Raises InvalidParameterValue."""
     trimmed = (subpath or "").strip()
     if not trimmed:
         return None

@@ -67,10 +67,11 @@ def remote_source(
     subpath: str | None,
     digest: str | None,
 ) -> SkillSource:
-    """Checks the source of a version that a request names, and returns it as it is stored.
+    """Checks the source that a request gives for a skill version (git, OCI or ZIP), and returns it
+    as it is stored.
 
     Args:
-        source_type: None to conclude it from ``source``.
+        source_type: ``git``, ``oci`` or ``zip``; None to conclude it from ``source``.
 
     Raises:
         InvalidParameterValue: the source is not remote, has credentials, or is malformed.

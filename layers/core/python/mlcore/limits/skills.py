@@ -146,14 +146,14 @@ def check_digest(digest: str | None) -> None:
 
 
 def is_latest(alias: str) -> bool:
-    """Whether an alias of a skill is ``latest`` in any case, which always means the latest
+    """Whether an alias of a skill is ``latest``, in upper or lower case. It always means the latest
     version."""
     return alias.lower() == LATEST
 
 
 def check_alias(alias: str) -> None:
     """Checks an alias of a skill that can be set, read and deleted. Raises InvalidParameterValue
-    for a malformed name, and for the reserved words ``latest`` and ``v1``."""
+    for a malformed name, for the reserved word ``latest``, and for version words such as ``v1``."""
     if not alias:
         raise InvalidParameterValue("Skill alias name cannot be empty.")
     if not _ALIAS.fullmatch(alias):

@@ -23,7 +23,8 @@ _TEXTS: Final = ("name", "call_source", "call_signature", "original_func_name")
 
 
 def is_code(data: Any) -> bool:
-    """Returns whether a scorer's JSON is a scorer that is code, or an ensemble of nothing else."""
+    """Returns whether a scorer's JSON is a scorer that is code, or an ensemble of such scorers
+    only."""
     if not isinstance(data, dict) or data.get("builtin_scorer_class"):
         return False
     if data.get("call_source"):
@@ -48,8 +49,9 @@ def parse_scorer(data: dict[str, Any]) -> Judge | CodeScorer:
 
 
 def sealed_source(version: ScorerVersion) -> SealedSource | None:
-    """Returns the source that a job needs to run a version of a scorer; None if the scorer is no
-    code. Raises InvalidParameterValue if the stored version differs from the registered one."""
+    """Returns the name, version and digest of the source code that a job needs to run a version of
+    a scorer; None if the scorer is not code. Raises InvalidParameterValue if the stored version
+    differs from the registered one."""
     if not is_code(json.loads(version.serialized_scorer)):
         return None
     if not version.is_intact():

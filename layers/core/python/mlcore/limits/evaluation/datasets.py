@@ -25,8 +25,8 @@ def digest(name: str, last_update_time: int) -> str:
 
 
 def record_id(dataset_id: str, fields: Mapping[str, Any]) -> str:
-    """Returns the id of a record, which is a hash of its inputs. Records with the same inputs are
-    the same record, so repeating a request has no further effect."""
+    """Returns the id of an evaluation dataset's record, which is a hash of its inputs. Records with
+    the same inputs are the same record, so repeating a request has no further effect."""
     inputs = json.dumps(fields.get("inputs", {}), sort_keys=True)
     return "dr-" + hashlib.sha256(f"{dataset_id}:{inputs}".encode()).hexdigest()[:32]
 
@@ -132,8 +132,8 @@ def json_type_name(value: Any) -> str:
 
 
 def last_tagged_user(records: Iterable[Mapping[str, Any]]) -> str | None:
-    """Returns the user tag of the last one of an evaluation dataset's records that has it; None if
-    none has."""
+    """Returns the value of the tag ``mlflow.user`` of the last record that has it; None if no
+    record has it."""
     users = [tags[USER_TAG] for record in records if USER_TAG in (tags := record.get("tags") or {})]
     return users[-1] if users else None
 

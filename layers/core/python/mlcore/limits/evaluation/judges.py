@@ -209,8 +209,9 @@ def _variables(instructions: str) -> tuple[str, ...]:
 
 
 def check_answer_schema(schema: Any) -> None:
-    """Checks the JSON Schema of a judge's answer: a primitive, a union of primitives, or a map or
-    list of primitives of one type."""
+    """Checks the JSON Schema of a judge's answer. Allowed are a primitive type, a primitive type or
+    null, fixed primitive values (``enum``, ``const``), and a map or list of one primitive type.
+    Raises InvalidParameterValue otherwise."""
     if not isinstance(schema, dict):
         raise InvalidParameterValue(f"Invalid feedback_value_type serialization: {schema}")
     if "anyOf" in schema:
@@ -249,7 +250,8 @@ def _is_primitive(value: Any) -> bool:
 
 
 def aggregations(data: dict[str, Any]) -> tuple[str, ...]:
-    """Returns the names of a scorer's aggregations; only ``mean`` if the JSON has none."""
+    """Returns the names of a scorer's aggregations (statistics of its ratings, such as ``median``);
+    only ``mean`` if the JSON has none."""
     names = data.get("aggregations")
     if names is None:
         return ("mean",)

@@ -235,8 +235,8 @@ def check_record_count(records: int) -> None:
 
 
 def check_builtin(name: str) -> bool:
-    """Returns whether a scorer is a built-in judge that is found by its class name. Raises
-    InvalidParameterValue for one that cannot judge the answer to a prompt."""
+    """Returns whether ``name`` is the class name of a built-in judge that can judge the answer to a
+    prompt. Raises InvalidParameterValue for a built-in scorer that cannot."""
     if name in _OTHER_BUILTINS:
         raise InvalidParameterValue(
             f"The built-in scorer '{name}' cannot judge the answer to a prompt on this server, "
@@ -246,8 +246,13 @@ def check_builtin(name: str) -> bool:
 
 
 def builtin_scorer(name: str, endpoint: str) -> dict[str, Any]:
-    """Returns the JSON of a built-in judge under MLflow's name for it, with an endpoint as its
-    model."""
+    """Returns the JSON of a built-in judge whose model is a gateway endpoint.
+
+    Args:
+        name: the judge's class, such as ``RelevanceToQuery``; its name in the JSON is that in snake
+            case.
+        endpoint: the endpoint's name.
+    """
     own_name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
     settings = {"name": own_name, "model": f"{_GATEWAY}:/{endpoint}"}
     return {

@@ -91,8 +91,9 @@ def members_of_user_queue(
 
 
 def completed_by_of(status: str, text: str | None) -> str | None:
-    """Returns the user who completed an item, as stored; None while the item is pending. Raises
-    InvalidParameterValue if a pending item names a user or the name is too long."""
+    """Returns the user who completed an item of a review queue, as stored; None while the item is
+    pending. Raises InvalidParameterValue if a pending item names a user, a completed one names
+    none, or the name is too long."""
     user = None if text is None else user_of(text)
     if status == PENDING:
         if user is not None:

@@ -51,7 +51,9 @@ def check_name(name: str) -> None:
 
 def check_payload(serialized_scorer: str) -> dict[str, Any]:
     """Parses the JSON text of a scorer and returns its object. Raises InvalidParameterValue if it
-    is not a JSON object, or holds code although MLFLOW_SERVER_ENABLE_CUSTOM_SCORERS is off."""
+    is not a JSON object, holds code although MLFLOW_SERVER_ENABLE_CUSTOM_SCORERS is off, holds
+    empty code, or sets options that choose to which server a scorer of another library sends
+    requests."""
     try:
         data = parse_json_text(serialized_scorer)
     except ValueError:
