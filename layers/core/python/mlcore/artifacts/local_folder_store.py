@@ -212,7 +212,7 @@ class Folder:
             self._drop_empty(folder)
 
     def find(self, key: str) -> Path | None:
-        """Returns the path of a file; None if it does not exist."""
+        """Returns the path on disk of the file with this key; None if it does not exist."""
         path = self._path(key)
         return path if path.is_file() else None
 

@@ -91,8 +91,8 @@ def writing_for_itself() -> Iterator[None]:
 
 
 def add_call(measurement: Measurement | None, operation: str, answer: dict[str, Any]) -> None:
-    """Adds one finished call to a measurement. ``answer`` is DynamoDB's answer with the consumed
-    capacity."""
+    """Adds one finished call to a measurement of DynamoDB costs. ``answer`` is DynamoDB's answer
+    with the consumed capacity."""
     if measurement is None:
         return
     measurement.requests += 1
@@ -113,7 +113,7 @@ def add_call(measurement: Measurement | None, operation: str, answer: dict[str, 
 
 
 def add_failure(measurement: Measurement | None, operation: str, *, may_have_written: bool) -> None:
-    """Adds one failed call to a measurement.
+    """Adds one failed call to a measurement of DynamoDB costs.
 
     Args:
         may_have_written: whether a call that writes may have been executed.
