@@ -149,8 +149,7 @@ class Table:
             prefix: prefix of the sort key.
             between: inclusive bounds of the sort key, instead of ``prefix``.
             start: ``last_key`` of the page before; None for the first page.
-            attributes: attributes to return. None: all; for a global index only the keys, which are
-                all that it holds.
+            attributes: attributes to return; None for all (of a global index: only the keys).
         """
         partition, sort = _index_keys(index)
         names = {"#p": partition}
@@ -203,8 +202,7 @@ class Table:
         return old
 
     def update(self, key: Key, update: Update, *, returning: bool = False) -> Raw:
-        """Updates an item (UpdateItem). Returns the item as it is afterwards if ``returning``, else
-        an empty dict. Raises ConditionFailed."""
+        """UpdateItem; returns the new item if ``returning``, else {}. Raises ConditionFailed."""
         answer = self._call(
             "UpdateItem",
             Key=_key(key),
