@@ -26,8 +26,8 @@ _PRIMITIVE: Final = {"string": large_string(), "long": int64()}
 
 
 def joined(parts: Sequence[CArray]) -> Array:
-    """Returns the rows of all parts as one array, which ``DuckDBPyConnection.register`` accepts.
-    There is at least one part, and all parts have the same columns."""
+    """Joins Arrow arrays of rows to one array, which ``DuckDBPyConnection.register`` accepts. There
+    is at least one array in ``parts``, and all have the same columns."""
     return Array.from_chunks(parts)
 
 

@@ -36,10 +36,11 @@ def spells_columns(query: exp.Query) -> bool:
 
 
 def read_columns(query: exp.Query, schema: str) -> None:
-    """Makes lookups in ``spans`` read the attribute columns, in place.
+    """Makes a query on ``spans`` read attributes from their own columns: changes lookups such as
+    ``attributes['k']`` in its syntax tree, in place.
 
     Args:
-        query: its table names already point to DuckDB's views in the schema.
+        query: its table names already point to DuckDB's views in ``schema``.
     """
     for select in query.find_all(exp.Select):
         sources = sources_of(select)
@@ -64,8 +65,9 @@ def read_columns(query: exp.Query, schema: str) -> None:
 
 
 def own_lookups(select: exp.Select) -> Iterable[MapLookup]:
-    """Yields the lookups in a SELECT whose attributes may have columns. Lookups in its subqueries
-    and lambdas are left out, because names may mean something else there."""
+    """Yields the lookups ``attributes['k']`` in a SELECT whose key ``k`` may have a column of its
+    own. Lookups in subqueries and lambdas of the SELECT are left out, because names may mean
+    something else there."""
     for lookup in lookups(select):
         if column_of(lookup.key) is None:
             continue
@@ -76,8 +78,8 @@ def own_lookups(select: exp.Select) -> Iterable[MapLookup]:
 
 
 def read_from_column(lookup: MapLookup) -> str:
-    """Makes a lookup of :func:`own_lookups` read its attribute column. Returns the column's
-    name."""
+    """Makes a lookup such as ``attributes['k']`` read the column of this attribute in place of the
+    map. Returns the column's name."""
     column = str(column_of(lookup.key))
     lookup.read_from(column)
     return column
@@ -93,14 +95,15 @@ def has_alias(select: exp.Select, names: Collection[str]) -> bool:
 
 
 def mark(table: exp.Expr) -> None:
-    """Marks a table node of ``spans``: the statement reads attribute columns of it."""
+    """Marks a mention of the table ``spans`` in a syntax tree, because the statement reads columns
+    of single attributes from it. :func:`point_to_columns` then replaces the table there."""
     table.meta[_READS_COLUMNS] = True
 
 
 def point_to_columns(query: exp.Query) -> None:
-    """Replaces ``spans`` by the view with attribute columns, in the table nodes that :func:`mark`
-    has marked. Must be called after ``file_pruning.where_bounds``, which goes by the tables'
-    names."""
+    """Replaces the table ``spans`` by the view that also has the columns of single attributes,
+    wherever :func:`mark` has marked it. Must be called after ``file_pruning.where_bounds``, which
+    finds tables by their names."""
     for table in query.find_all(exp.Table):
         if table.meta.get(_READS_COLUMNS):
             table.set("this", exp.to_identifier(VIEW, quoted=True))

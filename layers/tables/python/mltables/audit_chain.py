@@ -91,7 +91,8 @@ def hash_of(event: Event, inserted: int, sequence: int, previous: str, key: str)
 
 
 def names_the_person(event: Event, key: str) -> bool:
-    """Whether the row's name belongs to its pseudonym. True also if the name was erased."""
+    """Whether the user name in a row of the audit belongs to the pseudonym in the same row. True
+    also if the name was erased."""
     return event.user_name is None or event.user_id == pseudonym(event.user_name, key)
 
 

@@ -47,7 +47,7 @@ def open_table(lake: Lake, *, may_be_behind: bool = False) -> DeltaTable:
 
 
 def key_of(delta: DeltaTable) -> str:
-    """Returns the key from which the table's pseudonyms are computed."""
+    """Returns the key from which the pseudonyms in ``audit_log`` are computed."""
     key: str = delta.metadata().configuration[audit_chain.PROPERTY]
     return key
 
@@ -55,11 +55,11 @@ def key_of(delta: DeltaTable) -> str:
 def append(
     connection: duckdb.DuckDBPyConnection, lake: Lake, keys: Sequence[str], folder: Path
 ) -> int:
-    """Appends the requests of landing objects that the table lacks, in one commit. Returns their
-    number.
+    """Appends to ``audit_log`` those audited requests of landing objects (files of changes to
+    publish) that the table lacks, in one commit. Returns the number of appended rows.
 
     Args:
-        keys: keys of landing objects of one kind.
+        keys: the keys of the landing objects, all about the audit.
 
     Raises:
         CommitFailedError: another publisher committed first; the caller repeats the step.
@@ -180,8 +180,8 @@ def _text_of(milliseconds: int) -> str:
 def events(
     connection: duckdb.DuckDBPyConnection, source: str
 ) -> Iterator[tuple[Event, int, int, str, str]]:
-    """Yields the rows of a FROM source in the order of the chain, as (event, time of insertion,
-    number, previous hash, hash)."""
+    """Yields the rows of ``audit_log`` from a FROM source, in the order of the chain of hashes, as
+    (event, time of insertion, number, previous hash, hash)."""
     columns = ", ".join(
         f"epoch_ms({name})" if name == "event_time" else name for name in Event._fields
     )

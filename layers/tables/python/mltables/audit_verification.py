@@ -1,4 +1,5 @@
-"""Verifies the chain of ``audit_log``, exports its rows, and erases a person's name from them."""
+"""Verifies the chain of hashes in ``audit_log``, exports its rows, and erases a person's name from
+them."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ _DAY_LENGTH: Final = len("2026-01-31")
 
 
 class Day(NamedTuple):
-    """The rows that were published on one day (UTC)."""
+    """The number of rows that were published on one day (UTC), and the number and hash of the last
+    of these rows."""
 
     day: str
     rows: int
@@ -41,7 +43,7 @@ class Problem(NamedTuple):
 
 
 class Verified(NamedTuple):
-    """The result of verifying the chain of ``audit_log``."""
+    """The result of verifying the chain of hashes in ``audit_log``."""
 
     days: list[Day]
     problems: list[Problem]
@@ -106,7 +108,8 @@ def _wrong(
 
 
 def export() -> Iterator[str]:
-    """Yields the rows as JSON objects, a line each, in the order of the chain."""
+    """Yields the rows of ``audit_log`` as JSON objects, a line each, in the order of the chain of
+    hashes."""
     with Lake() as lake, connect(None, "400MB") as connection:
         delta = open_table(lake)
         for event, inserted, sequence, previous, hashed in events(
@@ -125,7 +128,8 @@ def export() -> Iterator[str]:
 
 
 def rows_about(name: str) -> int:
-    """Returns the number of rows that name a user, which :func:`erase` would change."""
+    """Returns the number of rows of ``audit_log`` that name a user, which :func:`erase` would
+    change."""
     with Lake() as lake, connect(None, "400MB") as connection:
         delta = open_table(lake)
         key = key_of(delta)

@@ -12,7 +12,8 @@ from mltables.publisher import publish
 
 
 def backfill(tell: Callable[[str], None] = lambda _: None) -> Published:
-    """Writes landing objects of all experiments and other entities, and publishes them.
+    """Writes landing objects (files of changes to publish) for all experiments and other entities,
+    and publishes them.
 
     Args:
         tell: called with a line of progress for each experiment, and for each table of other

@@ -24,8 +24,8 @@ _OF_ALL: Final = (exp.Columns, exp.Pivot)
 
 
 def columns_read(query: exp.Query, schema: str) -> Mapping[str, Columns]:
-    """Returns the views of the schema that the query needs, each with the columns to read: tables,
-    past tables, and the views of ``views.py``.
+    """Returns the columns that a query must read of each view in the schema: of current tables, of
+    past versions of tables, and of the views of ``views.py``.
 
     Args:
         query: its table names already point to DuckDB's views.
@@ -77,7 +77,8 @@ def _identifiers(query: exp.Query) -> frozenset[str]:
 
 
 def needs_all_columns(query: exp.Query) -> bool:
-    """Whether the meaning of a query depends on columns that it does not name."""
+    """Whether the meaning of a query depends on columns that the query does not name, as with
+    ``*``."""
     if any(True for _ in query.find_all(*_OF_ALL)):
         return True
     if not all(map(_is_count_star, query.find_all(exp.Star))):

@@ -67,15 +67,15 @@ BOUNDED: Final = frozenset(("insert_time",))
 
 
 def tables_read(columns: Collection[str]) -> Mapping[str, frozenset[str]]:
-    """Returns the columns of ``audit_log`` that ``request_costs`` reads for these columns, by
-    table."""
+    """Returns the columns of ``audit_log`` from which these columns of the view ``request_costs``
+    are computed: a mapping with this one table."""
     read = {source for name in columns if name in _COLUMNS for source in _COLUMNS[name][2]}
     return {AUDIT.name: frozenset(read | {"milliseconds"})}
 
 
 def definition(schema: str, columns: Collection[str]) -> str:
-    """Returns the query for DuckDB that stands for ``request_costs``: it has the wanted
-    ``columns``, and reads the audit log in ``schema``."""
+    """Returns the query for DuckDB that defines the view ``request_costs``: it has the wanted
+    ``columns``, and reads the table ``audit_log`` in ``schema``."""
     named = [name for name in _COLUMNS if name in columns] or ["milliseconds"]
     selected = ", ".join(f"{_COLUMNS[name][1]} AS {name}" for name in named)
     return f"SELECT {selected} FROM {schema}.{AUDIT.name} WHERE milliseconds IS NOT NULL"

@@ -113,12 +113,12 @@ class UsageView:
         belongs to the statement around it."""
 
     def tables_read(self, columns: Collection[str]) -> Mapping[str, frozenset[str]]:
-        """Returns the tables that this view reads for these columns, each with the columns that it
-        needs."""
+        """Returns the tables from which these columns of the view are computed, each with the
+        columns that are read of it."""
         return gateway_view.tables_read(self._read(columns))
 
     def definition(self, schema: str, columns: Collection[str]) -> str:
-        """Returns the query for DuckDB that stands for the view: it has the wanted ``columns``, and
+        """Returns the query for DuckDB that defines the view: it has the wanted ``columns``, and
         reads the tables in ``schema``."""
         named = [name for name in self._columns if name in columns] or ["workspace_id"]
         selected = ", ".join(f"{self._columns[name].sql} AS {name}" for name in named)

@@ -1,7 +1,8 @@
-"""One step of the publisher for entities outside of experiments, such as registered models and
-their versions (``mlcore/system_tables/entity_sources``): makes rows from landing objects and
-DynamoDB items and commits the tables of one kind of root and its parts. ``publisher`` decides when
-to run a step and whether to repeat it.
+"""One step of the publisher for entities outside of experiments
+(``mlcore/system_tables/entity_sources``). Such an entity is a root, for example a registered model,
+or a part of one, for example a model version. A step makes rows from landing objects (files of
+changes to publish) and DynamoDB items, and commits the tables of one kind of root and its parts.
+``publisher`` decides when to run a step and whether to repeat it.
 
 The rows of parts are committed before the row of their root. So if a root has no row, perhaps not
 all of its parts are published. Changes of such parts are skipped: the landing object of the root
@@ -34,8 +35,9 @@ Changes = Mapping[EntityRef, bool]
 
 
 def tables_of(root: RootSource) -> list[Table]:
-    """Returns the system tables that a step for this kind of root writes: that of the parts, if
-    there are any, and that of the roots."""
+    """Returns the system tables that a publication of this kind of root (such as registered models)
+    writes: that of the parts (such as model versions), if the kind has parts, then that of the
+    roots."""
     names = [root.part.table] if root.part else []
     return [_BY_NAME[name] for name in (*names, root.table)]
 
@@ -62,8 +64,8 @@ class EntityStep:
         """The column with the ids of roots, in both tables."""
 
     def run(self, roots: Changes, parts: Changes) -> int:
-        """Publishes the changed roots and parts. Returns the number of rows that were written or
-        removed.
+        """Publishes the changed roots (such as registered models) and parts (such as model
+        versions). Returns the number of rows that were written or removed.
 
         Raises:
             CommitFailedError: another publisher committed first; the caller repeats the step.

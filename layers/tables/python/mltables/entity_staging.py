@@ -1,5 +1,5 @@
-"""Loads rows of entities (``mlcore/system_tables/entity_sources``) into temporary DuckDB tables, in
-batches of a bounded size."""
+"""Loads rows of entities such as registered models (``mlcore/system_tables/entity_sources``) into
+temporary DuckDB tables, in batches of a bounded size."""
 
 from __future__ import annotations
 
@@ -31,12 +31,13 @@ def batches(
     folder: Path,
     inherited: Sequence[str] = (),
 ) -> Iterator[list[Row]]:
-    """Stages each batch of rows in ``new_rows``, with all stored columns of the table, and yields
-    the batch.
+    """Creates the temporary table ``new_rows`` for each batch of rows, with all stored columns of
+    ``table``, and then yields the rows of the batch.
 
     Args:
-        inherited: the columns that come from the staged table ``roots`` (:func:`load_roots`). Rows
-            whose root is not there are left out.
+        inherited: the columns that are copied from the row's root (such as a version's model) in
+            the temporary table ``roots`` (:func:`load_roots`). Rows whose root is not there are
+            left out.
     """
     path = folder / "entities.ndjson"
     while batch := _write(rows, path):
@@ -47,7 +48,8 @@ def batches(
 
 
 def load_none(connection: duckdb.DuckDBPyConnection, table: Table) -> None:
-    """Creates ``new_rows`` without rows."""
+    """Creates the temporary table ``new_rows`` with the stored columns of ``table`` and without
+    rows."""
     connection.execute(f"CREATE OR REPLACE TEMP TABLE new_rows AS SELECT * FROM {table.nothing}")
 
 
@@ -58,7 +60,8 @@ def load_ids(
     columns: Sequence[str],
     ids: Sequence[Sequence[Any]],
 ) -> None:
-    """Creates a temporary table with these columns of a table, and one row for each of ``ids``."""
+    """Creates a temporary table that holds only ``ids``, one row each. Its columns are named
+    ``columns`` and have the types that they have in ``table``."""
     kinds = {column: kind for column, kind, *_ in table.columns}
     listed = ", ".join(f"{column} {kinds[column]}" for column in columns)
     connection.execute(f"CREATE OR REPLACE TEMP TABLE {name} ({listed})")
@@ -72,7 +75,8 @@ def load_ids(
 def load_roots(
     connection: duckdb.DuckDBPyConnection, source: str, key: str, inherited: Sequence[str]
 ) -> None:
-    """Creates ``roots``: the ids of roots, with the columns that their parts inherit.
+    """Creates the temporary table ``roots``: the ids of roots (such as registered models), with the
+    columns that the rows of their parts (such as model versions) copy from them.
 
     Args:
         source: a FROM source with the rows of the roots.
@@ -85,14 +89,16 @@ def load_roots(
 
 
 def differs(inherited: Sequence[str]) -> str:
-    """Returns an SQL condition on rows of parts that are joined with ``roots``: true if an
-    inherited column differs from that of the root."""
+    """Returns an SQL condition on the rows of parts (such as model versions), joined with the
+    temporary table ``roots``: true if a column that parts copy from their root has another value
+    than in the root."""
     return " OR ".join(f"{column} IS DISTINCT FROM {_INHERITED}{column}" for column in inherited)
 
 
 def corrected(inherited: Sequence[str]) -> str:
-    """Returns the ``REPLACE`` list that corrects inherited columns of rows of parts left-joined
-    with ``roots``."""
+    """Returns the SQL of a ``REPLACE`` list for the rows of parts (such as model versions),
+    left-joined with the temporary table ``roots``: each column that parts copy from their root gets
+    the root's value."""
     return ", ".join(
         f"coalesce({_INHERITED}{column}, {column}) AS {column}" for column in inherited
     )

@@ -45,11 +45,12 @@ _LISTS: Final = (
 
 
 def join_lists(query: exp.Query, schema: str, *, from_columns: bool) -> None:
-    """Replaces exploded lists in a query by joins, in place.
+    """Replaces ``explode()`` of the lists of ``trace_unified`` in a query by joins with the tables
+    ``spans`` and ``assessments``, in place.
 
     Args:
-        query: its generators are rewritten (``row_generators``), and its table names point to
-            DuckDB's views in the schema.
+        query: its generators such as ``explode()`` were already rewritten by ``row_generators``,
+            and its table names point to DuckDB's views in ``schema``.
         from_columns: whether attributes of spans are read from columns where they have some.
     """
     if needs_all_columns(query):

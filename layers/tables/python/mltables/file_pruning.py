@@ -78,9 +78,9 @@ class ColumnBound(NamedTuple):
     """SQL for DuckDB; after :func:`evaluate_bounds` texts or times."""
 
     def admits(self, low: Any, high: Any) -> bool:
-        """Returns whether a file whose values lie between ``low`` and ``high`` may contain a value
-        that meets the condition. None means that this bound is unknown. Statistics truncate texts,
-        so ``high`` may be a prefix of the greatest value."""
+        """Returns whether a file may contain a value that meets the condition, if its values lie
+        between ``low`` and ``high``. None means that this end is unknown. Delta's statistics cut
+        long texts, so ``high`` may be only the beginning of the greatest value."""
         if low is None or high is None:
             return True
         return any(self._admits(value, low, high) for value in self.values)
@@ -98,7 +98,7 @@ class ColumnBound(NamedTuple):
         return bool(reaches if self.operator.startswith(">") else begins)
 
     def condition(self) -> str:
-        """Returns the bound as a condition for DuckDB."""
+        """Returns the bound as an SQL condition for DuckDB."""
         values = [
             f"{quoted(value.isoformat())}::TIMESTAMPTZ"
             if isinstance(value, datetime)
@@ -114,8 +114,8 @@ fulfils all bounds of one alternative. An empty alternative, or no alternative, 
 
 
 def where_bounds(query: exp.Query, schema: str) -> Mapping[str, Bounds]:
-    """Returns, by table, a list of bounds for each place in the statement that names the table or a
-    view of it.
+    """Returns the bounds on columns in a statement's WHERE conditions: by table, one list of bounds
+    for each place in the statement that names the table or a view of it.
 
     Args:
         query: its table names already point to DuckDB's views.
@@ -260,8 +260,9 @@ def _known(
 
 
 def may_hold(file: Mapping[str, Any], bounds: Bounds) -> bool:
-    """Returns whether a file may contain rows that meet all bounds, according to its statistics in
-    Delta's log."""
+    """Returns whether a query may need a file, according to the file's statistics in Delta's log.
+    ``bounds`` has one list for each place where the query names the table. The file is needed if
+    its rows may meet all bounds of one of these lists."""
     return not bounds or any(
         all(
             bound.admits(file.get(f"min.{bound.column}"), file.get(f"max.{bound.column}"))
@@ -272,7 +273,8 @@ def may_hold(file: Mapping[str, Any], bounds: Bounds) -> bool:
 
 
 def partition_may_hold(table: Table, partition: str | None, bounds: Bounds) -> bool:
-    """Like :func:`may_hold`, but uses only the day or month of the file's partition."""
+    """Like :func:`may_hold`, but for a whole partition: compares the bounds with its day or month
+    only."""
     if partition is None:
         return True
     column, form = table.time, table.time_format
@@ -290,7 +292,8 @@ def partition_may_hold(table: Table, partition: str | None, bounds: Bounds) -> b
 
 
 def sql_condition(bounds: Bounds) -> str:
-    """Returns the bounds as a condition for DuckDB; empty if they admit all rows."""
+    """Returns an SQL condition for DuckDB that is true for the rows that meet all bounds of at
+    least one of the lists in ``bounds``; empty if all rows are needed."""
     if not bounds or not all(bounds):
         return ""
     return " OR ".join(

@@ -105,8 +105,8 @@ _KEY: Final = frozenset(("experiment_id", "trace_id"))
 
 
 def tables_read(columns: Collection[str]) -> Mapping[str, frozenset[str]]:
-    """Returns the tables that ``gateway_usage`` reads for these columns, each with the columns that
-    it needs."""
+    """Returns the tables from which these columns of the view ``gateway_usage`` are computed, each
+    with the columns that are read of it."""
     of_trace = {_OF_TRACE[name][2] for name in columns if name in _OF_TRACE}
     reads = {TRACES.name: _KEY | {_ENDPOINT_ID} | of_trace}
     of_spans = {read for name in columns if name in _OF_SPANS for read in _OF_SPANS[name][2]}
@@ -117,7 +117,7 @@ def tables_read(columns: Collection[str]) -> Mapping[str, frozenset[str]]:
 
 
 def definition(schema: str, columns: Collection[str]) -> str:
-    """Returns the query for DuckDB that stands for ``gateway_usage``: it has the wanted
+    """Returns the query for DuckDB that defines the view ``gateway_usage``: it has the wanted
     ``columns``, and reads the tables in ``schema``."""
     named = [name for name in COLUMNS if name in columns] or ["trace_id"]
     of_spans = [name for name in named if name in _OF_SPANS]

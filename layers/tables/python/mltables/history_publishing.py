@@ -1,5 +1,6 @@
-"""Publishes points of metrics: appends landed points to ``run_metrics_history``, and removes the
-points of deleted runs and the points that rewinds deleted."""
+"""Publishes points of metrics: appends new points to ``run_metrics_history``, and removes the
+points of deleted runs. A rewind sets a run back to a step; the points that it deleted are removed,
+too."""
 
 from __future__ import annotations
 
@@ -13,9 +14,10 @@ from mltables.writable_table import WritableTable
 
 
 def append_points(connection: duckdb.DuckDBPyConnection, history: WritableTable) -> int:
-    """Appends those points of the staged runs (``new_runs``) that the history lacks, in one file
-    per day, and removes the points of the runs in the staged table ``gone`` and those that rewinds
-    deleted, all in one commit. Returns the number of appended points."""
+    """Appends to the metric history the points of the runs in the staged table ``new_runs`` that it
+    lacks, in one file per day. Also removes the points of the runs in the staged table ``gone`` and
+    the points that rewinds of their runs deleted. All this is one commit. Returns the number of
+    appended points."""
     rewound_points.remove_landed(connection)
     known = history.source(history.overlapping("points", "run_id"))
     connection.execute(

@@ -67,7 +67,8 @@ class Lake:
         return self._part.temporary
 
     def close(self) -> None:
-        """Unlocks the part of the scratch folder. The end of the process does the same."""
+        """Unlocks the part of the scratch folder that this object uses. The end of the process does
+        the same."""
         if "_part" in self.__dict__:
             self._part.close()
             del self._part
@@ -76,8 +77,8 @@ class Lake:
         return location.table_uri(table)
 
     def open(self, table: str, *, may_be_behind: bool = False) -> DeltaTable | None:
-        """Opens a table for a writer, in the log's copy in the scratch folder; None if the table
-        does not exist.
+        """Opens a system table for a writer; None if the table does not exist. A table in S3 is
+        opened with a local copy of its Delta log.
 
         Args:
             may_be_behind: whether the opened version may lack commits of other writers. A commit to
@@ -99,7 +100,7 @@ class Lake:
         return location.store().create(entry_key(log_key(table), version), entry) is not None
 
     def checkpoint(self, table: str, delta: DeltaTable) -> None:
-        """Writes a checkpoint of a table that :meth:`open` has opened."""
+        """Writes a checkpoint of the Delta log of a table that :meth:`open` has opened."""
         if self._is_remote:
             self._log(table).checkpoint(delta)
         else:
@@ -193,8 +194,8 @@ class Lake:
         return self.temporary / "ids"
 
     def free_ids(self) -> None:
-        """Deletes the columns that :meth:`ids` has fetched. They are fetched again when they are
-        needed."""
+        """Deletes the local copies of the columns that :meth:`ids` has fetched from S3. They are
+        fetched again when they are needed."""
         shutil.rmtree(self._ids_folder, ignore_errors=True)
 
     @staticmethod

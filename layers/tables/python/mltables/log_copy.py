@@ -37,7 +37,7 @@ class _End(NamedTuple):
 
 
 class LogCopy:
-    """The copy of one table's log. One process uses it at a time."""
+    """The local copy of one table's Delta log. One process uses it at a time."""
 
     def __init__(self, folder: Path, table: str) -> None:
         """
@@ -77,12 +77,13 @@ class LogCopy:
         return True
 
     def expect_more(self) -> None:
-        """Records that the log has entries that the copy lacks."""
+        """Records that the Delta log in S3 has entries that the copy lacks."""
         if end := self._read_end():
             self._write_end(end._replace(is_last=False))
 
     def checkpoint(self, delta: DeltaTable) -> None:
-        """Writes a checkpoint of the version that the open table has."""
+        """Writes a checkpoint of the version that the open table has to the Delta log in S3 and to
+        the copy."""
         delta.create_checkpoint()
         for name in (f"{delta.version():020}.checkpoint.parquet", _LAST_CHECKPOINT):
             location.store().put(f"{self._key}/{name}", (self._log / name).read_bytes())
@@ -145,12 +146,12 @@ class LogCopy:
 
 
 def log_key(table: str) -> str:
-    """Returns the key prefix of a table's log in ``location.store()``."""
+    """Returns the key prefix of a table's Delta log in ``location.store()``."""
     return f"{location.table_key(table)}/{LOG}"
 
 
 def entry_key(log: str, version: int) -> str:
-    """Returns the key of a version's entry in the log with this key prefix."""
+    """Returns the key of the entry for a version in the Delta log with this key prefix."""
     return f"{log}/{version:020}.json"
 
 

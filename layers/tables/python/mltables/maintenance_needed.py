@@ -28,7 +28,8 @@ _ENTRY: Final = re.compile(r"_delta_log/(\d{20})\.json")
 
 
 class StoredTable:
-    """The state of a table according to a listing of its files."""
+    """The state of a system table (its version and the time of its last change) according to a
+    listing of its files."""
 
     def __init__(self) -> None:
         self.changed = 0
@@ -43,7 +44,8 @@ class StoredTable:
         partitions."""
 
     def add(self, name: str, modified: int) -> None:
-        """Takes one file into account.
+        """Updates the state by one file of the table: by its time, and by the version or partition
+        in its name.
 
         Args:
             name: its path in the table's folder.
@@ -72,7 +74,7 @@ def stored_tables() -> Mapping[str, StoredTable]:
 
 def needing_maintenance(tables: Iterable[Table], stored: Mapping[str, StoredTable]) -> list[Table]:
     """Returns those of these tables that exist and have changed since their last complete
-    maintenance."""
+    maintenance (module docstring)."""
     existing = [(table, stored[table.name]) for table in tables if table.name in stored]
     return [
         table for table, state in existing if state.changed > state.completed.get(state.version, 0)
@@ -80,12 +82,14 @@ def needing_maintenance(tables: Iterable[Table], stored: Mapping[str, StoredTabl
 
 
 def record_complete(table: Table, before: StoredTable, version: int) -> None:
-    """Records that the maintenance of a table is complete, if it is.
+    """Writes the mark that a table of this version needs no maintenance, if its maintenance was
+    complete: if the maintenance committed nothing, and the last change of the table is more than a
+    day old.
 
     Args:
         before: the state of the table when the maintenance began.
-        version: the version of the table when unneeded files were deleted. If the maintenance
-            itself committed a newer version, it is not complete: the merged files stay for a day.
+        version: the version of the table when unneeded files were deleted. If it is newer than that
+            in ``before``, the maintenance is not complete: the files that it merged stay for a day.
     """
     if before.version == version and before.changed < time.time() - COMPLETE_SECONDS:
         location.store().put(f"{_MARKS}/{table.name}/{version}", b"")

@@ -1,5 +1,5 @@
-"""Computes the column ``aggregated_metrics`` of ``runs_latest`` from the staged tables of a step.
-Reads and writes no Delta table itself."""
+"""Computes the column ``aggregated_metrics`` of ``runs_latest`` from temporary tables that a
+publication has loaded. Reads and writes no Delta table itself."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from mltables.table_definitions import AGGREGATE
 def aggregate_metrics(
     connection: duckdb.DuckDBPyConnection, history_of: Callable[[str], str]
 ) -> None:
-    """Creates the table ``aggregated_runs``. The latest value of a metric comes from the run. The
-    smallest and greatest are computed from their published values, the landed points and the latest
-    value; if one of these is NaN, both are NaN. For runs that were rewound, they are computed from
-    the published points instead of the published values, which may belong to deleted points.
+    """Creates the temporary table ``aggregated_runs``, the new rows of the changed runs. The latest
+    value of a metric comes from the run. The smallest and greatest are computed from their
+    published values, the points that are not published yet and the latest value; if one of these is
+    NaN, both are NaN. For runs that were rewound, they are computed from the published points
+    instead of the published values, which may belong to deleted points.
 
     Args:
         history_of: takes the name of a staged table and returns a FROM source with the published

@@ -40,7 +40,8 @@ COLUMNS: Final[Mapping[str, str]] = {
 
 
 def tables_read(columns: Collection[str]) -> Mapping[str, frozenset[str]]:
-    """Returns the columns of ``spans`` that ``otel_spans`` reads for these columns, by table."""
+    """Returns the columns of ``spans`` from which these columns of the view ``otel_spans`` are
+    computed: a mapping with this one table."""
     reads = {"trace_id"}
     for name in columns:
         reads |= set(_COMPUTED[name][2]) if name in _COMPUTED else {name} & _KINDS.keys()
@@ -48,8 +49,8 @@ def tables_read(columns: Collection[str]) -> Mapping[str, frozenset[str]]:
 
 
 def definition(schema: str, columns: Collection[str]) -> str:
-    """Returns the query for DuckDB that stands for ``otel_spans``: it has the wanted
-    ``columns``, and reads the table in ``schema``."""
+    """Returns the query for DuckDB that defines the view ``otel_spans``: it has the wanted
+    ``columns``, and reads the table ``spans`` in ``schema``."""
     named = [name for name in COLUMNS if name in columns] or ["trace_id"]
     selected = ", ".join(f'{_expression(name)} AS "{name}"' for name in named)
     return f"SELECT {selected} FROM {schema}.{SPANS.name}"

@@ -64,14 +64,15 @@ class RowSource(NamedTuple):
 
     @property
     def table(self) -> Table:
-        """The table whose rows the view shows."""
+        """The system table from which the rows of :attr:`view` come."""
         name, _ = time_travel.table_of(self.view)
         (table,) = (table for table in TABLES if table.name == name)
         return table
 
     def views(self) -> list[tuple[str, tuple[str, ...]]]:
-        """Returns the views that the engine needs, with their columns. Derived columns are only in
-        a view of their own, which a statement reads only if the translation has put its name in."""
+        """Returns the name and the columns of each view that the engine of the query must create.
+        The columns in ``Table.derived`` are only in a separate view: only a statement that the
+        translation has rewritten names that view."""
         shown = {name for name, *_ in self.table.columns}
         views = [(self.view, tuple(name for name in self.columns if name in shown))]
         if self.table.derived_view and self.view == self.table.name:
@@ -119,13 +120,14 @@ def row_sources(
     Args:
         workspaces: the workspaces whose rows the caller may read; None means all rows.
         folder: the folder of the query.
-        wanted: bounds by view; rows outside of them may be left out.
+        wanted: bounds on columns, by view; rows outside of these bounds may be left out.
         of_table: the same as ``workspaces``, by table, for tables with rights of their own.
-        moments: the past versions. The names in ``reads`` contain their positions in this list.
+        moments: the times or versions of past tables that are read. The name of a past table in
+            ``reads`` contains the position of its moment in this list.
 
     Raises:
         NoRoomForColumns: the disk has no space for the columns that are read.
-        StatementRefused: a table has no version of a moment.
+        StatementRefused: a table has no version for one of the moments.
     """
     lake = Lake()
     sources = []

@@ -1,4 +1,5 @@
-"""``python -m mltables.publish_command``: publishes the landing objects in a process of its own.
+"""``python -m mltables.publish_command``: adds the changes in landing objects (files of changes to
+publish) to the system tables, in a process of its own.
 
 With ``--upkeep`` it also maintains the tables afterwards (``table_maintenance``). It prints one
 line of JSON with the counts and the seconds of processor time."""

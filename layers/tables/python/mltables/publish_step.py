@@ -1,5 +1,6 @@
-"""One step of the publisher: makes rows from landing objects and DynamoDB items and commits them
-table by table. ``publisher`` decides when to run a step and whether to repeat it.
+"""One step of the publisher: makes rows from landing objects (files of changes to publish) and
+DynamoDB items, and commits them table by table. ``publisher`` decides when to run a step and
+whether to repeat it.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ RUNS_TOGETHER: Final = 5000
 
 
 class Published(NamedTuple):
-    """Counts of a publication: landing objects consumed, points appended to the history, runs,
-    experiments and traces written or removed, audited requests appended, rows of other entities
-    written or removed."""
+    """Counts of a publication: landing objects (files of changes) that were published and deleted;
+    points appended to the history; runs, experiments and traces written or removed; audited
+    requests appended; rows of other entities written or removed."""
 
     objects: int = 0
     points: int = 0
@@ -42,7 +43,8 @@ class Published(NamedTuple):
 
 
 class PublishStep:
-    """One step of the publisher, which works on an open snapshot of each table."""
+    """One step of the publisher for experiments and runs, which works on an open snapshot of each
+    system table."""
 
     def __init__(
         self,
@@ -67,7 +69,8 @@ class PublishStep:
         ]
 
     def run(self) -> Published:
-        """Publishes the rows that ``staging.load_landed`` has staged.
+        """Publishes the changes of experiments and runs that ``staging.load_landed`` has loaded
+        into temporary tables.
 
         Raises:
             CommitFailedError: another publisher committed first; the caller repeats the step.

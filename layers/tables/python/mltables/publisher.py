@@ -1,5 +1,5 @@
-"""The publisher: adds the changes that the landing objects name to the system tables, then deletes
-these objects.
+"""The publisher: adds the changes that landing objects (files of changes to publish) name to the
+system tables, then deletes these objects.
 
 Objects about runs, about traces, about other entities and about the audit have steps of their own.
 A step about the audit (``audit_publishing``) appends what has landed. A step of another kind reads
@@ -57,10 +57,11 @@ failures."""
 
 
 def publish(seconds: float = float("inf"), waiting: Sequence[Landed] | None = None) -> Published:
-    """Publishes the landing objects that exist at the time of the call.
+    """Publishes the changes in the landing objects (files of changes) that exist at the time of the
+    call.
 
-    Objects that land later wait for the next publication. Otherwise a client that logs without
-    pause would keep this one running forever, in small steps.
+    Objects that are written later wait for the next publication. Otherwise a client that logs
+    without pause would keep this one running forever, in small steps.
 
     Args:
         seconds: after this time no new step begins.

@@ -45,8 +45,8 @@ RUN_AGAIN: Final = "again"
 
 def prepare_rows(request: dict[str, Any], folder: Path) -> dict[str, Any]:
     """Checks and translates the statement, and prepares the rows that the caller may read. Returns
-    the statement in DuckDB's SQL, its parameters and the sources of its rows; or ``{"error":
-    message}``.
+    the statement in DuckDB's SQL, its parameters, the sources of its rows and the views that it
+    reads; or ``{"error": message}``.
 
     Args:
         folder: the folder in which the rows of a restricted caller are written.
@@ -145,7 +145,8 @@ def open_views(
     only the files of the sources, and does not spill to disk.
 
     Args:
-        views: the views over these sources (``views.py``) to create: columns by name of the view.
+        views: the views of ``views.py`` that are created over these sources: by name, the columns
+            that each has.
     """
     connection = connect(None, MEMORY)
     macros.set_arithmetic_errors(connection)

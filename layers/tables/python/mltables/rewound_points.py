@@ -1,4 +1,4 @@
-"""Finds points that rewinds deleted: points of a run after a step.
+"""Finds points of metrics that rewinds deleted: a rewind of a run deletes its points after a step.
 
 The staged table ``rewinds`` has a row for each rewind of a run, or, if the rewind names metrics,
 one for each of them: ``run_id``, ``rewound_at`` (milliseconds), ``after_step`` (NULL for all steps)
@@ -27,13 +27,15 @@ def deletes(point: str, inserted: str) -> str:
 
 
 def published(point: str) -> str:
-    """Returns :func:`deletes` for a published point, whose time of insertion is a column."""
+    """Returns the SQL condition under which the row ``w`` of ``rewinds`` deletes a point in the
+    published metric history."""
     return deletes(point, f"epoch_ms({point}.insert_time)")
 
 
 def remove_landed(connection: duckdb.DuckDBPyConnection) -> None:
-    """Removes deleted points from the staged table ``points``. A point that was logged again after
-    a rewind gets the time at which it was logged last."""
+    """Removes the points that a rewind of their run deleted from the temporary table ``points``
+    (points that are not published yet). A point that was logged again after a rewind gets the time
+    at which it was logged last."""
     connection.execute(
         f"""
         DELETE FROM points WHERE EXISTS

@@ -26,7 +26,7 @@ SMALL_FILES: Final = 8
 
 
 class Partition(NamedTuple):
-    """A partition that a commit writes to."""
+    """A partition to which a commit writes, with its files and the number of its changed rows."""
 
     value: str
     changed: int

@@ -79,8 +79,8 @@ def column_of(key: str) -> str | None:
 
 
 def computed(names: Iterable[str]) -> Mapping[str, str]:
-    """Returns those of ``names`` that are computed columns, each with the SQL expression of its
-    value."""
+    """Returns those of ``names`` that are computed columns (attributes of spans that no file stores
+    as a column), each with the SQL expression of its value."""
     keys = {
         name: bytes.fromhex(name.removeprefix(_COMPUTED)).decode()
         for name in names

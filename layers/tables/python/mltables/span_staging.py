@@ -41,8 +41,9 @@ _SIZE: Final = (
 
 
 def batches(connection: duckdb.DuckDBPyConnection, traces: Sequence[SpanTrace]) -> Iterator[None]:
-    """Creates, for each batch of traces, ``span_traces`` (the traces) and ``new_spans`` (all stored
-    columns of ``spans``), and yields."""
+    """Loads traces with their spans in batches. For each batch, creates the temporary tables
+    ``span_traces`` (the traces) and ``new_spans`` (all stored columns of ``spans``) and then
+    yields, so that the caller can use the tables."""
     contents_of_traces = span_source.contents_of(traces)
     is_left = bool(traces)
     while is_left:
@@ -58,9 +59,10 @@ def batches(connection: duckdb.DuckDBPyConnection, traces: Sequence[SpanTrace]) 
 
 
 def find_misplaced(connection: duckdb.DuckDBPyConnection, published: str) -> None:
-    """Creates ``misplaced`` (experiment_id, trace_id, number): the traces in ``decided`` with
-    published spans whose request time is not that in ``new_traces``. ``number`` is that of their
-    batch: a batch ends with the trace that reaches ``BATCH_BYTES``.
+    """Creates the temporary table ``misplaced`` (experiment_id, trace_id, number): those traces of
+    the temporary table ``decided`` whose published spans have another request time than the trace
+    in ``new_traces``. ``number`` is the number of the batch in which the trace's spans will be
+    rewritten: a batch ends with the trace that reaches ``BATCH_BYTES``.
 
     Args:
         published: a FROM source with published spans.
@@ -85,18 +87,18 @@ def find_misplaced(connection: duckdb.DuckDBPyConnection, published: str) -> Non
 
 
 def misplaced_batches(connection: duckdb.DuckDBPyConnection) -> list[int]:
-    """Returns the numbers of the batches in ``misplaced``, in order."""
+    """Returns the numbers of the batches in the temporary table ``misplaced``, in order."""
     rows = connection.execute("SELECT DISTINCT number::BIGINT FROM misplaced ORDER BY 1").fetchall()
     return [number for (number,) in rows]
 
 
 def move(connection: duckdb.DuckDBPyConnection, published: str) -> None:
-    """Creates ``new_spans``: the published spans of the traces in ``decided``, each once, with the
-    request time that their trace has in ``new_traces``.
+    """Creates the temporary table ``new_spans``: each published span of the traces in the temporary
+    table ``decided`` once, with the request time that its trace has in ``new_traces``.
 
     Args:
-        published: a FROM source with published spans. A span may have rows at several times: that
-            with its trace's time is newer than the others.
+        published: a FROM source with published spans. If a span has several rows, the one with the
+            request time of its trace is used, otherwise the one with the latest time.
     """
     connection.execute(
         f"""

@@ -1,5 +1,5 @@
-"""Loads rows into temporary DuckDB tables from files of JSON lines: landing objects, and the
-current experiments and runs from DynamoDB.
+"""Loads rows into temporary DuckDB tables from files of JSON lines: the changes in landing objects
+(files of changes to publish), and the current experiments and runs from DynamoDB.
 """
 
 from __future__ import annotations
@@ -37,10 +37,11 @@ _EXPERIMENTS: Final = (
 
 
 def load_landed(connection: duckdb.DuckDBPyConnection, keys: Sequence[str], folder: Path) -> None:
-    """Creates ``points``, ``touched`` (runs), ``touched_experiments`` and ``changed_experiments``
-    from landing objects. ``changed_experiments`` has the experiments whose own item was written,
-    ``touched_experiments`` also those with changed runs. A point that was inserted repeatedly is
-    one row, with its first and last time of insertion."""
+    """Creates the temporary tables ``points``, ``touched`` (runs), ``touched_experiments`` and
+    ``changed_experiments`` from landing objects (files of changes to publish).
+    ``changed_experiments`` has the experiments whose own item was written, ``touched_experiments``
+    also those with changed runs. A point that was inserted repeatedly is one row, with its first
+    and last time of insertion."""
     path = folder / "landed.ndjson"
     with path.open("wb") as file:
         file.writelines(landing.read(keys))
@@ -67,7 +68,8 @@ def load_landed(connection: duckdb.DuckDBPyConnection, keys: Sequence[str], fold
 
 
 def has_changed_experiments(connection: duckdb.DuckDBPyConnection) -> bool:
-    """Whether a landing object says that the item of an experiment was written or removed."""
+    """Whether one of the loaded landing objects (files of changes to publish) says that the item of
+    an experiment was written or removed."""
     rows = connection.execute("SELECT 1 FROM changed_experiments LIMIT 1").fetchall()
     return bool(rows)
 
@@ -94,7 +96,7 @@ def load_experiments(
 def load_runs(connection: duckdb.DuckDBPyConnection, rows: Iterable[RunRow], folder: Path) -> None:
     """Creates the temporary tables ``new_runs`` (the columns of ``runs_latest`` without
     ``aggregated_metrics``, and ``start_month``), ``latest`` (run, metric and latest value) and
-    ``rewinds`` (:mod:`mltables.rewound_points`)."""
+    ``rewinds`` (deletions of points after a step, :mod:`mltables.rewound_points`)."""
     path, entries = folder / "runs.ndjson", folder / "entries.ndjson"
     rewound = folder / "rewinds.ndjson"
     with (

@@ -48,12 +48,13 @@ class Table(NamedTuple):
 
     @property
     def file_order(self) -> str:
-        """Returns the order of the rows of a file, for ORDER BY."""
+        """Returns the SQL for ORDER BY that sorts the rows of a file."""
         return f"({self.first}) IS NOT TRUE, {self.order}" if self.first else self.order
 
     @property
     def time_format(self) -> str:
-        """Returns the ``strftime`` format that makes the value of the partition from ``time``."""
+        """Returns the ``strftime`` format that makes the name of a partition (a day or month) from
+        ``time``."""
         return "%Y-%m" if (self.partition or "").endswith("_month") else "%Y-%m-%d"
 
     @property
@@ -114,15 +115,15 @@ def structs_column(name: str, fields: dict[str, tuple[str, Type]]) -> Column:
 
 
 def texts_column(name: str) -> Column:
-    """Returns the definition of a column that maps texts to texts."""
+    """Returns the definition of a column whose values are maps from text to text."""
     return (name, TEXTS, MAP_OF_TEXTS, False)
 
 
 def integers_column(name: str) -> Column:
-    """Returns the definition of a column that maps texts to integers."""
+    """Returns the definition of a column whose values are maps from text to integer."""
     return (name, "MAP(VARCHAR, BIGINT)", MapType(TEXT, PrimitiveType("long")), False)
 
 
 def list_column(name: str) -> Column:
-    """Returns the definition of a column of lists of texts."""
+    """Returns the definition of a column whose values are lists of texts."""
     return (name, "VARCHAR[]", ArrayType(TEXT, contains_null=True), False)

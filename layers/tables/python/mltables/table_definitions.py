@@ -299,9 +299,9 @@ TABLES: Final = (
 
 def writer_properties(table: Table) -> WriterProperties:
     """Returns the writer properties that **every** compaction and sort must pass to delta-rs,
-    because Delta does not store them with the table. They turn off statistics of ``metric_value``,
-    because readers would skip rows with NaN by them. (DuckDB writes no statistics for a column that
-    contains NaN.)"""
+    because Delta does not store them with the table. For the metric history they turn off the
+    statistics of ``metric_value``, because these would make readers skip rows with NaN. (DuckDB
+    writes no statistics for a column that contains NaN.)"""
     columns = {}
     if table is HISTORY:
         columns["metric_value"] = ColumnProperties(statistics_enabled="NONE")

@@ -188,15 +188,16 @@ def _too_old() -> StatementRefused:
 
 
 def gone() -> StatementRefused:
-    """Returns the error for a past version whose files were deleted."""
+    """Returns the error for a statement that reads a past version whose files were deleted."""
     return StatementRefused(
         "A past version of a table cannot be read any more: its files were deleted."
     )
 
 
 def travel(delta: DeltaTable, moment: Moment) -> None:
-    """Makes an open table show its version of a moment. Raises StatementRefused if the table has no
-    such version, or only an older one."""
+    """Switches an open Delta table to the version that was current at a time, or to the version
+    with a number. Raises StatementRefused if no version has this number, or if it was replaced more
+    than :data:`HOURS` hours ago."""
     if moment.time is not None:
         delta.load_as_version(moment.time)
         return

@@ -1,6 +1,6 @@
-"""One step of the publisher for traces: makes rows from landing objects and DynamoDB items and
-commits ``traces``, ``assessments`` and ``spans``. ``publisher`` decides when to run a step and
-whether to repeat it.
+"""One step of the publisher for traces: makes rows from landing objects (files of changes to
+publish) and DynamoDB items, and commits ``traces``, ``assessments`` and ``spans``. ``publisher``
+decides when to run a step and whether to repeat it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ STAGED: Final = {
 
 
 class TraceStep:
-    """One step for traces, on an open snapshot of each table."""
+    """One step of the publisher for traces, on an open snapshot of each of their tables."""
 
     def __init__(
         self,
@@ -60,8 +60,8 @@ class TraceStep:
         """The traces of the current part whose spans are to be read."""
 
     def run(self) -> int:
-        """Publishes the traces that ``trace_staging.load_landed`` has staged. Returns the number of
-        traces that were written or removed.
+        """Publishes the changed traces that ``trace_staging.load_landed`` has loaded into temporary
+        tables. Returns the number of traces that were written or removed.
 
         Raises:
             CommitFailedError: another publisher committed first, or an experiment was moved to
@@ -343,8 +343,8 @@ def _tell_of_room(table: WritableTable, error: Exception) -> None:
 
 
 def follow_experiments(connection: duckdb.DuckDBPyConnection, tables: list[WritableTable]) -> None:
-    """Corrects the workspace of the rows of the experiments in the staged table ``placed``, and
-    removes the rows of the experiments in the staged table ``gone_experiments``; one or two commits
+    """Corrects the workspace in the rows of moved experiments (staged table ``placed``), and
+    removes the rows of deleted experiments (staged table ``gone_experiments``); one or two commits
     for each table."""
     for table in tables:
         change = table.change()

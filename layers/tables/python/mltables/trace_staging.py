@@ -1,5 +1,5 @@
-"""Loads traces into temporary DuckDB tables: the lines of landing objects, and the current traces
-from DynamoDB."""
+"""Loads traces into temporary DuckDB tables: from landing objects (files of changes to publish)
+which traces have changed, and from DynamoDB their current state."""
 
 from __future__ import annotations
 
@@ -28,11 +28,12 @@ _READ_AS: Final = {"TIMESTAMP WITH TIME ZONE": "BIGINT"}
 
 
 def load_landed(connection: duckdb.DuckDBPyConnection, keys: Sequence[str], folder: Path) -> None:
-    """Creates ``named_traces`` (experiment_id, trace_id, gone, anywhere, first_time) and
-    ``named_times`` (experiment_id, trace_id, day, ms, last) from landing objects. ``gone`` says
-    that a request deleted the trace at some time, ``anywhere`` that its published rows may have any
-    time. ``first_time`` is the earliest named time of its request in milliseconds since 1970; NULL
-    if none is named.
+    """Creates two temporary tables from landing objects (files of changes to publish):
+    ``named_traces`` (experiment_id, trace_id, gone, anywhere, first_time), the changed traces, and
+    ``named_times`` (experiment_id, trace_id, day, ms, last), the request times under which their
+    published rows may be found. ``gone`` says that a request deleted the trace at some time,
+    ``anywhere`` that its published rows may have any time. ``first_time`` is its earliest named
+    request time in milliseconds since 1970; NULL if none is named.
 
     ``last`` marks the times that the line of a trace's deletion names: if the published rows do not
     have this time, a step searches all files for them. It is not set if the first line about the
@@ -69,8 +70,9 @@ def load_landed(connection: duckdb.DuckDBPyConnection, keys: Sequence[str], fold
 def load_traces(
     connection: duckdb.DuckDBPyConnection, stored: Iterable[StoredTrace], folder: Path
 ) -> None:
-    """Creates ``new_traces`` and ``new_assessments``, with all stored columns of ``traces`` and
-    ``assessments``. ``folder`` gets files that are deleted afterwards."""
+    """Creates the temporary tables ``new_traces`` and ``new_assessments`` from the traces in
+    ``stored``, with all stored columns of ``traces`` and ``assessments``. ``folder`` gets files
+    that are deleted afterwards."""
     traces, entries, assessments = (
         folder / f"{name}.ndjson" for name in ("traces", "trace-entries", "assessments")
     )

@@ -139,8 +139,8 @@ column of ``traces`` that replaces a missing attribute."""
 
 
 def tables_read(columns: Collection[str]) -> Mapping[str, frozenset[str]]:
-    """Returns the tables that ``trace_unified`` reads for these columns, each with the columns that
-    it needs."""
+    """Returns the tables from which these columns of the view ``trace_unified`` are computed, each
+    with the columns that are read of it."""
     own = {name for name in columns if name not in {*_CONTENT, "spans", "assessments"}}
     reads = {TRACES.name: _KEY | own}
     for name in _CONTENT.keys() & columns:
@@ -159,13 +159,14 @@ def tables_read(columns: Collection[str]) -> Mapping[str, frozenset[str]]:
 
 
 def definition(schema: str, columns: Collection[str]) -> str:
-    """Returns the query for DuckDB that stands for ``trace_unified``: it has the wanted
+    """Returns the query for DuckDB that defines the view ``trace_unified``: it has the wanted
     ``columns``, and reads the tables in ``schema``."""
     return _definition(schema, [name for name in COLUMNS if name in columns])
 
 
 def metadata_definition(schema: str, columns: Collection[str]) -> str:
-    """Returns the query for DuckDB that stands for ``trace_metadata``, as :func:`definition`."""
+    """Returns the query for DuckDB that defines the view ``trace_metadata``: it has the wanted
+    ``columns``, and reads the tables in ``schema``."""
     return _definition(schema, [name for name in METADATA_COLUMNS if name in columns])
 
 

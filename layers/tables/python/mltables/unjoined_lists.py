@@ -34,8 +34,9 @@ def drop_joins(query: exp.Query, schema: str) -> None:
     """Removes joins of a query with ``traces`` that only add columns which the list's table has,
     too; in place.
 
-    Args: query: its exploded lists are joins (``exploded_lists.join_lists``). The bounds of its
-            tables must be known already, because ``trace_unified`` may vanish from it.
+    Args: query: its exploded lists are joins (``exploded_lists.join_lists``). The bounds on the
+    columns of its tables must be computed before (``file_pruning.where_bounds``), because
+    ``trace_unified`` may vanish from the query.
     """
     mentions = [
         table

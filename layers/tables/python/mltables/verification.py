@@ -1,6 +1,7 @@
 """Compares the published tables with the DynamoDB table; writes nothing.
 
-Changes that are still in the stream or the landing folder appear as differences, too.
+Changes that are not published yet (in the stream or in files that wait to be published) appear as
+differences, too.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ them."""
 
 
 class ListedFile(NamedTuple):
-    """A file in Delta's log of a table."""
+    """A file of a table as Delta's log lists it: its name, number of rows and size."""
 
     name: str
     rows: int
@@ -61,7 +61,8 @@ class WritableTable:
         return files
 
     def local(self, names: list[str]) -> dict[str, str]:
-        """Fetches the files with these names in Delta's log. Returns the names by local path."""
+        """Fetches the files with these names in Delta's log, unless there are local copies. Returns
+        the names by local path."""
         paths = self._lake.paths(self.table.name, self.snapshot.delta, names)
         return dict(zip(paths, names, strict=True))
 
@@ -75,8 +76,9 @@ class WritableTable:
         return f"read_parquet([{listed}], filename=true{hive})"
 
     def overlapping(self, named: str, column: str) -> str:
-        """Returns a condition that selects the files that may contain rows with a staged table's
-        value of a column.
+        """Returns an SQL condition on a file's statistics: true for the files that may contain a
+        value of ``column`` between the smallest and the greatest that the staged table ``named``
+        has there.
 
         Statistics may be truncated, so the greatest value is compared as a prefix.
         """
@@ -92,8 +94,9 @@ class WritableTable:
         )
 
     def holding(self, named: str, column: str) -> str:
-        """Like :meth:`overlapping`, but compares each value and not only the smallest and greatest:
-        better for values that are far from each other, such as random ids."""
+        """Like :meth:`overlapping`, but compares the statistics with each value of the staged table
+        and not only with the smallest and greatest: better for values that are far from each other,
+        such as random ids."""
         return _admits(named, [column])
 
     def search(self, named: str, ids: Sequence[str]) -> list[str]:
@@ -170,7 +173,7 @@ class WritableTable:
 
         Otherwise another publisher that opened the table and read DynamoDB earlier, and commits
         later than this step, would not be refused: its older rows would stay, because this step
-        deletes the landing objects that name them.
+        deletes the landing objects (files of changes) that name these rows.
 
         Raises:
             CommitFailedError: another publisher committed first.

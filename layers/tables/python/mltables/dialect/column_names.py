@@ -41,7 +41,8 @@ _SIGNS: Final[dict[type[exp.Expr], str]] = {
 
 
 def databricks_name(node: Any) -> str:
-    """Returns an expression as Databricks writes it in the name of a column."""
+    """Returns the name that Databricks gives to a column with this expression and without an
+    alias."""
     if node is None:
         return ""
     sign = _SIGNS.get(type(node))

@@ -18,14 +18,15 @@ _COLUMN: Final = "column"
 
 
 class MapLookup(NamedTuple):
-    """A lookup of a key in a column."""
+    """A lookup of a key in a map column, such as ``attributes['k']``."""
 
     node: exp.Expr
     column: exp.Column
     key: str
 
     def read_from(self, name: str) -> None:
-        """Records that the value is read from the column ``name`` of the same table or struct."""
+        """Records that this lookup is to be read from the column ``name`` of the same table or
+        struct, in place of the map."""
         column = self.column.copy()
         column.set("this", exp.to_identifier(name, quoted=True))
         self.node.meta[_COLUMN] = column
@@ -49,22 +50,23 @@ def lookups(tree: exp.Expr) -> Iterator[MapLookup]:
 
 
 def column_of(node: exp.Expr) -> exp.Column | None:
-    """Returns the column that was recorded for a lookup (:meth:`MapLookup.read_from`); None if
-    there is none."""
+    """Returns the column from which a lookup such as ``attributes['k']`` is read in place of the
+    map (:meth:`MapLookup.read_from`); None if it is read from the map."""
     column: exp.Column | None = node.meta.get(_COLUMN)
     return column
 
 
 def columns_of(tree: exp.Expr) -> frozenset[str]:
-    """Returns the names of all columns that were recorded for lookups in a tree."""
+    """Returns the names of all columns from which lookups in a syntax tree are read in place of the
+    map."""
     return frozenset(
         column.name for lookup in lookups(tree) if (column := column_of(lookup.node)) is not None
     )
 
 
 def identifiers(tree: exp.Expr) -> Iterator[exp.Identifier]:
-    """Yields the identifiers in a tree, except those of the maps in lookups that read a column
-    instead."""
+    """Yields the identifiers in a syntax tree. Leaves out the map of a lookup such as
+    ``attributes['k']`` that reads a column of its own in place of the map."""
     unread = {
         id(word)
         for lookup in lookups(tree)

@@ -1,4 +1,4 @@
-"""Determines the types of operands, as far as the syntax alone shows them."""
+"""Determines the types of the operands of an expression, as far as the syntax alone shows them."""
 
 from __future__ import annotations
 
@@ -54,7 +54,8 @@ def may_be_date(node: exp.Expr) -> bool:
 
 def digit_count(node: exp.Expr) -> str:
     """Returns, as SQL, the number of digits of an integer literal, which is its precision as a
-    decimal; NULL for other expressions."""
+    decimal; NULL for any other expression. A sign and parentheses around the literal are
+    allowed."""
     if isinstance(node, exp.Neg | exp.Paren):
         return digit_count(node.this)
     if isinstance(node, exp.Literal) and node.is_int:

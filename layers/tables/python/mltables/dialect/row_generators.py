@@ -54,8 +54,8 @@ EXPLODED: Final = "unnest({0})"
 
 
 class Duck(exp.Expression):
-    """A syntax tree node with a template of DuckDB SQL: ``{0}`` stands for the first of
-    ``expressions``."""
+    """A syntax tree node that the SQL generator writes by a template of DuckDB SQL. In the template
+    ``{0}`` stands for the first of the node's ``expressions``, ``{1}`` for the second."""
 
     arg_types = {"this": True, "expressions": False}  # noqa: RUF012 -- as sqlglot has it
 
@@ -76,7 +76,8 @@ def is_generator(node: exp.Expr) -> bool:
 
 
 def names_of(call: exp.Anonymous) -> list[str]:
-    """Returns the default column names of a generator."""
+    """Returns the names that the result columns of a generator function (such as ``explode()``)
+    have without an alias; none for ``inline()``, whose columns are the fields of the structs."""
     name = call.name.lower()
     if name.startswith("inline"):
         return []
@@ -91,7 +92,8 @@ def is_map(node: exp.Expr) -> bool:
 
 
 def may_be_nested(node: exp.Expr) -> bool:
-    """Whether a column or call may be a list, map or struct. Its name decides."""
+    """Whether a column or a call may return a list, map or struct: whether its name is one of the
+    known nested columns or of the functions that make such values."""
     if isinstance(node, exp.Column):
         return node.name.lower() in _NESTED_COLUMNS
     return isinstance(node, exp.Anonymous) and node.name.lower() in _MAKE_NESTED

@@ -37,7 +37,7 @@ _OTHER_EACH_TIME: Final = "random("
 
 
 class Generator(DuckDBGenerator):
-    """Generates the SQL of one statement."""
+    """Generates the DuckDB SQL of one statement."""
 
     named = 0
     """Number of variables that :meth:`once` has introduced."""
@@ -49,7 +49,7 @@ class Generator(DuckDBGenerator):
         return sql
 
     def grouped(self, node: exp.Expr) -> str:
-        """Returns an operand, in parentheses unless it is a single term."""
+        """Returns the SQL of an operand, in parentheses unless it is a single term."""
         sql = self.text(node)
         plain = isinstance(
             node, exp.Column | exp.Literal | exp.Paren | exp.Anonymous | exp.Cast | exp.Placeholder
@@ -96,8 +96,9 @@ class Generator(DuckDBGenerator):
         return f"spark_{name}({', '.join(self.arguments(arguments, named))})"
 
     def arguments(self, given: list[exp.Expr], named: tuple[str, ...]) -> list[str]:
-        """Returns the SQL of a macro's arguments. An argument is cast to DATE if its parameter's
-        name ends in ``day``, to TIMESTAMP if it ends in ``time``."""
+        """Returns the SQL of each argument in ``given``, for a call of a macro with the parameters
+        ``named``. An argument is cast to DATE if its parameter's name ends in ``day``, to TIMESTAMP
+        if it ends in ``time``."""
         arguments_sql = []
         for position, argument in enumerate(given):
             name = named[position] if position < len(named) else ""
@@ -174,7 +175,7 @@ class Generator(DuckDBGenerator):
         return self._around(expression)
 
     def over(self, window: exp.Window, inside: str) -> str:
-        """Returns ``inside OVER (…)`` for a window."""
+        """Returns the SQL ``inside OVER (…)`` of a window function."""
         plain = window.copy()
         plain.set("this", exp.Var(this=inside))
         return str(super().window_sql(plain))

@@ -85,8 +85,8 @@ def _concat_ws(writer: Generator, call: exp.Anonymous) -> str:
 
 def pattern(writer: Generator, node: exp.Expr) -> str:
     """Checks a regular expression and returns it as DuckDB SQL. DuckDB's RE2 accepts most of Java's
-    syntax and refuses the rest itself. Only ``&&`` in brackets raises StatementRefused here,
-    because RE2 would read it as characters."""
+    syntax and refuses the rest itself. Only a literal with ``&&`` raises StatementRefused here,
+    because in brackets RE2 would read ``&&`` as two characters."""
     if isinstance(node, exp.Literal) and node.is_string and "&&" in node.name:
         raise StatementRefused("Regular expressions have no && here.")
     return writer.text(node)

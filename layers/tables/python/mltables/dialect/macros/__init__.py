@@ -41,7 +41,8 @@ FUNCTIONS: Final = {
 
 
 def set_arithmetic_errors(connection: duckdb.DuckDBPyConnection) -> None:
-    """Makes arithmetic fail as in Databricks: a division by zero is an error, not infinity."""
+    """Configures a connection so that arithmetic fails as in Databricks: a division by zero is an
+    error, not infinity."""
     connection.execute("SET ieee_floating_point_ops = false; SET error_on_division_by_zero = true")
 
 

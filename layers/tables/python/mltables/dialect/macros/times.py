@@ -2,8 +2,9 @@
 
 DuckDB computes with a TIMESTAMP WITH TIME ZONE by a calendar of the library ICU, which takes ten
 times as long as with a TIMESTAMP. In UTC both give the same results, except for years before 1. So
-where speed matters, these macros convert the time with ``inner_utc(time)`` first. Neither type
-refuses a number below DuckDB's least time, but ICU does, so ``inner_at_micros`` leaves these to it.
+where speed matters, these macros convert the time with ``inner_utc(time)`` first. A number of
+microseconds below DuckDB's least time must fail. Only ICU refuses it, so ``inner_at_micros``
+converts such numbers with ICU.
 
 The generator casts the argument of a parameter named ``day`` to DATE, of one named ``time`` to
 TIMESTAMP.
