@@ -34,8 +34,9 @@ def _stop(number: int, frame: Any) -> None:  # noqa: ARG001 - the signature of s
 
 
 def main() -> int:
-    """Runs the runner until a signal stops it, and returns the exit code of the process: 0 after
-    SIGTERM or SIGINT, 1 if the runner cannot continue, 2 for a mistake in the command line.
+    """Serves the product on this machine until a signal stops it. Returns the exit code of the
+    process: 0 after SIGTERM or SIGINT, 1 if the local server cannot start or continue, 2 for a
+    mistake in the command line.
     """
     utf8_mode.insist()
     options = parse()

@@ -1,4 +1,4 @@
-"""``python -m local.admin``: the commands of :mod:`operate`."""
+"""``python -m local.admin``: runs the administration commands of the package :mod:`operate`."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
 """Writes the audit log of a laptop: a line for each audited request, before the request is
 answered.
 
-The lines go to ``audit/open.jsonl`` in the folder of the system tables. Each publication first
-moves them to a landing object, from which the publisher adds them to the table ``audit_log``. A
-process that is killed after an answer does not lose the line. A line that was moved twice is
-published once, because it has an id.
+The lines go to ``audit/open.jsonl`` in the folder of the system tables. Each publication of the
+system tables first moves them to a landing object (a file of changes to publish), from which the
+publisher adds them to the table ``audit_log``. A process that is killed after an answer does not
+lose the line. A line that was moved twice is published once, because it has an id.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ _PROBE_BYTES = 4096
 
 
 class AuditFile:
-    """The file of audited requests that are not in a landing object yet. Callable from many
-    threads."""
+    """The file of those audited requests that were not yet moved to a landing object (a file of
+    changes to publish in the system tables). Callable from many threads."""
 
     def __init__(self, tables: Path) -> None:
         """
@@ -51,7 +51,7 @@ class AuditFile:
         self._landing: Any = import_module("mlcore.system_tables.audit_landing")
 
     def start(self) -> None:
-        """Makes the core layer call :meth:`record` for each audited request before it is
+        """Makes the core layer call :meth:`record` for each audited request before the request is
         answered."""
         self._audit.provide(self)
 
@@ -73,7 +73,7 @@ class AuditFile:
             self._write(b" " * _PROBE_BYTES, is_kept=False)
 
     def record(self, request: Mapping[str, Any]) -> None:
-        """Writes the line of a request.
+        """Writes the line of an audited request to the file.
 
         Raises:
             InsufficientStorage: it cannot be written because the disk is full or read-only.
@@ -102,7 +102,8 @@ class AuditFile:
                 raise _refusal(error) from error
 
     def land(self) -> None:
-        """Moves all lines to landing objects."""
+        """Moves all lines of the audit file to landing objects (files of changes to publish), from
+        which the publisher adds them to the table ``audit_log``."""
         with self._lock:
             if not self._folder.is_dir():
                 return

@@ -1,4 +1,4 @@
-"""What the runner prints when it is ready: addresses, folder, login, and how to stop it."""
+"""What the local server prints when it is ready: addresses, folder, login, and how to stop it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ HEALTH_SECONDS = 30
 
 
 class BannerValues(NamedTuple):
-    """The values that the banner shows."""
+    """The values that are shown when the local server is ready, such as its address."""
 
     host: str
     """The address that the runner listens on."""
@@ -53,8 +53,8 @@ def reachable_name(host: str) -> str:
 
 
 def text(facts: BannerValues, environ: Mapping[str, str] = os.environ) -> str:
-    """Returns the banner's lines as one text. Other programs parse the lines with the address,
-    ``data``, ``table`` and ``ready``.
+    """Returns the banner's lines as one text. Other programs that start this one parse the lines
+    with the address, ``data``, ``table`` and ``ready``.
     """
     url = f"http://{reachable_name(facts.host)}:{facts.port}"
     kind = " (thrown away at the end)" if facts.folder.ephemeral else ""

@@ -95,7 +95,7 @@ class Resolver:
             self._values[name] = value
 
     def resolve(self, value: Any) -> Any:
-        """Returns the value with every intrinsic function replaced."""
+        """Returns a value of the template with every intrinsic function in it replaced."""
         if isinstance(value, list):
             items = (self.resolve(item) for item in value)
             return [item for item in items if item is not NO_VALUE]

@@ -1,5 +1,5 @@
-"""Parses the runner's command line. Other programs start the runner, so its options are an
-interface."""
+"""Parses the command line of the local server. Other programs start it with these options, so the
+options are an interface."""
 
 from __future__ import annotations
 
@@ -35,8 +35,7 @@ class Options(NamedTuple):
     """Folder of the model catalog's sources; None for the one in the data folder."""
 
     def parameters(self) -> dict[str, str]:
-        """Returns the values for parameters of template.yaml that these options stand for, by
-        name."""
+        """Returns the parameters of template.yaml that these options set, as values by name."""
         return {
             "Authentication": "basic" if self.auth else "none",
             "Workspaces": "true" if self.workspaces else "false",
@@ -46,7 +45,8 @@ class Options(NamedTuple):
 
 
 def default_data_folder() -> Path:
-    """Returns ``mlflow-serverless`` in the user's data folder ($XDG_DATA_HOME)."""
+    """Returns the data folder that is used without an option: ``mlflow-serverless`` in the user's
+    folder for data ($XDG_DATA_HOME)."""
     home = os.environ.get("XDG_DATA_HOME", "")
     return (Path(home) if home else Path.home() / ".local/share") / "mlflow-serverless"
 

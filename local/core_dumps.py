@@ -1,5 +1,5 @@
-"""Keeps core dumps of the runner off the disk: they would hold the keys and texts that it has in
-memory."""
+"""Keeps core dumps of the local server off the disk: they would hold the keys and texts that it has
+in memory."""
 
 from __future__ import annotations
 

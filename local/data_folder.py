@@ -20,7 +20,8 @@ _HOLDER_PAUSE_SECONDS = 0.05
 
 
 class FolderInUse(Exception):
-    """Raised if another runner holds the lock of the data folder. The message names its process."""
+    """Raised if another process holds the lock of the data folder, for example another local
+    server. The message names that process."""
 
 
 class DataFolder:
@@ -62,7 +63,8 @@ class DataFolder:
 
     @property
     def store(self) -> Path:
-        """The folder of the store, with a file for each table."""
+        """The folder of the embedded store that replaces DynamoDB, with a SQLite file for each
+        table."""
         return self.path / "store"
 
     @property
@@ -83,8 +85,8 @@ class DataFolder:
 
     @property
     def dead_letters(self) -> Path:
-        """The path of the dead-letter file: batches of stream records that were given up after
-        their last retry, one JSON object per line.
+        """The path of the dead-letter file: one JSON object per line for each batch of stream
+        records that was given up, after its last retry or because it was too old.
         """
         return self.path / "dead-letters.jsonl"
 
@@ -106,11 +108,11 @@ class DataFolder:
 
     @property
     def queues(self) -> Path:
-        """The SQLite file with the messages of the queues."""
+        """The SQLite file with the messages of the local queues, which replace SQS."""
         return self.path / "queues.sqlite"
 
     def close(self) -> None:
-        """Releases the lock. Removes the folder if it is ephemeral."""
+        """Releases the lock of the data folder. Removes the folder if it is ephemeral."""
         if self.ephemeral:
             shutil.rmtree(self._on_disk, ignore_errors=True)
             shutil.rmtree(self.path, ignore_errors=True)
@@ -147,7 +149,7 @@ def _abandoned(parent: Path) -> Iterator[DataFolder]:
 
 def ephemeral() -> DataFolder:
     """Makes an ephemeral data folder, in memory where the system allows it. First removes the
-    ephemeral folders of killed runners."""
+    ephemeral folders that killed processes left behind."""
     parent = _memory_folder()
     for abandoned in _abandoned(parent):
         abandoned.close()

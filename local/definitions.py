@@ -1,4 +1,5 @@
-"""The parts of template.yaml that the runner serves, as plain values."""
+"""The parts of template.yaml that the local server needs (functions, routes, queues and others), as
+plain values."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from typing import Any, NamedTuple
 
 
 class TemplateError(Exception):
-    """Raised if the template uses a feature that the local runner does not support; the message
+    """Raised if the template uses a feature that the local server does not support; the message
     names the feature.
     """
 

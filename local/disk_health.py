@@ -1,5 +1,5 @@
-"""Checks whether the data folder and the database file can be written. If not, makes the message
-for the user.
+"""Checks whether the data folder and the database file of a local server can be written. If not,
+makes the message for the user.
 
 Nothing is checked while requests succeed. A failed request starts a check, at most
 one a second. A warning about a failed DynamoDB call only sets ``suspected``; then the next call of
@@ -59,8 +59,8 @@ def no_room_message(folder: Path) -> str | None:
 
 
 def disk_fault(folders: Sequence[Path], file: TableFile | None) -> str | None:
-    """Checks by writing whether the folders and the table's file can be written. Returns the fault
-    in words for the user; None without a fault."""
+    """Checks by writing whether files can be created in the folders and whether the table's file
+    can be written. Returns a description of the fault for the user; None without a fault."""
     unwritable = unwritable_message(folders)
     if unwritable:
         return unwritable
@@ -97,27 +97,28 @@ class DiskHealth(logging.Handler):
         self._fault: str | None = None
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Records a warning of the core layer. It does not check the disk: other threads wait until
-        a logging handler returns."""
+        """Records a warning that the core layer logged; :meth:`fault` then checks the disk. This
+        method does not check it, because other threads wait until a logging handler returns."""
         self.record_warning(record.getMessage())
 
     def record_warning(self, message: str) -> None:
-        """Logs a warning of the core layer, from this process or from the stream process. The next
-        call of :meth:`fault` then checks the disk."""
+        """Logs a warning of the core layer, from this process or from the stream process (the child
+        process that runs the indexer). The next call of :meth:`fault` then checks the disk."""
         report(message)
         if is_damage(message) and self._file:
             self._damage = damage_message(self._file, message)
         self.suspected = True
 
     def check_after_failure(self) -> None:
-        """Checks the disk, at most once a second, and logs the fault that it finds."""
+        """Checks after a failed request whether the disk can be written, at most once a second, and
+        logs the fault that it finds."""
         self.suspected = True
         if time.monotonic() - self._checked_at > _CHECK_INTERVAL_SECONDS:
             self.fault()
 
     def fault(self) -> str | None:
-        """Checks the disk if it is suspected. Returns the fault in words for the user; None without
-        a fault."""
+        """Checks the disk if there was a warning since the last check without a fault. Returns a
+        description of the fault for the user; None without a fault."""
         if not self.suspected:
             return None
         with self._checking:

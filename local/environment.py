@@ -65,7 +65,7 @@ def table_name(environ: MutableMapping[str, str] = os.environ) -> str:
 
 
 def region(environ: MutableMapping[str, str] = os.environ) -> str:
-    """Returns the AWS region that functions are given."""
+    """Returns the AWS region that the functions get: that of the environment, or a default."""
     return environ.get("AWS_REGION") or environ.get("AWS_DEFAULT_REGION") or DEFAULT_REGION
 
 
@@ -105,9 +105,9 @@ def administrator(environ: MutableMapping[str, str] = os.environ) -> tuple[str, 
 
 
 def own_host_names(host: str) -> str:
-    """Returns the Host headers that a runner listening on ``host`` accepts if the user names none,
-    in the form of MLFLOW_SERVER_ALLOWED_HOSTS: the names of this machine; unless only this machine
-    can connect, also private addresses, the machine's own name, and ``host``."""
+    """Returns the Host headers that a local server listening on ``host`` accepts if the user names
+    none, in the form of MLFLOW_SERVER_ALLOWED_HOSTS: the names of this machine; unless only this
+    machine can connect, also private addresses, the machine's own name, and ``host``."""
     if host in _THIS_MACHINE:
         return _NAMES_OF_THIS_MACHINE
     names = {socket.gethostname(), host} - {"", "0.0.0.0", "::"}
@@ -150,8 +150,8 @@ def answer_at(host: str, port: int, environ: MutableMapping[str, str] = os.envir
 
 
 def point_to(service_endpoint: str, environ: MutableMapping[str, str] = os.environ) -> None:
-    """Sets the endpoint URLs of KMS and SQS to ``service_endpoint``, where the runner's stand-ins
-    answer.
+    """Sets the endpoint URLs of KMS and SQS to ``service_endpoint``, where the local stand-ins for
+    these services answer.
     """
     environ["AWS_ENDPOINT_URL_KMS"] = environ["AWS_ENDPOINT_URL_SQS"] = service_endpoint
 

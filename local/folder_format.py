@@ -23,9 +23,9 @@ class FolderTooNew(Exception):
 
 
 def checked(folder: Path) -> int:
-    """Returns the format of a folder that this version can open, and marks a folder that has no
-    marker. A number below :data:`FORMAT` means that the folder has to be converted. Only for the
-    process that holds the folder's lock.
+    """Returns the format number of a data folder that this version can open, and writes the marker
+    file of a folder that has none. A number below :data:`FORMAT` means that the folder has to be
+    converted. Only for the process that holds the lock of the folder.
 
     Raises:
         FolderTooNew: the folder has a format that this version does not know; nothing was changed.
@@ -55,7 +55,8 @@ def checked(folder: Path) -> int:
 
 
 def record(folder: Path, number: int = FORMAT) -> None:
-    """Writes the marker atomically: after a kill the folder has the old marker or the new one."""
+    """Writes the folder's format number to its marker file ``format.json``, atomically: after a
+    kill the folder has the old marker or the new one."""
     temporary = folder / f"{_MARKER}.new"
     temporary.write_text(json.dumps({"format": number}) + "\n")
     temporary.replace(folder / _MARKER)

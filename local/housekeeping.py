@@ -43,7 +43,7 @@ class Housekeeping:
             pause = ROUND_SECONDS
 
     def tidy(self) -> None:
-        """Runs every task once. A failed one is logged and tried again in the next round."""
+        """Runs every task once. A task that fails is logged and runs again in the next round."""
         for name, task in self._tasks.items():
             try:
                 count = task()

@@ -100,7 +100,8 @@ class Function:
         return self._handler
 
     def invoke(self, event: Any, request_id: str | None = None) -> Any:
-        """Calls the handler in this thread. Its exceptions pass to the caller."""
+        """Calls the function's handler with the event, in this thread. Exceptions of the handler
+        pass to the caller."""
         handler = self._handler or self.load()
         return handler(event, Context(self.definition, request_id))
 

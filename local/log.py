@@ -1,5 +1,5 @@
-"""Writes the runner's log: one line for each request on standard output, problems on standard
-error."""
+"""Writes the log of the local server: one line for each request on standard output, problems on
+standard error."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class RequestCounter:
         return self._last_measurement() if self._last_measurement is not None else None
 
     def before(self) -> Any:
-        """Returns the state of the measurement before a handler runs, for
-        :meth:`requests_since`."""
+        """Returns the state of the measurement of DynamoDB requests. It is called before a handler
+        runs, and the result is passed to :meth:`requests_since` afterwards."""
         return self._measurement()
 
     def requests_since(self, before: Any) -> int | None:

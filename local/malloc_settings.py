@@ -1,7 +1,7 @@
 """Sets glibc's malloc so that a process that runs for weeks returns freed memory to the system.
 Python's own allocator for small objects is not affected.
-Why this is here, and when it can go: with glibc's defaults the runner's resident memory grows with
-its largest answers. It can go when the runner's memory stays flat without it.
+Why this is here, and when it can go: with glibc's defaults the resident memory of the local server
+grows with its largest answers. It can go when that memory stays flat without it.
 """
 
 from __future__ import annotations

@@ -35,7 +35,8 @@ def prepare_store(folder: DataFolder, table: str) -> TableFile:
     numbers up to which the checkpoints say it was processed.
 
     Raises:
-        StoreUnusable: a file is damaged, or cannot be read or written.
+        StoreUnusable: the table's name is invalid, or a file is damaged, or cannot be read or
+            written.
     """
     if not is_table_name(table):
         raise StoreUnusable(f"TABLE_NAME={table} is no name of a table")
@@ -86,7 +87,7 @@ def _unusable(folder: DataFolder, error: Exception) -> StoreUnusable:
 
 
 def endpoint(folder: DataFolder) -> str:
-    """Returns the endpoint of a data folder's store."""
+    """Returns the endpoint URL of the store in a data folder."""
     return endpoint_of(folder.store)
 
 

@@ -1,5 +1,5 @@
-"""Assembles and ends the local runner: data folder, store, table, functions, stream process,
-server."""
+"""Starts the parts of the local server and ends them: data folder, store, table, functions, stream
+process, HTTP server."""
 
 from __future__ import annotations
 
@@ -50,19 +50,21 @@ _ADVICE = "Make room or make it writable, or choose another folder with --data"
 
 
 class CannotStart(Exception):
-    """Raised if the runner cannot start with the user's options; the message says why."""
+    """Raised if the local server cannot start with the user's options; the message says why."""
 
     code = 1
 
 
 class UnsafeOptions(CannotStart):
-    """Raised if the options would make the server unsafe."""
+    """Raised if the options would make the local server unsafe: if other machines can connect and
+    the administrator has the well-known default password."""
 
     code = 2
 
 
 class Runner:
-    """One run of the product on this machine, with the options of the command line."""
+    """One run of the product as a local server on this machine, with the options of the command
+    line."""
 
     def __init__(
         self, options: Options, is_stop_requested: Callable[[], bool] = lambda: False
@@ -75,7 +77,7 @@ class Runner:
         self._end: Callable[[], None] = lambda: None
 
     def run(self) -> int:
-        """Serves until it is stopped. Returns the exit code 0.
+        """Serves requests until the process is stopped. Returns the exit code 0.
 
         Raises:
             CannotStart, TemplateError, FolderInUse: with a message for the user.

@@ -1,6 +1,7 @@
-"""The file in a data folder that says how to reach the runner that serves the folder.
+"""The file in a data folder that says how to reach the local server that serves the folder.
 
-``local.admin`` reads it when the folder is locked, and works beside it.
+The commands of ``local.admin`` read it when the folder is locked, and then work while that server
+runs.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ _NAME = "runner.json"
 
 
 class RunnerRecord(NamedTuple):
-    """How to reach a running runner: the content of the record's file in the data folder."""
+    """How to reach a running local server: the content of the file ``runner.json`` in its data
+    folder."""
 
     process: int
     url: str
@@ -31,8 +33,8 @@ class RunnerRecord(NamedTuple):
 
 
 def write(folder: DataFolder, url: str, table: str) -> None:
-    """Writes the record of this process. The file is readable by its owner only. To be called when
-    the runner is ready.
+    """Writes to the data folder how to reach this process (:class:`RunnerRecord`). The file is
+    readable by its owner only. To be called when the local server is ready.
     """
     record = RunnerRecord(
         os.getpid(),
@@ -45,13 +47,14 @@ def write(folder: DataFolder, url: str, table: str) -> None:
 
 
 def remove(folder: DataFolder) -> None:
-    """Removes the record. To be called when the runner ends."""
+    """Removes the file that says how to reach this process. To be called when the local server
+    ends."""
     (folder.path / _NAME).unlink(missing_ok=True)
 
 
 def read(folder: Path) -> RunnerRecord | None:
-    """Returns the record of the process that holds the folder's lock; None if that process has
-    written no record, because it is still starting or is not a runner.
+    """Returns how to reach the local server that holds the folder's lock; None if the process with
+    the lock has written no such record, because it is still starting or is another command.
     """
     try:
         fields = json.loads((folder / _NAME).read_text())
@@ -63,9 +66,9 @@ def read(folder: Path) -> RunnerRecord | None:
 
 
 def running(folder: Path) -> RunnerRecord | None:
-    """Returns the record of the runner that serves the folder now; None if no process has locked
-    the folder, or the one that has locked it has written no record. A killed runner leaves its
-    record behind, but not its lock.
+    """Returns how to reach the local server that serves the folder now; None if no process has
+    locked the folder, or the one that has locked it has written no record. A killed server leaves
+    its record behind, but not its lock.
     """
     record = read(folder)
     if record is None:

@@ -1,5 +1,6 @@
-"""Shares two facts between the runner and its stream process: when the last request was answered,
-and whether the index lags far behind. Both are timestamps in shared memory."""
+"""Shares two facts between the local server and its stream process (the child process that runs the
+indexer): when the last request was answered, and whether the index lags far behind. Both are
+timestamps in shared memory."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ class SharedActivity:
         self._memory = mmap.mmap(self.descriptor, _BYTES)
 
     def record_request(self) -> None:
-        """Records that a request was answered now."""
+        """Records that the local server answered a request now."""
         _MOMENT.pack_into(self._memory, _ANSWERED, time.monotonic())
 
     def is_serving(self) -> bool:
@@ -41,8 +42,8 @@ class SharedActivity:
         return self._is_since(_ANSWERED, BUSY_SECONDS)
 
     def set_index_lagging(self, lagging: bool) -> None:
-        """Records whether the index lags far behind, as the stream page that was read last
-        shows."""
+        """Records whether the index lags far behind, as the last page of records that was read from
+        the stream shows."""
         _MOMENT.pack_into(self._memory, _BEHIND, time.monotonic() if lagging else 0.0)
 
     def is_index_lagging(self) -> bool:
@@ -56,7 +57,7 @@ class SharedActivity:
         return last > 0.0 and time.monotonic() - last < seconds
 
     def close(self) -> None:
-        """Unmaps the memory and closes its descriptor."""
+        """Unmaps the shared memory and closes its descriptor."""
         self._memory.close()
         os.close(self.descriptor)
 

@@ -44,8 +44,8 @@ def client(service: str) -> Any:
 
 
 class SharedClient:
-    """Offers the operations of a botocore client that the runner needs, by the DynamoDB client that
-    the functions use. So the runner does not import botocore's client.
+    """Offers those operations of a botocore client that the local server needs, but calls the
+    DynamoDB client that the functions use. So the local server does not import botocore's client.
     """
 
     def __init__(self) -> None:

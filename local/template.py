@@ -1,5 +1,5 @@
-"""Reads from template.yaml the resources that the runner serves: functions, routes, event source
-mappings, queues, schedules and the table.
+"""Reads from template.yaml the resources that the local server provides: functions, routes, event
+source mappings, queues, schedules and the table.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ _UNIT_SECONDS = {"minute": 60, "hour": 3600, "day": 86_400}
 
 
 class Template(NamedTuple):
-    """The resources of the template that the runner serves. ``table`` holds the properties of the
-    DynamoDB table."""
+    """The resources of the template that the local server provides. ``table`` holds the properties
+    of the DynamoDB table."""
 
     functions: dict[str, FunctionDefinition]
     routes: tuple[RouteDefinition, ...]

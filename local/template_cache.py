@@ -1,5 +1,5 @@
-"""Caches what the runner reads from a template in a file, so that the next start neither imports a
-YAML parser nor parses the template again."""
+"""Caches what the local server reads from a template in a file, so that the next start neither
+imports a YAML parser nor parses the template again."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Stand-ins for AWS: files, keys and queues."""
+"""Local stand-ins for services of AWS: S3 (files), KMS (keys) and SQS (queues)."""

@@ -30,8 +30,8 @@ class ServiceError(Exception):
 
 
 class AwsEndpoint:
-    """An HTTP server on a free port of the loopback interface. It calls the operation that the
-    header X-Amz-Target of a request names.
+    """An HTTP server on a free port of the loopback interface. For each request it calls the
+    operation (of KMS or SQS) that the header X-Amz-Target names.
     """
 
     def __init__(self, operations: Mapping[str, Operation]) -> None:

@@ -34,19 +34,20 @@ class Kms:
         self._path = path
 
     def operations(self) -> dict[str, Operation]:
-        """Returns the functions that answer KMS's operations, by the value of X-Amz-Target."""
+        """Returns the functions that execute KMS's operations, by the value of the header
+        X-Amz-Target that selects each."""
         return {"TrentService.Encrypt": self.encrypt, "TrentService.Decrypt": self.decrypt}
 
     def encrypt(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Encrypts Plaintext; returns CiphertextBlob."""
+        """KMS's operation Encrypt: encrypts Plaintext and returns CiphertextBlob."""
         nonce = secrets.token_bytes(_NONCE_BYTES)
         plain = base64.b64decode(request["Plaintext"])
         sealed = nonce + self._cipher().encrypt(nonce, plain, _context(request))
         return {"CiphertextBlob": base64.b64encode(sealed).decode(), "KeyId": request["KeyId"]}
 
     def decrypt(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Decrypts CiphertextBlob; returns Plaintext. Raises ServiceError if it was encrypted with
-        another key or another context."""
+        """KMS's operation Decrypt: decrypts CiphertextBlob and returns Plaintext. Raises
+        ServiceError if it was encrypted with another key or another context."""
         sealed = base64.b64decode(request["CiphertextBlob"])
         nonce, rest = sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:]
         from cryptography.exceptions import InvalidTag  # noqa: PLC0415 - as _cipher
@@ -113,15 +114,17 @@ class KmsClient:
         self._kms = kms
 
     def encrypt(self, **parameters: Any) -> dict[str, Any]:
-        """Encrypts Plaintext; returns CiphertextBlob. Raises ClientError if there is no key."""
+        """KMS's operation Encrypt: encrypts Plaintext and returns CiphertextBlob. Raises
+        ClientError if there is no key."""
         plain = base64.b64encode(parameters["Plaintext"]).decode()
         with _translated("Encrypt"):
             answer = self._kms.encrypt({**parameters, "Plaintext": plain})
         return {"CiphertextBlob": base64.b64decode(answer["CiphertextBlob"])}
 
     def decrypt(self, **parameters: Any) -> dict[str, Any]:
-        """Decrypts CiphertextBlob; returns Plaintext. Raises ClientError if it was encrypted with
-        another key or another context, or if there is no key."""
+        """KMS's operation Decrypt: decrypts CiphertextBlob and returns Plaintext. Raises
+        ClientError if it was encrypted with another key or another context, or if there is no
+        key."""
         sealed = base64.b64encode(parameters["CiphertextBlob"]).decode()
         with _translated("Decrypt"):
             answer = self._kms.decrypt({**parameters, "CiphertextBlob": sealed})

@@ -78,7 +78,8 @@ class Queues:
             self._database.close()
 
     def operations(self) -> dict[str, Operation]:
-        """Returns the functions that answer SQS's operations, by the value of X-Amz-Target."""
+        """Returns the functions that execute SQS's operations, by the value of the header
+        X-Amz-Target that selects each."""
         return {
             "AmazonSQS.SendMessage": self._send_message,
             "AmazonSQS.SendMessageBatch": self._send_message_batch,
@@ -86,10 +87,12 @@ class Queues:
         }
 
     def send(self, queue: str, body: str, owner: str = "", delay: float | None = None) -> str:
-        """Adds a message and returns its id.
+        """Adds a message to a queue and returns the message's id. The message becomes visible after
+        ``delay`` seconds, by default after the queue's own delay.
 
         Raises:
-            ServiceError: it cannot be saved, because the disk is full or the file read-only.
+            ServiceError: the message cannot be saved, because the disk is full or the file
+                read-only.
         """
         definition = self._definition(queue)
         message_id, now = str(uuid.uuid4()), time.time()
@@ -139,7 +142,7 @@ class Queues:
         return received
 
     def delete(self, handle: str) -> None:
-        """Deletes the message that was received with this handle."""
+        """Deletes the message that was received with this receipt handle."""
         with self._changed:
             self._database.execute("DELETE FROM messages WHERE handle = ?", (handle,))
 
@@ -200,5 +203,5 @@ class Queues:
 
 
 def checksum(body: str) -> str:
-    """Returns the MD5 of a body, as SQS reports it."""
+    """Returns the MD5 of a message's body, as SQS reports it."""
     return md5(body.encode(), usedforsecurity=False).hexdigest()

@@ -28,11 +28,12 @@ class Storage:
         self._folder = Folder(folder)
 
     def drop_abandoned(self) -> int:
-        """Removes multipart uploads that were not completed; returns how many."""
+        """Removes multipart uploads that were not completed within seven days; returns how many."""
         return self._folder.drop_abandoned()
 
     def owns(self, url: str) -> bool:
-        """Whether a path, or an absolute URL that a function returned, is served here."""
+        """Whether a URL or path leads into the artifact folder, which this object serves in place
+        of S3."""
         return urlsplit(url).path.startswith(PREFIX)
 
     def respond(
@@ -53,7 +54,8 @@ class Storage:
         return _file(path, signed[1], dict(headers)) if path else _text(404, "Not Found")
 
     def take(self, url: str, body: Iterator[bytes]) -> HttpResponse:
-        """Answers an upload: writes the request's body to the object that a signed URL names."""
+        """Executes an upload: writes ``body`` to the object that the signed URL names, and returns
+        the response."""
         parts = urlsplit(url)
         signed = self._folder.signer.check("PUT", parts.path, parts.query)
         if signed is None:

@@ -1,1 +1,2 @@
-"""Event source mappings: read the stream and the queues and call functions."""
+"""Stand-ins for Lambda's event source mappings: they read the table's stream and the queues and
+call functions."""

@@ -1,9 +1,10 @@
 """The stream process: calls functions from the table's stream and by schedule. Only
-:mod:`local.events.stream_process` starts it.
+:mod:`local.events.stream_process`, in the local server, starts it.
     python -m local.events CHANNEL
 
-CHANNEL is the descriptor of a socket. A :class:`local.events.stream_job.StreamJob` comes in,
-progress goes out. When it closes, the runner has ended.
+CHANNEL is the descriptor of a socket. The process reads a
+:class:`local.events.stream_job.StreamJob` from it and writes its progress to it. When the socket
+closes, the local server has ended.
 """
 
 from __future__ import annotations
@@ -49,7 +50,8 @@ store has no such limit."""
 
 
 class Channel(logging.Handler):
-    """Sends progress and warnings over the socket to the runner. Callable from many threads."""
+    """Sends the progress and the warnings of the stream process over a socket to the local server
+    that started it. Callable from many threads."""
 
     def __init__(self, runner: socket.socket) -> None:
         super().__init__(logging.WARNING)
@@ -62,14 +64,15 @@ class Channel(logging.Handler):
             self._runner.sendall(f"{json.dumps(message)}\n".encode())
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Handles a log record: sends a warning of the core layer to the runner, which then checks
-        the disk.
+        """Handles a log record: sends a warning of the core layer to the local server, which then
+        checks whether the disk can be written.
         """
         self.send(warning=record.getMessage())
 
 
 def main() -> int:
-    """Processes the table's stream until the runner stops this process. Returns the exit code."""
+    """Processes the table's stream until the local server stops this process. Returns the exit
+    code."""
     malloc_settings.return_freed_memory()
     gc.disable()  # enabled again when the pollers run: imports create no garbage
     store.register()
@@ -109,8 +112,8 @@ def main() -> int:
 def follow(
     stack: contextlib.ExitStack, job: StreamJob, checkpoints: Checkpoints
 ) -> list[StreamPoller]:
-    """Starts the pollers and schedules of a job; closing ``stack`` stops them. Returns the
-    pollers."""
+    """Starts the pollers of the table's stream and the scheduled calls that ``job`` defines;
+    closing ``stack`` stops them. Returns the pollers."""
     functions = {definition.name: Function(definition) for definition in job.functions}
     for function in functions.values():
         try:

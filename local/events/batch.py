@@ -20,8 +20,8 @@ LONGEST_BACKOFF_SECONDS = 10.0
 
 
 class RecordBatch:
-    """Stream records that are processed together. ``end`` is the sequence number up to which the
-    shard counts as processed once the batch is done.
+    """Stream records that are processed together. After the batch is processed, ``end`` is recorded
+    as the sequence number up to which the shard is processed.
     """
 
     __slots__ = ("attempts", "end", "records")
@@ -49,7 +49,7 @@ class DeadLetters:
     def write(
         self, mapping: StreamMapping, stream: str, shard: str, batch: RecordBatch, condition: str
     ) -> None:
-        """Appends one batch as one JSON object."""
+        """Appends a line to the dead-letter file: one JSON object that describes the batch."""
         times = [
             float(record["dynamodb"].get("ApproximateCreationDateTime", 0))
             for record in (batch.records[0], batch.records[-1])
@@ -113,9 +113,9 @@ class BatchQueue:
         return len(self._batches)
 
     def add(self, records: list[Record], end: str) -> None:
-        """Splits filtered records into batches of the mapping's size and queues them. ``end`` is
-        the sequence number of the last record that was read, even if the filter dropped that
-        record.
+        """Splits the records that passed the filter into batches of the mapping's size and queues
+        them. ``end`` is the sequence number of the last record that was read, even if the filter
+        dropped that record.
         """
         size = self._mapping.batch_size
         for start in range(0, len(records), size):
@@ -130,8 +130,8 @@ class BatchQueue:
         return max(0.0, self._not_before - now)
 
     def step(self) -> bool:
-        """Invokes the function with the first batch. Returns whether records were processed or
-        given up."""
+        """Invokes the function with the first batch of the queue. Returns whether any of its
+        records were processed or given up."""
         batch = self._batches.popleft()
         if batch.attempts and self._too_old(batch):
             self._drop(batch, "RecordAgeExceeded")

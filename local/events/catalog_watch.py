@@ -21,7 +21,8 @@ FileStates = dict[str, tuple[int, int]]
 
 
 class CatalogWatch:
-    """Checks a folder every second in a background thread. ``load`` invokes the loader."""
+    """Checks the folder of the model catalog every second in a background thread. If a file has
+    changed, ``load`` is called, which invokes the function that loads the catalog."""
 
     def __init__(self, folder: Path, load: Callable[[], Any]) -> None:
         self._folder = folder
@@ -42,7 +43,8 @@ class CatalogWatch:
             self._thread.join(STOP_SECONDS)
 
     def check(self) -> None:
-        """Calls the loader if a file has changed since its last success."""
+        """Calls the catalog's loader if a file of the folder has changed since the loader's last
+        success."""
         states = file_states(self._folder)
         if states == self._known:
             return
@@ -59,7 +61,8 @@ class CatalogWatch:
 
 
 def file_states(folder: Path) -> FileStates:
-    """Returns modification time and size of each file of a folder, by its path."""
+    """Returns modification time and size of each file in a folder and its subfolders, by the file's
+    path."""
     states = {}
     for path, _, names in os.walk(folder):
         for name in names:
@@ -75,8 +78,8 @@ def file_states(folder: Path) -> FileStates:
 def start_watching(
     stack: contextlib.ExitStack, functions: Iterable[Function], folder: Path
 ) -> None:
-    """Starts a watch that calls the loader before the first request and at every change, until the
-    stack is closed."""
+    """Loads the model catalog now, by the function of the template that loads it, and again
+    whenever a file of the folder changes, until ``stack`` is closed."""
     os.environ["CATALOG_FOLDER"] = str(folder)
     for function in functions:
         if function.definition.handler.startswith("catalog_loader."):

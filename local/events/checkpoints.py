@@ -1,5 +1,5 @@
-"""Stores in a file how far each shard has been processed, so that a restarted runner continues
-there.
+"""Stores in a file how far each shard of the table's stream has been processed, so that a restarted
+local server continues there.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ _WRITE_SECONDS = 0.5
 
 
 class Checkpoints:
-    """Sequence numbers by stream, mapping and shard.
-    The file is written at most twice a second: after a kill the records of the last half second are
-    processed again.
+    """The sequence numbers of the stream up to which records are processed: by stream, event source
+    mapping and shard. Their file is written at most twice a second: after a kill the records of the
+    last half second are processed again.
     """
 
     def __init__(self, path: Path) -> None:
@@ -58,7 +58,7 @@ class Checkpoints:
         )
 
     def set(self, stream: str, mapping: str, shard: str, sequence_number: str) -> None:
-        """Records that everything up to this sequence number is processed."""
+        """Records that a mapping has processed a shard up to this sequence number."""
         with self._lock:
             self._values[f"{stream} {mapping} {shard}"] = sequence_number
             self._dirty = True
@@ -66,8 +66,8 @@ class Checkpoints:
         self.flush(force=False)
 
     def flush(self, *, force: bool = True) -> None:
-        """Writes the file if a checkpoint has changed, and either the last write was half a second
-        ago or ``force`` is set."""
+        """Writes the checkpoints to their file if one has changed, and either the last write was at
+        least half a second ago or ``force`` is set."""
         now = time.monotonic()
         with self._lock:
             if not self._dirty or (not force and now - self._written < _WRITE_SECONDS):

@@ -1,4 +1,5 @@
-"""Compiles Lambda's filter patterns into predicates over stream records."""
+"""Compiles the filter patterns of Lambda's event source mappings into predicates over stream
+records."""
 
 from __future__ import annotations
 

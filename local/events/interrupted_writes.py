@@ -29,7 +29,8 @@ class InterruptedWrites:
     """
 
     def __init__(self, file: TableFile, pollers: list[StreamPoller], end: int) -> None:
-        """``end`` is the sequence number of the last record before the first request was served."""
+        """``end`` is the sequence number of the last stream record before the first request was
+        served."""
         self._file = file
         self._pollers = pollers
         self._end = end

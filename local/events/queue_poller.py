@@ -56,7 +56,8 @@ class QueuePoller:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     def wait_for_calls(self, seconds: float) -> None:
-        """Waits at most so long for the calls that had begun when the poller was stopped."""
+        """Waits for the calls of the function that were running when the poller was stopped, at
+        most ``seconds``."""
         wait(list(self._calls), max(0.0, seconds))
 
     def _run(self) -> None:
@@ -119,8 +120,9 @@ class QueuePoller:
 
 
 def stop_all(pollers: Sequence[QueuePoller], interrupt: Callable[[], None]) -> None:
-    """Stops pollers, calls ``interrupt`` to end what their running calls do, and waits a few
-    seconds for these calls, because they still need the queues and the store."""
+    """Stops the pollers of the queues, calls ``interrupt`` to end what the running calls of
+    functions do, and waits a few seconds for these calls, because they still need the queues and
+    the store."""
     for poller in pollers:
         poller.stop()
     interrupt()

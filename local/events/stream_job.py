@@ -1,4 +1,5 @@
-"""The work of the stream process, and its form on the channel to that process."""
+"""The parameters of the stream process (the child process that runs the indexer), and their
+conversion to JSON and back."""
 
 from __future__ import annotations
 
@@ -36,7 +37,7 @@ class StreamJob(NamedTuple):
 
     @classmethod
     def of(cls, text: str) -> StreamJob:
-        """Parses the output of :meth:`text`."""
+        """Returns the job that a line of JSON from :meth:`text` describes."""
         job = cls(**json.loads(text))
         mappings = [StreamMapping(*mapping) for mapping in job.mappings]
         functions = [FunctionDefinition(*function) for function in job.functions]

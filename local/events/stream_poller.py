@@ -209,7 +209,8 @@ class StreamPoller:
         self._thread.start()
 
     def stop(self, timeout: float = 10.0) -> None:
-        """Finishes the current batch, writes the checkpoints and ends the thread."""
+        """Lets the thread finish its current batch, at most ``timeout`` seconds, and writes the
+        checkpoints."""
         self._stop.set()
         if self._thread.is_alive():
             self._thread.join(timeout)
@@ -225,11 +226,12 @@ class StreamPoller:
         return min(known) if known and len(known) == len(numbers) else None
 
     def list_soon(self) -> None:
-        """Makes the next round list the shards: a shard has ended and may have children."""
+        """Makes the poller list the stream's shards before its next read, because a shard has ended
+        and may have children."""
         self._listed = float("-inf")
 
     def complete(self, record: Record) -> None:
-        """Adds the fields that Lambda adds to a record, named as Lambda names them."""
+        """Adds to a stream record the fields that Lambda adds, named as Lambda names them."""
         record["eventSourceARN"] = self.stream
         record["awsRegion"] = self._region
         identity = record.get("userIdentity")

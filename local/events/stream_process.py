@@ -1,6 +1,6 @@
-"""Starts, restarts and ends the stream process, and receives its messages.
-That process has an interpreter of its own, so that requests do not wait for the indexer. It ends
-with the runner, because their channel then closes.
+"""Starts, restarts and ends the stream process (the child process that runs the indexer), and
+receives its messages. That process has an interpreter of its own, so that requests do not wait for
+the indexer. It ends with the local server, because their channel then closes.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ STOP = "stop\n"
 
 
 class StreamProcess:
-    """Keeps the stream process running from :meth:`start` until :meth:`stop`, by a background
-    thread."""
+    """Keeps the stream process (the child process that runs the indexer) running from :meth:`start`
+    until :meth:`stop`, by a background thread."""
 
     def __init__(self, job: StreamJob, warned: Callable[[str], None] = report) -> None:
         """Args:
@@ -43,11 +43,13 @@ class StreamProcess:
         self._thread = threading.Thread(target=self._run, name="stream process", daemon=True)
 
     def start(self) -> None:
-        """Starts the background thread, which starts the process; does not wait for either."""
+        """Starts the background thread, which starts the stream process; waits neither for the
+        thread nor for the process."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Lets the process finish its current batch, then ends it."""
+        """Lets the stream process finish its current batch, at most :data:`STOP_SECONDS`, then ends
+        it."""
         with self._changing:
             self._stopping.set()
             process, channel = self._process, self._channel
@@ -69,7 +71,7 @@ class StreamProcess:
         return self._known.get(mapping)
 
     def position(self, mapping: str) -> Callable[[], int | None]:
-        """Returns :meth:`processed` of one mapping as a function."""
+        """Returns a function without arguments that calls :meth:`processed` for this mapping."""
         return partial(self.processed, mapping)
 
     def _run(self) -> None:

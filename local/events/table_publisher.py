@@ -1,7 +1,6 @@
-"""Publishes the system tables: every minute if batches have landed, less often while publishing
-takes more than a hundredth of a processor, and at once on request.
-DuckDB and its libraries run in a child process that ends afterwards, so that the runner never loads
-them.
+"""Publishes the system tables of a local server: every minute if there are changes, less often
+while publishing takes more than a hundredth of a processor, and at once on request. DuckDB and its
+libraries run in a child process that ends afterwards, so that the local server never loads them.
 """
 
 from __future__ import annotations
@@ -51,8 +50,9 @@ class TablePublisher:
         """
         Args:
             folder: the folder of the system tables.
-            positions: functions that return the sequence number up to which the lander has
-                processed the stream, None while unknown.
+            positions: functions that return the sequence number up to which the lander (which
+                writes the stream's changes to landing objects) has processed the stream, None while
+                unknown.
             land: called before each publication. It writes the landing objects of changes that are
                 not in the stream, such as audited requests.
         """
@@ -104,7 +104,8 @@ class TablePublisher:
                 clock of :func:`time.monotonic`. The publication then continues.
 
         Returns:
-            Whether all of these writes are published.
+            Whether the publication ended in time. It lacks writes that the lander (which prepares
+            the stream's changes for publishing) has not read within INDEX_WAIT_SECONDS.
         """
         end = self._file.last_record()
         deadline = min(until, time.monotonic() + INDEX_WAIT_SECONDS)

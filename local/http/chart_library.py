@@ -59,7 +59,8 @@ def fetch(name: str, version: str, archive: Path, address: str) -> None:
 
 
 def unpack(archive: Path, sha512: str, folder: Path) -> None:
-    """Writes the library, its licence and its notice into the folder.
+    """Checks the archive of the chart library and writes the library, its licence and its notice
+    into the folder.
 
     Raises:
         ValueError: the archive has another SHA-512.
@@ -77,8 +78,8 @@ def unpack(archive: Path, sha512: str, folder: Path) -> None:
 
 
 def main(name: str, version: str, sha512: str, folder: Path) -> None:
-    """Downloads, checks and unpacks the library into a folder. Ends the program with a message if
-    one of these steps fails.
+    """Downloads the chart library, checks it and unpacks it into a folder. Ends the program with a
+    message if the download or the check fails.
     """
     archive = folder / "archive.tgz"
     address = registry(Path.home(), os.environ)

@@ -384,8 +384,8 @@ class Connection:
         return self._until
 
     def end(self) -> None:
-        """Ends the connection once the request that is being served has been answered. Requests
-        that have already been received are served first.
+        """Ends the connection after the request that is being served is answered. Requests that
+        have already been received are served first.
         """
         self._ending = True
         if self._waiting:

@@ -100,7 +100,8 @@ def is_text(headers: dict[str, str]) -> bool:
 
 
 def decoded_path(path: str) -> str:
-    """Returns the path percent-decoded, as API Gateway matches and passes it."""
+    """Returns the percent-decoded form of a URL path, which API Gateway matches with routes and
+    passes to functions."""
     return unquote(path) if "%" in path else path
 
 
@@ -175,7 +176,7 @@ def for_authorizer(event: dict[str, Any]) -> dict[str, Any]:
 
 
 def is_too_large(event: dict[str, Any]) -> bool:
-    """Returns whether the event exceeds the size that Lambda accepts."""
+    """Returns whether a function's event exceeds the size that Lambda accepts."""
     return _exceeds(event, event.get("body", ""))
 
 

@@ -37,8 +37,8 @@ class RequestHead(NamedTuple):
 
 
 class MalformedRequest(NamedTuple):
-    """The event for bytes that are not a valid request. ``status`` is the status of the answer;
-    later bytes of the connection cannot be parsed.
+    """The event of the parser for bytes that are not a valid request. ``status`` is the HTTP status
+    of the answer. Later bytes of the connection cannot be parsed.
     """
 
     status: int
@@ -76,7 +76,7 @@ class RequestParser:
         self._parser: Any = HttpRequestParser(self)
 
     def feed(self, data: bytes) -> None:
-        """Parses the next bytes of the connection."""
+        """Parses the next bytes of the connection and appends what they contain to ``events``."""
         before, size = len(self.events), len(data)
         try:
             while data:
@@ -133,7 +133,8 @@ class RequestParser:
         self._target, self._headers, self._in_body = b"", [], False
 
     def on_url(self, url: bytes) -> None:
-        """Called by llhttp with a part of the request target, which is appended."""
+        """Called by llhttp with a part of the request target (the URL in the request line), which
+        is appended to the parts before."""
         self._target += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
@@ -174,13 +175,14 @@ class RequestParser:
         )
 
     def on_body(self, part: bytes) -> None:
-        """Called by llhttp with a part of the body. Chunks that arrived together are joined to one
-        part.
+        """Called by llhttp with a part of the body, which becomes an event. Chunks that arrived
+        together are joined to one part.
         """
         self._body.append(part)
 
     def on_message_complete(self) -> None:
-        """Called by llhttp at the end of a request: appends the last part of the body and None."""
+        """Called by llhttp at the end of a request: appends the last part of the body to
+        ``events``, and None."""
         self._end_part()
         self.events.append(None)
 

@@ -1,5 +1,5 @@
-"""Applies backpressure: while the index lags far behind, the runner serves four requests at a time;
-otherwise any number.
+"""Applies backpressure: while the index lags far behind, the local server serves four requests at a
+time; otherwise any number.
 
 The indexer shares the store with the requests. With many clients it would lag more and more, and
 searches would become slow, because they read each run that is not yet indexed.
@@ -65,7 +65,7 @@ class RequestThrottle:
         return slot
 
     def leave(self, slot: Slot) -> None:
-        """Frees a slot, and gives it to the request that has waited longest."""
+        """Frees a slot, and gives it to the request that has waited longest, if one waits."""
         with self._lock:
             self._held.discard(slot)
             if self._waiting:

@@ -1,4 +1,4 @@
-"""Writes the status line and the headers of an answer."""
+"""Writes the status line and the headers of an HTTP response."""
 
 from __future__ import annotations
 
@@ -44,7 +44,8 @@ def response_head(
 
 
 def last_answer(response: HttpResponse) -> bytes:
-    """Returns the bytes of a whole response, with a header that ends the connection."""
+    """Returns the bytes of a whole HTTP response, with a header that makes the client close the
+    connection."""
     lines = [_STATUS_LINES[response.status], _date_line()]
     lines += [b"%b: %b\r\n" % header for header in response.headers]
     lines += [b"content-length: %d\r\nconnection: close\r\n\r\n" % len(response.body)]

@@ -12,7 +12,7 @@ _VARIABLE = re.compile(r"^\{([A-Za-z0-9._-]+)(\+?)\}$")
 
 
 class Match(NamedTuple):
-    """The chosen route and the values of its path variables."""
+    """The route that was chosen for a request, and the values of its path variables."""
 
     key: str
     function: str

@@ -1,1 +1,1 @@
-"""The laptop's store: answers DynamoDB's operations from a SQLite file, in the caller's process."""
+"""The laptop's store: executes DynamoDB's operations on a SQLite file, in the caller's process."""

@@ -1,5 +1,5 @@
 """``python -m local.store MODULE …``: runs a module of a Lambda layer in a new process in which
-DynamoDB clients can open a store, as in the runner's process.
+DynamoDB clients can open a store, as in the process of the local server.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Answers BatchWriteItem and TransactWriteItems."""
+"""Executes DynamoDB's operations BatchWriteItem and TransactWriteItems on the store."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ _Key = tuple[str, str]
 
 
 def batch_write_item(table: TableStore, request: Raw) -> Raw:
-    """Answers BatchWriteItem for one table. All requests are executed, in one transaction, so none
-    is returned as unprocessed.
+    """Executes BatchWriteItem for one table and returns the answer. All requests are executed, in
+    one transaction, so none is returned as unprocessed.
     """
     ((name, requests),) = request["RequestItems"].items()
     if not 0 < len(requests) <= BATCH_REQUESTS:
@@ -64,9 +64,9 @@ def batch_write_item(table: TableStore, request: Raw) -> Raw:
 
 
 def transact_write_items(table: TableStore, request: Raw) -> Raw:
-    """Answers TransactWriteItems for one table: executes all operations; or none, and raises an
-    error with the reasons. A request whose token was used within the last ten minutes is not
-    executed again.
+    """Executes TransactWriteItems for one table and returns the answer: executes all operations; or
+    none, and raises an error with the reasons. A request whose token was used within the last ten
+    minutes is not executed again.
 
     Raises:
         ClientError: TransactionCanceledException, IdempotentParameterMismatchException or

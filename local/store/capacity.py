@@ -15,7 +15,7 @@ TRANSACTION_FACTOR: Final = 2
 
 
 class Capacity:
-    """Adds up the units of one request, for the table and for each index."""
+    """Adds up the capacity units that one request consumes, for the table and for each index."""
 
     __slots__ = ("_indexes", "_schema", "_table")
 

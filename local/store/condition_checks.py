@@ -26,7 +26,8 @@ _TWO_OPERANDS: Final = (*_COMPARISONS, "begins_with", "contains", "attribute_typ
 
 
 def checks_of(condition: ConditionNode) -> tuple[Check, ...]:
-    """Returns the checks of a condition and of all conditions nested in it."""
+    """Returns the checks that a condition must pass, and those of all conditions nested in it:
+    functions that verify DynamoDB's rules."""
     return tuple(_checks(condition))
 
 

@@ -40,7 +40,7 @@ _MEMBERS: Final = {"SS": "S", "NS": "N", "BS": "B"}
 
 
 def value_at(item: Raw, path: Path, names: Given) -> Raw | None:
-    """Returns the value at a document path; None if there is none."""
+    """Returns the value that an item has at a document path; None if there is none."""
     first = path[0]
     value: Raw | None = item.get(names.get(first, first))
     for part in path[1:]:
@@ -55,7 +55,8 @@ def value_at(item: Raw, path: Path, names: Given) -> Raw | None:
 
 
 def placeholders(paths: Iterator[Path]) -> frozenset[str]:
-    """Returns the name placeholders, such as ``#n``, that occur in paths."""
+    """Returns the placeholders for attribute names, such as ``#n``, that occur in these document
+    paths."""
     return frozenset(
         part for path in paths for part in path if isinstance(part, str) and part[0] == "#"
     )

@@ -65,7 +65,7 @@ def convert(path: Path, table: str, target: Path, progress: Progress) -> None:
     not changed.
 
     Args:
-        progress: called with how much has been converted.
+        progress: called repeatedly with how much has been converted.
 
     Raises:
         sqlite3.Error, OSError: a file cannot be read or written. A later call continues the

@@ -57,7 +57,7 @@ class PageRequest(NamedTuple):
 def read_page(
     database: Database, wanted: PageRequest, start: tuple[str, ...] | None, limit: int | None
 ) -> Page:
-    """Reads one page.
+    """Reads one page of the rows of a table or index.
 
     Args:
         start: the key after which the page begins, as texts in the order of the index's key; None
@@ -117,7 +117,7 @@ def _fitting(sizes: list[int], room: int, *, least: int) -> int:
 
 
 def key_texts(index: Index, row: Any) -> tuple[str, ...]:
-    """Returns the key of a row: the texts of the index's key attributes."""
+    """Returns the key of a row in an index: the texts of the index's key attributes."""
     if isinstance(row, tuple):
         return row
     return tuple([row[name]["S"] for name in index.key])

@@ -1,4 +1,4 @@
-"""Checks that the placeholders of a request and the expressions that use them fit together."""
+"""Checks that expressions use exactly the placeholders that a request defines."""
 
 from __future__ import annotations
 
@@ -75,7 +75,8 @@ class Placeholders:
 
 
 class BoundCondition:
-    """A condition together with the values of its placeholders, ready to be evaluated on items."""
+    """A condition expression together with the values of its placeholders, ready to be evaluated on
+    items."""
 
     __slots__ = ("_holds", "_paths", "_placeholders")
 

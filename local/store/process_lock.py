@@ -35,7 +35,7 @@ class ProcessLock:
         fcntl.flock(self._file, fcntl.LOCK_UN)
 
     def close(self) -> None:
-        """Closes the file. The lock cannot be used afterwards."""
+        """Closes the locked file. The lock cannot be used afterwards."""
         if self._file >= 0:
             os.close(self._file)
             self._file = -1

@@ -1,4 +1,4 @@
-"""Answers Query and Scan."""
+"""Executes DynamoDB's operations Query and Scan on the store."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def query(table: TableStore, request: Raw) -> Raw:
 
 
 def scan(table: TableStore, request: Raw) -> Raw:
-    """Answers Scan. Returns items in the order of their keys."""
+    """Executes Scan and returns the answer. The items are in the order of their keys."""
     if request.get("TotalSegments", 1) != 1:
         raise invalid("this store scans in one segment")
     checked = _Request(table, request)

@@ -1,4 +1,4 @@
-"""Answers GetItem, BatchGetItem and TransactGetItems."""
+"""Executes DynamoDB's operations GetItem, BatchGetItem and TransactGetItems on the store."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def get_item(table: TableStore, request: Raw) -> Raw:
 
 
 def batch_get_item(table: TableStore, request: Raw) -> Raw:
-    """Answers BatchGetItem for one table: at most 100 keys and 16 MB of items. Keys whose items
-    exceed the 16 MB are returned as unprocessed.
+    """Executes BatchGetItem for one table and returns the answer: at most 100 keys and 16 MB of
+    items. Keys whose items exceed the 16 MB are returned as unprocessed.
     """
     ((name, wanted),) = request["RequestItems"].items()
     given = Placeholders(wanted)
@@ -93,8 +93,8 @@ def _fitting(table: TableStore, keys: list[tuple[str, str]]) -> int:
 
 
 def transact_get_items(table: TableStore, request: Raw) -> Raw:
-    """Answers TransactGetItems for one table. All items are read from the same state of the
-    table."""
+    """Executes TransactGetItems for one table and returns the answer. All items are read from the
+    same state of the table."""
     operations = [operation["Get"] for operation in request["TransactItems"]]
     if len(operations) > TRANSACTION_ITEMS:
         raise invalid("Member must have length less than or equal to 100")

@@ -19,7 +19,7 @@ _OWN_COLUMNS: Final = ("id", "rev", "size", "type", "data")
 
 
 class Index(NamedTuple):
-    """An index; with ``name`` None, the table itself."""
+    """An index of a DynamoDB table; with ``name`` None, the table itself."""
 
     name: str | None
     partition: str
@@ -34,11 +34,13 @@ class Index(NamedTuple):
 
     @property
     def key(self) -> tuple[str, ...]:
-        """The attributes of a page's key (LastEvaluatedKey) in an index: the table's key first."""
+        """The attributes of LastEvaluatedKey, the key from which a page of this index continues:
+        the table's key first."""
         return tuple(dict.fromkeys((*self.order[1:], self.partition, self.sort)))
 
     def columns(self) -> tuple[str, ...]:
-        """Returns the columns of the SQL index that serves this index, in order."""
+        """Returns the columns of the SQL index that implements this index of the DynamoDB table, in
+        order."""
         return tuple(dict.fromkeys((self.partition, *self.order)))
 
 
@@ -205,12 +207,13 @@ class Schema:
 
     @property
     def statements(self) -> list[str]:
-        """The SQL statements that create an empty table."""
+        """The SQL statements that create a new file with an empty table: its tables, indexes and
+        triggers."""
         return [*self.tables, *self.sql_indexes, *self.triggers]
 
     @cached_property
     def tables(self) -> list[str]:
-        """The SQL statements that create the tables of the file."""
+        """The SQL statements that create the tables of a new file."""
         columns = "".join(f", {quoted(name)} TEXT" for name in self.indexed)
         return [
             "CREATE TABLE items (id INTEGER PRIMARY KEY, rev INTEGER NOT NULL,"
@@ -227,7 +230,8 @@ class Schema:
 
     @cached_property
     def sql_indexes(self) -> list[str]:
-        """The SQL statements that create one SQL index for each index of the DynamoDB table."""
+        """The SQL statements that create the file's SQL indexes, one for each index of the DynamoDB
+        table."""
         made = []
         for index in self.indexes.values():
             present = " AND ".join(

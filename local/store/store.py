@@ -1,4 +1,4 @@
-"""Answers DynamoDB's operations from the SQLite files of a folder, one file for each table.
+"""Executes DynamoDB's operations on the SQLite files of a folder, one file for each table.
 
 Its endpoint is a URL such as ``sqlite:///home/me/data``; :func:`register` makes
 :func:`mlcore.db.client.client` know such endpoints.
@@ -80,7 +80,8 @@ def is_table_name(name: Any) -> bool:
 
 
 def register() -> None:
-    """Makes :func:`mlcore.db.client.client` open the stores of this process."""
+    """Registers this store at the core layer: :func:`mlcore.db.client.client` then opens endpoints
+    that begin with ``sqlite:`` by :class:`Store`."""
     embedded.register(SCHEME, Store)
 
 
@@ -91,7 +92,7 @@ class Store:
     is_embedded: Final = True
 
     def __init__(self, endpoint: str) -> None:
-        """Opens the store behind an endpoint that :func:`endpoint_of` returned."""
+        """Opens the store at an endpoint that :func:`endpoint_of` returned."""
         self._tables: dict[str, TableStore] = {}
         self._opening = threading.Lock()
         folder = folder_of(endpoint)
@@ -138,7 +139,7 @@ class Store:
     """The method that PynamoDB calls."""
 
     def close(self) -> None:
-        """Closes the files of all tables. A later call opens them again."""
+        """Closes the files of all tables. A later call of an operation opens them again."""
         with self._opening:
             tables, self._tables = self._tables, {}
         for table in tables.values():

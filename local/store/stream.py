@@ -31,7 +31,7 @@ _NEWEST: Final = "SELECT max(id) FROM stream"
 
 
 class StreamReader:
-    """Answers the calls of a DynamoDB Streams client from the table's file. It may have only one
+    """Executes the calls of a DynamoDB Streams client on the table's file. It may have only one
     caller at a time.
     """
 
@@ -39,8 +39,8 @@ class StreamReader:
         self, path: Path, table: str, requirements: Iterable[RecordRequirement] | None = None
     ) -> None:
         """Args:
-        requirements: only records that meet one of these are returned; None returns all
-            records.
+        requirements: only stream records that meet one of these are returned; None returns all
+        records.
         """
         self._path = path
         self._table = table
@@ -54,7 +54,7 @@ class StreamReader:
         self._opened: sqlite3.Connection | None = None
 
     def describe_stream(self, **_: Any) -> dict[str, Any]:
-        """Returns the one shard."""
+        """Returns the description of the stream with its one shard."""
         return {"StreamDescription": {"Shards": [{"ShardId": f"shardId-00000001-{self._table}"}]}}
 
     def get_shard_iterator(self, **parameters: Any) -> dict[str, Any]:
@@ -92,7 +92,7 @@ class StreamReader:
         return {"Records": records, "NextShardIterator": last, "Ends": whole and end == newest}
 
     def close(self) -> None:
-        """Closes the connection. The next call opens a new one."""
+        """Closes the connection to the table's file. The next call opens a new one."""
         if self._opened is not None:
             self._opened.close()
             self._opened = None

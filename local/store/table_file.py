@@ -174,8 +174,8 @@ class TableFile:
         return True
 
     def keys_written_before(self, end: int, seconds: int) -> set[tuple[str, str]]:
-        """Returns the keys of the items that were changed last: those with a stream record up to
-        the sequence number ``end`` that is at most ``seconds`` older than the newest such record.
+        """Returns the keys of the items that were changed in the last ``seconds`` before the stream
+        record ``end``. The time counts back from the newest record up to that sequence number.
         """
         keys: set[tuple[str, str]] = set()
         newest = None
@@ -199,9 +199,9 @@ class TableFile:
             )
 
     def trim_stream(self, processed: int, now: float | None = None) -> int:
-        """Deletes records older than a day up to the sequence number ``processed``; returns how
-        many.
-        The newest record stays whatever its age: numbers continue from it.
+        """Deletes those stream records up to the sequence number ``processed`` that are older than
+        a day; returns how many. The newest record stays whatever its age: the next sequence number
+        continues from it.
         """
         oldest = int((time.time() if now is None else now) - STREAM_RETENTION_SECONDS)
         removed = 0

@@ -1,4 +1,4 @@
-"""One table: its file, its schema, and the statements for single rows."""
+"""One open DynamoDB table: its SQLite file, its schema, and the SQL statements for single rows."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ counting at a random number."""
 
 
 def next_revision() -> int:
-    """Returns a new revision number for a row. No row has had it before."""
+    """Returns a new revision number for a row of the store. No row has had this number before."""
     return next(_revisions)
 
 
@@ -76,7 +76,8 @@ class TableStore:
         )
 
     def describe(self, description: Raw) -> None:
-        """Stores a new description of the table in its file, and keeps it in memory."""
+        """Stores a new description of the table (the answer of DescribeTable) in the table's file,
+        and keeps it in memory."""
         self.database.write("UPDATE description SET text = ?", (encode(description),))
         self.description = description
 
@@ -130,8 +131,8 @@ class TableStore:
         )
 
     def joined(self, selected: str, count: int) -> str:
-        """Returns SQL that selects the columns ``selected`` of the rows (alias ``i``) with
-        ``count`` keys. Its placeholders take the partition key and sort key of each.
+        """Returns the SQL of a SELECT of the columns ``selected`` from the rows of ``count`` items
+        (alias ``i``). Its parameters are the partition key and the sort key of each item.
         """
         return _joined(self.schema.keys, selected, count)
 
@@ -157,7 +158,7 @@ def not_found() -> Exception:
 
 
 def flat(keys: Iterable[Sequence[str]]) -> list[str]:
-    """Returns the parts of all keys in one list."""
+    """Returns the parts of all keys (partition keys and sort keys) in one list."""
     return [part for key in keys for part in key]
 
 

@@ -1,5 +1,5 @@
-"""Answers PutItem, UpdateItem and DeleteItem, and evaluates single writes of batches and
-transactions.
+"""Executes DynamoDB's operations PutItem, UpdateItem and DeleteItem on the store, and evaluates
+single writes of batches and transactions.
 
 A write reads the item and evaluates its condition and change without holding a lock. It then
 changes the row if the row's revision is still the same; otherwise it starts again.
@@ -25,8 +25,8 @@ _RETURNED: Final = {
 
 
 class ItemChange(NamedTuple):
-    """An item before and after a write, with its sizes in bytes. None stands for an item that does
-    not exist.
+    """An item before a write (``old``) and after it (``new``), with its sizes in bytes. None stands
+    for an item that does not exist.
     """
 
     old: Raw | None
@@ -70,7 +70,7 @@ class Write:
         given.check_unused()
 
     def outcome(self, row: StoredItem | None) -> ItemChange:
-        """Returns the item before and after this write, without writing. ``row`` is the stored
+        """Returns the item before and after this write, without writing it. ``row`` is the stored
         item; None if there is none.
 
         Raises:
@@ -92,7 +92,7 @@ class Write:
     def statement(
         self, table: TableStore, row: StoredItem | None, outcome: ItemChange
     ) -> Statement | None:
-        """Returns the SQL statement that executes an outcome of :meth:`outcome`
+        """Returns the SQL statement that performs the change that :meth:`outcome` returned
         (:meth:`TableStore.change`); None if nothing changes."""
         return table.change(
             self.key, row, outcome.old, outcome.new, outcome.new_size, self._indexed
