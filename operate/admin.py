@@ -74,8 +74,8 @@ _STORES = ("ARTIFACT_FOLDER", "ARTIFACT_BUCKET")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs a command. Returns 0 on success; 1 if a problem was found or the command failed; 2 for
-    an alert."""
+    """Runs a command of ``python -m local.admin``. Returns 0 on success; 1 if a problem was found
+    or the command failed; 2 for an alert."""
     utf8_mode.insist()
     given = parse(arguments)
     environment.reach_this_machine_directly()

@@ -15,7 +15,8 @@ CONDITION_MET: Final = 2
 
 
 def run(ask: Callable[[str], dict[str, Any]], sql: str, when: str | None) -> int:
-    """Prints the query's rows and whether the condition is met. Returns the exit code.
+    """Prints the rows of an alert's query and whether the alert's condition is met. Returns the
+    exit code of the command.
 
     Args:
         ask: runs a query. It is called twice: for the rows, which may be cut, and for the

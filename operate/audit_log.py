@@ -53,8 +53,8 @@ def _verify(log: Any, noted: Sequence[str]) -> int:
 
 
 def erase(log: Any, user: str) -> int:
-    """Erases a user's name from the audit; tries again if a publisher commits meanwhile. Returns
-    the number of changed rows. Raises CannotRun after :data:`ATTEMPTS` attempts.
+    """Erases a user's name from ``audit_log``; tries again if a publisher commits meanwhile.
+    Returns the number of changed rows. Raises CannotRun after :data:`ATTEMPTS` attempts.
 
     Args:
         log: the module :mod:`mltables.audit_verification`.

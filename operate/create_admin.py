@@ -11,10 +11,11 @@ from operate.product_modules import CannotRun, load_modules
 
 
 def create_admin(name: str, *, replace: bool) -> int:
-    """Creates an administrator with a password, or with ``replace`` gives an existing user a new
-    one. Reads the password from the terminal or standard input, so that it appears in no template,
-    log, argument or environment variable. Returns 0. Raises CannotRun if the user exists and
-    ``replace`` is False, or if the password is too short."""
+    """Creates an administrator with a password. With ``replace`` an existing user of this name
+    gets a new password and becomes an administrator. Reads the password from the terminal or
+    standard input, so that it appears in no template, log, argument or environment variable.
+    Returns 0. Raises CannotRun if the user exists and ``replace`` is False, or if the password is
+    too short."""
     load_modules()
     passwords, users = (
         import_module("mlcore.auth.passwords"),
@@ -42,8 +43,9 @@ def create_admin(name: str, *, replace: bool) -> int:
 
 def create_admin_of_issuer(name: str, *, replace: bool) -> int:
     """Creates an administrator who signs in at the OpenID Connect issuer and has no password. The
-    name belongs to the issuer's account that signs in with it first. Returns 0. Raises CannotRun if
-    the user exists and ``replace`` is False."""
+    name belongs to the issuer's account that signs in with it first. With ``replace`` an existing
+    user of this name becomes an administrator. Returns 0. Raises CannotRun if the user exists and
+    ``replace`` is False."""
     load_modules()
     users = import_module("mlcore.repos.users.users")
     errors = import_module("mlcore.errors")

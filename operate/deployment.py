@@ -1,5 +1,5 @@
 """``python -m operate.deployment STAGE``: checks what a deployment needs, deploys the build, and
-turns on the table's deletion protection when the stack exists.
+turns on the table's deletion protection after the stack is created.
 
 CloudFormation cannot remove a protected table when the creation of its stack fails, so the first
 deployment creates the table without protection.
@@ -35,8 +35,8 @@ _INEXPRESSIBLE: Final = re.compile(r"""\\(?:[ "'\\]|$)""")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command. Returns 0 if the stack was deployed, or with ``--check`` if it could be
-    deployed; otherwise 1, or the exit code of the SAM CLI."""
+    """Runs ``python -m operate.deployment``. Returns 0 if the stack was deployed, or with
+    ``--check`` if it could be deployed; otherwise 1, or the exit code of the SAM CLI."""
     parser = argparse.ArgumentParser(
         prog="python -m operate.deployment",
         description=__doc__,
@@ -131,14 +131,15 @@ def _deployed(session: Any, stack: str) -> tuple[str, Mapping[str, str] | None]:
 
 
 def show(findings: Sequence[CheckResult]) -> None:
-    """Prints one line for each finding."""
+    """Prints one line for each result of the checks before a deployment."""
     for subject, state, detail in findings:
         print(f"{state:8}{subject:12}{detail}")
 
 
 def deploy(plan: Plan, session: Any, sam: Sequence[str], others: Sequence[str]) -> int:
-    """Deploys the plan with the SAM CLI. If the stack is new, turns on its table's deletion
-    protection afterwards. Returns the SAM CLI's exit code."""
+    """Deploys the stack that ``plan`` describes with the SAM CLI, with the further arguments
+    ``others`` of `sam deploy`. If the stack is new, turns on its table's deletion protection
+    afterwards. Returns the SAM CLI's exit code."""
     late = plan.status in UNMADE and plan.value(PROTECTION) == "true"
     parameters = {**plan.given, **({PROTECTION: "false"} if late else {})}
     done = subprocess.run(

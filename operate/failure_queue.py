@@ -1,5 +1,5 @@
-"""Reads the failure queue of the indexer or the lander, and fetches the records of its messages
-from the table's stream.
+"""Reads the failure queue of the indexer or of the lander (which writes changes for the system
+tables), and fetches the records of its messages from the table's stream.
 
 Lambda's message names only a batch: a shard of the stream and two sequence numbers. The stream
 keeps the records for a day. From the records follow the experiments to rebuild, the webhooks to
@@ -43,7 +43,8 @@ class FailedBatch(NamedTuple):
 
     @property
     def experiment_ids(self) -> frozenset[str] | None:
-        """The experiments of the records; None if the records are gone."""
+        """The ids of the experiments to which the batch's records belong; None if the stream no
+        longer has the records."""
         if self.records is None:
             return None
         partitions = {Item.of(record["dynamodb"]["Keys"]).PK for record in self.records}
@@ -78,7 +79,7 @@ class FailureQueue:
                 yield FailedBatch(message["ReceiptHandle"], self._records(batch))
 
     def done(self, failure: FailedBatch) -> None:
-        """Deletes the message of this failure from the queue."""
+        """Deletes from the queue a message that :meth:`failures` has returned."""
         self._sqs.delete_message(QueueUrl=self._url, ReceiptHandle=failure.receipt)
 
     def _records(self, batch: dict[str, Any]) -> tuple[Record, ...] | None:

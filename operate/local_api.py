@@ -28,8 +28,8 @@ _URI: Final = (
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command: writes the copy beside the given template. Returns 0, or 1 if there is no
-    template."""
+    """Writes a copy of the given template, which `sam local` can serve, beside it. Returns 0, or 1
+    if there is no template."""
     parser = argparse.ArgumentParser(prog="python -m operate.local_api", description=__doc__)
     parser.add_argument(
         "template", type=Path, help="template of a build: .aws-sam/build/template.yaml"
@@ -45,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def servable(template: dict[str, Any]) -> dict[str, Any]:
-    """Returns a copy of a template for `sam local`."""
+    """Returns a copy of the product's template that `sam local` can serve."""
     copy: dict[str, Any] = json.loads(json.dumps(template))
     variables = copy["Globals"]["Function"]["Environment"]["Variables"]
     variables |= dict.fromkeys(SETTABLE, "")

@@ -26,8 +26,8 @@ def main() -> int:
 
 
 def models_text(names: Iterable[str], stock: Any) -> str:
-    """Returns the text of the models file: JSON with one line for each model, so that a diff shows
-    which models changed."""
+    """Returns the text of the file of the gateway's models: JSON with one line for each model, so
+    that a diff shows which models changed."""
     lines = [f'{{"source":{_compact(installed_source())},"providers":{{']
     for provider in names:
         models = stock._load_bundled_provider(provider)
@@ -39,8 +39,8 @@ def models_text(names: Iterable[str], stock: Any) -> str:
 
 
 def providers_text(stock: Any) -> str:
-    """Returns the text of the providers file: JSON with the credential fields of each provider that
-    needs more than an API key."""
+    """Returns the text of the file of the gateway's providers: JSON with the credential fields of
+    each provider that needs more than an API key."""
     responses = {
         name: stock.get_provider_config_response(name) for name in stock._PROVIDER_AUTH_MODES
     }

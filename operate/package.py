@@ -34,7 +34,8 @@ class NotPackaged(Exception):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command. Returns 0 if everything was uploaded, otherwise 1."""
+    """Uploads the build to a bucket (``python -m operate.package``). Returns 0 if everything was
+    uploaded, otherwise 1."""
     parser = argparse.ArgumentParser(prog="python -m operate.package", description=__doc__)
     parser.add_argument("bucket", help="bucket in the region of the stacks")
     parser.add_argument("--build", type=Path, default=ROOT / ".aws-sam/build")
@@ -80,7 +81,8 @@ def application(version: str) -> dict[str, Any]:
 
 
 def described(template: str, metadata: Mapping[str, Any]) -> str:
-    """Returns a packaged template with the metadata of an application.
+    """Returns the text of a packaged template with ``metadata`` added: the description of an
+    application of the Serverless Application Repository.
 
     Raises:
         NotPackaged: the template has no section ``Metadata``, or has such metadata already.

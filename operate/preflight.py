@@ -67,8 +67,8 @@ class Plan(NamedTuple):
     """The state of the stack; empty if there is none."""
 
     def value(self, name: str) -> str:
-        """Returns the value that a parameter will have: the given one; otherwise that of the
-        existing stack; otherwise the template's default."""
+        """Returns the value that a parameter of the template will have after the deployment: the
+        given one; otherwise that of the existing stack; otherwise the template's default."""
         before = (self.deployed or {}).get(name)
         default = self.declared.get(name, {}).get("Default", "")
         return str(self.given.get(name, default if before is None else before))

@@ -40,7 +40,8 @@ class NoPriceList(Exception):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Returns 0 when the list was written, 1 when its source cannot be read."""
+    """Writes the price list of models. Returns 0 when the list was written, 1 when its source
+    cannot be read."""
     parser = argparse.ArgumentParser(prog="python -m operate.price_list", description=__doc__)
     parser.add_argument("path", type=Path, nargs="?", help="folder or file with prices")
     parser.add_argument("--output", type=Path, default=FILE, help="file to write (%(default)s)")

@@ -16,8 +16,8 @@ class CannotRun(Exception):
 
 
 def load_modules() -> tuple[Any, Any]:
-    """Adds the folder ``functions`` to the import path, and returns the modules
-    ``indexer.verification.rebuild`` and ``mlcore.errors``."""
+    """Makes the product's modules importable: adds the folder ``functions`` to the import path.
+    Returns the modules ``indexer.verification.rebuild`` and ``mlcore.errors``."""
     if str(_FUNCTIONS) not in sys.path:
         sys.path.insert(0, str(_FUNCTIONS))
     return import_module("indexer.verification.rebuild"), import_module("mlcore.errors")

@@ -39,7 +39,8 @@ class NotReady(Exception):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command. Returns 0 if all files were written, otherwise 1."""
+    """Writes the files of a release (``python -m operate.release``). Returns 0 if all files were
+    written, otherwise 1."""
     parser = argparse.ArgumentParser(prog="python -m operate.release", description=__doc__)
     parser.add_argument("--build", type=Path, default=ROOT / ".aws-sam/build")
     parser.add_argument("--architecture", default="arm64", choices=("arm64", "x86_64"))
@@ -95,7 +96,7 @@ def versions() -> dict[str, str]:
 
 
 def wheel_in(folder: Path, version: str) -> Path:
-    """Returns the path of this version's wheel.
+    """Returns the path of the product's wheel with this version in a folder.
 
     Raises:
         NotReady: the wheel does not exist.

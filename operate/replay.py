@@ -1,5 +1,5 @@
 """``python -m local.admin replay``: processes again the stream records that the indexer or the
-lander gave up."""
+lander (which writes changes for the system tables) gave up."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def replay(
         rebuild: rebuilds an experiment by its id; returns whether that succeeded.
         every: returns the ids of all experiments, for messages whose records the stream no longer
             has.
-        tell: sends the webhooks and file removals of records; returns whether that succeeded.
+        tell: repeats the webhooks and file removals of records; returns whether that succeeded.
     """
     failures = list(queue.failures())
     named: set[str] = set().union(*(failure.experiment_ids or () for failure in failures))
@@ -59,9 +59,10 @@ def replay(
 
 
 def replay_to_landing(queue: FailureQueue, land: Callable[[Sequence[Record]], None]) -> bool:
-    """Writes the records of each message of the lander's failure queue to a landing object again,
-    and deletes the message. Records that land twice have no further effect. Returns whether the
-    queue is empty afterwards.
+    """Repeats the work of the lander (which writes changes for the system tables) for each message
+    of its failure queue: writes the records of the message to a landing object and deletes the
+    message. Records that are written twice have no further effect. A message whose records the
+    stream no longer has stays. Returns whether the queue is empty afterwards.
 
     Args:
         land: writes the changes in the records as a landing object.
@@ -81,7 +82,8 @@ def replay_to_landing(queue: FailureQueue, land: Callable[[Sequence[Record]], No
 
 
 def run_landing(url: str) -> int:
-    """Replays the lander's failure queue. Returns 0 if it is empty afterwards, otherwise 1."""
+    """Processes the messages of the failure queue of the lander (which writes changes for the
+    system tables) again. Returns 0 if the queue is empty afterwards, otherwise 1."""
     load_modules()
     if not os.environ.get(_BUCKET):
         print(f"set {_BUCKET}: the stack's output SystemTablesBucketName", file=sys.stderr)
@@ -95,8 +97,9 @@ def run_landing(url: str) -> int:
 
 
 def run(url: str | None, lander_url: str | None = None) -> int:
-    """Replays the indexer's failure queue if ``url`` is given, otherwise the lander's. Returns 0 if
-    the queue is empty afterwards, otherwise 1."""
+    """Processes the messages of a failure queue again: of the indexer's if ``url`` is given,
+    otherwise of the lander's (the lander writes changes for the system tables). Returns 0 if the
+    queue is empty afterwards, otherwise 1."""
     return run_indexing(url) if url else run_landing(lander_url or "")
 
 

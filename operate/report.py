@@ -55,10 +55,10 @@ class ReportOptions(NamedTuple):
 
 
 def write(target: Path, ask: Ask, options: ReportOptions, server: str | None = None) -> int:
-    """Runs the queries of all charts and writes the file. Returns 0.
+    """Runs the queries of all charts and writes the report to the file ``target``. Returns 0.
 
     Args:
-        server: the address that links to runs and experiments begin with.
+        server: the address with which the report's links to runs and experiments begin.
 
     Raises:
         CannotRun: a day is malformed, a statement is refused, the chart library is missing, or the
@@ -74,7 +74,7 @@ def write(target: Path, ask: Ask, options: ReportOptions, server: str | None = N
 
 
 def page(report: dict[str, Any]) -> str:
-    """Returns the HTML page with styles, scripts and query results inline. Its
+    """Returns the report as an HTML page with styles, scripts and query results inline. Its
     Content-Security-Policy allows nothing else."""
     allowed: dict[str, list[str]] = {"style": [], "script": []}
 
@@ -98,14 +98,16 @@ def page(report: dict[str, Any]) -> str:
 
 
 def statement(book: dict[str, Any], lines: list[str], grain: str) -> str:
-    """Returns the SQL statement of a chart: its ``lines`` with the filters of its board, and with
-    times truncated to ``grain`` (such as ``day``)."""
+    """Returns the SQL statement of a chart: its ``lines``, in which the names of filters are
+    replaced by the filters of the board ``book``, and times are truncated to ``grain`` (such as
+    ``day``)."""
     sql = _FILTER.sub(lambda match: "\n".join(book["filter"][match[1]]), "\n".join(lines))
     return _BUCKET.sub(rf"DATE_TRUNC('{grain.upper()}', \1)", sql)
 
 
 def used(sql: str, values: dict[str, str]) -> dict[str, str]:
-    """Returns those of ``values`` whose parameters (``:name``) the statement contains."""
+    """Returns only those of ``values`` that the statement ``sql`` uses as parameters
+    (``:name``)."""
     return {name: values[name] for name in _PLACEHOLDER.findall(sql)}
 
 

@@ -23,7 +23,8 @@ _PROBE: Final = "import pip, sys; sys.exit(sys.version_info[:2] != (3, 13))"
 
 
 def build(folder: Path, architecture: str, sam: Sequence[str]) -> Path:
-    """Builds template, functions and layers. Returns the path of the built template.
+    """Builds the deployment's template, functions and layers with the SAM CLI. Returns the path of
+    the built template.
 
     Args:
         folder: where the build and its cache go; another build there is replaced.
@@ -60,7 +61,7 @@ def build(folder: Path, architecture: str, sam: Sequence[str]) -> Path:
 
 
 def default_folder() -> Path:
-    """Returns the folder of builds in the user's cache."""
+    """Returns the folder in the user's cache where builds go by default."""
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(cache) / "mlflow-serverless"
 

@@ -37,7 +37,8 @@ files."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command. Returns 0 if the layer was built, otherwise 1."""
+    """Builds a layer with the packages of scorers (``python -m operate.scorer_layer``). Returns 0
+    if the layer was built, otherwise 1."""
     parser = argparse.ArgumentParser(prog="python -m operate.scorer_layer", description=__doc__)
     parser.add_argument("requirements", type=Path, help="requirements.txt with hashes")
     parser.add_argument("--architecture", choices=sorted(_MACHINES), default="arm64")
@@ -93,7 +94,8 @@ def build(requirements: Path, architecture: str, folder: Path) -> Path:
 
 
 def names(layer: Path) -> str:
-    """Returns the names by which the packages of a layer can be imported, separated by commas."""
+    """Returns the names under which Python can import the packages of a layer, separated by
+    commas."""
     with zipfile.ZipFile(layer) as archive:
         tops = {name.split("/")[1] for name in archive.namelist()}
     found = {top.partition(".")[0] for top in tops}

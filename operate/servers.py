@@ -1,5 +1,5 @@
 """Starts servers that a command needs while it runs: MLflow's own server on a database, or this
-product on a data folder that no runner serves."""
+product on a data folder that no other process serves."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Interprets ``--from``: the address of a server, or a database or folder that MLflow's own server
-can read."""
+"""Interprets ``--from``: the source of an import or export is the address of a server, or a
+database or folder that MLflow's own server can read."""
 
 from __future__ import annotations
 
@@ -24,12 +24,13 @@ _PARAMETER = re.compile(r"(?<=[?&])(\w*(?:password|passwd|pwd)\w*)=[^&]*", re.IG
 
 
 def without_password(source: str) -> str:
-    """Returns the source with ``***`` in place of a password, for messages and file names."""
+    """Returns the address of an import's source with ``***`` in place of a password, for messages
+    and file names."""
     return _PARAMETER.sub(r"\1=***", _PASSWORD.sub(r"\1:***@", source))
 
 
 def check(source: str) -> None:
-    """Checks that the source is a server's address.
+    """Checks that the source of an import is the address of a server, not a database or a folder.
 
     Raises:
         CannotRun: the source is not a server's address.
@@ -41,7 +42,8 @@ def check(source: str) -> None:
 
 
 class ServedSource(NamedTuple):
-    """A server from which a source is read."""
+    """A server from which an import reads, either at the address of ``--from`` or started by this
+    program on the database or folder there."""
 
     url: str
     files: Path | None = None
@@ -50,15 +52,18 @@ class ServedSource(NamedTuple):
 
 @contextlib.contextmanager
 def served(source: str, files: Path | None) -> Iterator[ServedSource]:
-    """Context manager: yields a server that serves the source. That is the source itself, or a
-    server of the installed MLflow that runs on the database or folder while the block runs.
+    """Context manager: yields the server from which to read the source of ``--from``. That is the
+    server at this address, or a server of the installed MLflow that runs on the database or folder
+    while the block runs.
 
     Args:
-        files: the folder from which that server serves files, its ``--artifacts-destination``; by
-            default the folder of runs, or ``mlartifacts`` beside a database.
+        files: the folder from which the started server serves files, its
+            ``--artifacts-destination``; by default the folder of runs, or ``mlartifacts`` for a
+            database.
 
     Raises:
-        CannotRun: the source is neither, or MLflow is not installed; the message says what to do.
+        CannotRun: the source is neither, ``files`` is no folder or is given for a server, or MLflow
+            is not installed; the message says what to do.
     """
     if source.lower().startswith(SERVERS):
         if files is not None:

@@ -20,7 +20,7 @@ _SHOWN = ("UiUrl", "ApiUrl", "TableName")
 
 
 def add_to(commands: Any) -> None:
-    """Adds the command to a parser."""
+    """Adds the command ``deploy`` to the parser of the administration commands."""
     does = "build and deploy a stage to AWS; needs the SAM CLI, make and Python 3.13"
     command = commands.add_parser("deploy", help=does, description=does)
     command.add_argument("stage", help="dev, staging or prod: a stage of samconfig.toml")
@@ -54,8 +54,9 @@ def add_to(commands: Any) -> None:
 
 
 def run(given: argparse.Namespace) -> int:
-    """Runs the command. Returns 0 if the stage was deployed (with ``--check``: could be deployed;
-    with ``--build-only``: was built); otherwise 1, or the SAM CLI's exit code.
+    """Checks, builds and deploys a stage (the command ``deploy``). Returns 0 if the stage was
+    deployed (with ``--check``: could be deployed; with ``--build-only``: was built); otherwise 1,
+    or the SAM CLI's exit code.
 
     Raises:
         CannotRun: something that the deployment needs is missing.

@@ -16,7 +16,8 @@ from typing import Any
 
 
 def run(options: list[str]) -> None:
-    """Serves until the process is told to end."""
+    """Runs MLflow's server with these options of ``mlflow server`` until the process is told to
+    end."""
     # mlflow.server reads this once, when it is imported; the command sets it for its child.
     os.environ["_MLFLOW_SERVER_SERVE_ARTIFACTS"] = "true"
     server, command_line = import_module("mlflow.server"), import_module("mlflow.cli")

@@ -39,11 +39,11 @@ def ask(
     fresh: bool = False,
     url: str | None = None,
 ) -> dict[str, Any]:
-    """Returns columns and rows of a query, from a running server or from the tables that the
-    environment names.
+    """Runs an SQL query over the system tables and returns its columns and rows: by the server at
+    ``url``, or without one in this process, on the tables that the environment names.
 
     Args:
-        form: ``arrow`` returns ``{"arrow": Base64 of a stream}`` instead.
+        form: ``json``, or ``arrow``, which returns ``{"arrow": Base64 of a stream}`` instead.
 
     Raises:
         CannotRun: the statement is refused, or the server cannot be reached.
@@ -65,8 +65,9 @@ def ask(
 def ask_saved(
     name: str, parameters: dict[str, Any], form: str, *, fresh: bool, url: str | None
 ) -> dict[str, Any]:
-    """Returns columns and rows of a saved query of the workspace that ``MLFLOW_WORKSPACE`` names;
-    otherwise as :func:`ask`. Raises CannotRun, also without a server."""
+    """Runs a saved query of the workspace that ``MLFLOW_WORKSPACE`` names, by the server at
+    ``url``, and returns columns and rows as :func:`ask`. Raises CannotRun if the query fails or if
+    there is no ``url``."""
     if not url:
         raise CannotRun("a saved query is run by a server: name it with --url, or start it")
     return _query_server(
@@ -134,8 +135,8 @@ def sql(
     fresh: bool = False,
     url: str | None = None,
 ) -> int:
-    """Runs a query and prints its result. Returns 0. ``@file.sql`` as the statement reads it from a
-    file. Raises CannotRun if the arguments are wrong or the query fails.
+    """Runs an SQL query and prints its result. Returns 0. If the statement is ``@file.sql``, it is
+    read from that file. Raises CannotRun if the arguments are wrong or the query fails.
 
     Args:
         saved: the name of a saved query to run, instead of a statement.
@@ -207,8 +208,8 @@ def backfill(*, publishes: bool = True) -> int:
     """Adds all data of the DynamoDB table to the system tables. Returns 0.
 
     Args:
-        publishes: False only writes landing objects, which the deployment then publishes, so that
-            no SQL engine is needed here.
+        publishes: False only writes landing objects (files of changes), which the deployment then
+            publishes, so that no SQL engine is needed here.
     """
     _histories()
     if not publishes:
@@ -228,8 +229,9 @@ def backfill(*, publishes: bool = True) -> int:
 
 
 def forget(experiment_id: str, trace_ids: Sequence[str]) -> int:
-    """Lands the deletion of traces that have expired, so that the next publication removes their
-    rows. Rows of traces that still exist stay. Returns 0."""
+    """Writes a landing object (a file of changes) that says that these traces have expired, so that
+    the next publication removes their rows from the system tables. Rows of traces that still exist
+    stay. Returns 0."""
     load_modules()
     import_module("mlcore.system_tables.trace_landing").forget(experiment_id, trace_ids)
     print("landed; the next publication removes the rows of those that the API does not know")
@@ -251,7 +253,8 @@ def publish() -> int:
 
 
 def verify() -> int:
-    """Prints the differences between the tables and DynamoDB; returns 1 if there are any."""
+    """Prints the differences between the system tables and the DynamoDB table; returns 1 if there
+    are any."""
     _histories()
     _engines()
     count = 0

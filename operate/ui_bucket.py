@@ -25,7 +25,8 @@ class CannotPublish(Exception):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command. Returns 0 if the bucket holds all files afterwards, otherwise 1."""
+    """Uploads the web UI's files to a stack's bucket (``python -m operate.ui_bucket``). Returns 0
+    if the bucket holds all files afterwards, otherwise 1."""
     parser = argparse.ArgumentParser(prog="python -m operate.ui_bucket", description=__doc__)
     parser.add_argument("stack", help="name of the CloudFormation stack")
     stack = parser.parse_args(arguments).stack

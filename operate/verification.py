@@ -32,9 +32,10 @@ def reindex(experiment_id: str | None) -> int:
 
 
 def verify(experiment_id: str | None, folder: DataFolder | None) -> int:
-    """Compares derived items with their sources, for one experiment or all, and prints the
-    findings. Returns 0 if nothing is wrong; 1 if an item is, or if an experiment could not be
-    checked. Items that only lag are not wrong: the indexer updates them while the product runs."""
+    """Compares derived items, such as index entries, with the items from which they are computed,
+    for one experiment or all, and prints the findings. Returns 0 if nothing is wrong; 1 if an item
+    is, or if an experiment could not be checked. Items that only lag are not wrong: the indexer
+    updates them while the product runs."""
     rebuild, _ = load_modules()
     unread = _unread(folder) if folder else set()
     reports = list(_reports(lambda each: rebuild.verify(each, unread=unread), experiment_id))

@@ -24,7 +24,7 @@ class CannotMove(Exception):
 
 
 class Function(NamedTuple):
-    """One function of the stack, with its published versions."""
+    """One Lambda function of the stack, with its published versions."""
 
     name: str
     live: int
@@ -38,7 +38,8 @@ class Function(NamedTuple):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command. Returns 0 on success; 1 on a failure, or if an alias does not serve the
+    """Shows, prunes or rolls back the versions of a stack's functions (``python -m
+    operate.versions``). Returns 0 on success; 1 on a failure, or if an alias does not serve the
     last deployment."""
     parser = argparse.ArgumentParser(prog="python -m operate.versions", description=__doc__)
     parser.add_argument("action", choices=("show", "prune", "rollback"))
@@ -76,7 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def functions(cloudformation: Any, service: Any, stack: str) -> list[Function]:
-    """Returns the functions of a stack, by name."""
+    """Returns the Lambda functions of a stack, by name."""
     pages = cloudformation.get_paginator("list_stack_resources").paginate(StackName=stack)
     names = sorted(
         resource["PhysicalResourceId"]
@@ -108,8 +109,9 @@ def _function(service: Any, name: str) -> Function:
 
 
 def prune(service: Any, stack_functions: Sequence[Function], keep: int) -> int:
-    """Deletes old versions of each function. Keeps the live version, newer ones, and the ``keep``
-    versions before the live one. Returns how many were deleted."""
+    """Deletes old versions of each Lambda function. Keeps the version that callers reach, newer
+    ones, those to which an alias sends a part of the calls, and the ``keep`` versions before the
+    live one. Returns how many were deleted."""
     removed = 0
     for function in stack_functions:
         older = [version for version in function.settings if version < function.live]

@@ -1,4 +1,5 @@
-"""Calls a server over HTTP, with the credentials that MLflow's client would use."""
+"""Calls the server that a checkup checks over HTTP, with the credentials that MLflow's client would
+use."""
 
 from __future__ import annotations
 

@@ -41,7 +41,8 @@ class CreatedEntity(NamedTuple):
 
 
 class Checkup:
-    """The state of one checkup of one server."""
+    """The state of one checkup of one server: values for later steps, and the entities to
+    remove."""
 
     def __init__(self, api: Api, deployment: Deployment | None, options: Options) -> None:
         self.api = api
@@ -55,12 +56,12 @@ class Checkup:
         self.webhook_secret = secret
 
     def will_remove(self, name: str, remove: Callable[[], object]) -> None:
-        """Registers an entity for the removal at the end. To be called just before the entity is
-        created, so that it is removed even if the step fails."""
+        """Registers an entity that the checkup removes at its end. To be called just before the
+        entity is created, so that it is removed even if the step fails."""
         self.made.append(CreatedEntity(name, remove))
 
     def fact(self, name: str) -> Any:
-        """Returns a value that an earlier step stored in ``facts``.
+        """Returns a value that an earlier step of the checkup stored in ``facts``.
 
         Raises:
             LeftOut: no step has stored it, because that step failed or was left out.
@@ -71,7 +72,7 @@ class Checkup:
 
     @property
     def aws(self) -> Deployment:
-        """The deployment in AWS that is checked.
+        """The stack in AWS of the server that is checked.
 
         Raises:
             LeftOut: the command line names neither a stack nor a profile.
@@ -99,6 +100,7 @@ class Checkup:
 
 
 def expect(condition: object, message: str) -> None:
-    """Raises Wrong with the message if the condition is not true."""
+    """Raises :class:`Wrong` (a step found a fault) with the message if the condition is not
+    true."""
     if not condition:
         raise Wrong(message)

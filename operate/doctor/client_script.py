@@ -19,7 +19,7 @@ SIZE = 12_000_000
 
 
 def main(uri: str, experiment: str) -> None:
-    """Logs a large file and a trace with MLflow's client, and reads both back."""
+    """Logs a large file and a metric with MLflow's client, and reads both back."""
     mlflow.set_tracking_uri(uri)
     client = MlflowClient()
     run = client.create_run(experiment).info.run_id

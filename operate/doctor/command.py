@@ -66,8 +66,9 @@ def run(options: DoctorOptions) -> int:
 def examine(
     checkup: Checkup, without: Sequence[str], tell: Callable[[str], object]
 ) -> list[StepOutcome]:
-    """Runs the steps and returns the outcome of each. The last outcome is that of the removal,
-    which runs even if steps fail.
+    """Runs the steps of a checkup and returns the outcome of each. If a step fails that the later
+    ones need, such as the login, the later ones are not run. The last outcome is that of the
+    removal of what the steps created, which always runs.
 
     Args:
         without: the names of steps to skip.

@@ -42,7 +42,7 @@ class Deployment:
 
     @cached_property
     def resources(self) -> Mapping[str, tuple[str, str]]:
-        """Type and physical id of each resource, by logical id."""
+        """Type and physical id of each resource of the stack, by logical id."""
         pages = self.client("cloudformation").get_paginator("list_stack_resources")
         return {
             resource["LogicalResourceId"]: (
@@ -54,7 +54,7 @@ class Deployment:
         }
 
     def ids(self, resource_type: str) -> dict[str, str]:
-        """Returns the physical ids of the resources of a type, by logical id."""
+        """Returns the physical ids of the stack's resources of a type, by logical id."""
         return {
             name: physical
             for name, (kind, physical) in self.resources.items()

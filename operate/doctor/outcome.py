@@ -21,15 +21,15 @@ _SHORTEST: Final = 4
 
 
 class Wrong(Exception):
-    """Raised by a step that found a fault; the message describes it."""
+    """Raised by a step of a checkup that found a fault; the message describes it."""
 
 
 class LeftOut(Exception):
-    """Raised by a step that cannot run here; the message says why."""
+    """Raised by a step of a checkup that cannot run here; the message says why."""
 
 
 class StepOutcome(NamedTuple):
-    """The result of one step."""
+    """The result of one step of a checkup."""
 
     step: str
     status: str
@@ -49,7 +49,8 @@ class StepOutcome(NamedTuple):
 
 
 def without_secrets(text: str, secrets: Iterable[str]) -> str:
-    """Returns the text without these secrets, signatures of URLs and ids of access keys."""
+    """Returns the text with a placeholder in place of these secrets, of signatures in URLs and of
+    ids of access keys."""
     for secret in sorted(secrets, key=len, reverse=True):
         if len(secret) >= _SHORTEST:
             text = text.replace(secret, _HIDDEN)
@@ -57,7 +58,8 @@ def without_secrets(text: str, secrets: Iterable[str]) -> str:
 
 
 def row(outcome: StepOutcome, width: int) -> str:
-    """Returns the outcome as one line of the table, with the name padded to ``width``."""
+    """Returns a step's outcome as one line of the table of a checkup, with the step's name padded
+    to ``width``."""
     detail = " ".join(outcome.detail.split())
     times = f"{outcome.seconds:7.2f} of {outcome.budget:5.1f} s"
     return f"{outcome.step:<{width}}  {outcome.status:<8}  {times}  {detail}".rstrip()

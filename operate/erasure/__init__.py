@@ -1,1 +1,1 @@
-"""Erases a user: from the items of the table, and from the audit."""
+"""Erases a user: from the items of the DynamoDB table, and from the audit."""

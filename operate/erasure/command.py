@@ -21,8 +21,8 @@ SHOWN: Final = 50
 
 
 def publish_waiting() -> None:
-    """Publishes the audited requests that a runner on this machine left in its audit file when it
-    stopped. To be called only while no runner serves the folder."""
+    """Publishes the audited requests that a local server left in its audit file when it stopped. To
+    be called only while no local server uses the data folder."""
     AuditFile(Path(os.environ[location.FOLDER])).land()
     publisher.publish()
 

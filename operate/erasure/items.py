@@ -57,7 +57,7 @@ _DERIVED: Final = frozenset(
 
 
 class ItemOfUser(NamedTuple):
-    """An item that belongs to a user, names the user or mentions the name."""
+    """An item of the DynamoDB table that belongs to a user, names the user or mentions the name."""
 
     kind: str
     """``delete`` (it belongs to the user), ``replace`` (it names the user), or ``mention`` (a text
@@ -70,8 +70,8 @@ class ItemOfUser(NamedTuple):
 
 
 def find(name: str) -> Iterator[ItemOfUser]:
-    """Yields the items of the whole table that belong to a user, name the user or mention the name.
-    In AWS this reads the whole table once, which costs half a read unit for each 4 KB."""
+    """Yields the items of the whole DynamoDB table that belong to a user, name the user or mention
+    the name. In AWS this reads the whole table once, which costs half a read unit for each 4 KB."""
     own = {keys.user(name).pk, keys.session(name, "").pk, keys.caller_usage(f"user:{name}", 0).pk}
     queue = keys.REVIEW_QUEUE.name
     readers = keys.config(system_tables.SETTING)
@@ -108,8 +108,9 @@ def close_logins(name: str) -> int:
 
 
 def erase(reference: ItemOfUser, name: str, pseudonym: str) -> None:
-    """Deletes an item, or replaces the name in it by the pseudonym; the indexer then updates the
-    index. Raises WriteConflict if other writers change the item in each attempt."""
+    """Deletes an item that :func:`find` returned, or replaces the user's name in it by the
+    pseudonym; the indexer then updates the search index. Raises WriteConflict if other writers
+    change the item in each attempt."""
     if reference.kind == "delete":
         table.delete(key_of_item(reference.item))
         return

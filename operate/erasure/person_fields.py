@@ -39,14 +39,16 @@ MAPS: Final = ("tags", "trace_metadata", "assessments")
 
 
 def entry_changes(texts: Mapping[str, str], name: str, new: str) -> dict[str, str]:
-    """Returns the entries of a map that name the user, with their new values."""
+    """Returns those entries of a map that name the user, with the pseudonym ``new`` in place of the
+    name."""
     return {
         key: text for key, old in texts.items() if (text := _new_entry(key, old, name, new)) != old
     }
 
 
 def attribute_changes(item: Raw, name: str, new: str) -> dict[str, Raw]:
-    """Returns the new values of the attributes, without maps, that name the user."""
+    """Returns those attributes of an item that name the user, with the pseudonym ``new`` in place
+    of the name. Attributes that are maps are left out (:func:`entry_changes`)."""
     maps = {attribute.attr_name for attribute in _maps_of(item)}
     names_person = text_of(item, ChildItem.key.attr_name) in TAGS
     changes: dict[str, Raw] = {}
@@ -62,7 +64,7 @@ def attribute_changes(item: Raw, name: str, new: str) -> dict[str, Raw]:
 
 
 def rewritten(item: Raw, name: str, new: str) -> Raw:
-    """Returns the item with the pseudonym in all fields that name the user."""
+    """Returns the item with the pseudonym ``new`` in all fields that name the user."""
     changed = {**item, **attribute_changes(item, name, new)}
     for attribute in _maps_of(item):
         texts = attribute.of(item)

@@ -35,7 +35,7 @@ _KIND: Final = "SPAN_KIND_INTERNAL"
 
 
 class ExportOptions(NamedTuple):
-    """The options of the command."""
+    """The options of the command ``export``."""
 
     source: str
     """The address of the product."""
@@ -50,8 +50,8 @@ class ExportOptions(NamedTuple):
 
 
 def run(options: ExportOptions, stock_url: str, store: StockStore) -> int:
-    """Exports, and returns 0 if MLflow's server then shows the same as the product; 1 if an item
-    differs or failed."""
+    """Exports the product's data into the database of MLflow's own server, as the options say.
+    Returns 0 if that server then shows the same as the product, 1 if an item differs or failed."""
     return Export(options, stock_url, store).run()
 
 

@@ -16,8 +16,8 @@ _WRAPPED: Final = "mlflow_wrapped"
 
 
 def put_dataset(store: StockStore, dataset_id: str, content: Content) -> None:
-    """Writes the rows of a dataset and its records. ``content`` has the fields that the items of
-    :func:`operate.transfer.datasets.item` read."""
+    """Writes an evaluation dataset and its records as rows of MLflow's own tables. ``content`` has
+    the fields that the items of :func:`operate.transfer.datasets.item` read."""
     key = {"dataset_id": dataset_id}
     used = {"destination_type": "experiment", "source_type": "evaluation_dataset"}
     with store.transaction() as rows:
@@ -73,8 +73,8 @@ def _record(record_id: str, fields: Json) -> dict[str, Any]:
 
 
 def put_scorer(store: StockStore, number: int, name: str, content: Content) -> None:
-    """Writes the rows of a scorer and its versions. ``content`` has the fields that the items of
-    :func:`operate.transfer.scorers.item` read.
+    """Writes a scorer and its versions as rows of MLflow's own tables. ``content`` has the fields
+    that the items of :func:`operate.transfer.scorers.item` read.
 
     Raises:
         ResourceConflict: the target has a scorer of this name that was not exported.

@@ -68,8 +68,8 @@ def _status(name: str) -> str:
 
 
 def put_registered_model(store: StockStore, name: str, content: Content) -> None:
-    """Writes the rows of a registered model or prompt and its versions. ``content`` has the fields
-    that the items of :func:`operate.transfer.registry.item` read.
+    """Writes a registered model or prompt and its versions as rows of MLflow's own tables.
+    ``content`` has the fields that the items of :func:`operate.transfer.registry.item` read.
 
     Raises:
         ResourceConflict: the target has a model of this name that was not exported.

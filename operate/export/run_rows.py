@@ -25,8 +25,9 @@ _UNKNOWN: Final = {
 
 
 def put_experiment(store: StockStore, experiment: Experiment, number: int) -> None:
-    """Writes the rows of an experiment, with the stage active, because MLflow's store accepts
-    traces in active experiments only. :func:`put_stage` writes the final stage."""
+    """Writes an experiment as rows of MLflow's own tables, under the id ``number``. Its stage is
+    active at first, because MLflow's store accepts traces in active experiments only;
+    :func:`put_stage` writes the final stage."""
     with store.transaction() as rows:
         values = {
             "name": experiment.name,
@@ -41,7 +42,8 @@ def put_experiment(store: StockStore, experiment: Experiment, number: int) -> No
 
 
 def put_stage(store: StockStore, experiment: Experiment, number: int) -> None:
-    """Writes an experiment's stage and the time of its last update, after everything else in it."""
+    """Writes an experiment's stage and the time of its last update into MLflow's own table, after
+    everything else in the experiment has been written."""
     with store.transaction() as rows:
         rows.update(
             "experiments",
@@ -54,8 +56,8 @@ def put_stage(store: StockStore, experiment: Experiment, number: int) -> None:
 
 
 def put_run(store: StockStore, run: Run, history: Mapping[str, Sequence[Metric]]) -> None:
-    """Writes the rows of a run: values, tags, params, all metric points and dataset inputs, in one
-    transaction."""
+    """Writes a run as rows of MLflow's own tables: values, tags, params, all metric points, dataset
+    inputs and links to logged models, in one transaction."""
     own = {"run_uuid": run.run_id}
     with store.transaction() as rows:
         values = {

@@ -25,7 +25,8 @@ MISSING_MLFLOW: Final = (
 
 
 class StockStore:
-    """MLflow's own store on a database. If the database is empty, MLflow's tables are created."""
+    """The tracking store of MLflow's own server on a database. If the database is empty, MLflow's
+    tables are created."""
 
     def __init__(self, database: str, files_root: str) -> None:
         """
@@ -67,7 +68,7 @@ class StockStore:
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[Any]:
-        """Context manager: yields MLflow's store object to one thread at a time.
+        """Context manager: yields MLflow's own store object. Only one thread at a time gets it.
 
         Raises:
             TemporarilyUnavailable: MLflow's store raised an error.
@@ -85,8 +86,9 @@ class StockStore:
             return rows.first(table, **key) is not None
 
     def number_after_inserts(self, table: str, column: str) -> None:
-        """Sets PostgreSQL's sequence of a column to the greatest inserted number, so that the next
-        number is free. Other databases need no such step."""
+        """Sets the counter (a PostgreSQL sequence) that numbers new rows of a column to the
+        greatest inserted number, so that MLflow gives the next row a free number. Other databases
+        need no such step."""
         import sqlalchemy  # noqa: PLC0415
 
         if self.store.engine.dialect.name != "postgresql":
@@ -111,7 +113,8 @@ class Transaction:
         return next(iter(self.all(table, **key)), None)
 
     def all(self, table: str, **key: Any) -> list[Row]:
-        """Returns the rows of a table whose columns have these values."""
+        """Returns the rows of a table whose columns have the values that the keyword arguments
+        name."""
         target = self._tables[table]
         rows = self._connection.execute(target.select().where(*self._conditions(target, key)))
         return [dict(row) for row in rows.mappings()]
@@ -133,7 +136,7 @@ class Transaction:
         self._connection.execute(changed.values(**self._known(target, values)))
 
     def put(self, table: str, key: Row, values: Row) -> None:
-        """Inserts the row, or updates the one with this key."""
+        """Inserts a row with this key and these values, or updates the row that has the key."""
         if self.first(table, **key) is None:
             self.insert(table, [{**key, **values}])
         else:

@@ -1,4 +1,4 @@
-"""The error of a restore that cannot continue."""
+"""The error that a restore raises if it cannot continue."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ class Version(NamedTuple):
 
 
 class Done(NamedTuple):
-    """The number of files that were restored, and the number of files that were not changed."""
+    """The numbers of a bucket's files that were restored and that were not changed."""
 
     restored: int
     kept: int
@@ -29,13 +29,13 @@ class Done(NamedTuple):
 
 def restore(s3: Any, bucket: str, moment: datetime, *, writes: bool = True) -> Done:
     """For each file, makes the version that was the newest at ``moment`` the newest again. Returns
-    the numbers of files.
+    how many files were restored and how many were not changed.
 
     Nothing is lost: newer versions become older ones. Files that were created after the moment
     stay, because no item of the restored table refers to them. The call may be repeated.
 
     Args:
-        writes: False only counts.
+        writes: False only counts the files and restores none.
 
     Raises:
         CannotRestore: the bucket keeps no versions.

@@ -17,8 +17,8 @@ from operate.rights.verdicts import origins_of, verdicts
 
 
 def run(given: argparse.Namespace) -> int:
-    """Prints the tables that explain rights. Returns 0. Raises CannotRun for a missing user or
-    resource."""
+    """Prints the tables that explain the rights of a user, or the rights of users on a resource.
+    Returns 0. Raises CannotRun for a missing user or resource."""
     try:
         for line in _lines(given.user, given.on, given.workspace):
             print(line)

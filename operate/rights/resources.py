@@ -31,7 +31,8 @@ _MODELS: Final = ("model", REGISTERED_MODEL, PROMPT)
 
 
 class Resource(NamedTuple):
-    """A resource, and for each action on it the policy of a route that performs the action."""
+    """A resource, and for each action on the resource the policy that the product applies to a
+    route of this action."""
 
     name: str
     policies: Mapping[str, Policy]
@@ -39,8 +40,8 @@ class Resource(NamedTuple):
 
 
 class Naming:
-    """A request message that names a resource and has no other field; policies read the resource
-    from it."""
+    """A request message that names a resource and has no other field. The product's policies read
+    from it which resource a request is about."""
 
     def __init__(self, **fields: str) -> None:
         self.__dict__.update(fields)

@@ -28,7 +28,7 @@ Resource = tuple[str, str, str]
 
 
 class Accounts(NamedTuple):
-    """The items that transfer a server's users and roles. Roles are transferred first, because
+    """The items that transfer a server's users and roles. The roles are transferred first, because
     users refer to them."""
 
     roles: list[TransferItem]

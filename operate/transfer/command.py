@@ -54,7 +54,7 @@ SHOWN = 100
 
 
 class TransferOptions(NamedTuple):
-    """The options of the command."""
+    """The options of the commands ``import`` and ``compare``."""
 
     url: str
     experiments: Sequence[str]
@@ -76,8 +76,8 @@ class _Outcome(NamedTuple):
 
 
 def run(options: TransferOptions) -> int:
-    """Runs an import or a comparison. Returns 0 if the table then has everything that the server
-    has, 1 if an item differs or failed."""
+    """Runs an import from an MLflow server, or a comparison with it. Returns 0 if the table then
+    has everything that the server has, 1 if an item differs or failed."""
     return Transfer(options).run()
 
 

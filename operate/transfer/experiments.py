@@ -1,5 +1,5 @@
-"""Transfers experiments, and decides which experiment of the table corresponds to one of the
-server."""
+"""Transfers experiments from an MLflow server, and decides which experiment of the table
+corresponds to an experiment of the server."""
 
 from __future__ import annotations
 
@@ -133,7 +133,8 @@ def _update(experiment_id: str, workspace: str, want: Content) -> None:
 
 
 def change(key: keys.Key, update: Update) -> None:
-    """Updates the item with a key in the table. Raises ConditionFailed if there is none."""
+    """Updates the experiment item with this key in the table. Raises ConditionFailed if there is no
+    such item."""
     document.touch(update)
     update.require_exists(ExperimentItem.PK)
     table.update(key, update)

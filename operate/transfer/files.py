@@ -48,7 +48,9 @@ def _wanted(server: Server, root: str) -> Iterator[tuple[str, int]]:
 
 
 def offered(server: Server, root: str, below: str) -> Iterator[tuple[str, int]]:
-    """Yields (path, size) of each file on the server."""
+    """Yields (path, size) of each file that the server has in the folder ``root`` or below it.
+    Paths are relative to ``root``. ``below`` is the subfolder that this call lists, at first
+    empty."""
     folder = f"{root}/{below}" if below else root
     try:
         entries = server.get(ROUTE, path=folder).get("files", [])

@@ -54,8 +54,8 @@ class GatewaySnapshot(NamedTuple):
     """The table's id of each secret, model definition or endpoint, by the server's id."""
 
     def endpoint_named(self, name: str) -> str | None:
-        """Returns the id in the table of the server's endpoint with this name; None if there is
-        none."""
+        """Returns the table's id of the gateway endpoint that has this name on the server; None if
+        there is none."""
         named = (
             self.ids[endpoint["endpoint_id"]]
             for endpoint in self.endpoints
@@ -335,10 +335,10 @@ def existing_endpoint(known: Configuration, endpoint_id: str) -> Endpoint:
 def part_writer(
     workspace: str, made: Callable[[Configuration], Part]
 ) -> Callable[[Content, Content | None], None]:
-    """Returns a function that stores a changed part of the gateway's configuration. ``made``
-    computes the change from the current configuration, and is called again after a concurrent
-    write. The returned function raises ResourceAlreadyExists if a part with another id has the same
-    name."""
+    """Returns a function that writes a changed part of the gateway's configuration (a secret, a
+    model definition or an endpoint). To compute the part it calls ``made`` with the current
+    configuration, and again if another process wrote the configuration meanwhile. It raises
+    ResourceAlreadyExists if a part with another id has the same name."""
 
     def attempt() -> None:
         known = configuration.to_change(workspace)

@@ -116,7 +116,7 @@ def _content(guardrail: Guardrail, held: Configuration) -> Content:
 
 
 def uses(snapshot: GatewaySnapshot) -> list[TransferItem]:
-    """Returns the items that transfer which endpoint uses which guardrail."""
+    """Returns the items that transfer the assignments of guardrails to endpoints."""
     path = f"{GATEWAY}/guardrails/list-for-endpoint"
     return [
         _use(snapshot, snapshot.ids[endpoint["endpoint_id"]], config)

@@ -1,5 +1,5 @@
-"""A file that records the transferred items, so that another run need not read them again.
-The journal only saves time: whether an item exists is always read from the table.
+"""A file that records the items that an import has transferred, so that another run need not read
+them again. The file only saves time: whether an item exists is always read from the table.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from pathlib import Path
 
 
 class Journal:
-    """Appends a line of JSON for each transferred item. A line that a kill cut short is ignored
-    when the file is read.
+    """Appends a line of JSON to a file for each item that an import has transferred. A line that a
+    kill cut short is ignored when the file is read.
 
     Args:
         path: the file; None to record nothing.
@@ -41,8 +41,8 @@ class Journal:
             file.write("\n")  # ends a line that was cut short
 
     def target_of(self, experiment_id: str) -> str | None:
-        """Returns the table's id of the experiment that an import created for the server's
-        experiment."""
+        """Returns the id in the table of the experiment that an earlier import created for this
+        experiment of the server; None if none did."""
         return self._experiments.get(experiment_id)
 
     def made(self, target_id: str) -> bool:
@@ -57,7 +57,8 @@ class Journal:
         return self._done.get(item) == digest
 
     def has(self, item: str) -> bool:
-        """Returns whether an earlier import has transferred the item."""
+        """Returns whether an earlier import has transferred the item with this key
+        (:attr:`TransferItem.known_as`)."""
         return item in self._done
 
     def add(self, item: str, digest: str) -> None:

@@ -1,4 +1,5 @@
-"""Transfers models, versions, artifacts and serving entities of a Kubeflow registry."""
+"""Transfers models, versions, artifacts and serving entities of a Kubeflow registry to the
+product's table."""
 
 from __future__ import annotations
 

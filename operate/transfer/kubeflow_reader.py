@@ -27,14 +27,14 @@ class Registry:
         self._server = server
 
     def entities(self, kind: EntityKind, path: str) -> list[Entity]:
-        """Returns all entities of the list at a path."""
+        """Returns all entities in the registry's list at a path, ordered by id."""
         return sorted(
             (entity(kind, fields) for fields in self.read(path)), key=lambda each: each.id
         )
 
     def experiments(self) -> list[Entity]:
-        """Returns all experiments; none from an old registry, which has models but no such list.
-        Raises SourceFailed."""
+        """Returns all experiments of the registry; none from an old registry, which has models but
+        no experiments. Raises SourceFailed if the registry cannot be read."""
         try:
             return self.entities(EXPERIMENT, "experiments")
         except SourceFailed as failed:
@@ -44,12 +44,12 @@ class Registry:
         return []
 
     def artifacts(self, path: str) -> list[Entity]:
-        """Returns the artifacts of all types in the list at a path."""
+        """Returns the artifacts of all types in the registry's list at a path."""
         entities = [entity(body.artifact_kind(fields), fields) for fields in self.read(path)]
         return sorted(entities, key=lambda each: each.id)
 
     def read(self, path: str) -> Iterator[Json]:
-        """Yields the JSON entries of all pages of the list at a path."""
+        """Yields the JSON entries of all pages of the registry's list at a path."""
         parameters: dict[str, Any] = {"pageSize": _PAGE, "orderBy": "ID", "sortOrder": "ASC"}
         seen: set[str] = set()
         while True:
@@ -63,9 +63,9 @@ class Registry:
 
 
 def entity(kind: EntityKind, body_fields: Json) -> Entity:
-    """Converts an entry of a list to an entity with the registry's number and times. Fields that
-    this product does not know are dropped. Raises InvalidParameterValue if a value is not allowed
-    by the API."""
+    """Converts an entry of a list of the Kubeflow registry to an entity of this product, with the
+    registry's number and times. Fields that this product does not know are dropped. Raises
+    InvalidParameterValue if a value is not allowed by the API."""
     known = {*_OF_ALL, *(field.name for field in kind.fields)}
     fields = {name: value for name, value in body_fields.items() if name in known}
     if kind.name == METRIC.name:
@@ -81,8 +81,8 @@ def entity(kind: EntityKind, body_fields: Json) -> Entity:
 
 
 def content(entity: Entity) -> Content:
-    """Returns the fields of an entity that are compared: all that are set, without ids of other
-    entities."""
+    """Returns the fields of an entity by which an import compares it: all that are set, except ids
+    of other entities."""
     left_out = {field.name for field in entity.of_kind.fields if field.type == REFERENCE} | {
         RESOLVED
     }
@@ -96,7 +96,8 @@ def content(entity: Entity) -> Content:
 
 
 def values(entity: Entity) -> body.Values:
-    """Returns the checked values of a request body for an entity, without ids of other entities."""
+    """Returns the values of an entity in the form of a checked request body, without ids of other
+    entities."""
     left_out = {field.name for field in entity.of_kind.fields if field.type == REFERENCE} | {
         RESOLVED
     }
@@ -138,8 +139,8 @@ def labelled(artifacts: list[Entity]) -> dict[str, Entity]:
 
 
 def contents(artifacts: Mapping[str, Entity], *, of_run: bool = False) -> dict[str, Content]:
-    """Returns the compared fields of each artifact. Of a run's metric the logged value is left out,
-    because metrics are compared by their history."""
+    """Returns for each artifact the fields by which an import compares it. Of a run's metric the
+    logged value is left out, because metrics are compared by their history."""
     contents_by_label: dict[str, Content] = {}
     for label, artifact in artifacts.items():
         fields = dict(content(artifact))

@@ -1,4 +1,5 @@
-"""Transfers experiments and runs of a Kubeflow registry with the values that the runs logged."""
+"""Transfers experiments and runs of a Kubeflow registry to the product's table, with the values
+that the runs logged."""
 
 from __future__ import annotations
 

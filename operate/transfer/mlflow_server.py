@@ -43,7 +43,8 @@ class SourceFailed(Exception):
 
     @property
     def forbidden(self) -> bool:
-        """Whether the error means that the account has no permission."""
+        """Whether the error means that the server's account that the import uses has no
+        permission."""
         return self.status == 403
 
     @property
@@ -99,7 +100,8 @@ class Server:
         return self._send("GET", self._address(path, parameters)).data.decode()
 
     def pages(self, method: str, path: str, entries: str, /, **fields: Any) -> Iterator[Json]:
-        """Yields the entries of all pages of a list."""
+        """Yields the entries of all pages of a list of the REST API. ``entries`` is the field of a
+        page that holds them."""
         call = self.post if method == "POST" else self.get
         token = None
         while True:
@@ -110,7 +112,7 @@ class Server:
                 return
 
     def stream(self, path: str) -> Iterator[bytes]:
-        """Yields the bytes of a file in chunks."""
+        """Yields the bytes of a file on the server in chunks."""
         answer = self._send("GET", self._address(quote(path), {}), stream=True)
         try:
             yield from answer.stream(CHUNK_BYTES)

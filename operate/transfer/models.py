@@ -1,4 +1,4 @@
-"""Transfers logged models with their metrics."""
+"""Transfers logged models with their metrics from an MLflow server to the product's table."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _identity(point: Any) -> tuple[Any, ...]:
 
 
 def content(model: LoggedModel) -> Content:
-    """Returns the fields of a logged model that are compared."""
+    """Returns those fields of a logged model that an import compares."""
     return {**model._asdict(), "metrics": sorted(map(_plain, model.metrics), key=repr)}
 
 

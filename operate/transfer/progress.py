@@ -1,4 +1,4 @@
-"""Prints a progress line of a transfer."""
+"""Prints how many items a transfer has processed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ WIDTH = 24
 
 
 class TransferProgress:
-    """Counts items by kind, and prints the progress to standard error."""
+    """Counts the items that a transfer has processed, by kind, and prints the progress to standard
+    error."""
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()

@@ -1,4 +1,5 @@
-"""Transfers registered models and prompts with versions and aliases."""
+"""Transfers registered models and prompts with versions and aliases from an MLflow server to the
+product's table."""
 
 from __future__ import annotations
 

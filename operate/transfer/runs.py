@@ -1,4 +1,4 @@
-"""Transfers runs with all points of their metrics."""
+"""Transfers runs with all points of their metrics from an MLflow server to the product's table."""
 
 from __future__ import annotations
 
@@ -79,7 +79,8 @@ def read(source: SourceReader, run_id: str) -> Content:
 
 
 def outline(run: Run) -> Content:
-    """Returns the content of a run, as it is compared and written, without the metric points."""
+    """Returns those values of a run that an import compares and writes, except the points of its
+    metrics."""
     return _content(run, {})
 
 

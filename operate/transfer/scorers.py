@@ -1,5 +1,5 @@
-"""Transfers scorers with their versions, but without their settings for judging new traces
-automatically.
+"""Transfers scorers with their versions from an MLflow server to the product's table, but without
+their settings for judging new traces automatically.
 """
 
 from __future__ import annotations

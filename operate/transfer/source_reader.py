@@ -67,7 +67,7 @@ def values_by_key(pairs: list[Json] | None) -> dict[str, str]:
 
 
 def empty_if_unsupported(entries: Iterator[Json]) -> Iterator[Json]:
-    """Yields the entries; none if the server lacks the route."""
+    """Yields the entries that the server lists; none if the server lacks the route."""
     try:
         yield from entries
     except SourceFailed as failed:
@@ -76,8 +76,8 @@ def empty_if_unsupported(entries: Iterator[Json]) -> Iterator[Json]:
 
 
 def none_if_unsupported(entries: Iterator[Json]) -> list[Json] | None:
-    """Returns the entries; None if the server lacks the route, or keeps its data in files, where
-    MLflow does not support them and answers with an error page."""
+    """Returns the entries that the server lists; None if the server lacks the route, or keeps its
+    data in files, where MLflow does not support these entities and answers with an error page."""
     try:
         return list(entries)
     except SourceFailed as failed:

@@ -29,12 +29,14 @@ def experiment_ids(workspace: str) -> Iterator[str]:
 
 
 def run_ids(experiment_id: str) -> Iterator[str]:
-    """Yields the ids of an experiment's runs, including deleted ones, which servers list too."""
+    """Yields the ids of the runs that an experiment has in the table, including deleted ones, which
+    servers list too."""
     return _of(experiment_id, "LSI2", keys.lsi2_run_prefix(), "run_id")
 
 
 def logged_model_ids(experiment_id: str) -> Iterator[str]:
-    """Yields the ids of an experiment's active logged models; servers do not list deleted ones."""
+    """Yields the ids of the active logged models that an experiment has in the table; servers do
+    not list deleted ones."""
     return _of(experiment_id, "LSI1", keys.lsi1_logged_model_prefix(ACTIVE), "model_id")
 
 
@@ -90,8 +92,8 @@ class GatewayUses(NamedTuple):
 
 
 def gateway_parts(workspace: str) -> Configuration:
-    """Returns the gateway configuration of a workspace: secrets, model definitions and endpoints by
-    id."""
+    """Returns the gateway configuration that a workspace has in the table: secrets, model
+    definitions and endpoints by id."""
     return configuration.read(workspace)
 
 

@@ -1,4 +1,4 @@
-"""Transfers traces with spans and assessments."""
+"""Transfers traces with spans and assessments from an MLflow server to the product's table."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _listed_by_version_2(source: SourceReader, experiment_id: str) -> Iterator[T
 
 
 def location(trace: Trace) -> str:
-    """Returns the location of the trace's files; "" if the trace has none."""
+    """Returns the location of the files of a trace; "" if the trace has none."""
     return trace.tags.get(reserved_tags.ARTIFACT_LOCATION, "")
 
 
@@ -98,7 +98,8 @@ def item(source: SourceReader, trace: Trace) -> TransferItem:
 
 
 def redacted_trace(source: SourceReader, trace: Trace) -> Trace:
-    """Returns a trace after redaction by the table's setting ``redaction``."""
+    """Returns the trace as the import writes it: after redaction by the rules in the table's
+    setting ``redaction``."""
     rules = _rules(source, trace)
     if rules is None:
         return trace
@@ -116,14 +117,15 @@ def _rules(source: SourceReader, trace: Trace) -> Redactor | None:
 
 
 def redacted_spans(source: SourceReader, trace: Trace) -> list[StoredSpan]:
-    """Returns the spans of a trace after redaction by the table's setting ``redaction``."""
+    """Returns the spans of a trace as the import writes them: after redaction by the rules in the
+    table's setting ``redaction``."""
     spans = spans_of(source.server, trace)
     rules = _rules(source, trace)
     return spans if rules is None else [redacted.span(rules, span) for span in spans]
 
 
 def content_of(trace: Trace, spans: Sequence[StoredSpan]) -> Content:
-    """Returns the compared content of a trace and its spans."""
+    """Returns those values of a trace and its spans that an import compares."""
     fields: dict[str, Any] = trace._asdict()
     del fields["prompts"]  # no server returns them
     fields["assessments"] = {
@@ -134,8 +136,8 @@ def content_of(trace: Trace, spans: Sequence[StoredSpan]) -> Content:
 
 
 def spans_of(server: Server, trace: Trace) -> list[StoredSpan]:
-    """Returns the spans of a trace that the server stores in its database; none if the spans are in
-    a file of the trace."""
+    """Returns the spans of a trace that the source server stores in its database; none if that
+    server keeps the spans in a file."""
     if trace.tags.get(SPANS_LOCATION_TAG) != IN_STORE:
         return []
     fields = server.text("ajax-api/2.0/mlflow/get-trace-artifact", request_id=trace.trace_id)

@@ -30,7 +30,7 @@ class TransferItem(NamedTuple):
 
     @property
     def known_as(self) -> str:
-        """The item's key in the journal."""
+        """The key under which the import's journal records this item."""
         return journal_key(self.kind, self.identity or self.name)
 
 
@@ -88,7 +88,8 @@ def digest(content: Content) -> str:
 
 
 def text_of(value: Any) -> str:
-    """Returns a value as JSON. Equal values give equal texts, and NaN equals NaN."""
+    """Returns a value as JSON, to compare it with others. Equal values give equal texts, and NaN
+    equals NaN."""
     return json.dumps(value, sort_keys=True, ensure_ascii=False, default=list)
 
 

@@ -1,4 +1,5 @@
-"""Transfers webhooks without their secrets, which no server returns."""
+"""Transfers webhooks from an MLflow server to the product's table, without their secrets, which no
+server returns."""
 
 from __future__ import annotations
 

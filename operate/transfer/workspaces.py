@@ -15,7 +15,7 @@ _API = "api/3.0/mlflow"
 
 
 def listed(server: Server) -> list[Json]:
-    """Returns the server's workspaces; empty if it has none or they are disabled."""
+    """Returns the workspaces of an MLflow server; empty if it has none or they are disabled."""
     try:
         if not server.get(f"{_API}/server-info").get("workspaces_enabled"):
             return []
@@ -28,7 +28,8 @@ def listed(server: Server) -> list[Json]:
 
 
 def items(entries: list[Json]) -> Iterator[TransferItem]:
-    """Yields the items that transfer all workspaces except the default one, which always exists."""
+    """Yields the items that transfer all workspaces of an MLflow server except the default one,
+    which always exists."""
     for entry in entries:
         if entry["name"] != DEFAULT_WORKSPACE:
             yield _item(entry)

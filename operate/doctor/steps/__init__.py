@@ -1,4 +1,4 @@
-"""The steps of a checkup, in the order in which they run."""
+"""The list of a checkup's steps, in the order in which they run."""
 
 from __future__ import annotations
 

@@ -27,9 +27,9 @@ _TAIL: Final = 600
 
 
 def use(checkup: Checkup) -> str:
-    """Uploads and downloads a file of 12 MB and a trace with MLflow's client. Returns a text that
-    says whether large files need client settings. Raises Wrong if the client fails, LeftOut if an
-    earlier step failed or no interpreter with mlflow can be used."""
+    """Uploads and downloads a file of 12 MB and logs a metric with MLflow's client. Returns a text
+    that says whether large files need client settings. Raises Wrong if the client fails, LeftOut if
+    an earlier step failed or no interpreter with mlflow can be used."""
     with tempfile.TemporaryDirectory() as folder:
         python = _interpreter(checkup, Path(folder))
         with checkup.api.interruption.immediate():

@@ -17,9 +17,10 @@ _BY_NAME: Final = ("GET", "/api/2.0/mlflow/experiments/get-by-name")
 
 
 def create(checkup: Checkup) -> str:
-    """Creates an experiment, and checks that it is found by id and by name at once. The name is
-    also requested before the creation: a cache in front of the server that stores errors would then
-    repeat the 404. Returns the result as a text; raises Wrong."""
+    """Creates an experiment, and checks that it is found by its name at once and that a second
+    experiment of this name is refused. The name is also requested before the creation: a cache in
+    front of the server that stores errors would then repeat the 404. Returns the result as a text;
+    raises Wrong."""
     api, name = checkup.api, checkup.name
     before = api.call(*_BY_NAME, query={"experiment_name": name})
     expect(before.status == 404, f"a request for a missing experiment gets {before.status}")
@@ -68,8 +69,8 @@ def _delete_files(checkup: Checkup, uri: str) -> None:
 
 
 def remove_leftovers(checkup: Checkup) -> str:
-    """Removes the experiments, models and webhooks of earlier checkups that were killed. Returns a
-    text with their number."""
+    """Removes the experiments, models and webhooks that checkups created more than an hour ago and
+    did not remove, because they were killed. Returns a text with their number."""
     api = checkup.api
     before = int((time.time() - LEFTOVER_SECONDS) * 1000)
 

@@ -1,4 +1,4 @@
-"""Checks Kubeflow's Model Registry API, which serves the same models."""
+"""Checks Kubeflow's Model Registry API, which serves the same models as MLflow's API."""
 
 from __future__ import annotations
 

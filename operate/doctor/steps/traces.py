@@ -10,8 +10,8 @@ from operate.doctor.outcome import Wrong
 
 
 def export(checkup: Checkup) -> str:
-    """Exports a trace with two spans, and checks that it can be read completely and is found by a
-    search. Returns the result as a text; raises Wrong, or LeftOut if an earlier step failed."""
+    """Exports a trace with two spans, and checks that it can be read at once, with both spans.
+    Returns the result as a text; raises Wrong, or LeftOut if an earlier step failed."""
     api, experiment = checkup.api, checkup.fact("experiment")
     trace, now = uuid4().hex, time.time_ns()
     root = {
