@@ -67,7 +67,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def build(requirements: Path, architecture: str, folder: Path) -> Path:
-    """Builds the layer and returns its path.
+    """Builds a Lambda layer with the packages in the file ``requirements`` and returns the layer's
+    path.
 
     Raises:
         CannotRun: pip refused the requirements, or the packages are too large for Lambda.

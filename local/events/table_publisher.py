@@ -82,8 +82,8 @@ class TablePublisher:
             self._thread.start()
 
     def stop(self) -> None:
-        """Ends the thread and the publishing process. The next run of the product repeats a
-        publication that this ends.
+        """Ends the thread and the process that is publishing, if any. The next run of the product
+        repeats a publication that was ended so.
         """
         self._stop.set()
         self._freshness.provide(None)

@@ -70,7 +70,7 @@ def folder_of(endpoint: str) -> Path | None:
 
 
 def table_path(folder: Path, table: str) -> Path:
-    """Returns the path of a table's file."""
+    """Returns the path of the SQLite file in which the store of a folder keeps a table."""
     return folder / f"{table}{_ENDING}"
 
 

@@ -64,8 +64,9 @@ class StreamReader:
         return {"ShardIterator": parameters.get("SequenceNumber", "0")}
 
     def get_records(self, *, ShardIterator: str, Limit: int = 1000) -> dict[str, Any]:  # noqa: N803
-        """Returns a page of matching records. If the scan reached its end, the page ends with a
-        record that has only a sequence number: no other record up to it matches. The field ``Ends``
+        """Returns a page of the stream's records that meet the requirements. One call searches a
+        limited number of records. If it searched all of these, the page ends with a record that has
+        only a sequence number: up to it no other record meets the requirements. The field ``Ends``
         says whether the end of the stream was reached.
 
         Raises:

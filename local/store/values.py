@@ -159,7 +159,7 @@ def checked_values(values: Any) -> tuple[Raw, int]:
 
 
 def size_of(value: Raw) -> int:
-    """Returns the size in bytes of a valid value."""
+    """Returns the size in bytes of a valid attribute value."""
     text = value.get("S")
     if text is not None:
         return len(text) if text.isascii() else _text_bytes(text)
@@ -172,7 +172,7 @@ def name_size(name: str) -> int:
 
 
 def normal_value(value: Raw) -> Raw:
-    """Returns a copy of a valid value in normal form."""
+    """Returns a copy of a valid attribute value in normal form."""
     ((kind, content),) = value.items()
     if kind == "N":
         return {"N": normal_number(content)}

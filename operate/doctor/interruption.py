@@ -26,8 +26,8 @@ class Interruption:
 
     @contextlib.contextmanager
     def handled(self) -> Iterator[None]:
-        """Context manager: handles the signals as this class describes, and restores the former
-        handlers at the end."""
+        """Context manager: during the block SIGINT and SIGTERM raise KeyboardInterrupt between two
+        requests. Restores the former handlers at the end."""
         before = {number: signal.signal(number, self._handle) for number in SIGNALS}
         try:
             yield

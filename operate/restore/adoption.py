@@ -62,7 +62,8 @@ def adopt(
     resources: Mapping[str, str],
     parameters: Mapping[str, str],
 ) -> None:
-    """Imports the resources into a new stack, and waits for the end of the import.
+    """Imports existing resources of AWS (table, buckets, key) into a new stack, and waits for the
+    end of the import.
 
     Args:
         template: a result of :func:`import_template`.

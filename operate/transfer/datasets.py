@@ -38,7 +38,7 @@ def listed(server: Server) -> list[Json] | None:
 
 
 def item(server: Server, fields: Json, target_of: Callable[[str], str]) -> TransferItem:
-    """Returns the item that transfers one dataset.
+    """Returns the item that transfers one evaluation dataset with its records.
 
     Args:
         fields: the dataset as the server returned it.

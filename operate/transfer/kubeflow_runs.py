@@ -29,7 +29,8 @@ from operate.transfer.transfer_item import Content, TransferItem
 
 
 class Experiments:
-    """Transfers experiments by name, and runs by name within their experiment."""
+    """Transfers the experiments of a Kubeflow registry, which are found in the table by name, and
+    their runs, which are found by name within their experiment."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry

@@ -56,8 +56,8 @@ def _below(folder: Path, path: str) -> str | None:
 
 
 def target_location(location: str, folder: Path | None = None) -> str:
-    """Returns a location in this product's form: a proxied location without the old server's name,
-    any other unchanged. For ``folder`` see :func:`proxy_path`."""
+    """Returns a location in the form of this product: a location behind the server's artifact proxy
+    without the name of that server, any other unchanged. For ``folder`` see :func:`proxy_path`."""
     path = proxy_path(location, folder)
     return location if path is None else f"mlflow-artifacts:/{path}"
 

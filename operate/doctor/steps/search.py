@@ -14,8 +14,9 @@ FILTERS = {
 
 
 def search_at_once(checkup: Checkup) -> str:
-    """Checks the results of several filters immediately after the writes. Returns the result as a
-    text; raises Wrong, or LeftOut if an earlier step failed."""
+    """Checks immediately after the checkup's run was written that searches with several filters
+    have the right results. Returns the result as a text; raises Wrong, or LeftOut if an earlier
+    step failed."""
     check(checkup, checkup.fact("run"))
     return f"{len(FILTERS)} filters answered exactly, at once"
 

@@ -93,8 +93,8 @@ class Lake:
             return None
 
     def commit(self, table: str, version: int, entry: bytes) -> bool:
-        """Writes the entry of a version to a table's log. Returns False if the log has one
-        already."""
+        """Writes the entry of a version to a table's Delta log. Returns False if the log has an
+        entry of this version already."""
         if self._is_remote:
             return self._log(table).commit(version, entry)
         return location.store().create(entry_key(log_key(table), version), entry) is not None

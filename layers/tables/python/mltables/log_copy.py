@@ -66,7 +66,8 @@ class LogCopy:
         return DeltaTable(str(self._folder))
 
     def commit(self, version: int, entry: bytes) -> bool:
-        """Writes the entry of a version to the log. Returns False if the log has one already."""
+        """Writes the entry of a version to the Delta log in S3 and to the copy. Returns False if
+        the log has an entry of this version already."""
         key = entry_key(self._key, version)
         etag = location.store().create(key, entry)
         if etag is None:

@@ -80,7 +80,7 @@ class RowSource(NamedTuple):
         return views
 
     def relation(self, columns: Sequence[str] = ()) -> str:
-        """Returns a FROM source with the rows, for DuckDB.
+        """Returns a FROM source for DuckDB with the rows in the files.
 
         Args:
             columns: the columns that are read, by default those of the source.

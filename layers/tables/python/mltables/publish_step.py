@@ -1,6 +1,6 @@
-"""One step of the publisher: makes rows from landing objects (files of changes to publish) and
-DynamoDB items, and commits them table by table. ``publisher`` decides when to run a step and
-whether to repeat it.
+"""One step of the publisher for experiments and runs: makes rows from landing objects (files of
+changes to publish) and DynamoDB items, and commits them table by table. ``publisher`` decides when
+to run a step and whether to repeat it.
 """
 
 from __future__ import annotations

@@ -32,7 +32,8 @@ class ListedFile(NamedTuple):
 
 
 class WritableTable:
-    """A snapshot of a table, and the folder for its new files."""
+    """A system table that a publication reads and writes: a snapshot of the table, and the folder
+    for its new files."""
 
     def __init__(
         self, connection: duckdb.DuckDBPyConnection, lake: Lake, snapshot: Snapshot, folder: Path
@@ -94,9 +95,9 @@ class WritableTable:
         )
 
     def holding(self, named: str, column: str) -> str:
-        """Like :meth:`overlapping`, but compares the statistics with each value of the staged table
-        and not only with the smallest and greatest: better for values that are far from each other,
-        such as random ids."""
+        """Returns an SQL condition on a file's statistics: true for the files that may contain one
+        of the values that the staged table ``named`` has in ``column``. For values that are far
+        from each other, such as random ids, it excludes more files than :meth:`overlapping`."""
         return _admits(named, [column])
 
     def search(self, named: str, ids: Sequence[str]) -> list[str]:

@@ -49,7 +49,8 @@ def set_arithmetic_errors(connection: duckdb.DuckDBPyConnection) -> None:
 def create_macros(
     connection: duckdb.DuckDBPyConnection, sql: str, made: set[str] | None = None
 ) -> None:
-    """Creates the macros that a statement needs. Creating all would take longer than most queries.
+    """Creates those DuckDB macros that a statement needs. Creating all would take longer than most
+    queries.
 
     Args:
         made: names of the macros that the connection has already. New ones are added.
