@@ -63,8 +63,7 @@ class UnsafeOptions(CannotStart):
 
 
 class Runner:
-    """One run of the product as a local server on this machine, with the options of the command
-    line."""
+    """One run of the local server, with the options of the command line."""
 
     def __init__(
         self, options: Options, is_stop_requested: Callable[[], bool] = lambda: False
