@@ -56,8 +56,7 @@ class CannotStart(Exception):
 
 
 class UnsafeOptions(CannotStart):
-    """Raised if the options would make the local server unsafe: if other machines can connect and
-    the administrator has the well-known default password."""
+    """Raised if other machines could connect and the administrator has the default password."""
 
     code = 2
 
