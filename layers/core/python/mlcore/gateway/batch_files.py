@@ -1,5 +1,5 @@
-"""Checks the models in files with the requests of a batch (lines of JSON) that are uploaded through
-the proxy.
+"""Checks which models the requests in a batch file name: a file with one JSON request in each line,
+which a client uploads through the proxy.
 
 The provider executes a batch later. The gateway does not see which models it uses then, and counts
 the results at the price of the endpoint's model. So the lines may name only models of the endpoint.

@@ -281,8 +281,8 @@ def _is_mixed(text: str) -> bool:
 
 
 def encoded(file: File, content: bytes) -> str:
-    """Returns new content of a file in the form in which the request holds the file: Base64, after
-    the beginning of the data URL if it was one."""
+    """Returns the new content of a file in the form that the request had: as a data URL, or as
+    Base64 alone."""
     return file.head + base64.b64encode(content).decode()
 
 
