@@ -13,17 +13,19 @@ ABOVE: Final = 1.05
 
 _INTRODUCTION: Final = """# Performance
 
-The API's own time on a laptop, beside other servers of MLflow's API. `make bench` makes this page:
-it installs the other servers from PyPI into environments of their own, starts all of them, gives
-them the same work in turns, so that disturbances of the machine affect all alike, and checks their
-answers. `make bench SCALE=small` takes two minutes and writes its page into `.cache/bench`.
+This page shows how long calls of MLflow's API take on a laptop, at mlflow-serverless and at other
+servers of this API. `make bench` measures and writes this page: it installs the other servers from
+PyPI into environments of their own, starts all servers, gives them the same work in turns, so that
+disturbances of the machine affect all servers alike, and checks their answers.
+`make bench SCALE=small` takes two minutes and writes its page into `.cache/bench`.
 """
 
 _HOW: Final = """## How to read it
-- One Python client uses one connection. Times are from the request's first byte to the answer's
-  last, without the client's JSON. The servers work in turns, one at a time: a turn begins when the
-  previous server has become idle. Our server's work after its answers (the indexer's) is included
-  only in the load of runs and in the eight writers, whose turns last long enough.
+- One Python client uses one connection. A call's time is from the first byte of the request to the
+  last byte of the answer, without the client's JSON. The servers work in turns, one at a time: a
+  turn begins when the previous server has become idle. What the indexer of mlflow-serverless does
+  after the answers is included only in the rows "runs loaded" and "8 writers", whose turns last
+  long enough.
 - All data are in memory (`/dev/shm`), so that a slow disk does not hide the servers.
 - {scale}
 - **–** means that a server has no such call or answers it wrongly; the reasons are below the table.
@@ -31,10 +33,11 @@ _HOW: Final = """## How to read it
   processor times in [operations](operations.md#what-it-costs).
 """
 
-_WHY: Final = """Like the other servers, ours keeps its rows in a file that its own process opens.
-Unlike them it writes items as DynamoDB does, one to three requests a call, and keeps a history, a
-search index and a stream beside the run. Code and requests are the same as in AWS, where the table
-is DynamoDB and no server runs while nobody works.
+_WHY: Final = """Like the other servers, mlflow-serverless keeps its rows in a file that its own
+process opens. Unlike the other servers, mlflow-serverless writes items as DynamoDB does, in one
+to three requests a call, and keeps a history, a search index and a stream beside each run. On a
+laptop the code of mlflow-serverless and its requests to the table are the same as in AWS, where
+the table is DynamoDB and no server runs while nobody works.
 [Decision 55](adr/0055-maps-as-texts.md) has the parts of all calls, measured by `make profile`.
 """
 
@@ -59,8 +62,8 @@ def page(results: Results) -> str:
         "",
         _WHY,
         "## All figures\n",
-        "p50 / p95 in milliseconds, unless a unit is named. In brackets: how many times better "
-        "ours is than that server (above 1) or worse (below 1).\n",
+        "p50 / p95 in milliseconds, unless a unit is named. The number in brackets says how many "
+        "times better mlflow-serverless is than that server (above 1), or worse (below 1).\n",
         _row(["work", *(server.title for server in results.servers)]),
         f"|---|{'---|' * len(results.servers)}",
         *(_figures(work, results) for work in results.works),
@@ -76,8 +79,9 @@ def page(results: Results) -> str:
         parts += ["Not measured:\n", *reasons, ""]
     parts += [
         "## What a call asks of DynamoDB\n",
-        "Requests, how many of them run one after the other, and capacity units of one call of "
-        f"ours; and its time (p50) with {delayed}, about the distance of a table in AWS.\n",
+        "For one call of mlflow-serverless, this table has the requests to DynamoDB, how many of "
+        "them run one after the other, and their capacity units; and the call's time (p50) with "
+        f"{delayed}, which is about the distance of a table in AWS.\n",
         _row(
             [
                 "call",
@@ -107,8 +111,9 @@ def _sizes(results: Results) -> str:
         (figure.calls for work in results.works for figure in work.figures.values()), default=0
     )
     return (
-        f"Scale `{results.scale}`: at most {calls} calls of a kind to each server, fewer where "
-        "they take too long. Servers are started as they stand, with one worker, and none is tuned."
+        f"With the scale `{results.scale}`, each server gets at most {calls} calls of a kind, "
+        "fewer if they take too long. All servers run with one worker and otherwise with their "
+        "defaults."
     )
 
 

@@ -36,17 +36,18 @@ of the table and of local indexes are strongly consistent; global indexes may la
 
 How keys are written:
 
-- Numbers are padded to one length, so that text order is their order.
-- `<inv_value>` sorts in descending order with NaN last; `<inv_run_id>`, `<inv_trace_id>` and
-  `<inv_model_id>` sort in descending order.
-- Ids, and texts that are followed by another field, are escaped: `#` is `$23`, `$` is `$24`. Names
-  and values that exist to be sorted also escape every character that sorts before these two. A text
-  at the end of a key is written as it is.
-- A part that would pass DynamoDB's limits (2,048 bytes for a partition key, 1,024 for a sort key)
-  is cut and ends in `~` and a hash. So a key finds an item; the item's attributes hold its name.
+- Numbers in keys are padded to one length, so that keys sort in the order of the numbers.
+- The fields `<inv_value>` (with NaN last), `<inv_run_id>`, `<inv_trace_id>` and `<inv_model_id>`
+  are written in a form that sorts in descending order.
+- Ids, and texts in a key that are followed by another field, are escaped: `#` is written as `$23`,
+  `$` as `$24`. In keys that sort by a name or a value, this field's characters that sort before `#`
+  are escaped, too. A text at the end of a key is not escaped.
+- A field with which a key would exceed DynamoDB's limits (2,048 bytes for a partition key, 1,024
+  for a sort key) is cut and ends in `~` and a hash. So a key still identifies its item, but the
+  whole name of an entity is only in the attributes of its item.
 
-Every item also has `type` (the first column), `version`, `updated_at` (ms) and, when it expires,
-`ttl` (s).
+Besides the attributes in the next table, every item has `type` (the first column), `version`,
+`updated_at` (ms) and, if it expires, `ttl` (s).
 """
 
 WRITERS: Final = {
@@ -175,9 +176,10 @@ def _indexes() -> Iterator[str]:
 def _access() -> Iterator[str]:
     yield "## Key functions and their callers\n"
     yield (
-        "A function named like the item builds its whole key; `…_prefix`, `…_range`, `…_begin` and"
-        "\nthe like are the bounds of a Query. An item whose functions nothing calls is part of the"
-        "\ntable's published schema; no route of this product reads or writes it.\n"
+        "A function with the name of an item builds the item's whole key; functions whose names"
+        "\nend in `_prefix`, `_range`, `_begin` and the like return the bounds of a Query. An item"
+        "\nfor which no caller is listed is part of the table's published schema; no route of this"
+        "\nproduct reads or writes it.\n"
     )
     by_partition: dict[str, list[Pattern]] = defaultdict(list)
     for pattern in ALL.values():

@@ -20,25 +20,27 @@ INTRODUCTION: Final = f"""\
 Generated from the tables in `functions/*/app.py` by `make docs`; a test keeps it true.
 
 A path that begins with a version is served below `/api` and, for the web UI, also below
-`/ajax-api`. Paths marked *UI* are served below `/ajax-api` only. All other paths are served as they
-are written. A route marked *preview* is also served under `/2.0/preview/mlflow/…`, which clients
-before 2.0 call. A request to any other path gets `ENDPOINT_NOT_FOUND`.
+`/ajax-api`. Paths marked *UI* are served below `/ajax-api` only. All other paths are served as the
+tables show them. A route marked *preview* is also served under `/2.0/preview/mlflow/…`, which
+clients before 2.0 call. A request to a path that is not on this page gets `ENDPOINT_NOT_FOUND`.
 
-- **Function** is the function that answers, as module and name below `functions/`.
+- **Function** is the Python function that answers, as module and name below `functions/`.
 - **Who may** is the policy that decides who may call the route, a function of `mlcore/policies`.
-  After `follows` stands the function that changes grants when a call has succeeded, after `hides`
-  the function of `mlcore/policies/redactions` that removes hidden data from the answer.
+  In this column, the word `follows` stands before the function that changes grants after a call
+  has succeeded, and `hides` before the function of `mlcore/policies/redactions` that removes from
+  the answer what the caller may not read.
 - **Cost** is the number of sequential round trips to DynamoDB for the smallest sensible request,
   with filled caches and without authentication (for routes of users: for an administrator). A
-  process needs one more the first time that it sees a run, a trace or a logged model, and one more
-  to log to a run to which another process wrote last. Authentication adds round trips
-  ([decision 17](adr/0017-login.md)). `tests/contract/test_route_costs.py` sends each request and
-  counts. Units are the maximum capacity units of the calls in `tests/contract/test_budgets.py`.
-  A route without a number has nothing that the test could count.
+  process needs one more round trip the first time that it sees a run, a trace or a logged model,
+  and one more to log to a run to which another process wrote last. Authentication adds round trips
+  ([decision 17](adr/0017-login.md)). `tests/contract/test_route_costs.py` sends a request to each
+  route and counts its round trips. Read and write units in this column are the most capacity units
+  that a call in `tests/contract/test_budgets.py` may use. No number in this column means that the
+  test cannot count the route's round trips.
 - **MLflow** is the first version of MLflow whose server has the route, if it is later than
   {OLDEST}, and the last version, if newer ones have dropped it; *ours* is a route that MLflow's
   server never had.
-- **Otherwise** says how the answer differs from that of MLflow's server, in addition to
+- **Otherwise** says how the answer differs from the answer of MLflow's server, in addition to
   [the rule about errors](architecture.md#errors).
 """
 

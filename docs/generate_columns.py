@@ -19,10 +19,11 @@ INTRODUCTION: Final = """\
 
 Generated from the definitions in `layers/tables` by `make docs`; a test keeps it true.
 
-Types are written as in Databricks. A column that may be NULL has *yes* under *null*; a column of a
-view may always be NULL. [What the tables are for, and how to ask them](system-tables.md).
+Types are written as in Databricks. In the tables of this page, a column that may be NULL has *yes*
+under *null*; every column of a view may be NULL. [What the system tables are for, and how to query
+them](system-tables.md).
 
-Each Delta table also has the column of its partition, which queries through the server do not show:
+Each Delta table also has a partition column, which queries through the server do not show:
 `insert_date` (history and audit), `start_month` (runs), `request_date` (traces, assessments, spans)
 or `create_month` (models, versions, datasets, their records, jobs).
 """

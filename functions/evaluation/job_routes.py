@@ -18,7 +18,7 @@ JOB_RPCS = (
         judge_invocations.invoke_scorer,
         "jobs.invoke_scorer",
         since="3.9",
-        deviation="At most 2,000 traces; code runs in a process without rights.",
+        deviation="At most 2,000 traces a request; Python scorers run in a process without rights.",
     ),
     _post(
         "/mlflow/genai/evaluate/invoke",
@@ -26,7 +26,8 @@ JOB_RPCS = (
         judge_invocations.invoke_evaluation,
         "jobs.invoke_evaluation",
         since="3.13",
-        deviation="At most 10,000 traces; code runs in a process without rights.",
+        deviation="At most 10,000 traces a request; Python scorers run in a process without "
+        "rights.",
     ),
     _post(
         "/mlflow/issues/invoke",
@@ -34,7 +35,7 @@ JOB_RPCS = (
         issue_detections.invoke,
         "jobs.invoke_issue_detection",
         since="3.11",
-        deviation="At most 2,000 traces; of API keys only saved ones are used.",
+        deviation="At most 2,000 traces a request; a provider's key must be saved as a secret.",
     ),
     _post(
         "/mlflow/issues/schedule/state",
@@ -43,7 +44,7 @@ JOB_RPCS = (
         "jobs.schedule_issue_detection",
         since="3.18",
         cost=2,
-        deviation="Needs an endpoint or a saved key that the caller may use; errors are 4xx.",
+        deviation="A schedule needs an endpoint or a saved key that the caller may use, else 4xx.",
     ),
     _get("/mlflow/jobs/{job_id}", m.GetJob, jobs.get_status, "jobs.own_job", since="3.11", cost=1),
     _patch(

@@ -18,7 +18,8 @@ OPTIMIZATION_RPCS = (
         m.CreatePromptOptimizationJob,
         prompt_optimization.create_job,
         "prompt_optimization.create",
-        deviation="Models are gateway endpoints; unusable scorers and prompts get 400 at once.",
+        deviation="Models must be gateway endpoints; a scorer or prompt that a job cannot use gets "
+        "400 at once.",
     ),
     _post(
         f"{_JOBS}/search",

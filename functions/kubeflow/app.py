@@ -1,4 +1,5 @@
-"""The routes of Kubeflow's model registry. Both versions of its API use the same functions."""
+"""The routes of Kubeflow's model registry. Both versions of Kubeflow's API (``v1`` and
+``v1alpha3``) call the same functions."""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ RPCS = (
         "mcp_servers.update_endpoint",
         hides="mcp_access_endpoint",
         cost=3,
-        deviation="An endpoint of a deleted version is not found; MLflow's server answers 500.",
+        deviation="The endpoint of a deleted server version gets 404; MLflow's server answers 500.",
     ),
     _delete(
         _ENDPOINT,

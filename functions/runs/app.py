@@ -33,8 +33,9 @@ RPCS = (
         "runs.create_with_files",
         ajax_only=True,
         cost=4,
-        deviation="Tags are stored. A value that cannot be stored gets 400; MLflow's server "
-        "answers 500. The model's environment names no versions of pip and setuptools.",
+        deviation="The request's tags are stored. A param or tag that cannot be stored gets 400; "
+        "MLflow's server answers 500. The files of the logged model name no versions of pip and "
+        "setuptools.",
     ),
     get(
         "/mlflow/runs/get",
@@ -55,7 +56,7 @@ RPCS = (
         "runs.log_metric",
         cost=1,
         write_units=8,
-        deviation="A bare NaN or Infinity is refused; MLflow's server stores 0.",
+        deviation="A bare NaN or Infinity as the value is refused; MLflow's server stores 0.",
     ),
     post(
         "/mlflow/runs/log-parameter", m.LogParam, logged_values.log_param, "runs.update_run", cost=1
@@ -105,7 +106,7 @@ RPCS = (
         "runs.log_models",
         since="3.0",
         cost=2,
-        deviation="Linking an output again is no error, and changes nothing.",
+        deviation="Linking an output to the same run again is no error, and changes nothing.",
     ),
     post(
         "/mlflow/runs/search",
@@ -130,7 +131,8 @@ RPCS = (
         "runs.read_history_of_many",
         ajax_only=True,
         cost=2,
-        deviation="NaN is a string; with logins, a missing run gets the error of a forbidden one.",
+        deviation="NaN is the string `NaN` in the JSON. If the server has logins, a missing run "
+        "gets the same error as a run that the caller may not read.",
     ),
     get(
         "/mlflow/metrics/get-history-bulk-interval",
@@ -139,7 +141,8 @@ RPCS = (
         "runs.read_intervals",
         since="2.11",
         cost=2,
-        deviation="With logins, a missing run gets the error of a forbidden one.",
+        deviation="If the server has logins, a missing run gets the same error as a run that the "
+        "caller may not read.",
     ),
 )
 

@@ -1,5 +1,5 @@
-"""The routes for health, version and capabilities. This function also gets all requests to unknown
-paths, and answers 404."""
+"""The routes for health, version and capabilities. The Lambda function ``server_info``
+also gets all requests to unknown paths, and answers 404."""
 
 from __future__ import annotations
 

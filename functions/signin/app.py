@@ -1,5 +1,5 @@
-"""The routes of sign-in in a browser. These routes exist only with ``Authentication=oidc`` and
-OidcClientId."""
+"""The routes of sign-in in a browser. The sign-in routes exist only with
+``Authentication=oidc`` and a value of the parameter ``OidcClientId``."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The routes of the skill registry: skills, their versions, aliases and tags. Each exists twice,
-for skills without and with an organization."""
+"""The routes of the skill registry: skills, their versions, aliases and tags. Each of
+these routes exists twice, for skills without and with an organization."""
 
 from __future__ import annotations
 
@@ -44,7 +44,8 @@ RPCS = (
         registration.bulk_register_skills,
         "skills.register_all",
         cost=2,
-        deviation="A batch larger than one transaction of DynamoDB is written in several.",
+        deviation="A batch that is too large for one transaction of DynamoDB is written in "
+        "several.",
     ),
     *_twice(_get, "", m.NamedSkill, skills.get_skill, "skills.read", hides="skill", cost=1),
     *_twice(_patch, "", m.UpdateSkill, skills.update_skill, "skills.update", hides="skill", cost=2),

@@ -70,7 +70,8 @@ RPCS = (
         hides="found_traces",
         since="3.2",
         cost=2,
-        deviation="Two conditions on run_id must both hold; MLflow's server applies the last only.",
+        deviation="Two conditions on run_id in a filter must both hold; MLflow's server applies "
+        "only the last one.",
         reads=True,
     ),
     _post(
@@ -182,7 +183,8 @@ RPCS = (
         hides="found_traces",
         since="2.14",
         cost=2,
-        deviation="Two conditions on run_id must both hold; MLflow's server applies the last only.",
+        deviation="Two conditions on run_id in a filter must both hold; MLflow's server applies "
+        "only the last one.",
     ),
     post(
         "/mlflow/traces/delete-traces",

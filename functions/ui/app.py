@@ -19,14 +19,14 @@ RPCS = (
         function=absent_features.proxy_to_gateway,
         policy="requests.anybody",
         cost=0,
-        deviation="Answers like a server without a gateway.",
+        deviation="Answers as a server of MLflow that has no deployments gateway.",
     ),
     post(
         "/mlflow/gateway-proxy",
         function=absent_features.proxy_to_gateway,
         policy="requests.anybody",
         cost=0,
-        deviation="Answers like a server without a gateway.",
+        deviation="Answers as a server of MLflow that has no deployments gateway.",
     ),
     get(
         "/mlflow/ui-telemetry",
@@ -74,7 +74,8 @@ PLAIN_ROUTES = (
         execution.answer,
         policy="requests.anybody",
         since="2.11",
-        deviation="Supports @include and @skip; a query that cannot be parsed gets 200, not 500.",
+        deviation="Supports the directives @include and @skip; a query that cannot be parsed gets "
+        "200 with errors, not 500.",
     ),
     PlainRoute(
         "POST",
@@ -84,7 +85,8 @@ PLAIN_ROUTES = (
         policy="requests.anybody",
         reads=True,
         since="2.11",
-        deviation="Supports @include and @skip; a query that cannot be parsed gets 200, not 500.",
+        deviation="Supports the directives @include and @skip; a query that cannot be parsed gets "
+        "200 with errors, not 500.",
     ),
 )
 

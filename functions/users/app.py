@@ -20,7 +20,7 @@ LIST_USERS = get(
     "users.list_users",
     since="3.10",
     cost=4,
-    deviation="Without logins it returns 404 and says that there are no users.",
+    deviation="If the server has no logins, it returns 404 and says that there are no users.",
 )
 RPCS = (
     post("/mlflow/users/create", m.CreateUser, service.create_user, "users.create_user", cost=2),
@@ -212,7 +212,8 @@ RPCS = (
         version="3.0",
         since="3.12",
         cost=3,
-        deviation="Requires rights on the permission's role; a role in the request is ignored.",
+        deviation="Requires the right to manage the role that has the permission; a role that the "
+        "request names is ignored.",
     ),
     get(
         "/mlflow/roles/permissions/list",

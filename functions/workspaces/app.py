@@ -43,7 +43,7 @@ RPCS = (
         status=201,
         since="3.10",
         cost=2,
-        deviation="A name in use is refused with 400, and so is one that ends with a line break.",
+        deviation="A workspace name that is in use or ends with a line break is refused with 400.",
     ),
     get(
         _WORKSPACE,
@@ -53,7 +53,7 @@ RPCS = (
         version="3.0",
         since="3.10",
         cost=1,
-        deviation="Callers who see a workspace in the list may get it.",
+        deviation="Callers who see a workspace in the list of workspaces may get it.",
     ),
     patch(
         _WORKSPACE,
@@ -73,7 +73,8 @@ RPCS = (
         status=204,
         since="3.10",
         cost=15,
-        deviation="CASCADE deletes files, too; 503 asks the client to repeat the request.",
+        deviation="The mode CASCADE deletes files, too; an unfinished deletion gets 503, so that "
+        "the client repeats the request.",
     ),
     get(
         _READERS,

@@ -42,10 +42,10 @@ def _lines(facts: Found) -> Iterator[str]:
 
 Written by `make parity` ({time.strftime("%Y-%m-%d", time.gmtime())}), which compares this product
 with MLflow's own server {facts.version} on SQLite and with its client. `make parity VERSION=latest`
-(or a version, or the path of a wheel) compares another release, and prints what is new in it, what
-it changed and what is missing here. It writes this page only for the version that the product
-follows ({MLFLOW_VERSION}), and exits with 1 if a difference has no reason. Each week
-`.github/workflows/parity.yml` compares the newest release
+(or a version, or the path of a wheel) compares another release of MLflow, and prints what is new in
+that release, what it changed and what mlflow-serverless lacks. `make parity` writes this page only
+for the version that the product follows ({MLFLOW_VERSION}), and exits with 1 if a difference has
+no reason. Each week `.github/workflows/parity.yml` compares MLflow's newest release
 ([how to follow a release](../CONTRIBUTING.md#follow-a-release)).
 
 ## Surfaces
@@ -63,9 +63,9 @@ follows ({MLFLOW_VERSION}), and exits with 1 if a difference has no reason. Each
     yield f"""
 ## Operations of the client
 
-{len(facts.outcomes)} operations of MLflow's client (tracking, registry, traces, prompts,
-evaluation, reviews, issues, skills, MCP servers, webhooks; `tests/differential/operations`), each
-done with both servers:
+This table compares {len(facts.outcomes)} operations of MLflow's client (tracking, registry, traces,
+prompts, evaluation, reviews, issues, skills, MCP servers, webhooks;
+`tests/differential/operations`) with mlflow-serverless and with MLflow's own server:
 
 | outcome | operations |
 |---|---|"""

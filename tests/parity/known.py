@@ -7,14 +7,17 @@ from typing import Final
 
 NOT_SERVED: Final = (
     (r"/assistant/", "The assistant runs a command-line program on the server's machine."),
-    (r"^POST /ajax-api/3\.0/jobs/$", "Starts any job function by its name; no client calls it."),
+    (
+        r"^POST /ajax-api/3\.0/jobs/$",
+        "The route starts any job function by its name; no client calls the route.",
+    ),
     (
         r"/(get-online-trace-details|unified-traces)$",
         "Declared only: MLflow's own server answers 404.",
     ),
     (
         r"/2\.0mlflow/",
-        "A misspelt path of MLflow's server (a slash is missing); the right one is served.",
+        "A misspelt path of MLflow's server (a slash is missing); the correct path is served.",
     ),
     (
         r"^GET /(build/\{\}|static-files/\{\}|)$",
@@ -22,7 +25,7 @@ NOT_SERVED: Final = (
     ),
     (
         r"^POST /gateway/typesafe/",
-        "A call of one provider (TypeSafe) that has no form of its own here.",
+        "The gateway does not call the provider TypeSafe, whose API this route offers.",
     ),
 )
 """Routes of MLflow's server that have no counterpart: pattern of ``METHOD path``, reason."""
