@@ -1,5 +1,5 @@
-"""Models: declarations of the attributes and keys of the table's items, one module for each
-collection. No reads, no rules.
+"""Models: declarations of the attributes and keys of the table's items, one module for each group
+of related items. The modules read nothing and contain no rules.
 
 Models are PynamoDB's classes, but nobody instantiates them to read:
 :meth:`mlcore.models.base.Item.of` makes a read-only view of a raw item. ``version`` of an item

@@ -10,8 +10,8 @@ from mlcore.models.base import IndexedItem
 class Alert(IndexedItem):
     """An alert with its state. ``parameters``, ``casts`` and ``destinations`` are JSON; addresses
     and secrets of destinations are encrypted by :mod:`mlcore.secrets`. ``version`` counts the
-    writes of users, ``evaluations`` those of states, from a random number. An alert that is
-    evaluated by schedule has a key in LSI2. Times are in milliseconds."""
+    writes by users. ``evaluations`` counts the writes of the state; it starts at a random number.
+    An alert that is evaluated by schedule has a key in LSI2. Times are in milliseconds."""
 
     pattern = keys.ALERT
 

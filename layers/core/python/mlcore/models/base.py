@@ -140,8 +140,8 @@ KEY: tuple[ItemAttribute[str], ItemAttribute[str]] = (Item.PK, Item.SK)
 
 
 class ChildItem(Item):
-    """One entry of a map of the parent item (a tag, a param) as an item. If ``outside`` is set, the
-    entry is stored only here, because the parent item has no room for it."""
+    """An item that holds one entry (a tag, a param) of a map of its parent item. If ``outside`` is
+    set, the entry is stored only here, because the parent item has no room for it."""
 
     key = TextAttribute()
     text = TextAttribute(null=True)
@@ -173,8 +173,8 @@ def _global(number: int) -> GlobalSecondaryIndex[Any]:
 
 
 class IndexedItem(Item):
-    """An item with keys in secondary indexes. (Packs of metric history and of spans, which also
-    have a key in a local index, declare it themselves.)"""
+    """An item with keys in secondary indexes. (Items with metric history or spans also have a key
+    in a local index, but declare it themselves.)"""
 
     lsi1sk = TextAttribute(null=True)
     lsi2sk = TextAttribute(null=True)

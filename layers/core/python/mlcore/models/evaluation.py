@@ -64,9 +64,10 @@ class ScorerVersion(Item):
 
 
 class OnlineScorer(Item):
-    """The online settings of a scorer: it judges the share ``sample_rate`` (0 to 1) of the traces
-    since ``since`` that match ``filter_string``, in the name of ``owner`` and only through the
-    gateway endpoint ``endpoint_id``, or only by the code with the seal ``seal``."""
+    """The online settings of a scorer: the server runs it on the share ``sample_rate`` (0 to 1) of
+    the traces since ``since`` that match ``filter_string``, with the rights of ``owner``. A scorer
+    that calls a model may use only the gateway endpoint ``endpoint_id``. A scorer that is code runs
+    only while the digest of the registered version is ``seal``."""
 
     pattern = keys.ONLINE_SCORER
 
@@ -234,7 +235,8 @@ class ReviewQueueItem(Item):
 
 
 class Issue(Item):
-    """An issue; ``root_causes`` and ``categories`` are JSON lists, ``metadata`` a JSON object."""
+    """An issue: a problem that was found in an experiment's traces. ``root_causes`` and
+    ``categories`` are JSON lists, ``metadata`` is a JSON object."""
 
     pattern = keys.ISSUE
 

@@ -12,7 +12,7 @@ class Experiment(StagedItem):
 
     ``fts`` lists the fields that the full-text index covers completely, ``fts_next`` the fields
     that it will cover after a rebuild. ``bytes`` is the size of the tags; ``overflow`` names the
-    maps with texts in child items.
+    maps with entries in child items.
     """
 
     pattern = keys.EXPERIMENT

@@ -36,8 +36,9 @@ class ContextRef(Item):
 
 
 class ContextChild(Item):
-    """Lists a child of a context by name: the child's number, and its item's key if the number does
-    not determine it."""
+    """Lists a child of a Kubeflow context, such as a version of a model, by the child's name. The
+    item holds the child's number, and the key of the child's item if the number does not determine
+    it."""
 
     pattern = keys.CONTEXT_CHILD
 

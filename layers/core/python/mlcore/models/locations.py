@@ -25,7 +25,8 @@ class Location(Item):
 
 
 class LocationList(Item):
-    """Names the ``ARTIFACT_ROOT`` for which the list of locations is complete."""
+    """Records for which ``ARTIFACT_ROOT`` the list of locations is complete: it has every
+    experiment whose files lie outside of ``<ARTIFACT_ROOT>/<experiment id>``."""
 
     pattern = keys.LOCATION_LIST
 

@@ -9,7 +9,8 @@ from mlcore.models.base import IndexedItem, Item
 
 class Workspace(Item):
     """A workspace. ``entered_at`` is when something, such as an experiment or a model, was last
-    created in it. ``leaving`` is set while the workspace is being deleted, and says how."""
+    created in it. While the workspace is being deleted, ``leaving`` is set to the mode of the
+    deletion."""
 
     pattern = keys.WORKSPACE
 

@@ -54,9 +54,9 @@ class Run(StagedItem):
 
 
 class RunReference(Item):
-    """Maps a run's id to its experiment. ``rewinds`` counts how many times the run was rewound.
-    While the run is being moved, ``moving_to`` is the target experiment and ``move_id`` the id of
-    the attempt."""
+    """Maps a run's id to its experiment. ``rewinds`` counts the run's rewinds (deletions of the
+    metric points after a step). While the run is being moved, ``moving_to`` is the target
+    experiment and ``move_id`` the id of the attempt."""
 
     pattern = keys.RUN_REF
 
@@ -69,7 +69,7 @@ class RunReference(Item):
 
 
 class RunMetric(ChildItem):
-    """The latest point of a metric."""
+    """The latest point of one metric of a run."""
 
     pattern = keys.RUN_METRIC
 
@@ -93,9 +93,10 @@ class RunMetricHistory(Item):
 
 
 class RunMetricBatch(Item):
-    """A batch: the metric points of one request, in the format of a pack (``data``). The item is as
-    small as possible, since one is written at every step of every training. ``refused`` marks a
-    request that was refused after all; it has no points."""
+    """A batch: the metric points of one request, in the format of :class:`RunMetricHistory`
+    (``data``). The item is as small as possible, since one is written at every step of every
+    training. ``refused`` marks a batch whose request was refused after the batch had been written;
+    its points were removed."""
 
     pattern = keys.RUN_METRIC_BATCH
 

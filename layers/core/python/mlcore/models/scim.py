@@ -1,4 +1,4 @@
-"""Declares the items of what a directory provisions over SCIM."""
+"""Declares the items of the users and groups that a directory provisions over SCIM."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ class ScimName(Item):
 
 
 class ScimValue(Item):
-    """Lists a user or group by the value of an attribute."""
+    """Finds the SCIM user or group ``scim_id`` by the value of an attribute (an external id or an
+    e-mail address), which is in the key."""
 
     pattern = keys.SCIM_VALUE
 
@@ -56,7 +57,7 @@ class ScimGroup(Item):
 
 
 class ScimMember(Item):
-    """Lists a user among the members of a group."""
+    """Records that a user is a member of a SCIM group; in the partition of the group's members."""
 
     pattern = keys.SCIM_MEMBER
 
@@ -64,8 +65,8 @@ class ScimMember(Item):
 
 
 class ScimMembership(Item):
-    """Lists a group among those of a user; in the user's partition. ``user_id`` distinguishes the
-    user from a former one of the same name."""
+    """Records that a user is a member of a SCIM group; in the user's partition. ``user_id``
+    distinguishes the user from a former one of the same name."""
 
     pattern = keys.SCIM_MEMBERSHIP
 

@@ -94,7 +94,7 @@ class TraceSpans(Item):
 
 
 class TraceSpansPack(TraceSpans):
-    """A further pack of spans of a trace."""
+    """A pack of spans of a trace that has a first pack already."""
 
     pattern = keys.TRACE_SPANS_PACK
 
