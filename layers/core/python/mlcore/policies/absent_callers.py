@@ -9,8 +9,8 @@ from mlcore.repos.users import users
 
 
 def absent_caller(username: str, user_id: int | None, workspace: str) -> Access | None:
-    """Returns the rights that a user has now; None if there is no such user, or if the directory
-    has deactivated the user. One consistent GetItem.
+    """Returns the current rights of a user; None if there is no user with this name and number, or
+    if the directory has deactivated the user. One consistent GetItem.
 
     Args:
         user_id: the user's number, which distinguishes the user from a later one of the same name.

@@ -227,8 +227,8 @@ class Access:
         return self.is_admin or self.grants(workspace).administrates
 
     def sees_workspace(self, workspace: str) -> bool:
-        """Whether the caller may know of a workspace: by a role in it, or by a readable grant on
-        all of it."""
+        """Whether the caller may know of a workspace: by a role in it, by a grant on all of it that
+        allows reading, or because its resources without a grant are readable."""
         if self.is_admin or not workspaces_enabled():
             return True
         if any(role.workspace == workspace for role in self.roles()):
@@ -243,7 +243,7 @@ class Access:
         )
 
     def granting(self, resource_type: str, resource_id: str) -> list[Put]:
-        """Returns the puts that give the caller MANAGE on a new resource, to write in the
+        """Returns the put operations that give the caller MANAGE on a new resource, to write in the
         transaction that creates it.
 
         Raises ResourceDoesNotExist if the user was deleted after the login was checked,
@@ -279,8 +279,9 @@ class Access:
         """Returns the operations that delete the grants on a resource, to write in the transaction
         that deletes it. Otherwise they would apply to a later resource of the same name.
 
-        The operations cover at most ``GRANTS_AT_ONCE`` grants; ``sweep`` deletes the rest after the
-        transaction.
+        The operations cover at most ``GRANTS_AT_ONCE`` grants. After the transaction, the function
+        that the route declares to follow it (such as :func:`mlcore.policies.skills.deleted`)
+        deletes the rest.
         """
         deletions = grants.transfer_operations(self.workspace, resource_type, resource_id, None)
         return [

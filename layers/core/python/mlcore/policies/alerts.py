@@ -18,26 +18,28 @@ _OTHER_CHANGES: Final = (
 
 
 def read(access: Access, message: Any) -> bool:
-    """Whether the caller may query the rows of the system tables that are of the request's
-    workspace. Which alerts the caller sees is decided by :func:`may_see`."""
+    """The policy for reading alerts: whether the caller may query the system tables' rows of the
+    request's workspace. :func:`may_see` decides which alerts the caller sees."""
     return reads_workspace(access)
 
 
 def write(access: Access, message: Any) -> bool:
-    """Whether the caller may create alerts: as for :func:`read`, but not by an API key with scopes,
-    because the scope ``sql`` only allows queries."""
+    """The policy for creating alerts: whether the caller may query the system tables' rows of the
+    request's workspace, and uses no API key with scopes, because the scope ``sql`` only allows
+    queries."""
     return access.scopes is None and reads_workspace(access)
 
 
 def update(access: Access, message: Any) -> bool:
-    """Whether the caller may change alerts: as for :func:`write`. An owner who may no longer query
-    may still disable an alert."""
+    """The policy for changing alerts: whether the caller may create alerts (:func:`write`), or the
+    request only disables one, which an owner who may no longer query may still do. API keys with
+    scopes are refused."""
     return write(access, message) or (access.scopes is None and disables(message))
 
 
 def delete(access: Access, message: Any) -> bool:
-    """Whether the caller may delete alerts: not by an API key with scopes. No right to query is
-    needed; :func:`may_see` decides about the single alert."""
+    """The policy for deleting alerts: allows every caller but API keys with scopes. No right to
+    query is needed; :func:`may_see` then decides about the single alert."""
     return access.scopes is None
 
 
@@ -67,8 +69,8 @@ def keeps_rights(alert: Alert, notifies_operators: bool) -> bool:
 
 
 def may_see(access: Access | None, alert: Alert) -> bool:
-    """Whether the caller sees, changes and deletes an alert of the request's workspace. None stands
-    for a server without logins, where everybody does."""
+    """Whether the caller sees, changes and deletes an alert of the request's workspace. ``access``
+    is None on a server without logins, where everybody does."""
     if access is None or access.is_admin:
         return True
     is_owner = alert.owner_id is not None and alert.owner_id == access.profile().user.user_id

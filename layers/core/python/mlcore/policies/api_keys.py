@@ -23,7 +23,7 @@ def view_of_user(access: Access, message: Any) -> bool:
 
 def manage_key(access: Access, message: Any) -> bool:
     """Allows users to change and revoke their own keys. The id of a key names its owner, so the
-    answer about another user's key is the same whether the key exists."""
+    answer about another user's key is the same whether or not the key exists."""
     owner = api_keys.owner_of(text(message, "key_id"))
     return not access.key_id and owner is not None and owner == access.profile().user.user_id
 

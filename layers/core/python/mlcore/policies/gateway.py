@@ -86,8 +86,9 @@ def list_model_definitions(access: Access, message: Any) -> bool:
 
 
 def create_endpoint(access: Access, message: Any) -> bool:
-    """Requires USE on the endpoint's models or, without models, the right to create endpoints; and
-    the right to write traces into the experiment that tracks the endpoint's calls."""
+    """Requires USE on the endpoint's models or, without models, the right to create resources in
+    the workspace. DENY on endpoints, or on the experiment that tracks the endpoint's calls, refuses
+    the request."""
     has_models = any(config.model_definition_id for config in message.model_configs)
     if not (_uses_models(access, message.model_configs) if has_models else access.may_create()):
         return False
@@ -144,8 +145,8 @@ def list_bindings(access: Access, message: Any) -> bool:
 
 
 def use_guardrail(access: Access, message: Any) -> bool:
-    """Requires the right to update the endpoint. DENY on the guardrail's scorer, which the answer
-    shows, refuses the request."""
+    """Requires the right to update the endpoint that uses the guardrail. DENY on the guardrail's
+    scorer, which the answer shows, refuses the request; so does a missing guardrail."""
     if not change_endpoint(access, message):
         return False
     guardrail = configuration.read(access.workspace).guardrails.get(message.guardrail_id)
@@ -166,14 +167,16 @@ def secret_deleted(access: Access, message: Any, body: Mapping[str, Any]) -> Non
 
 
 def model_definition_deleted(access: Access, message: Any, body: Mapping[str, Any]) -> None:
-    """Deletes the remaining grants on a deleted model definition, like :func:`secret_deleted`."""
+    """Deletes the remaining grants on a deleted model definition, for which the deleting
+    transaction had no room."""
     grants.delete_on_resource(
         access.workspace, GATEWAY_MODEL_DEFINITION, message.model_definition_id
     )
 
 
 def endpoint_deleted(access: Access, message: Any, body: Mapping[str, Any]) -> None:
-    """Deletes the remaining grants on a deleted endpoint, like :func:`secret_deleted`."""
+    """Deletes the remaining grants on a deleted endpoint, for which the deleting transaction had no
+    room."""
     grants.delete_on_resource(access.workspace, GATEWAY_ENDPOINT, message.endpoint_id)
 
 

@@ -108,7 +108,8 @@ def _policy_function(name: str) -> Any:
 
 
 def is_allowed(rules: RouteRules, access: Access, message: Any) -> bool:
-    """Whether the caller may make this call. Without scopes, administrators may make any.
+    """Whether the caller may make this call. Administrators may make any, unless they use an API
+    key with scopes.
 
     Args:
         message: the RPC's message, or the request of a plain route.

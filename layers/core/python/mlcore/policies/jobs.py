@@ -27,7 +27,7 @@ from mlcore.repos.gateway import configuration
 
 
 def invoke_scorer(access: Access, message: Any) -> bool:
-    """Allows running a judge on traces to those who :func:`may_judge`."""
+    """Allows running a judge on traces to callers for whom :func:`may_judge` is true."""
     return may_judge(
         access,
         str(subject(message, "experiment_id")),
@@ -63,7 +63,7 @@ def may_judge(
 
 
 def invoke_evaluation(access: Access, message: Any) -> bool:
-    """Allows evaluating traces to those who :func:`may_evaluate`."""
+    """Allows evaluating traces to callers for whom :func:`may_evaluate` is true."""
     texts = message.serialized_scorers if isinstance(message.serialized_scorers, list) else []
     names = _registered_names(texts, message.scorer_versions)
     experiment_id = str(subject(message, "experiment_id"))
@@ -126,12 +126,15 @@ def invoke_issue_detection(access: Access, message: Any) -> bool:
 
 def schedule_issue_detection(access: Access, message: Any) -> bool:
     """Allows confirming a schedule of issue detection if the caller may detect issues in the
-    experiment. The model is named by a tag, so the function checks it where it reads the tag."""
+    experiment. A tag of the experiment names the model, so the route's function, which reads the
+    tag, checks the right to use the model."""
     return may_detect_issues(access, str(subject(message, "experiment_id")))
 
 
 def may_detect_issues(access: Access, experiment_id: str) -> bool:
-    """Whether the caller may detect issues in an experiment, with a model that they may use."""
+    """Whether the caller may create runs in the experiment and is denied neither traces nor
+    assessments, as the detection of issues requires. The right to use the model is checked
+    separately."""
     return access.allows(
         *create_inside(experiment_id, RUN),
         Requirement(TRACE, ANY, NOT_DENIED),

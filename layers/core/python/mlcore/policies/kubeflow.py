@@ -68,8 +68,8 @@ def _reference(access: Access, kind: EntityKind, number: int) -> ContextRef | No
 
 
 def model_name_of(access: Access, number: int) -> str:
-    """Returns the name of the model with this number; an empty text if the workspace has no such
-    model."""
+    """Returns the name of the registered model with this Kubeflow number; an empty text if the
+    workspace has no such model."""
     reference = _reference(access, MODEL_KIND, number)
     return "" if reference is None else reference.name or ""
 
@@ -102,15 +102,15 @@ def _on_experiment(access: Access, number: int, action: str) -> bool:
 
 
 def required_reference(request: RegistryRequest, field: str) -> int:
-    """Returns the number in a field that the request's parser has required; ``NO_ENTITY`` if there
-    is none."""
+    """Returns the Kubeflow number in a field that the request's parser has required; ``NO_ENTITY``
+    if the field holds none."""
     number = request.reference(field)
     return NO_ENTITY if number is None else number
 
 
 def external_number(access: Access, kind: EntityKind, request: RegistryRequest) -> int:
-    """Returns the number of the entity whose external id the request names; ``NO_ENTITY`` if no
-    entity has it."""
+    """Returns the Kubeflow number of the entity whose external id the request names; ``NO_ENTITY``
+    if no entity has it."""
     number = transaction_steps.find_external(
         access.workspace, kind, request.arguments["externalId"]
     )

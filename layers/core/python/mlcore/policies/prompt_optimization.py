@@ -27,7 +27,7 @@ from mlcore.repos.evaluation import jobs
 
 
 def create(access: Access, message: Any) -> bool:
-    """Allows the optimization of a prompt to those who :func:`may_optimize`."""
+    """Allows the optimization of a prompt to callers for whom :func:`may_optimize` is true."""
     config = message.config
     return may_optimize(
         access,

@@ -64,7 +64,8 @@ def _is_denied(access: Access, resource_type: str) -> bool:
 
 def hide_in_runs(access: Access, runs: Iterable[Json | Encoded]) -> None:
     """Removes logged models from the inputs and outputs of runs if the type is denied. A run that
-    is :class:`Encoded` has neither (:class:`mlcore.repos.runs.search.run_pages.Shown`)."""
+    is JSON text already (:class:`Encoded`) has neither inputs nor outputs
+    (:class:`mlcore.repos.runs.search.run_pages.Shown`)."""
     linked = [
         run for run in runs if not isinstance(run, Encoded) and (run["inputs"] or run["outputs"])
     ]
@@ -173,7 +174,8 @@ def _complete_skills(access: Access, skills: Iterable[Json]) -> None:
 
 
 def skill(access: Access, message: Any, body: Json) -> None:
-    """Adds ``allowed_actions`` to an answer that is one skill."""
+    """Adds ``allowed_actions`` (what the caller may do with the skill) to an answer that is one
+    skill."""
     _complete_skills(access, [body])
 
 
@@ -206,13 +208,15 @@ def _hide_in_mcp_endpoints(access: Access, endpoints: Iterable[Json]) -> None:
 
 
 def mcp_server(access: Access, message: Any, body: Json) -> None:
-    """Adds ``allowed_actions`` to an answer that is one MCP server, and removes denied
-    references."""
+    """Adds ``allowed_actions`` (what the caller may do with the server) to an answer that is one
+    MCP server. If versions of the server are denied, sets the version fields of its access
+    endpoints to null."""
     _complete_mcp_servers(access, [body])
 
 
 def mcp_access_endpoint(access: Access, message: Any, body: Json) -> None:
-    """Removes denied references from an answer that is one access endpoint."""
+    """Sets the version fields of an answer that is one access endpoint to null if versions of its
+    MCP server are denied."""
     _hide_in_mcp_endpoints(access, [body])
 
 

@@ -137,8 +137,8 @@ def create_version(access: Access, message: Any) -> bool:
 def may_name_source(access: Access, source: str) -> bool:
     """Whether the caller may store a source that is not compared with a run or model of the
     request. The caller must be allowed to read it, because readers of the version will be able to
-    read the files of the source. A source that does not exist yet requires the right on a resource
-    without a grant."""
+    read the files of the source. For a source that names a missing run or model, the permission on
+    resources without a grant decides."""
     if not file_rights.may_name(access, source):
         return False
     if source.startswith(_RUNS):
@@ -188,8 +188,8 @@ def deleted(access: Access, message: Any, body: Mapping[str, Any]) -> None:
 
 
 def renamed(access: Access, message: Any, body: Mapping[str, Any]) -> None:
-    """Moves the remaining grants on a renamed registered model or prompt to its new name, like
-    :func:`deleted`."""
+    """Moves the remaining grants on a renamed registered model or prompt to its new name, for which
+    the renaming transaction had no room."""
     if message.name in (message.new_name, ANY):
         return
     for kind in (REGISTERED_MODEL, PROMPT):

@@ -40,7 +40,8 @@ class Refusal(NamedTuple):
 
 
 class CountedRequests(NamedTuple):
-    """A report: requests to add to the total of a day (its beginning, in ms since 1970)."""
+    """A report of a process: the number of requests to add to the total of a day. ``day`` is the
+    beginning of the day in ms since 1970."""
 
     day: int
     requests: int
@@ -86,7 +87,8 @@ class RequestMeter:
         return self._day != now // DAY_MS * DAY_MS or self._total is None
 
     def learn(self, total: int, now: int) -> None:
-        """Begins a day with ``total``, the requests that all processes have reported so far."""
+        """Begins a day whose total so far is ``total``: the requests that all processes have
+        reported."""
         self._day = now // DAY_MS * DAY_MS
         self._total = total
         self._unreported = self._reporting = 0
@@ -133,8 +135,8 @@ class RequestMeter:
         return report
 
     def reported(self, report: CountedRequests, total: int, now: int) -> None:
-        """Takes note that the table added a report to the day's total, now ``total``. Adjusts the
-        share of the rate that this process grants."""
+        """Records that the table added a report to the day's total, which is now ``total``. Adjusts
+        the share of the caller's rate that this process grants."""
         if report.day != self._day:
             return
         self._reporting -= report.requests
@@ -150,8 +152,8 @@ class RequestMeter:
         self._begin_window(total, now)
 
     def not_reported(self, report: CountedRequests, now: int) -> None:
-        """Takes note that a report failed. The next report, at least a minute later, includes its
-        requests."""
+        """Records that a report was not added to the table. The next report, at least a minute
+        later, includes its requests."""
         self._retry_at = now + RETRY_MS
         if report.day == self._day:
             self._reporting -= report.requests

@@ -54,8 +54,9 @@ def administrators(access: Access, message: Any) -> bool:
 
 
 def subject(message: Any, *fields: str) -> str:
-    """Returns the id or name of the resource that a message is about: the value of the first of the
-    fields that the message has. Raises InvalidParameterValue if the message has none of them."""
+    """Returns the id or name of the resource that a message is about: the value of the first of
+    ``fields`` that the message has. Raises InvalidParameterValue if the message has none of
+    them."""
     for field in fields:
         if message.has(field):
             return str(getattr(message, field))

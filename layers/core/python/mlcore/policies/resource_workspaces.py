@@ -9,8 +9,8 @@ from mlcore.repos.experiments import experiments
 
 
 def workspace_of(resource_type: str, resource_id: str, active: str) -> str | None:
-    """Returns the workspace whose grants decide about a resource; None if the resource does not
-    exist.
+    """Returns the workspace whose grants decide about a resource; None for an experiment that does
+    not exist.
 
     An experiment is looked up by its id. Other resources are named within the request's workspace,
     ``active``.

@@ -96,8 +96,9 @@ def search_issues(access: Access, message: Any) -> bool:
 
 
 def hide_queues(access: Access, message: Any, body: Json) -> None:
-    """Removes review queues from the answer for callers without the right to update: if they may
-    read, they see only the queues of which they are members."""
+    """Removes from the answer the review queues that the caller may not see. A caller who may
+    update queues sees all, one who may only read them sees those of which the caller is a member,
+    and any other sees none."""
     queues = body.get("review_queues")
     if not queues or _may_on_queues(access, message.experiment_id, "update"):
         return

@@ -12,21 +12,22 @@ from mlcore.policies.system_tables import reads_workspace
 
 
 def read(access: Access, message: Any) -> bool:
-    """Whether the caller may query the rows of the system tables that are of the request's
-    workspace. A grant on other workspaces does not suffice."""
+    """The policy for reading saved queries: whether the caller may query the system tables' rows of
+    the request's workspace. The right to query other workspaces does not suffice."""
     return reads_workspace(access)
 
 
 def write(access: Access, message: Any) -> bool:
-    """Whether the caller may write saved queries: as for :func:`read`, but not by an API key with
-    scopes, because the scope ``sql`` only allows queries. The function then checks with
-    :func:`may_change` that the caller may change the stored query."""
+    """The policy for writing saved queries: whether the caller may query the system tables' rows of
+    the request's workspace, and uses no API key with scopes, because the scope ``sql`` only allows
+    queries. The route's function then checks with :func:`may_change` whether the caller may change
+    the stored query."""
     return access.scopes is None and reads_workspace(access)
 
 
 def may_change(access: Access | None, query: SavedQuery) -> bool:
-    """Whether the caller may change or delete a query that the caller may read. None stands for a
-    server without logins, where everybody may."""
+    """Whether the caller may change or delete a query that the caller may read. ``access`` is None
+    on a server without logins, where everybody may."""
     if access is None or access.is_admin:
         return True
     is_owner = query.owner_id is not None and query.owner_id == access.profile().user.user_id

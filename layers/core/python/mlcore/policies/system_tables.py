@@ -37,16 +37,16 @@ def activity(access: Access, message: Any) -> bool:
 
 
 def reads_workspace(access: Access) -> bool:
-    """Whether the caller may read the rows of the system tables that are of the request's
-    workspace."""
+    """Whether the caller may read the system tables' rows of the request's workspace."""
     workspaces = readable_workspaces(access)
     return workspaces is None or access.workspace in workspaces
 
 
 def audited_workspaces(access: Access) -> list[str] | None:
-    """Returns the workspaces whose rows of ``audit_log`` the caller may read; None for all. These
-    are the workspaces that the caller administrates: a grant to query the tables is not enough,
-    because the rows say what other people do and from where."""
+    """Returns the workspaces whose rows of ``audit_log`` the caller may read: the request's
+    workspace if the caller administrates it, otherwise none; for an administrator of the server
+    None, which means all. A grant to query the tables is not enough, because the rows say what
+    other people do and from where."""
     owner = access.of_sql()
     if owner is None:
         return []

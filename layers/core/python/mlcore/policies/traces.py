@@ -33,7 +33,7 @@ _REVEALING_WORDS: Final = {
 
 
 def experiments_of(access: Access, trace_ids: Sequence[str]) -> list[str] | None:
-    """Returns the experiments of traces; None if a trace is missing."""
+    """Returns the ids of the experiments of traces; None if a trace is missing."""
     return _experiments(traces.find_many(trace_ids, access.workspace))
 
 
@@ -164,8 +164,9 @@ def _search(access: Access, experiment_ids: Iterable[str], texts: Iterable[str])
 
 
 def read_some(access: Access, message: Any) -> bool:
-    """Allows reading many traces at once to callers who may read traces of any experiment. The
-    route's function leaves out the traces that the caller may not read (:func:`readable`)."""
+    """Allows reading many traces at once to callers who are not denied traces and may read at least
+    one experiment. The route's function leaves out the traces that the caller may not read
+    (:func:`readable`)."""
     return access.allows(Requirement(TRACE, ANY, NOT_DENIED)) and access.reads_any(EXPERIMENT)
 
 

@@ -1,5 +1,6 @@
-"""Permission checks for workspaces: users with a role or grant in a workspace may see it. Creating
-and changing workspaces, and the deployment's settings, are for administrators."""
+"""Permission checks for workspaces: users may see a workspace if they have a role in it or a grant
+on all of it that allows reading. Creating and changing workspaces, and the deployment's settings,
+are for administrators."""
 
 from __future__ import annotations
 
