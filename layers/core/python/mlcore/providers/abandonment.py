@@ -30,7 +30,8 @@ class ProviderConnection(Protocol):
 
 
 class AbandonableCall:
-    """A call for which a caller waits. :meth:`abandon` may be called by any thread."""
+    """A call of a model whose caller waits for the answer and may leave. Any thread may call
+    :meth:`abandon`."""
 
     def __init__(self) -> None:
         self._is_abandoned = threading.Event()
@@ -41,7 +42,8 @@ class AbandonableCall:
         A thread that has the whole answer writes its trace and sends it, which is not cut off."""
 
     def use(self, connection: ProviderConnection) -> None:
-        """Notes that the call sends a request on a connection.
+        """Records that the call sends a request on a connection, which :meth:`abandon` then shuts
+        down.
 
         Raises:
             CallerLeft: the call was abandoned; nothing must be sent.
@@ -52,8 +54,8 @@ class AbandonableCall:
             self._connections.append(connection)
 
     def abandon(self) -> None:
-        """Shuts the connections down on which the call waits, so that the thread which waits gets
-        an error. Further requests of the call are not sent. Idempotent."""
+        """Shuts down the connections that the call uses, so that the thread that waits for an
+        answer gets an error. Further requests of the call are not sent. Idempotent."""
         with _lock:
             self._is_abandoned.set()
             for connection in self._connections:
@@ -64,7 +66,8 @@ class AbandonableCall:
                         socket.socket.shutdown(connection.channel, socket.SHUT_RDWR)
 
     def stop(self) -> None:
-        """Abandons the call because the server stops. Its caller is still there and is told so."""
+        """Abandons the call because the server stops. The thread of the call then gets ServerStops,
+        an error that its caller, who is still connected, receives."""
         if not self._is_abandoned.is_set():
             self._failure = ServerStops
         self.abandon()
@@ -75,26 +78,29 @@ class AbandonableCall:
             raise self._failure
 
     def pause(self, seconds: float) -> None:
-        """Waits. Raises CallerLeft as :meth:`check` does, as soon as the call is abandoned."""
+        """Waits for ``seconds``. Raises CallerLeft, or its subclass ServerStops, as soon as the
+        call is abandoned."""
         self._is_abandoned.wait(seconds)
         self.check()
 
 
 def begin() -> AbandonableCall:
-    """Begins a call of this thread that may be abandoned, until :func:`end`."""
+    """Begins a call of a model in this thread, and returns it. Other threads may abandon it until
+    :func:`end`."""
     call = AbandonableCall()
     _thread.call = call
     return call
 
 
 def end() -> None:
-    """Ends the call of this thread."""
+    """Ends the call that :func:`begin` began in this thread, so that it can no longer be
+    abandoned."""
     _thread.call = None
 
 
 def use(connection: ProviderConnection) -> None:
-    """Notes that this thread's call, if it has one, sends a request on a connection. Raises
-    CallerLeft as :meth:`AbandonableCall.use` does."""
+    """Records that this thread's call, if it has one, sends a request on a connection, which
+    abandoning the call then shuts down. Raises CallerLeft if the call was abandoned."""
     call = _current()
     if call is not None:
         call.use(connection)
@@ -110,8 +116,8 @@ def _current() -> AbandonableCall | None:
 
 @contextlib.contextmanager
 def waiting() -> Iterator[None]:
-    """Notes that this thread's call, if it has one, waits for a provider during the block, or until
-    :func:`end_waiting`. Raises CallerLeft if the call was abandoned."""
+    """Marks this thread's call, if it has one, as waiting for a provider during the ``with`` block,
+    or until :func:`end_waiting`. Raises CallerLeft if the call was abandoned."""
     call = _current()
     if call is not None:
         call.check()
@@ -124,7 +130,8 @@ def waiting() -> Iterator[None]:
 
 
 def end_waiting() -> None:
-    """Notes that the provider's answer is complete."""
+    """Marks this thread's call, if it has one, as no longer waiting, because the provider's answer
+    is complete."""
     call = _current()
     if call is not None:
         call.is_waiting = False

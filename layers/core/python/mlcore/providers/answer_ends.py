@@ -10,13 +10,15 @@ _HTTP_1_1: Final = 11
 
 
 def is_complete(response: BaseHTTPResponse) -> bool:
-    """Whether an answer whose last read returned nothing is complete by its length or by its last
-    chunk. If a chunk is missing, reading raises an error. Other answers end with the connection."""
+    """Whether an answer whose last read returned nothing is certainly complete: it had a length or
+    was sent in chunks. (If a chunk is missing, reading raises an error.) False for an answer that
+    ends when its connection is closed."""
     is_chunked: bool = getattr(response, "chunked", False)
     return is_chunked or getattr(response, "length_remaining", None) == 0
 
 
 def is_read(response: BaseHTTPResponse) -> bool:
-    """Whether an answer has been read to its end and its connection stays open."""
+    """Whether an answer has been read to its end and its connection stays open for another
+    request."""
     is_last = response.headers.get("Connection", "").lower() == "close"
     return not is_last and response.version == _HTTP_1_1 and response.connection is None

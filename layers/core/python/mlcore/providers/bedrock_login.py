@@ -35,7 +35,7 @@ class BedrockLogin:
         self._model = model
 
     def credentials(self) -> Iterable[str]:
-        """Returns all values that are secret in requests."""
+        """Returns all secret values that requests to the model contain."""
         keys = aws_clients.process_credentials() if self._mode == _DEFAULT_CHAIN else None
         own = () if keys is None else tuple(filter(None, keys))
         return (*self._model.secret.values(), *own)

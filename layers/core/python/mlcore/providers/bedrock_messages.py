@@ -92,7 +92,7 @@ def refuses_betas(error: GatewayCallFailed) -> bool:
 
 
 def count_request(request: Json) -> Json:
-    """Returns the request of CountTokens for one of InvokeModel."""
+    """Converts a request of InvokeModel to the request of CountTokens that counts its tokens."""
     thinking = request.get("thinking")
     budget = thinking.get("budget_tokens") if isinstance(thinking, dict) else None
     least = _COUNTED_MAX_TOKENS + (budget if isinstance(budget, int) else 0)
@@ -101,8 +101,8 @@ def count_request(request: Json) -> Json:
 
 
 def count_answer(answer: Json) -> Json:
-    """Returns the answer of CountTokens as Anthropic's API has it. Raises GatewayCallFailed
-    (502)."""
+    """Converts Bedrock's answer of CountTokens to the form of Anthropic's API. Raises
+    GatewayCallFailed (502) if it has no count."""
     try:
         return {"input_tokens": answer["inputTokens"]}
     except KeyError as error:

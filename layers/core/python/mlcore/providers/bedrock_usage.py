@@ -54,12 +54,13 @@ def counts_of(answer: Json) -> dict[str, int]:
 
 
 def headers_with_counts(headers: Mapping[str, str]) -> dict[str, str]:
-    """Returns the headers of an answer in which Bedrock counts tokens, names in lower case."""
+    """Returns those headers of an answer in which Bedrock reports token counts, by name in lower
+    case."""
     return {name: value for name in _HEADERS if (value := headers.get(name, ""))}
 
 
 def counts_in_headers(headers: Mapping[str, str]) -> dict[str, int]:
-    """Returns the token counts in :func:`headers_with_counts`, by MLflow's names."""
+    """Returns the token counts in headers from :func:`headers_with_counts`, by MLflow's names."""
     numbers = {
         name: int(value)
         for name, value in headers.items()

@@ -11,27 +11,29 @@ MARKER: Final = "cache_control"
 
 
 def marker_of(part: Any) -> Json:
-    """Returns the marker of a part, a message or a tool as a field; empty if there is none."""
+    """Returns an object with the cache marker of a part, a message or a tool (the field
+    ``cache_control``); an empty object if there is no marker."""
     marker = part.get(MARKER) if isinstance(part, dict) else None
     return {} if marker is None else {MARKER: marker}
 
 
 def tool_marker(tool: Json) -> Json:
-    """Returns the marker of a tool in a chat, which may be inside its function, as a field."""
+    """Returns an object with the cache marker of a tool in a chat (the field ``cache_control``,
+    which may be inside the tool's function); an empty object if there is no marker."""
     return marker_of(tool) or marker_of(tool.get("function"))
 
 
 def lifetime(marked: Json) -> str | None:
-    """Returns how long the marked prompt is to be cached, such as ``1h``; None if the marker does
-    not say it."""
+    """Returns how long the prompt up to a cache marker is to be cached, such as ``1h``; None if the
+    marker does not say it."""
     marker = marked.get(MARKER)
     ttl = marker.get("ttl") if isinstance(marker, dict) else None
     return ttl if isinstance(ttl, str) else None
 
 
 def marked_last(parts: list[Json], message: Json) -> list[Json]:
-    """Returns the parts of a message with the message's own marker on the last one, unless that has
-    one."""
+    """Returns the parts of a message, with the cache marker of the message itself on the last part.
+    A last part that has a marker of its own keeps it."""
     marker = marker_of(message)
     if not marker or not parts:
         return parts
@@ -39,12 +41,13 @@ def marked_last(parts: list[Json], message: Json) -> list[Json]:
 
 
 def without_message_markers(chat: Json) -> Json:
-    """Returns a chat without the markers of messages, which OpenAI's protocol does not have."""
+    """Returns a chat without the cache markers of whole messages, which OpenAI's protocol does not
+    have."""
     return {**chat, "messages": [_without(message) for message in chat["messages"]]}
 
 
 def without_markers(chat: Json) -> Json:
-    """Returns a chat without any marker, for a provider that caches prompts by itself and may
+    """Returns a chat without any cache marker, for a provider that caches prompts by itself and may
     refuse the field."""
     plain = {**chat, "messages": [_plain_message(message) for message in chat["messages"]]}
     if isinstance(tools := chat.get("tools"), list):

@@ -109,8 +109,8 @@ def usage(
     cached: Any = None,
     more: Mapping[str, Any] | None = None,
 ) -> Json:
-    """Returns the object ``usage`` of an answer in OpenAI's form, from token counts; None for an
-    unknown one.
+    """Returns the object ``usage`` of an answer in OpenAI's form, from token counts, of which
+    unknown ones are None.
 
     Args:
         cached: prompt tokens that were read from a cache; None if not reported.

@@ -92,8 +92,8 @@ class CredentialRedactor:
         return field + space + json.dumps(redacted).encode() + line[len(content) :]
 
     def content(self, data: bytes) -> bytes:
-        """Returns content of any type without credentials: unescaped ones, also with line breaks
-        in them, and those in lines of JSON."""
+        """Returns content of any type without credentials. Finds them unescaped anywhere, even if
+        they contain line breaks, and escaped in lines of JSON."""
         if not self.may_occur_in(data):
             return data
         return b"".join(map(self.line, self._bytes(data).splitlines(keepends=True)))

@@ -116,7 +116,8 @@ class Compatible(Provider):
         )
 
     def accepted(self, chat: Json) -> Json:
-        """Returns a chat without the fields that the provider does not have."""
+        """Returns a chat without fields that the provider does not accept: markers of cached
+        prompts."""
         return cache_markers.without_message_markers(chat)
 
     def url(self, path: str) -> str:

@@ -79,7 +79,7 @@ class Provider:
 
     @cached_property
     def redactor(self) -> CredentialRedactor:
-        """Replaces the credentials of the model, if an answer repeats them."""
+        """The redactor that replaces the credentials of the model where an answer repeats them."""
         return CredentialRedactor(self._credentials())
 
     def _credentials(self) -> Iterable[str]:

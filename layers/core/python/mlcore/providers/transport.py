@@ -81,7 +81,7 @@ def ask(
     configured: bool,
     redactor: CredentialRedactor,
 ) -> Json:
-    """Returns the provider's JSON answer.
+    """Posts a payload as JSON and returns the provider's JSON answer.
 
     Args:
         configured: whether the URL comes from a secret and must be checked; False for a default
@@ -103,8 +103,9 @@ def proxied(
     configured: bool,
     redactor: CredentialRedactor,
 ) -> Iterator[Json | bytes | RawAnswer]:
-    """Yields the provider's JSON answer, the lines of its answer if the content type is that of a
-    stream, or an answer of another type whole. Raises GatewayCallFailed: as :func:`lines`."""
+    """Sends a request and yields the provider's answer: a JSON object whole, the lines of an answer
+    with the content type of a stream, or an answer of another type whole. Raises GatewayCallFailed:
+    as :func:`lines`."""
     with exchange(url, headers, request, configured=configured) as response:
         content_type = response.headers.get("Content-Type", "")
         media_type = content_type.partition(";")[0].strip().lower()
@@ -131,7 +132,8 @@ def lines(
     configured: bool,
     redactor: CredentialRedactor,
 ) -> Iterator[bytes]:
-    """Yields the lines of a provider's answer as they arrive, with their line ends.
+    """Posts a payload as JSON and yields the lines of the provider's answer as they arrive, with
+    their line ends.
 
     Raises:
         GatewayCallFailed: as :func:`ask`; possibly after some lines.
@@ -143,9 +145,9 @@ def lines(
 def chunks(
     url: str, headers: Mapping[str, str], payload: Json, *, configured: bool
 ) -> Iterator[bytes]:
-    """Yields a provider's answer in chunks as they arrive. Credentials that it repeats are not
-    replaced, because one may be split between two chunks. Raises GatewayCallFailed: as
-    :func:`lines`."""
+    """Posts a payload as JSON and yields the provider's answer in chunks as they arrive.
+    Credentials that the answer repeats are not replaced, because one may be split between two
+    chunks. Raises GatewayCallFailed: as :func:`lines`."""
     with _post(url, headers, payload, configured=configured) as response:
         if response.status >= 400:
             answer, message = _parsed_error(_read_all(response))
@@ -154,7 +156,8 @@ def chunks(
 
 
 def encode_body(payload: Json) -> bytes:
-    """Returns the body that is sent for a payload; a signature is computed over it."""
+    """Returns a payload as the JSON bytes that are sent. Signatures of requests are computed over
+    the same bytes."""
     return json.dumps(payload).encode()
 
 
@@ -264,7 +267,8 @@ def _post(
 def exchange(
     url: str, headers: Mapping[str, str], request: ProxiedRequest, *, configured: bool
 ) -> Iterator[BaseHTTPResponse]:
-    """Sends a request to a URL; the request's own path is not used."""
+    """Sends a request to a URL, and gives the response to the ``with`` block; the request's own
+    path is not used. Raises GatewayCallFailed for a redirect or no answer."""
     try:
         url_parts = urlsplit(url)
         host = url_parts.hostname or ""

@@ -17,7 +17,7 @@ def reset() -> None:
 
 
 def total() -> float:
-    """Returns the seconds for which this thread has waited since :func:`reset`."""
+    """Returns the seconds for which this thread has waited for providers since :func:`reset`."""
     seconds: float = getattr(_thread, "seconds", 0.0)
     return seconds
 
