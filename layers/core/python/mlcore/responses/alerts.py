@@ -12,7 +12,7 @@ def alert(entity: Alert, *, with_sql: bool = True) -> dict[str, Any]:
     """Returns the JSON of an alert.
 
     Args:
-        with_sql: whether it contains the alert's SQL; lists omit it.
+        with_sql: whether the JSON contains the alert's SQL; lists omit it.
     """
     state = entity.state
     fields: dict[str, Any] = {"alert_id": entity.alert_id, "name": entity.name}

@@ -23,7 +23,7 @@ def data(entity: Run) -> Json:
 
 
 def encoded_data(entity: Run) -> Encoded:
-    """Returns the JSON text of :func:`data`."""
+    """Returns the JSON of a run's data, as :func:`data` makes it, as text."""
     points = [point for _, point in sorted(entity.metrics.items())]
     lists = (
         ("metrics", [_point(quoted(point.key), point) for point in points]),
@@ -35,8 +35,8 @@ def encoded_data(entity: Run) -> Encoded:
 
 
 def run(entity: Run, run_data: Json | Encoded | None = None) -> Json:
-    """Returns the JSON of ``mlflow.Run``. ``run_data`` is the run's data, if it was built
-    before."""
+    """Returns the JSON of ``mlflow.Run``. ``run_data`` is the JSON of the run's data, if the caller
+    has built it already."""
     return {
         "info": run_info(entity),
         "data": data(entity) if run_data is None else run_data,
@@ -87,13 +87,14 @@ def metric_of_run(point: Metric, run_id: str) -> Json:
 
 
 def encoded_points(key: str, points: Iterable[Metric]) -> Encoded:
-    """Returns the JSON text of a list of :func:`metric` for the points of one key."""
+    """Returns as JSON text the list of ``mlflow.Metric`` messages for the points of one metric."""
     name = quoted(key)
     return Encoded("[" + ",".join([_point(name, point) for point in points]) + "]")
 
 
 def encoded_points_of_runs(key: str, series: Iterable[tuple[str, MetricColumns]]) -> Encoded:
-    """Returns the JSON text of a list of :func:`metric_of_run` for one key and several runs."""
+    """Returns as JSON text the list of ``mlflow.MetricWithRunId`` messages for the points of one
+    metric in several runs."""
     name = quoted(key)
     points = []
     for run_id, columns in series:

@@ -12,7 +12,7 @@ def saved_query(entity: SavedQuery, *, with_sql: bool = True) -> dict[str, Any]:
     """Returns the JSON of a saved query.
 
     Args:
-        with_sql: whether it contains the query's SQL; lists omit it.
+        with_sql: whether the JSON contains the query's SQL; lists omit it.
     """
     return {
         "name": entity.name,

@@ -15,8 +15,9 @@ def user(entity: User) -> dict[str, Any]:
 
 
 def profile(entity: Profile) -> dict[str, Any]:
-    """Returns the JSON of a user with the lists of grants that clients from before roles expect.
-    Clients 3.5 to 3.7 fail without the list of scorer permissions; earlier ones ignore it."""
+    """Returns the JSON of a user, with the lists of permissions that MLflow clients from before the
+    introduction of roles expect. Clients 3.5 to 3.7 fail without the list of scorer permissions;
+    earlier ones ignore it."""
     return {
         **user(entity.user),
         "experiment_permissions": [
@@ -39,7 +40,7 @@ def profile(entity: Profile) -> dict[str, Any]:
 
 def api_key(entity: ApiKey) -> dict[str, Any]:
     """Returns the JSON of an API key, without its secret. ``last_used_at`` is the beginning of the
-    day of use."""
+    day on which the key was last used, in ms since the epoch."""
     return {
         "key_id": entity.key_id,
         "name": entity.name,

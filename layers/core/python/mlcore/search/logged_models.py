@@ -103,19 +103,19 @@ class ModelOrderBy(NamedTuple):
 
 
 class ModelsByName(NamedTuple):
-    """Access: the models with this name."""
+    """An access path of a search: the logged models with this name."""
 
     name: str
 
 
 class ModelsByRun(NamedTuple):
-    """Access: the models that this run made."""
+    """An access path of a search: the logged models that this run made."""
 
     run_id: str
 
 
 class ModelIds(NamedTuple):
-    """Access: the models with these ids."""
+    """An access path of a search: the logged models with these ids."""
 
     model_ids: tuple[str, ...]
 
@@ -156,8 +156,8 @@ def parse_order(field_name: str, ascending: bool, dataset: MetricDataset) -> Mod
 
 
 def access(comparisons: Sequence[ModelComparison]) -> Access | None:
-    """Returns an access (a set of logged models that can be listed) that contains every match of
-    the comparisons: by ids, else by run, else by name; None if all models must be read."""
+    """Returns an access path (a set of logged models that can be listed) that contains every match
+    of the comparisons: by ids, else by run, else by name; None if all models must be read."""
     accesses: dict[type, Access] = {}
     for kind, key, sign, value in comparisons:
         if kind != ATTRIBUTES or sign not in ("=", "IN"):

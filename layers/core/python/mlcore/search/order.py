@@ -50,8 +50,8 @@ def sortable_experiment_id(experiment_id: str) -> str:
     """Returns an encoding that sorts as MLflow's column of experiment ids does: numbers by their
     size.
 
-    Ids that are not numbers are older than all numbers except 0, the id of the first experiment;
-    among themselves they ascend with their age.
+    Ids that are not numbers sort after 0, the id of the first experiment, and before all other
+    numbers; among themselves they ascend with the time of creation.
     """
     if not (experiment_id.isascii() and experiment_id.isdecimal()):
         return f"1{experiment_id}"

@@ -20,8 +20,8 @@ from mlcore.search.lookups import FullTextLookup
 
 
 class MetricRange(NamedTuple):
-    """Access: the runs whose latest value of the metric ``key`` is in a closed range. NaN is in no
-    range."""
+    """An access path of a search: the runs whose latest value of the metric ``key`` is in a closed
+    range. NaN is in no range."""
 
     key: str
     lowest: float
@@ -29,45 +29,45 @@ class MetricRange(NamedTuple):
 
 
 class ParamValue(NamedTuple):
-    """Access: the runs with exactly this value of the param ``key``."""
+    """An access path of a search: the runs with exactly this value of the param ``key``."""
 
     key: str
     value: str
 
 
 class NamePrefix(NamedTuple):
-    """Access: the runs or traces whose name begins with ``text`` or, if ``whole`` is true, equals
-    it."""
+    """An access path of a search: the runs or traces whose name begins with ``text`` or, if
+    ``whole`` is true, equals it."""
 
     text: str
     whole: bool
 
 
 class Status(NamedTuple):
-    """Access: the runs with this status."""
+    """An access path of a search: the runs with this status."""
 
     status: str
 
 
 class ParamTexts(NamedTuple):
-    """Access: the runs with a value of a param that begins with ``begin`` and meets the
-    condition."""
+    """An access path of a search: the runs with a value of a param that begins with ``begin`` and
+    meets ``condition``."""
 
     condition: Comparison
     begin: str
 
 
 class TextLookups(NamedTuple):
-    """Access: the runs or traces that the full-text index finds. Each of ``lookups`` alone finds
-    all matches, so one is enough."""
+    """An access path of a search: the runs or traces that the full-text index finds. Each of
+    ``lookups`` alone finds all matches, so one is enough."""
 
     field: str
     lookups: tuple[FullTextLookup, ...]
 
 
 class DatasetLinks(NamedTuple):
-    """Access: the runs with an input dataset that meets ``condition``, whatever the dataset was
-    used for."""
+    """An access path of a search: the runs with an input dataset that meets ``condition``, whatever
+    the dataset was used for."""
 
     condition: Comparison
 

@@ -124,18 +124,18 @@ def assessment_number(value: Any) -> tuple[float | None, bool]:
 
 
 def reads_content(conditions: Sequence[TraceCondition]) -> bool:
-    """Returns whether testing these conditions on spans needs the spans' JSON, not only their
-    nodes."""
+    """Returns whether testing these conditions on spans needs the spans' JSON, and not only their
+    nodes (the lists of their few indexed values)."""
     return any(condition.key not in _NODE_POSITIONS for condition in conditions)
 
 
 def span_test(
     conditions: Sequence[TraceCondition], spans_from: int | None, budget: TimeBudget
 ) -> Callable[[Node, str], bool]:
-    """Compiles conditions on spans to a function of a span's node and JSON that says whether the
-    span meets them all.
+    """Compiles conditions on spans to a function that says whether a span meets them all. The
+    function takes the span's node (the list of its few indexed values) and its JSON.
 
-    ``spans_from``: earliest start in nanoseconds; None for any.
+    ``spans_from``: the earliest start of a matching span in nanoseconds; None for any.
     """
     tests = [_span(condition, budget) for condition in conditions]
     return lambda node, content: (

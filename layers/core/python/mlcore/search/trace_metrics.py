@@ -267,7 +267,8 @@ _SIMPLE: Final[dict[str, Callable[[Sequence[Any]], float]]] = {
 
 
 def percentile(values: Sequence[float], percent: float) -> float:
-    """Returns the percentile (0 to 100), interpolated linearly between the two nearest values."""
+    """Returns the percentile ``percent`` (0 to 100) of values, interpolated linearly between the
+    two nearest ones."""
     ordered = sorted(map(float, values))
     position = percent / 100.0 * (len(ordered) - 1)
     below = int(position)

@@ -33,21 +33,21 @@ WHOLE_METADATA: Final = {
 
 
 class TraceIds(NamedTuple):
-    """Access: the traces with these ids."""
+    """An access path of a search: the traces with these ids."""
 
     trace_ids: tuple[str, ...]
 
 
 class WholeValues(NamedTuple):
-    """Access: the traces that have one of ``values`` in ``field``, a field whose values are indexed
-    as whole texts."""
+    """An access path of a search: the traces that have one of ``values`` in ``field``, a field
+    whose values are indexed as whole texts."""
 
     field: str
     values: tuple[str, ...]
 
 
 class TracesOfRun(NamedTuple):
-    """Access: the traces that were made in a run or linked to it."""
+    """An access path of a search: the traces that were made in a run or linked to it."""
 
     run_id: str
 
@@ -81,13 +81,14 @@ def accesses(query: TraceFilter) -> list[Access]:
 
 
 def is_asynchronous(access: Access) -> bool:
-    """Returns whether the indexer writes index entries that this access reads, so that they may lag
-    behind the traces."""
+    """Returns whether the access path reads index entries that the indexer writes after the traces
+    themselves, so that the entries may lag behind."""
     return not isinstance(access, TraceIds | NamePrefix)
 
 
 def field_of(kind: str, key: str) -> str:
-    """Returns the name of the full-text field that holds the values of this kind and key."""
+    """Returns the name of the full-text field that holds the values that a condition with this kind
+    (such as ``tag``) and key tests."""
     if kind == SPAN:
         return text_fields.CONTENT
     if kind == TAG:

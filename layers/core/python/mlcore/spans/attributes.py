@@ -9,12 +9,12 @@ Attributes = dict[str, Any]
 
 
 def json_text(value: Any) -> str:
-    """Returns the JSON text of an attribute's value."""
+    """Returns the value of a span attribute as the JSON text in which MLflow stores it."""
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
 def json_value(text: Any) -> Any:
-    """Returns the value of an attribute: the parsed JSON text, or the text itself if it is not
+    """Returns the value of a span attribute: the parsed JSON text, or the text itself if it is not
     JSON."""
     if not text:
         return None

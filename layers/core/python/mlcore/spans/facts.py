@@ -1,8 +1,8 @@
 """Facts: data about a trace, such as its times, that is derived from its spans.
 
 Facts of two sets of spans can be joined in any order and any number of times with the same result:
-each fact is a minimum, of a time or of the earliest span's value. Sums over spans do not have this
-property; they are computed again from all spans (:mod:`mlcore.spans.usage`).
+each fact is the earliest or the latest time, or a value of the earliest span. Sums over spans do
+not have this property; they are computed again from all spans (:mod:`mlcore.spans.usage`).
 """
 
 from __future__ import annotations

@@ -9,9 +9,10 @@ MAX_LENGTH: Final = 1000
 
 
 def preview(text: str, role: str) -> str | None:
-    """Returns the preview: the first MAX_LENGTH characters of a JSON text or, if it contains chat
-    messages, of the last message with the role. None if the text looks like messages but cannot be
-    read as such."""
+    """Returns the preview of a request or response: the beginning, of at most MAX_LENGTH
+    characters, of its JSON text or, if that contains chat messages, of the last message with the
+    role (without any, of the last message). None if the text looks like messages but cannot be read
+    as such."""
     try:
         content = _content(text, role) or text
     except (AttributeError, IndexError, KeyError, TypeError):

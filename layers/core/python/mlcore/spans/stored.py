@@ -32,8 +32,8 @@ def content(span: StoredSpan) -> str:
 
 
 def node(span: StoredSpan) -> Node:
-    """Returns the node of a span: [id, end, parent id, start, usage, cost, name, type, status,
-    model, provider]."""
+    """Returns the node of a span, the list of its few values that searches need: [id, end, parent
+    id, start, usage, cost, name, type, status, model, provider]."""
     attributes = span["attributes"]
     parent = span["parent_span_id"]
     return [

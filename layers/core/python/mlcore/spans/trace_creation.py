@@ -19,16 +19,16 @@ _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 def owner(experiment: Experiment, trace_id: str) -> Owner:
-    """Returns the owner of a trace's span packs: its ids, and whether full-text search covers the
-    content of its spans."""
+    """Returns the ids of a trace, under which packs of its spans are stored, and whether full-text
+    search covers the content of its spans."""
     followed = experiment.followed.of_traces if experiment.followed else None
     indexed = followed is not None and followed.covers(CONTENT)
     return Owner(experiment.workspace, experiment.experiment_id, trace_id, indexed)
 
 
 def with_sums(span_facts: SpanFacts, nodes: Mapping[str, Node]) -> SpanFacts:
-    """Returns the facts with the trace's token usage and cost, computed from the nodes of all spans
-    (by span id)."""
+    """Returns the facts with the trace's token usage and cost, computed from ``nodes``: by span id,
+    the list of a span's few values that searches need, for all spans of the trace."""
     parts = nodes.values()
     return span_facts._replace(
         usage=usage.total_tokens(

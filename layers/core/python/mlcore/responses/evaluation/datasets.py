@@ -9,8 +9,8 @@ from mlcore.entities.evaluation.datasets import EvaluationDataset, EvaluationRec
 
 
 def dataset(entity: EvaluationDataset) -> dict[str, Any]:
-    """Returns the JSON of ``mlflow.datasets.Dataset``. It has no experiments: clients read them by
-    another request."""
+    """Returns the JSON of ``mlflow.datasets.Dataset``, without the dataset's experiments: clients
+    read them by another request."""
     fields = {
         "dataset_id": entity.dataset_id,
         "name": entity.name,
