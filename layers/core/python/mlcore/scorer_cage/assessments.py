@@ -31,7 +31,8 @@ class MlflowException(Exception):
 
 
 class Comparable:
-    """Gives a class the comparison and the text of a dataclass, from its attributes."""
+    """Base of classes whose instances are compared and printed by their attributes, as those of
+    dataclasses are."""
 
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and vars(other) == vars(self)
@@ -110,7 +111,8 @@ class ExpectationValue(Comparable):
 
 
 class Assessment(Comparable):
-    """The base of feedback and expectations. Unlike MLflow's, it cannot be made by itself."""
+    """The base of feedback and expectations. Unlike MLflow's class, it takes no value, so scorers
+    make instances of the subclasses only."""
 
     def __init__(self, name: str, source: AssessmentSource, **fields: Any) -> None:
         if not isinstance(source, AssessmentSource):

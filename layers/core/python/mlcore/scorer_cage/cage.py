@@ -106,6 +106,7 @@ def judge(scorer: Mapping[str, Any], call: Mapping[str, Any], limits: CageLimits
             :meth:`mlcore.entities.evaluation.code_scorers.CodeScorer.in_the_cage` returns it.
         call: JSON of ``inputs``, ``outputs``, ``expectations``, and of ``trace`` or ``session``: a
             trace is ``{"info": …, "spans": […]}``.
+        limits: of time, memory and the answer's size; and the packages that the scorer may import.
 
     Raises:
         CageUnavailable: the system offers no cage, or the scorer's source differs from its

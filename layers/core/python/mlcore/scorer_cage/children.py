@@ -1,7 +1,7 @@
 """Finds and kills processes that the packages of a scorer start while they are imported. The filter
 of system calls applies to the process that installs it, but not to processes that it has started
-before. So a process with children is not sealed, and its children are killed.
-"""
+before. So a process with children does not install the filter and runs no scorer, and its children
+are killed."""
 
 from __future__ import annotations
 

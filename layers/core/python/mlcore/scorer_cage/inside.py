@@ -1,10 +1,11 @@
 """The program of the process in which a scorer runs: reads the call from standard input, gives up
 all rights, runs the scorer, and writes its feedback to the pipe that was standard output.
 
-No code of the scorer runs before the process is sealed; its source is not even parsed. When the
-process is sealed, it writes :data:`SEALED`. An answer that does not begin with it was written
-before the scorer ran, so it can be trusted. Exit codes: 0 after :data:`SEALED` and the feedback;
-:data:`REFUSED` with the reason, without :data:`SEALED`, if the system offers no cage.
+The process is *sealed* when it has given up all rights. No code of the scorer runs before; its
+source is not even parsed. When the process is sealed, it writes :data:`SEALED`. An answer that does
+not begin with it was written before the scorer ran, so it can be trusted. Exit codes: 0 after
+:data:`SEALED` and the feedback; :data:`REFUSED` with the reason, without :data:`SEALED`, if the
+system offers no cage.
 """
 
 from __future__ import annotations
@@ -48,7 +49,8 @@ class _Silence(io.TextIOBase):
 
 
 def main() -> None:
-    """Runs the scorer of the request on standard input, and ends the process."""
+    """Reads a request from standard input, runs its scorer, writes the feedback to the answer's
+    pipe, and ends the process."""
     request = json.loads(sys.stdin.buffer.read())
     scorer = request["scorer"]
     _keep_the_answer()

@@ -1,9 +1,9 @@
 """The modules that the code of a scorer can import: modules of the standard library that only
 compute, packages that the server's operator allows, and a part of MLflow.
 
-All of it is imported before the process is sealed, because a sealed process can open no file. This
-list is a convenience and no boundary: a scorer that reaches another module through an object gains
-nothing, because the kernel refuses what such a module would do.
+All of it is imported before the process is sealed (gives up all rights), because a sealed process
+can open no file. This list is a convenience and no boundary: a scorer that reaches another module
+through an object gains nothing, because the kernel refuses what such a module would do.
 """
 
 from __future__ import annotations

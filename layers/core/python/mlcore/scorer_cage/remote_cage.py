@@ -64,7 +64,7 @@ class Throttled(Exception):
 
 class AnswerLost(TemporarilyUnavailable):
     """Raised if the function was called and its answer did not arrive. The scorer may have run, so
-    the call has its price."""
+    the price of the call (``dollars``) counts."""
 
     def __init__(self, message: str, dollars: float) -> None:
         super().__init__(message)
@@ -72,8 +72,9 @@ class AnswerLost(TemporarilyUnavailable):
 
 
 def judge(scorer: Mapping[str, Any], call: Mapping[str, Any], seconds: float) -> Judgement:
-    """Runs a scorer in the function, as :func:`mlcore.scorer_cage.cage.judge` does: in one call,
-    which lasts at most :data:`EXTRA_SECONDS` longer than the judgement.
+    """Runs a scorer in the Lambda function for code scorers, and returns its feedback and costs, as
+    :func:`mlcore.scorer_cage.cage.judge` does. Makes one call, which lasts at most
+    :data:`EXTRA_SECONDS` longer than ``seconds``, the time limit of the scorer.
 
     Raises:
         CageUnavailable: the deployment has no such function, or Lambda offers no cage. The scorer

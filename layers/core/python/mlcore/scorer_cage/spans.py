@@ -63,7 +63,8 @@ class Link(Comparable):
 
 class Span:
     def __init__(self, fields: Json) -> None:
-        """
+        """Makes a span from its JSON.
+
         Args:
             fields: a span's JSON, in the form of any MLflow client since 3.0, or of 2.x.
         """

@@ -70,7 +70,8 @@ class TraceLocation(Comparable):
 
 class TraceInfo(Comparable):
     def __init__(self, fields: Json) -> None:
-        """
+        """Makes a trace's information from its JSON.
+
         Args:
             fields: MLflow's JSON of a trace's information, version 3.
         """

@@ -68,15 +68,15 @@ def following(alert: Alert, outcome: ConditionOutcome, now: int) -> Transition:
 
 
 def claim_end(alert: Alert, now: int) -> int:
-    """Returns the next due time of an alert whose evaluation begins in a sweep at ``now`` and may
-    never end: after its interval, but at most an hour later."""
+    """Returns the due time to store when a sweep at ``now`` begins to evaluate an alert, in case
+    the evaluation never ends: after the alert's interval, but at most an hour later."""
     return now + min(alert.interval_minutes * MINUTE, HOUR)
 
 
 def due_after(alert: Alert, now: int) -> int:
     """Returns the next due time of an alert that is evaluated by a sweep that began at ``now``: the
     previous due time plus the smallest number of whole intervals, at least one, that lies more than
-    EARLY after ``now``. So a late evaluation does not delay later ones."""
+    :data:`EARLY` (a minute) after ``now``. So a late evaluation does not delay later ones."""
     interval = alert.interval_minutes * MINUTE
     missed = (now + EARLY - alert.due_time) // interval
     return alert.due_time + (max(0, missed) + 1) * interval

@@ -52,13 +52,13 @@ as a text."""
 
 
 def line_of(record_id: str, milliseconds: int, request: Mapping[str, Any]) -> str:
-    """Returns the line of an audited request.
+    """Returns the line of a landing object about one audited request.
 
     Args:
         record_id: an id that no other request has.
         milliseconds: the end of the request, since 1970.
-        request: ``rpc``, ``method``, ``status``, ``audit`` (the entry of
-            :mod:`mlcore.http.audit`) and the costs, as in the request's log line.
+        request: ``rpc``, ``method``, ``status``, ``audit`` (the entry of :mod:`mlcore.http.audit`)
+            and the costs, as in the request's log line.
     """
     entry: Mapping[str, Any] = request["audit"]
     return json.dumps(
@@ -83,8 +83,9 @@ def line_of(record_id: str, milliseconds: int, request: Mapping[str, Any]) -> st
 
 
 def lines_of_logs(content: bytes) -> Iterator[str]:
-    """Yields the lines of the audited requests from log lines of the functions. The id of a line is
-    the id of its log event, so a log event that is delivered again gives the same id.
+    """Yields the lines of a landing object, one for each audited request in log lines of the
+    functions. The id of a line is the id of its log event, so a log event that is delivered again
+    gives the same id.
 
     Args:
         content: the decompressed messages of a subscription filter, one directly after the other
@@ -102,5 +103,6 @@ def lines_of_logs(content: bytes) -> Iterator[str]:
 
 
 def put(name: str, lines: Iterable[str]) -> None:
-    """Writes a landing object. An object of the same name is replaced."""
+    """Writes lines about audited requests as a landing object, from which the publisher updates the
+    system tables. An object of the same name is replaced."""
     landing.put(f"{SHARD}/{name}", landing.compress(lines), landing.AUDIT)

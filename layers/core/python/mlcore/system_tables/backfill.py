@@ -31,9 +31,11 @@ _TABLE: Final = "table-"
 
 
 def land() -> Iterator[str]:
-    """Writes the landing objects of each experiment and of each kind of other entities. Yields a
-    text after each, such as ``experiment 7`` or the name of a table; the journal lists it as done
-    when the caller asks for the next one. Lists of experiments and entities may lag by seconds."""
+    """Writes the landing objects of each experiment and of each kind of other entities. After each
+    it yields a text, such as ``experiment 7`` or the name of a table. When the caller asks for the
+    next text, the experiment or kind is listed as done in the file :data:`JOURNAL`, so that an
+    interrupted backfill continues after it. Lists of experiments and entities may lag by
+    seconds."""
     known = store().get(JOURNAL)
     through: set[str] = set(json.loads(known)) if known else set()
     for experiment_id in source.experiment_ids():

@@ -76,7 +76,8 @@ def records_of(ref: EntityRef) -> Iterator[RecordRow]:
 
 
 def dataset_refs() -> Iterator[EntityRef]:
-    """Yields the references of all evaluation datasets; one Query per workspace and MB."""
+    """Yields the references (dataset id, workspace) of all evaluation datasets; one Query per
+    workspace and MB."""
     for workspace in workspaces.names():
         pk = keys.evaluation_dataset(workspace, "").pk
         for raw in table.query_all(pk, prefix=keys.evaluation_dataset_prefix()):

@@ -29,7 +29,7 @@ class ChangedEntities:
         return bool(self._changes)
 
     def add_record(self, record: Record, item_type: str) -> None:
-        """Adds the entity of a stream record.
+        """Adds the entity whose item a stream record says has changed.
 
         Args:
             item_type: the type of the record's item, one of those in ``entity_kinds``.
@@ -58,8 +58,8 @@ def put(name: str, changed: ChangedEntities) -> None:
 
 
 def read(contents: Iterable[bytes]) -> dict[str, dict[EntityRef, bool]]:
-    """Returns the changed entities in landing objects: by table and reference, whether all parts of
-    the entity must be read, too.
+    """Reads landing objects and returns which entities changed. The map has, by table and by
+    reference of an entity, whether all parts of the entity must be read, too.
 
     Args:
         contents: the decompressed contents of landing objects.

@@ -14,9 +14,11 @@ columns. Its first fields are the ids. Times are in milliseconds since 1970."""
 
 
 class PartSource(NamedTuple):
-    """The entities that are parts of others, such as the versions of registered models.
+    """Says how to read the rows of entities that are parts of others, such as the versions of
+    registered models.
 
-    A part is published only if its root is; when a root is published, all its parts are read.
+    A part is published only if its root (the entity of which it is a part) is; when a root is
+    published, all its parts are read.
     """
 
     table: str
@@ -29,7 +31,7 @@ class PartSource(NamedTuple):
 
 
 class RootSource(NamedTuple):
-    """The entities of a kind that are not parts of others."""
+    """Says how to read the rows of entities of a kind that are not parts of others."""
 
     table: str
     find: Callable[[Collection[EntityRef], Mapping[str, str]], Iterator[Row]]

@@ -56,7 +56,7 @@ def find_jobs(refs: Collection[EntityRef], _: Mapping[str, str]) -> Iterator[Job
 
 
 def job_refs() -> Iterator[EntityRef]:
-    """Yields the references of all jobs; one Query per workspace and MB."""
+    """Yields the references (job id, workspace) of all jobs; one Query per workspace and MB."""
     for workspace in workspaces.names():
         pk = keys.job(workspace, "").pk
         for raw in table.query_all(pk, prefix=keys.job_prefix()):

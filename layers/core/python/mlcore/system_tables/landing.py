@@ -69,8 +69,8 @@ def name_of(shard: str, first: str, last: str) -> str:
 
 
 def encode(points: Iterable[PointRow], changed: Changed) -> bytes:
-    """Returns the content of a landing object about runs, in the form that the module's docstring
-    describes. Equal inputs give equal bytes."""
+    """Returns the content of a landing object about runs: compressed lines of JSON, one for each
+    metric point and for each changed experiment or run. Equal inputs give equal bytes."""
     lines = [json.dumps({"x": experiment}) for experiment in sorted(changed.experiments)]
     lines += [
         json.dumps({"x": experiment_id, "r": run}) for experiment_id, run in sorted(changed.runs)
@@ -89,8 +89,8 @@ def put(name: str, content: bytes, kind: str = RUNS) -> None:
 
 
 def waiting(kinds: tuple[str, ...] = KINDS) -> list[Landed]:
-    """Returns the objects of these kinds that are not yet published: by shard, oldest first, shards
-    of a backfill last, so that new data does not wait for a backfill.
+    """Returns the landing objects of these kinds that are not yet published: by shard, oldest
+    first, shards of a backfill last, so that new data does not wait for a backfill.
 
     Costs one list request for each thousand objects.
     """
@@ -103,8 +103,8 @@ def waiting(kinds: tuple[str, ...] = KINDS) -> list[Landed]:
 
 
 def age(landed: Iterable[Landed], now: float) -> float | None:
-    """Returns for how many seconds the oldest of these objects has waited; None if none waits.
-    Objects of a backfill do not count.
+    """Returns for how many seconds the oldest of these landing objects has waited to be published;
+    None if none waits. Objects of a backfill do not count.
 
     Args:
         now: seconds since 1970.

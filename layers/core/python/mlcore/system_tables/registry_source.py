@@ -89,7 +89,8 @@ def _version(item: Raw, incarnation: str) -> VersionRow | None:
 
 
 def model_refs() -> Iterator[EntityRef]:
-    """Yields the references of all registered models and prompts; the list may lag by seconds."""
+    """Yields the references (id, partition of the versions) of all registered models and prompts;
+    the list may lag by seconds."""
     for workspace in workspaces.names():
         for part in in_parts(key for _, key in registered_models.listed(workspace)):
             for item in table.batch_get(part):

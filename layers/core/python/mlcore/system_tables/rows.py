@@ -139,7 +139,7 @@ def point_row(experiment_id: str, run_id: str, point: Metric, inserted_ms: int) 
     """Converts a metric point to its row.
 
     Args:
-        inserted_ms: when the first item with the point was written.
+        inserted_ms: when the stored item with the point was written.
     """
     return PointRow(
         experiment_id=experiment_id,

@@ -32,7 +32,8 @@ Value = TypeVar("Value")
 
 
 def in_parts(values: Iterable[Value]) -> Iterator[list[Value]]:
-    """Yields the values in lists of at most :data:`TOGETHER`."""
+    """Yields the values in lists of at most :data:`TOGETHER`, the number of items that one
+    BatchGetItem reads."""
     remaining = iter(values)
     while part := list(islice(remaining, TOGETHER)):
         yield part
@@ -44,8 +45,8 @@ class Stored(NamedTuple):
 
 
 def find_experiments(experiment_ids: Sequence[str]) -> dict[str, Stored]:
-    """Returns those of the experiments that exist, by id. Sends one BatchGetItem per hundred
-    ids."""
+    """Returns those of the experiments that exist, each with its row, by id. Sends one BatchGetItem
+    per hundred ids."""
     experiments_by_id: dict[str, Stored] = {}
     for at in range(0, len(experiment_ids), TOGETHER):
         wanted = experiment_ids[at : at + TOGETHER]
@@ -118,7 +119,8 @@ def experiment_ids() -> Iterator[str]:
 
 def distinct(points: Iterable[PointRow]) -> list[PointRow]:
     """Returns the points without duplicates. Of several rows of the same point the first and the
-    last inserted stay, since a rewind may have deleted the point between the two."""
+    last inserted stay, since a rewind (a deletion of the run's points after a step) may have
+    deleted the point between the two."""
     first: dict[str, PointRow] = {}
     last: dict[str, PointRow] = {}
     for point in points:

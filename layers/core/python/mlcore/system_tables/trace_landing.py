@@ -41,8 +41,8 @@ class ChangedTraces:
         return bool(self._times)
 
     def add_record(self, record: Record) -> None:
-        """Adds the trace of a stream record. A trace that expired does not count as deleted: its
-        rows stay in the system tables."""
+        """Adds the trace whose item a stream record says has changed. A trace that expired does not
+        count as deleted: its rows stay in the system tables."""
         change = record["dynamodb"]
         images = [
             Trace.of(image) for name in ("OldImage", "NewImage") if (image := change.get(name))

@@ -59,8 +59,8 @@ def check_url(url: str) -> None:
 
 
 def destination(url: str) -> CheckedAddress:
-    """Checks the URL of a request again, at the time of the request, and resolves it to the address
-    to connect to.
+    """Checks the URL of a webhook again when a request is sent to it, and resolves it to the
+    address to connect to.
 
     Raises:
         InvalidParameterValue: as :func:`check_url`.

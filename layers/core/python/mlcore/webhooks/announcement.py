@@ -23,7 +23,7 @@ ATTRIBUTE: Final = "event"
 
 
 class Announcement(NamedTuple):
-    """An event of a registered model, of one of its versions, or of a budget."""
+    """An event of a registered model, of one of its versions, of a budget or of an alert."""
 
     event_id: str
     """The id of the event, the same if the write, its stream record or its message is repeated."""
@@ -31,14 +31,14 @@ class Announcement(NamedTuple):
     event: EventName
     workspace: str
     name: str
-    """The registered model's name at that time; the budget's id."""
+    """The registered model's name at that time; the id of the budget or alert."""
     version: int | None = None
     key: str | None = None
     """The tag's key."""
     alias: str | None = None
     data: Mapping[str, Any] | None = None
-    """The data of a budget's event. For other events it is None, because the image of the item
-    contains their data."""
+    """The data of an event of a budget or alert. For other events it is None, because the image of
+    the item contains their data."""
 
     def text(self) -> str:
         """Returns the announcement as the text that the item's attribute ``event`` holds."""
@@ -58,7 +58,8 @@ def parse_all(text: str) -> list[Announcement]:
 
 
 def join_texts(texts: Sequence[str]) -> str | None:
-    """Returns the attribute ``event`` of a write with several announcements; None without any."""
+    """Joins the texts of a write's announcements to the value of the attribute ``event``; None
+    without any."""
     return "\n".join(texts) or None
 
 

@@ -38,7 +38,7 @@ class DeliveryAnswer(NamedTuple):
 
 
 def body(event: EventName, time_ms: int, data: Mapping[str, Any], workspace: str) -> str:
-    """Returns the JSON text that a delivery of an event sends."""
+    """Returns the JSON text that the delivery of an event to a webhook sends."""
     moment = datetime.fromtimestamp(time_ms / 1000, tz=UTC)
     payload: dict[str, Any] = {
         "entity": event.entity,

@@ -18,13 +18,14 @@ class Address(NamedTuple):
 
 
 def seal(address: Address, workspace: str, destination_id: str) -> str:
-    """Encrypts an address to the text that the alert's item stores."""
+    """Encrypts the address (URL and secret) of an alert's destination to the text that the alert's
+    item stores."""
     text = json.dumps(address._asdict(), ensure_ascii=False)
     return secrets.seal(text, _encryption_context(workspace, destination_id))
 
 
 def open_address(destination: AlertDestination, workspace: str) -> Address:
-    """Decrypts and returns the address of a destination that has one."""
+    """Decrypts and returns the address (URL and secret) of an alert's destination that has one."""
     context = _encryption_context(workspace, destination.destination_id)
     return Address(**json.loads(secrets.open_sealed(destination.sealed, context)))
 

@@ -13,7 +13,7 @@ _ALIAS: Final = {"alias": "example_alias", "version": "1"}
 
 
 def example(event: EventName) -> Mapping[str, Any]:
-    """Returns the data of a sample delivery of an event."""
+    """Returns the sample data that a test of a webhook sends for an event."""
     return _EXAMPLES[str(event)]
 
 

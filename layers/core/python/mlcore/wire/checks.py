@@ -17,7 +17,8 @@ Check = Callable[[Any], None]
 
 
 class CheckFailed(Exception):
-    """Raised by a check. ``text`` replaces the general message about an invalid value."""
+    """Raised by a check for a value that does not pass it. ``text`` is the error message; None for
+    MLflow's general message about an invalid value."""
 
     def __init__(self, text: str | None = None) -> None:
         super().__init__(text)

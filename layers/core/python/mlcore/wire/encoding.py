@@ -19,8 +19,8 @@ quoted: Final = encode_basestring_ascii
 
 
 class Encoded:
-    """A part of a body that is JSON text already, so that long lists need not be built as dicts
-    first."""
+    """A part of a response body that is JSON text already, so that long lists need not be built as
+    dicts first."""
 
     __slots__ = ("text",)
 

@@ -156,7 +156,8 @@ def integer(value: Any, path: JsonPath, misfits: Misfits) -> Any:
 
 
 def optional(read: Read) -> Read:
-    """Returns a reader that accepts null, and values that ``read`` accepts."""
+    """Returns a reader (a function that validates and converts a JSON value) that accepts null, and
+    values that the reader ``read`` accepts."""
 
     def reader(value: Any, path: JsonPath, misfits: Misfits) -> Any:
         return None if value is None else read(value, path, misfits)
@@ -186,7 +187,8 @@ def list_of(read: Read, most: int | None = None, least: int = 0) -> Read:
 
 
 def map_of(read: Read) -> Read:
-    """Returns a reader of objects with arbitrary keys; ``read`` reads their values."""
+    """Returns a reader (a function that validates and converts a JSON value) of objects with
+    arbitrary keys; ``read`` reads their values."""
 
     def reader(value: Any, path: JsonPath, misfits: Misfits) -> Any:
         if not isinstance(value, dict):
@@ -200,8 +202,8 @@ def map_of(read: Read) -> Read:
 def object_of(
     fields: Fields, *, extra: bool = False, forbid: bool = False, misfit: str = _OBJECT
 ) -> Read:
-    """Returns a reader of objects with known fields. Fields that were not sent are omitted from the
-    result.
+    """Returns a reader (a function that validates and converts a JSON value) of objects with known
+    fields. Fields that were not sent are omitted from the result.
 
     Args:
         extra: whether other fields are kept unchanged, after the known ones. If False, they are

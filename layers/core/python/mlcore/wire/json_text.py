@@ -30,7 +30,8 @@ def parse_json_text(text: str, *, lone_surrogates: bool = False) -> Any:
 
 
 def parse_json_bytes(data: bytes, *, lone_surrogates: bool = False) -> Any:
-    """As :func:`parse_json_text`, of a JSON text in UTF-8, UTF-16 or UTF-32."""
+    """Returns the value of a JSON text in UTF-8, UTF-16 or UTF-32, as :func:`parse_json_text`
+    does."""
     text = data.decode(json.detect_encoding(data))
     return parse_json_text(text, lone_surrogates=lone_surrogates)
 

@@ -23,7 +23,8 @@ class Stop(Exception):
     """The JSON value that does not fit."""
 
     def within(self, key: str, value: Any) -> None:
-        """Adds the name of an enclosing field; called from the innermost message outwards."""
+        """Puts the name of a field before ``path``. It is called for the field with the wrong
+        ``value`` and then for each field that encloses it, from the inside outwards."""
         if not self.path:
             self.path, self.value = key, value
         else:
