@@ -14,12 +14,12 @@ from mlcore.db.transport import IDLE_SECONDS
 
 
 def create_client(service: str, read_seconds: float = 4, attempts: int = 3) -> Any:
-    """Returns a botocore client with short timeouts. Creating one takes 15 to 50 ms and several MB,
-    so callers keep it.
+    """Returns a botocore client with short timeouts. Creating a client takes 15 to 50 ms and
+    several MB, so callers keep it.
 
     Args:
-        read_seconds: how long each part of an answer may take.
-        attempts: how many times a call is tried at most if its failure may be temporary.
+        read_seconds: the read timeout: a call fails if no data arrives for so many seconds.
+        attempts: maximum number of attempts of a call whose failure may be temporary.
     """
     import botocore.session  # noqa: PLC0415 -- 60 ms at cold start, needed by few calls
     from botocore.config import Config  # noqa: PLC0415

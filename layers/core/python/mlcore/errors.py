@@ -39,7 +39,7 @@ class MlflowError(Exception):
         return self.http_status
 
     def body(self) -> dict[str, Any]:
-        """Returns the JSON object of the response."""
+        """Returns this error as the JSON object of the response's body."""
         body = {"error_code": self.error_code, "message": self.message[:MAX_MESSAGE_LENGTH]}
         if self.sqlstate is not None and self.error_class is not None:
             body["sqlstate"] = self.sqlstate
@@ -73,7 +73,8 @@ class Detailed(InvalidParameterValue):
         """Makes the error.
 
         Args:
-            detail: a sentence, or JSON.
+            status: the HTTP status of the response.
+            detail: the value of ``detail`` in the response: a sentence, or JSON.
         """
         super().__init__(detail if isinstance(detail, str) else "The request does not fit.")
         self._status = status
@@ -89,8 +90,8 @@ class Detailed(InvalidParameterValue):
 
 
 class AttributeNotFound(InvalidParameterValue):
-    """The request names a field that does not exist, where MLflow has a separate error class for
-    this."""
+    """The request names a field that does not exist. Used where MLflow has a separate error class
+    for this (``ATTRIBUTE_NOT_FOUND``)."""
 
     sqlstate = "KAM04"
     error_class = "ATTRIBUTE_NOT_FOUND"
@@ -136,7 +137,8 @@ class ResourceDoesNotExist(_CallerError):
 
 
 class NotFound(_CallerError):
-    """A file of a trace is missing; MLflow has a separate code for this."""
+    """A file of a trace is missing. MLflow has the code ``NOT_FOUND`` for this, and another one for
+    other missing resources."""
 
     error_code = "NOT_FOUND"
     http_status = 404
@@ -153,7 +155,8 @@ class EndpointNotFound(_CallerError):
 
 
 class MethodNotAllowed(_CallerError):
-    """The path does not have the method; only the status differs from :class:`EndpointNotFound`."""
+    """The path exists, but not with the request's HTTP method. The error code is that of
+    :class:`EndpointNotFound`; only the status (405) differs."""
 
     error_code = "ENDPOINT_NOT_FOUND"
     http_status = 405
@@ -215,8 +218,9 @@ class TemporarilyUnavailable(_ServiceError):
 
 
 class FailureTraits(NamedTuple):
-    """What a failed call tells about the provider. With the defaults nothing is known: the provider
-    may have executed the call, or the gateway never sent it."""
+    """What the gateway knows about a failed call to a model provider, for example whether the
+    request may be sent again. By default nothing is known: the provider may have executed the call,
+    or the gateway never sent it."""
 
     is_answer: bool = False
     """Whether the provider answered with the error's status."""
@@ -268,7 +272,7 @@ class GatewayCallFailed(MlflowError):
 
     @property
     def retry_seconds(self) -> float | None:
-        """The seconds in ``retry_after``; None if it is missing or a date."""
+        """The number of seconds in ``retry_after``; None if there is none, or if it is a date."""
         text = self.retry_after
         return float(text) if text is not None and _SECONDS.fullmatch(text) else None
 

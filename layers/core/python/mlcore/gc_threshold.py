@@ -12,5 +12,6 @@ response and a third of the time for reading records."""
 
 
 def raise_gc_threshold() -> None:
-    """Raises the collector's threshold, for functions that create many objects at once."""
+    """Raises the number of new objects after which Python's garbage collector runs, for functions
+    that create many objects at once."""
     gc.set_threshold(GC_THRESHOLD)

@@ -13,7 +13,7 @@ QUEUE_URL: Final = "JOB_QUEUE_URL"
 
 
 class JobMessage(NamedTuple):
-    """Identifies the job to run."""
+    """A message of the queue: the workspace and the id of the job to run."""
 
     workspace: str
     job_id: str

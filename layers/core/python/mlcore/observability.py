@@ -78,12 +78,13 @@ if _metrics_enabled:
 
 
 def count(values: Mapping[str, float], fields: Mapping[str, object]) -> None:
-    """Logs a line with metrics that count (``values`` by name), and further fields."""
+    """Logs a line with CloudWatch metrics whose unit is Count, by name in ``values``, and with
+    further fields."""
     _log_metrics("count", "Count", values, fields)
 
 
 def seconds(values: Mapping[str, float], fields: Mapping[str, object]) -> None:
-    """Logs metrics like :func:`count`, with values in seconds."""
+    """Logs a line as :func:`count` does, with metrics whose unit is Seconds."""
     _log_metrics("seconds", "Seconds", values, fields)
 
 

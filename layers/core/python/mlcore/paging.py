@@ -56,8 +56,8 @@ def position_of(text: str, query: object = None) -> list[object] | None:
 
 
 def is_scalar(value: object) -> bool:
-    """Whether a value may be in a position. Other values, which only forged tokens have, could
-    break a query."""
+    """Whether a value may be in the position of a page token: a valid Unicode text, a finite float
+    or a 64-bit integer. Other values, which only forged tokens have, could break a query."""
     if isinstance(value, str):
         return value.isascii() or not any("\ud800" <= character <= "\udfff" for character in value)
     if isinstance(value, float):
@@ -70,8 +70,8 @@ def _digest(query: object) -> str:
 
 
 def fitting(rows: list[T], weigh: Callable[[T], int], most: int = MAX_RESPONSE_BYTES) -> list[T]:
-    """Returns the first rows that fit in a response, at least one. ``weigh`` returns the bytes of a
-    row."""
+    """Returns the first of the rows that together take at most ``most`` bytes in a response, at
+    least one row. ``weigh`` returns the bytes of a row."""
     weight = 0
     for count, row in enumerate(rows):
         weight += weigh(row)
@@ -81,7 +81,8 @@ def fitting(rows: list[T], weigh: Callable[[T], int], most: int = MAX_RESPONSE_B
 
 
 def weight_of(texts: Iterable[str]) -> int:
-    """Returns an upper bound of the bytes that the texts of an entry take in a page (JSON)."""
+    """Estimates the bytes that the texts of an entry take in a page (JSON): one for each character
+    of an ASCII text, 12 for each character of any other text."""
     texts = list(texts)
     whole = "".join(texts)
     if whole.isascii():  # the usual case

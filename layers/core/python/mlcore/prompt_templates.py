@@ -45,7 +45,7 @@ class PromptTemplate(NamedTuple):
         return messages
 
     def variables(self) -> set[str]:
-        """Returns the names of the variables."""
+        """Returns the names of the template's variables."""
         return set(VARIABLE.findall(self.text))
 
     def is_jinja(self) -> bool:
@@ -54,8 +54,8 @@ class PromptTemplate(NamedTuple):
         return "{%" in self.text and "%}" in self.text
 
     def filled(self, values: Mapping[str, Any]) -> list[Message]:
-        """Returns the messages with the variables replaced by their values. A variable without a
-        value stays. Values are not searched for variables. Raises ValueError as
+        """Returns the template as messages in which the variables are replaced by their values. A
+        variable without a value stays. Values are not searched for variables. Raises ValueError as
         :meth:`messages`."""
 
         def value(match: re.Match[str]) -> str:

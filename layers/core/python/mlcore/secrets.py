@@ -35,13 +35,16 @@ _PERMANENT: Final = frozenset(
 
 
 class KeyClient(Protocol):
-    """Executes KMS's operations Encrypt and Decrypt, with bytes for their binary fields."""
+    """The interface of clients that execute KMS's operations Encrypt and Decrypt. Binary fields of
+    requests and answers are bytes."""
 
     def encrypt(self, **parameters: Any) -> dict[str, Any]:
-        """Returns CiphertextBlob. Raises ClientError as botocore's client does."""
+        """Executes Encrypt; the returned answer has ``CiphertextBlob``. Raises ClientError as
+        botocore's client does."""
 
     def decrypt(self, **parameters: Any) -> dict[str, Any]:
-        """Returns Plaintext. Raises ClientError as botocore's client does."""
+        """Executes Decrypt; the returned answer has ``Plaintext``. Raises ClientError as botocore's
+        client does."""
 
 
 _in_process: Final[list[KeyClient]] = []

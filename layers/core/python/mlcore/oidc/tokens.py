@@ -44,8 +44,8 @@ def verified_claims(
 
 
 def username_of(values: Mapping[str, Any], claim: str) -> str | None:
-    """Returns the name of the user that verified claims describe; None if they name no valid one,
-    or an e-mail address that the issuer has not checked."""
+    """Returns the user name in the claim ``claim`` of verified claims. None if it is no text of 1
+    to 255 characters, or an e-mail address that the issuer calls unverified."""
     username = values.get(claim)
     if not isinstance(username, str) or not 0 < len(username) <= MAXIMUM_NAME:
         return None

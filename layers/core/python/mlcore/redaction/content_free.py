@@ -117,7 +117,7 @@ _NUMBERS: Final = (
 
 
 def attributes(original: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the attributes of a span that stay.
+    """Returns the attributes of a span that stay when the content of its trace is removed.
 
     Args:
         original: all attributes. Values are JSON texts; in files of spans also other JSON values.
@@ -133,7 +133,8 @@ def attributes(original: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def entries(original: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns those of a trace's tags, of its metadata, or of a resource's attributes that stay."""
+    """Returns the entries of a trace's tags, of its metadata, or of a resource's attributes that
+    stay when the content of the trace is removed."""
     kept = {}
     for key, value in original.items():
         if key in _AS_THEY_ARE or (key in _WORDS and word(value)):

@@ -23,7 +23,7 @@ def normalized(name: str) -> str:
 
 
 def below(paths: Paths, key: str) -> Paths:
-    """Returns the paths of the member ``key`` of an object with these paths."""
+    """Returns the paths of the member ``key`` of an object, from the paths of the object."""
     name = normalized(key)
     return tuple(f"{path}.{name}" if path else name for path in paths)
 

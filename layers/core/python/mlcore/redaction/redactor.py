@@ -42,7 +42,7 @@ class SearchTooLong(Exception):
 
 class Replacer(NamedTuple):
     """Replaces the parts of a text that a rule matches. If a text cannot be searched in time,
-    ``replacement`` replaces the whole text. Both functions may raise TimeoutError."""
+    ``replacement`` replaces the whole text. ``replace`` and ``matches`` may raise TimeoutError."""
 
     replace: Callable[[str], str]
     matches: Callable[[Searched], bool]
@@ -80,8 +80,11 @@ class Redactor:
         is_content_free: bool = False,
         detector_seconds: float = math.inf,
     ) -> None:
-        """
+        """Makes a redactor for one trace, export or request.
+
         Args:
+            fields: the fields whose values are replaced as a whole.
+            replacers: replace parts of texts, in this order.
             is_content_free: whether traces are to be stored without their content
                 (:mod:`.content_free`), before texts are redacted.
             detector_seconds: maximum processor time of all detectors. If it is limited, a text that

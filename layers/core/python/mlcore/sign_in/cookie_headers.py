@@ -16,7 +16,8 @@ SECURE_PREFIX: Final = "__Host-"
 
 
 def cookie_name(cookie: str, *, is_secure: bool) -> str:
-    """Returns the name under which a cookie is set."""
+    """Returns the full name of a cookie: with the prefix ``__Host-`` where the product is served
+    over HTTPS (``is_secure``)."""
     return f"{SECURE_PREFIX}{cookie}" if is_secure else cookie
 
 
