@@ -104,7 +104,7 @@ class BadRequest(_CallerError):
 
 
 class ContentTooLarge(BadRequest):
-    """A body, or a part of it, is larger than allowed."""
+    """The request's body, or a part of it, is larger than allowed."""
 
     http_status = 413
 

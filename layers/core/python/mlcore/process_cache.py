@@ -51,7 +51,8 @@ _single_entries: dict[str, tuple[Hashable, Any]] = {}
 
 
 class ProcessCache(Generic[K, V]):
-    """A thread-safe cache of values by key, within the limit of all caches."""
+    """A thread-safe cache of values by key. It shares one memory limit with all other caches of the
+    process."""
 
     def __init__(
         self,
@@ -85,8 +86,8 @@ class ProcessCache(Generic[K, V]):
         return value
 
     def put(self, key: K, value: V) -> None:
-        """Caches a value, which must not be None. A value that is larger than the limit of all
-        caches is not cached."""
+        """Caches a value, which must not be None. A value that is larger than the memory limit of
+        all caches is not cached."""
         weight = ENTRY_BYTES + self._weigh(value)
         now = time.monotonic()
         with _writing:
@@ -111,7 +112,7 @@ class ProcessCache(Generic[K, V]):
 
 class SingleEntryCache(Generic[K, V]):
     """A thread-safe cache of one entry, the last one that was put. It does not count towards the
-    limit of all caches; its user limits the size of the value."""
+    memory limit of all caches; its user limits the size of the value."""
 
     def __init__(self, noun: str) -> None:
         self._noun = noun

@@ -84,7 +84,8 @@ class Item(Model):
     pattern: ClassVar[Pattern]
 
     class Meta(metaclass=_Settings):
-        """PynamoDB's options; timeouts and retries are those of the shared client."""
+        """The options that PynamoDB reads from a model's class. Timeouts and retries are those of
+        the client that the process shares."""
 
     PK = TextAttribute(hash_key=True)
     SK = TextAttribute(range_key=True)

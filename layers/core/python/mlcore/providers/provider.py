@@ -176,10 +176,10 @@ def _as_it_is(request: Json) -> Json:
 
 
 def forwarded_headers(headers: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
-    """Returns the headers to send to the provider: the caller's without credentials and without
-    those that ``Connection`` lists, overridden by ``own``, the headers with the server's
-    credentials. If the caller is a program of :data:`_SUBSCRIPTION_AGENTS`, its credentials are
-    sent instead of the server's."""
+    """Returns the headers to send to the provider: those of ``own`` (the headers with the server's
+    credentials), and the caller's other headers, without credentials, without those that
+    ``Connection`` lists, and without those that are for this server. If the caller is a program of
+    :data:`_SUBSCRIPTION_AGENTS`, its credentials are sent instead of the server's."""
     listed = {name.strip().lower() for name in headers.get("connection", "").split(",")}
     headers = {name: value for name, value in headers.items() if name.lower() not in listed}
     credentials = _callers_credentials(headers)

@@ -34,9 +34,9 @@ class ProxiedRequest(NamedTuple):
         return self.body or {}
 
     def described(self) -> Json:
-        """Returns the inputs of the call's trace: the JSON body of a POST. For other requests the
-        method, the path and the JSON body, or the content type and size of a body that is not
-        JSON."""
+        """Returns what a call's trace records of the request as the inputs: the JSON body of a
+        POST; for other requests the method, the path and the JSON body, or the content type and
+        size of a body that is not JSON."""
         if self.method == "POST" and self.body is not None:
             return self.body
         description: Json = {"method": self.method, "path": self.path.partition("?")[0]}
@@ -68,7 +68,8 @@ class RawAnswer(NamedTuple):
         return self.content_type.startswith(_MEDIA)
 
     def described(self) -> Json:
-        """Returns the outputs of the call's trace: content type and size of the answer."""
+        """Returns what a call's trace records of the answer as the outputs: content type and
+        size."""
         return {"content_type": self.content_type, "bytes": len(self.content)}
 
 

@@ -29,8 +29,8 @@ def below(paths: Paths, key: str) -> Paths:
 
 
 def last_segment(name: str) -> str:
-    """Returns the last segment of a path that ends with this name of a member, which may itself
-    contain dots."""
+    """Returns the last segment of the path of a member with this name: the normalized text after
+    the last dot, which the name itself may contain."""
     return normalized(name).rpartition(".")[2]
 
 

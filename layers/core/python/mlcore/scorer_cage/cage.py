@@ -99,7 +99,7 @@ def allowed_packages() -> tuple[str, ...]:
 
 
 def judge(scorer: Mapping[str, Any], call: Mapping[str, Any], limits: CageLimits) -> Judgement:
-    """Runs a scorer in a cage and returns its feedback and its costs.
+    """Runs a scorer in a cage (a process without rights) and returns its feedback and its costs.
 
     Args:
         scorer: the scorer's JSON, as

@@ -36,7 +36,8 @@ def like(pattern: str) -> Callable[[str], bool]:
 
 
 def ilike(pattern: str) -> Callable[[str], bool]:
-    """Compiles an ILIKE pattern: as :func:`like`, but ignoring the case of ASCII letters."""
+    """Compiles an ILIKE pattern to a function that says whether a text matches, ignoring the case
+    of ASCII letters."""
     test = like(fold_ascii_case(pattern))
     return lambda text: test(fold_ascii_case(text))
 

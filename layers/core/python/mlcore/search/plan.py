@@ -1,4 +1,5 @@
-"""Plans a search of runs: translates a filter into accesses, each of which can find its matches.
+"""Plans a search of runs: translates a filter into accesses, each of which alone finds all matches
+of the filter.
 
 An *access* describes a set of runs that an index can list and that contains every match of the
 filter. The set may contain more runs, because each candidate is tested against the whole filter

@@ -1,4 +1,5 @@
-"""Plans a search of traces: translates a filter into accesses, each of which can find its matches.
+"""Plans a search of traces: translates a filter into accesses, each of which alone finds all
+matches of the filter.
 
 As in :mod:`mlcore.search.plan`, an access is a set of traces that an index can list and that
 contains every match of the filter and perhaps more.

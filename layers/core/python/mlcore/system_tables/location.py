@@ -1,7 +1,7 @@
 """Locates the storage of the system tables: a bucket of their own in AWS, a folder on a laptop.
 
-It contains ``landing/`` (batches of the stream that are not yet published) and
-``system/mlflow/<table>`` (the tables, each in the Delta format).
+It contains ``landing/`` (batches of the stream that are not yet published), ``alerts/`` (files with
+alerts) and ``system/mlflow/<table>`` (the tables, each in the Delta format).
 """
 
 from __future__ import annotations

@@ -53,7 +53,8 @@ def parse(text: str) -> Announcement:
 
 
 def parse_all(text: str) -> list[Announcement]:
-    """Returns the announcements in the attribute ``event`` of one write, one per line."""
+    """Parses the attribute ``event`` of one write, which holds one announcement a line. Returns the
+    announcements."""
     return [parse(line) for line in text.splitlines()]
 
 

@@ -46,7 +46,7 @@ class Misfits:
         value: Any,
         context: Mapping[str, Any] | None = None,
     ) -> None:
-        """Adds a validation error. After the first 1,000 errors, further ones are dropped.
+        """Adds a validation error. FastAPI's list contains the first 1,000 errors only.
 
         Args:
             path: the position of the value, such as ``("tags", 0, "key")``.
@@ -89,7 +89,8 @@ def _of_bounded_size(details: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 class JsonField(NamedTuple):
-    """How a field of a JSON object is read; ``key`` is its name in the result, if that differs."""
+    """How a field of a JSON object is read. ``key`` is its name in the result, if that differs from
+    its name in the object; the object may have either name."""
 
     read: Read
     required: bool = False

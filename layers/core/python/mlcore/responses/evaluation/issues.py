@@ -8,8 +8,8 @@ from mlcore.entities.evaluation.issues import Issue
 
 
 def issue(entity: Issue, trace_count: int | None = None, *, basic: bool = False) -> dict[str, Any]:
-    """Returns the JSON of MLflow's message ``mlflow.issues.Issue``; a ``basic`` one has no
-    description, root causes or metadata."""
+    """Returns the JSON of MLflow's message ``mlflow.issues.Issue``. If it is ``basic``, its
+    description is empty, and it has no root causes and no metadata."""
     if basic:
         entity = entity._replace(description="", root_causes=(), metadata={})
     fields = {
