@@ -103,9 +103,8 @@ def proxied(
     configured: bool,
     redactor: CredentialRedactor,
 ) -> Iterator[Json | bytes | RawAnswer]:
-    """Sends a request and yields the provider's answer: a JSON object whole, the lines of an answer
-    with the content type of a stream, or an answer of another type whole. Raises GatewayCallFailed:
-    as :func:`lines`."""
+    """Sends a request and yields the provider's answer: the lines of a stream, or an answer of
+    another type, such as JSON, whole. Raises GatewayCallFailed: as :func:`lines`."""
     with exchange(url, headers, request, configured=configured) as response:
         content_type = response.headers.get("Content-Type", "")
         media_type = content_type.partition(";")[0].strip().lower()
@@ -146,8 +145,8 @@ def chunks(
     url: str, headers: Mapping[str, str], payload: Json, *, configured: bool
 ) -> Iterator[bytes]:
     """Posts a payload as JSON and yields the provider's answer in chunks as they arrive.
-    Credentials that the answer repeats are not replaced, because one may be split between two
-    chunks. Raises GatewayCallFailed: as :func:`lines`."""
+    Credentials in it are not replaced, since a chunk may hold a part of one. Raises
+    GatewayCallFailed: as :func:`lines`."""
     with _post(url, headers, payload, configured=configured) as response:
         if response.status >= 400:
             answer, message = _parsed_error(_read_all(response))
@@ -267,8 +266,8 @@ def _post(
 def exchange(
     url: str, headers: Mapping[str, str], request: ProxiedRequest, *, configured: bool
 ) -> Iterator[BaseHTTPResponse]:
-    """Sends a request to a URL, and gives the response to the ``with`` block; the request's own
-    path is not used. Raises GatewayCallFailed for a redirect or no answer."""
+    """Sends a request to a URL, in place of the request's own path. Gives the response to the
+    ``with`` block."""
     try:
         url_parts = urlsplit(url)
         host = url_parts.hostname or ""
