@@ -84,8 +84,7 @@ def ask(
     """Posts a payload as JSON and returns the provider's JSON answer.
 
     Args:
-        configured: whether the URL comes from a secret and must be checked; False for a default
-            URL.
+        configured: whether the URL comes from a secret, so that its addresses are checked.
         redactor: replaces the credentials that are sent, if the answer repeats them.
 
     Raises:
@@ -132,11 +131,7 @@ def lines(
     redactor: CredentialRedactor,
 ) -> Iterator[bytes]:
     """Posts a payload as JSON and yields the lines of the provider's answer as they arrive, with
-    their line ends.
-
-    Raises:
-        GatewayCallFailed: as :func:`ask`; possibly after some lines.
-    """
+    their line ends. Raises GatewayCallFailed: as :func:`ask`; possibly after some lines."""
     parts = chunks(url, headers, payload, configured=configured)
     return _lines_in(parts, redactor)
 
