@@ -107,8 +107,8 @@ class Function:
 
 
 def load_first(functions: Iterable[Function]) -> None:
-    """Imports the functions whose handlers begin with one of :data:`LOADED_FIRST`. A failed import
-    is only logged.
+    """Imports the modules of those functions whose handlers begin with one of :data:`LOADED_FIRST`.
+    A failed import is only logged.
     """
     for function in functions:
         if function.definition.handler.startswith(LOADED_FIRST):

@@ -43,7 +43,7 @@ def mlflow_installation(environ: Mapping[str, str] = os.environ) -> str:
 
 
 def sam_installation(environ: Mapping[str, str] = os.environ) -> str:
-    """Returns how to install the SAM CLI."""
+    """Returns a text for the user that says how to install the SAM CLI."""
     if environ.get(_VARIABLE):
         return "`uv tool install aws-sam-cli` or `pipx install aws-sam-cli` installs it"
     return "`make build` installs it"

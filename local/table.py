@@ -1,5 +1,5 @@
-"""Creates the table from the template's properties in the store or on an engine, and refuses an
-existing table with other keys."""
+"""Creates the DynamoDB table from the template's properties, in the local store or in a DynamoDB
+engine that the user runs, and refuses an existing table with other keys."""
 
 from __future__ import annotations
 

@@ -70,7 +70,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def parameters_in(file: Path | None) -> list[str]:
-    """Returns the parameters of a stack that `operate.restore whole` wrote down, as NAME=VALUE.
+    """Returns the parameters of a stack that `operate.restore whole` wrote to a file, as
+    NAME=VALUE.
 
     Raises:
         LookupError: the file holds no JSON object.

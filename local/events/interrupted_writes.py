@@ -38,7 +38,7 @@ class InterruptedWrites:
         self._thread = threading.Thread(target=self._run, name="completion", daemon=True)
 
     def start(self) -> None:
-        """Starts the background thread."""
+        """Starts the background thread that completes the writes."""
         self._thread.start()
 
     def stop(self) -> None:

@@ -206,8 +206,8 @@ class Connection:
         return bytes(content)
 
     def drain(self) -> None:
-        """Reads and drops the rest of the body, so that the client reads the answer and the
-        connection can be used again."""
+        """Reads and drops the rest of the request's body, so that the client reads the answer and
+        the connection can be used again."""
         for _ in self.parts():
             pass
 

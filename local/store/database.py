@@ -122,8 +122,8 @@ def _primary(error: Exception) -> int:
 
 
 class Connection(sqlite3.Connection):
-    """A connection to a file. SQLite opens a file that may not be written for reading only; such a
-    connection stays read-only when the file becomes writable."""
+    """A connection to a SQLite file. If the file may not be written, SQLite opens it for reading
+    only; such a connection stays read-only when the file becomes writable."""
 
     is_read_only = False
 

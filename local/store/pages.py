@@ -49,8 +49,8 @@ class PageRequest(NamedTuple):
 
     @property
     def counts_entries(self) -> bool:
-        """Whether the 1 MB of a page counts the index's entries, which are smaller than the
-        items."""
+        """Whether the limit of 1 MB for a page counts the sizes of the index's entries, which are
+        smaller than the items."""
         return self.source.projected is not None and not self.fetches
 
 

@@ -1,4 +1,5 @@
-"""``python -m local.admin erase-user``: removes a person from the table and from the audit."""
+"""``python -m local.admin erase-user``: removes a person from the DynamoDB table and from the
+audit."""
 
 from __future__ import annotations
 

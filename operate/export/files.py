@@ -12,8 +12,8 @@ from operate.transfer.transfer_item import Content, TransferItem
 
 
 def item(source: Server, stock: Server, path: str, folder: Path) -> TransferItem:
-    """Returns the item that copies all files below a path. Source and target are equal if they have
-    the same file names and sizes."""
+    """Returns the transfer item that copies all files below a path to the folder of MLflow's own
+    server. Source and target are equal if they have the same file names and sizes."""
 
     def write(want: Content, have: Content | None) -> None:
         for name, size in want.items():

@@ -53,7 +53,7 @@ class _Observed(Access):
 
 def origins_of(profile: Profile, assigned: Iterable[Role]) -> list[GrantOrigin]:
     """Returns all grants of a user in all workspaces: first the user's own, then those of the
-    roles."""
+    user's roles."""
     own = [GrantOrigin(grant, workspace, "own grant") for workspace, grant in profile.grants]
     return own + [
         GrantOrigin(permission.grant, role.workspace, f"role {role.name}")

@@ -38,9 +38,9 @@ from operate.transfer.transfer_item import Content, TransferItem
 
 
 class Models:
-    """Transfers models, then serving environments, then artifacts without a parent.
-    An entity is found in the table by its name: a model by its own, a child by its name within its
-    parent. Numbers (ids) are assigned by the table.
+    """Transfers models of a Kubeflow registry, then serving environments, then artifacts without a
+    parent. An entity is found in the table by its name: a model by its own, a child by its name
+    within its parent. Numbers (ids) are assigned by the table.
     """
 
     def __init__(self, registry: Registry) -> None:
@@ -230,8 +230,8 @@ class Models:
     # -------------------------------------------------------------- artifacts of nothing
 
     def standalone(self) -> Iterator[TransferItem]:
-        """Yields the items that transfer artifacts without a parent. To be called after models and
-        runs are transferred."""
+        """Yields the items that transfer a Kubeflow registry's artifacts without a parent. To be
+        called after models and runs are transferred."""
         standalone_artifacts = [
             artifact
             for artifact in self._registry.artifacts("artifacts")

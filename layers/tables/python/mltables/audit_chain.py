@@ -74,7 +74,7 @@ def erased(event: Event, name: str, key: str) -> Event:
 
 
 def hash_of(event: Event, inserted: int, sequence: int, previous: str, key: str) -> str:
-    """Returns the hash of a row.
+    """Returns the hash of a row of ``audit_log``, which also covers the row before it.
 
     Args:
         inserted: when the row was published, in milliseconds since 1970.

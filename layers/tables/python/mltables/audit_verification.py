@@ -50,7 +50,8 @@ class Verified(NamedTuple):
 
 
 def verify(noted: Mapping[str, str] | None = None) -> Verified:
-    """Computes the hash of each row again and compares it with the table.
+    """Verifies ``audit_log``: computes the hash of each row again and compares it with the hash in
+    the table.
 
     The previous hash of the oldest row cannot be checked, unless it is row 1, because the rows
     before it were deleted at the end of their retention.
@@ -141,8 +142,8 @@ def rows_about(name: str) -> int:
 
 
 def erase(name: str) -> int:
-    """Removes a user's name from all rows, in one commit (:func:`audit_chain.erased`). Returns the
-    number of changed rows. The hashes stay valid.
+    """Removes a user's name from all rows of ``audit_log``, in one commit
+    (:func:`audit_chain.erased`). Returns the number of changed rows. The hashes stay valid.
 
     Raises:
         CommitFailedError: a publisher committed first; repeat the call.

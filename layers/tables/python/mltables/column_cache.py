@@ -92,9 +92,10 @@ class ColumnCache:
         folder.mkdir(parents=True, exist_ok=True)
 
     def linked(self, files: Sequence[File], columns: Collection[str], target: Path) -> list[str]:
-        """Creates links in ``target`` to copies that hold at least these columns, and returns them
-        in the order of ``files``. Fetches the columns that are missing. Raises NoRoomForColumns if
-        the columns do not fit even after all other copies are evicted."""
+        """Creates links in ``target`` to local copies of the files that hold at least these
+        columns, and returns the links in the order of ``files``. Fetches the columns that are
+        missing. Raises NoRoomForColumns if the columns do not fit even after all other copies are
+        evicted."""
         target.mkdir(parents=True, exist_ok=True)
         links = {file: target / f"{number}.parquet" for number, file in enumerate(files)}
         copies = [copy for file in files if (copy := self._cached_copy(file, links[file]))]

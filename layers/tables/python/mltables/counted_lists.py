@@ -25,7 +25,7 @@ _NUMBER: Final = "CAST({0} AS INTEGER)"
 
 
 def count_lists(query: exp.Query) -> None:
-    """Replaces lists in a query that are only counted, in place.
+    """Replaces lists that a query builds only to count them by the counts themselves, in place.
 
     Args: query: its table names point to DuckDB's views or to its common table expressions.
     """

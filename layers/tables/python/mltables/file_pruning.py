@@ -222,8 +222,8 @@ def is_constant(value: exp.Expr, *, now: bool) -> bool:
 def evaluate_bounds(
     column_bounds: Mapping[str, Bounds], parameters: Mapping[str, Any]
 ) -> Mapping[str, Bounds]:
-    """Computes the values of bounds in a database without rows. Drops bounds whose values are NULL
-    or cannot be computed."""
+    """Computes the values of the bounds (the constants of a statement's conditions) in a database
+    without rows. Drops bounds whose values are NULL or cannot be computed."""
     if not any(bound for bounds in column_bounds.values() for bound in bounds):
         return {}
     with connect(None) as connection:
@@ -273,8 +273,8 @@ def may_hold(file: Mapping[str, Any], bounds: Bounds) -> bool:
 
 
 def partition_may_hold(table: Table, partition: str | None, bounds: Bounds) -> bool:
-    """Like :func:`may_hold`, but for a whole partition: compares the bounds with its day or month
-    only."""
+    """Returns whether a query may need a partition of the table, according to the partition's day
+    or month. ``bounds`` are as in :func:`may_hold`."""
     if partition is None:
         return True
     column, form = table.time, table.time_format

@@ -166,9 +166,9 @@ class Lake:
     def ids(
         self, name: str, files: Sequence[tuple[str, int]], columns: Collection[str], folder: Path
     ) -> list[str]:
-        """Like :meth:`columns`, for a writer that reads columns with ids: uses copies of whole
-        files if they exist, and keeps fetched columns until :meth:`free_ids` or the end of this
-        object.
+        """Returns local paths from which a writer can read the columns with ids of these files.
+        Uses local copies of whole files if they exist. Otherwise fetches the columns, and keeps
+        them until :meth:`free_ids` or the end of this object.
 
         Raises:
             NoRoomForColumns: the disk has no space for the columns.

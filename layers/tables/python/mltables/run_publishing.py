@@ -43,9 +43,9 @@ def load_published_runs(
 def publish(
     connection: duckdb.DuckDBPyConnection, runs: WritableTable, files: dict[str, str]
 ) -> int:
-    """Replaces the published rows in ``old_runs`` by those in ``aggregated_runs`` and removes the
-    runs in ``gone`` (all staged tables), in one commit. Returns the number of runs that were
-    written or removed.
+    """Replaces in ``runs_latest`` the rows in the staged table ``old_runs`` by those in
+    ``aggregated_runs``, and removes the runs in ``gone``, in one commit. Returns the number of runs
+    that were written or removed.
 
     Args:
         files: as :func:`load_published_runs` returned them.

@@ -15,7 +15,7 @@ _LISTED: Final = "listed_files"
 
 
 class Snapshot:
-    """One version of a table. The rows that it returns are not affected by later commits."""
+    """One version of a Delta table. The rows that it returns are not affected by later commits."""
 
     def __init__(self, lake: Lake, table: Table, delta: DeltaTable) -> None:
         self._lake, self.table, self.delta = lake, table, delta
@@ -46,8 +46,8 @@ class Snapshot:
     def listed(
         self, connection: duckdb.DuckDBPyConnection, columns: str, where: str = ""
     ) -> list[tuple[Any, ...]]:
-        """Returns columns of the list of files, one row for each file that matches ``where``,
-        sorted by the files' names."""
+        """Returns columns of Delta's list of the table's files: one row for each file that matches
+        ``where``, sorted by the files' names."""
         actions = self.delta.get_add_actions(flatten=True)
         if not actions.num_rows:
             return []

@@ -122,8 +122,8 @@ def view_name(table: exp.Table, name: str) -> str:
 
 
 def table_of(view: str) -> tuple[str, int | None]:
-    """Returns the table that a view shows, and the position of its ``AS OF``; None for the current
-    version."""
+    """Returns the table that a view shows, and the position of the view's ``AS OF`` in the list of
+    :func:`take_past_tables`; None for the current version."""
     name, _, position = view.partition(_INFIX)
     return name, int(position) if position else None
 

@@ -21,7 +21,8 @@ from mltables.table_definitions import ASSESSMENTS, OF_TRACES, SPANS, TRACES
 
 
 class View(NamedTuple):
-    """A view that a query can name, over one or more tables."""
+    """The definition of a view that a query can name: its columns, and how it is computed from one
+    or more tables."""
 
     columns: Mapping[str, str]
     """The columns of the view, in order: by name, their types in DuckDB."""

@@ -91,5 +91,6 @@ CASTS: Final = {
 
 
 def parameters(name: str) -> tuple[str, ...] | None:
-    """Returns the parameter names of a function that is a macro; None for any other function."""
+    """Returns the names of the parameters of a function that a DuckDB macro implements; None for
+    any other function."""
     return macros.FUNCTIONS.get(name)
