@@ -24,7 +24,8 @@
 
 Which table a command uses: if AWS_ENDPOINT_URL_DYNAMODB is set, the table at that endpoint;
 otherwise, if TABLE_NAME is set and --data is not given, that table in AWS, with the credentials of
-the environment; otherwise the table in a data folder, which a runner may serve at the same time.
+the environment; otherwise the table in a data folder, which a local server may use at the same
+time.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ PAUSE_SECONDS: Final = 0.5
 
 
 class Options(NamedTuple):
-    """The options of the command line that the steps use."""
+    """The options of the command ``doctor`` that its steps use."""
 
     client: str | None
     """The path of a Python interpreter with mlflow; None to look for one."""
@@ -34,7 +34,8 @@ class Options(NamedTuple):
 
 
 class CreatedEntity(NamedTuple):
-    """An entity that a step created, with the function that removes it."""
+    """An entity that a step of a checkup created on the server, with the function that removes
+    it."""
 
     name: str
     remove: Callable[[], object]
