@@ -16,7 +16,7 @@ import pytest
 
 from mlcore import errors
 from mlcore.system_tables import location
-from mltables import query_processes, statement_check
+from mltables import query_limits, query_processes, statement_check
 from mltables.file_pruning import evaluate_bounds
 from mltables.permitted_rows import row_sources
 from mltables.span_attribute_columns import COLUMNS, KEYS, PREFIX
@@ -67,7 +67,8 @@ def _answer(
 def test_each_answer_is_that_of_the_map(
     lakes: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
-    monkeypatch.setattr("mltables.duckdb_connection.THREADS", 1)
+    one = query_limits.DEPLOYED._replace(threads=1)
+    monkeypatch.setattr(query_limits, "here", lambda: one)
     rng = random.Random(seed)
     questions = Questions(rng)
     read_columns = answered = 0

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from mltables import query_limits
 from sql import execution, query_process
 from tests.contract import hidden_rows as hidden
 
@@ -98,7 +99,7 @@ def test_a_forked_database_has_the_settings_of_a_new_one(tmp_path: Path) -> None
     assert forked["lock_configuration"] == "true"
     assert forked["enable_external_access"] == "false"
     assert forked["temp_directory"] == ""
-    assert (forked["threads"], forked["TimeZone"]) == ("2", "UTC")
+    assert (forked["threads"], forked["TimeZone"]) == (str(query_limits.here().threads), "UTC")
 
 
 def test_a_database_that_copies_rows_spills_where_it_is_told(tmp_path: Path) -> None:

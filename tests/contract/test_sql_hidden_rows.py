@@ -279,9 +279,9 @@ def _answered(sql: str, folder: Path) -> str:
 def test_neither_answers_nor_errors_depend_on_hidden_rows(
     lakes: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    database = pytest.importorskip("mltables.duckdb_connection")
-    # With two, which of several failing rows is told of is a matter of chance.
-    monkeypatch.setattr(database, "THREADS", 1)
+    limits = pytest.importorskip("mltables.query_limits")
+    # With two threads, which of several failing rows is told of is a matter of chance.
+    monkeypatch.setattr(limits, "here", lambda: limits.DEPLOYED._replace(threads=1))
     rng = random.Random(SEED)
     failed = empty = 0
     for _ in range(QUERIES):

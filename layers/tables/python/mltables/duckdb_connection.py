@@ -17,12 +17,15 @@ MEMORY: Final = "200MB"
 """Memory of a step of the publisher; the rest spills to disk."""
 
 THREADS: Final = 2
+"""Threads of a step of the publisher."""
 
 _databases_before_fork: Final[list[duckdb.DuckDBPyConnection]] = []
 """At most one: the connection of the database that the process has opened before it forked."""
 
 
-def connect(folder: Path | None, memory: str = MEMORY) -> duckdb.DuckDBPyConnection:
+def connect(
+    folder: Path | None, memory: str = MEMORY, threads: int = THREADS
+) -> duckdb.DuckDBPyConnection:
     """Opens a database in memory, in UTC. It spills into ``folder``, or not at all without one.
 
     In a process that was forked after :func:`open_before_fork`, this is a new connection to the
@@ -31,11 +34,11 @@ def connect(folder: Path | None, memory: str = MEMORY) -> duckdb.DuckDBPyConnect
     """
     if _databases_before_fork:
         connection = _databases_before_fork[0].cursor()
-        connection.execute(f"SET memory_limit = '{memory}'; SET threads = {THREADS}")
+        connection.execute(f"SET memory_limit = '{memory}'; SET threads = {threads}")
         if folder:
             _set_spill(connection, _spill(folder))
     else:
-        connection = _open(memory, THREADS, _spill(folder) if folder else "")
+        connection = _open(memory, threads, _spill(folder) if folder else "")
     connection.execute("SET enable_progress_bar = false")
     return connection
 

@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 
 import duckdb
 
-from mltables import span_attribute_columns, time_travel
+from mltables import query_limits, span_attribute_columns, time_travel
 from mltables.column_pruning import Columns
 from mltables.duckdb_connection import connect
 from mltables.file_pruning import Bounds, may_hold, partition_may_hold, sql_condition
@@ -28,9 +28,6 @@ from mltables.table_columns import DERIVED_MARK, Table
 from mltables.table_definitions import TABLES, open_if_exists
 from mltables.time_travel import Moment
 from mltables.views import VIEWS
-
-MEMORY: Final = "450MB"
-"""Memory for copying permitted rows. DuckDB spills the rest to the folder of the query."""
 
 _FIRST: Final = ("experiment_id", "run_id", "metric_name", "metric_step", "metric_time")
 """The first sort columns of the history's rows. All other columns that are read follow, because no
@@ -232,7 +229,7 @@ def _write_permitted_rows(
     source = RowSource(table.name, columns, *files, computed)
     target = str(folder / f"{table.name}.parquet")
     # A separate engine, which is closed before the caller's engine starts.
-    with connect(folder, MEMORY) as connection:
+    with _connected(folder) as connection:
         rows = permitted_relation(source, sorted(used), workspaces, bounds)
         _copy_rows(connection, source, rows, target)
     return source._replace(files=(target,), underived=(), computed=())
@@ -280,7 +277,7 @@ def _write_past_rows(
         f"USING ({', '.join(identity)})"
     )
     target = str(folder / f"{view}.parquet")
-    with connect(folder, MEMORY) as connection:
+    with _connected(folder) as connection:
         try:
             _copy_rows(connection, past, _within(rows, sorted(used), bounds), target)
         except duckdb.IOException as error:
@@ -288,6 +285,12 @@ def _write_past_rows(
                 raise time_travel.gone() from error
             raise
     return past._replace(files=(target,))
+
+
+def _connected(folder: Path) -> duckdb.DuckDBPyConnection:
+    """Opens a database that copies rows. What its memory does not hold spills to the folder."""
+    limits = query_limits.here()
+    return connect(folder, limits.text, limits.threads)
 
 
 def _copy_rows(

@@ -2,11 +2,12 @@
 
 The first process prepares the rows that the caller may read; the second one runs the caller's
 statement on them. The operating system ends each process at a time limit, and the second one also
-at a memory limit.
+at a memory limit (``query_limits.py``).
 """
 
 from __future__ import annotations
 
+import contextlib
 import resource
 import signal
 from collections.abc import Collection, Mapping, Sequence
@@ -18,6 +19,7 @@ import duckdb
 
 from mltables import (
     permitted_rows,
+    query_limits,
     result_encoding,
     statement_check,
     time_travel,
@@ -34,9 +36,6 @@ from mltables.span_attribute_columns import PREFIX
 from mltables.table_definitions import AUDIT
 from mltables.views import VIEWS
 
-MEMORY: Final = "450MB"
-ADDRESS_SPACE: Final = 800 << 20
-"""Bytes of address space that a query may add to those that the process has at its start."""
 ROWS: Final = 10_000
 BYTES: Final = 4 << 20
 RUN_AGAIN: Final = "again"
@@ -148,7 +147,8 @@ def open_views(
         views: the views of ``views.py`` that are created over these sources: by name, the columns
             that each has.
     """
-    connection = connect(None, MEMORY)
+    limits = query_limits.here()
+    connection = connect(None, limits.text, limits.threads)
     macros.set_arithmetic_errors(connection)
     if any(map(_reads_structs, sources)):
         # For a condition on a struct's member with ORDER BY … LIMIT, this optimizer of DuckDB 2.0.0
@@ -187,13 +187,16 @@ def _set_deadline(seconds: float) -> None:
 
 
 def _restrict_resources() -> None:
+    with contextlib.suppress(OSError):
+        # A machine without free memory ends this process before those of its users.
+        Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     try:
         pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
     except OSError:  # not Linux: DuckDB's own limit and the deadline remain
         return
-    most = pages * resource.getpagesize() + ADDRESS_SPACE
+    most = pages * resource.getpagesize() + query_limits.here().address_space
     resource.setrlimit(resource.RLIMIT_AS, (most, most))
 
 
@@ -201,7 +204,9 @@ def error_text(error: Exception) -> str:
     """Returns the message for the caller: the first line of the engine's error. Later lines, which
     may name files of this machine, are dropped."""
     if _is_of_memory(error):
-        return "The query needs more memory than it may have."
+        return (
+            f"The query needs more than the {query_limits.here().text} of memory that it may have."
+        )
     text = str(error).split("\n\nLINE", maxsplit=1)[0].split("\n", maxsplit=1)[0]
     return (
         error_messages.databricks_text(text.replace(f'"{statement_check.SCHEMA}".', ""))[:1000]

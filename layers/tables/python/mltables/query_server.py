@@ -37,7 +37,7 @@ from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from mlcore.system_tables import location
-from mltables import query_processes, statement_check
+from mltables import query_limits, query_processes, statement_check
 from mltables.duckdb_connection import open_before_fork
 from mltables.lake import Lake
 
@@ -68,6 +68,7 @@ def _serve(idle_seconds: float) -> None:
         os.nice(NICE)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # supervisors leave no zombies
     statement_check.translate("SELECT count(*) FROM system.mlflow.runs_latest WHERE run_id = :id")
+    query_limits.here()  # the processes of queries have another environment
     open_before_fork()
     if not os.environ.get(location.FOLDER):
         import botocore.session  # noqa: F401, PLC0415 -- else each query in AWS would load it

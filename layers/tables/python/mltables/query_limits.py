@@ -1,0 +1,131 @@
+"""How much memory and how many threads a query may use: a part of what its place has.
+
+A Lambda function answers one request at a time, so a query gets what the function leaves. Anywhere
+else three queries may run beside everything else on the machine, and each gets a small part of it.
+A container's limits count as the machine's.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+FUNCTION_MEMORY: Final = "AWS_LAMBDA_FUNCTION_MEMORY_SIZE"
+"""Environment: the memory of a Lambda function in MB. Lambda sets it."""
+
+_MOST_THREADS: Final = 8
+_MEGABYTE: Final = 1_000_000
+_PER_THREAD: Final = 225 * _MEGABYTE
+"""Bytes of memory for each thread: each has its own groups, sorted rows and pages of columns."""
+
+
+class QueryLimits(NamedTuple):
+    """What one query may use."""
+
+    memory: int
+    """Bytes that the engine may allocate."""
+    address_space: int
+    """Bytes of address space that the process of a statement may add to those that it has at its
+    start. The kernel enforces this limit. It is larger than ``memory``, because the engine does not
+    count everything, and stacks and gaps take address space, too."""
+    threads: int
+
+    @property
+    def text(self) -> str:
+        """Returns the memory in words, for an error message."""
+        return f"{self.memory // _MEGABYTE} MB"
+
+
+DEPLOYED: Final = QueryLimits(450 * _MEGABYTE, 800 << 20, 2)
+"""The limits in a function with the memory of the template (``DEPLOYED_MB``). A machine never has
+less."""
+DEPLOYED_MB: Final = 1769
+_MOST_ON_MACHINE: Final = 2_000 * _MEGABYTE
+
+
+@functools.cache
+def here() -> QueryLimits:
+    """Returns the limits of a query in this process's place."""
+    processors = _processors()
+    if function := os.environ.get(FUNCTION_MEMORY):
+        return of_function(int(function), processors)
+    return of_machine(_memory_bytes(), processors)
+
+
+def of_function(megabytes: int, processors: int) -> QueryLimits:
+    """Returns the limits in a Lambda function with so much memory: those of the template's size in
+    proportion for a smaller one, and half of what is above that size in addition for a larger
+    one."""
+    if megabytes <= DEPLOYED_MB:
+        return _limits(DEPLOYED.memory * megabytes // DEPLOYED_MB, processors)
+    return _limits(DEPLOYED.memory + (megabytes - DEPLOYED_MB) * _MEGABYTE // 2, processors)
+
+
+def of_machine(memory: int, processors: int) -> QueryLimits:
+    """Returns the limits on a machine with so many bytes of memory: an eighth, but at least those
+    of ``DEPLOYED`` and at most 2 GB."""
+    return _limits(min(max(memory // 8, DEPLOYED.memory), _MOST_ON_MACHINE), processors)
+
+
+def _limits(memory: int, processors: int) -> QueryLimits:
+    threads = max(DEPLOYED.threads, min(processors, _MOST_THREADS, memory // _PER_THREAD))
+    return QueryLimits(memory, DEPLOYED.address_space * memory // DEPLOYED.memory, threads)
+
+
+# --------------------------------------------------------------- the machine
+
+
+def _memory_bytes(root: Path = Path("/")) -> int:
+    """Returns the memory of the machine, or of the container if that has less."""
+    physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    limits = [
+        int(text)
+        for name in ("memory.max", "memory.limit_in_bytes")
+        for text in _control_groups(root, "memory", name)
+        if text.isdecimal()
+    ]
+    return min([physical, *limits])
+
+
+def _processors(root: Path = Path("/")) -> int:
+    """Returns the number of processors that this process may use, rounded up."""
+    if hasattr(os, "sched_getaffinity"):
+        processors = len(os.sched_getaffinity(0))
+    else:  # macOS
+        processors = os.cpu_count() or 1
+    for text in _control_groups(root, "cpu", "cpu.max"):
+        quota, _, period = text.partition(" ")
+        if quota.isdecimal() and period.isdecimal() and int(period):
+            processors = min(processors, -(-int(quota) // int(period)))
+    return max(1, processors)
+
+
+def _control_groups(root: Path, controller: str, name: str) -> Iterator[str]:
+    """Yields the content of a file in each of Linux's control groups that this process is in, from
+    the innermost to the root: of the unified hierarchy, or of a controller's own (version 1). A
+    container sees its own group as the root.
+
+    Args:
+        root: the folder with ``proc`` and ``sys``.
+    """
+    try:
+        lines = (root / "proc/self/cgroup").read_text(encoding="utf-8").splitlines()
+    except OSError:  # not Linux
+        return
+    groups = root / "sys/fs/cgroup"
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        if controllers and controller not in controllers.split(","):
+            continue
+        top = groups / controller if controllers else groups
+        folder = top / path.lstrip("/")
+        for group in (folder, *folder.parents):
+            if not group.is_relative_to(top):
+                break
+            try:
+                yield (group / name).read_text(encoding="ascii").strip()
+            except OSError:  # not in this group
+                continue
