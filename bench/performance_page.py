@@ -26,11 +26,11 @@ _HOW: Final = """## How to read it
   turn begins when the previous server has become idle. What the indexer of mlflow-serverless does
   after the answers is included only in the rows "runs loaded" and "8 writers", whose turns last
   long enough.
-- All data are in memory (`/dev/shm`), so that a slow disk does not hide the servers.
+- All servers keep their data in memory (`/dev/shm`), so that a slow disk does not hide differences.
 - {scale}
 - **–** means that a server has no such call or answers it wrongly; the reasons are below the table.
-- A deployment in AWS adds API Gateway, a network and DynamoDB: see the last table, and the
-  processor times in [operations](operations.md#what-it-costs).
+- A deployment in AWS adds API Gateway, a network and DynamoDB to these times: see the last table,
+  and the processor times in [operations](operations.md#what-it-costs).
 """
 
 _WHY: Final = """Like the other servers, mlflow-serverless keeps its rows in a file that its own
@@ -63,7 +63,8 @@ def page(results: Results) -> str:
         _WHY,
         "## All figures\n",
         "p50 / p95 in milliseconds, unless a unit is named. The number in brackets says how many "
-        "times better mlflow-serverless is than that server (above 1), or worse (below 1).\n",
+        "times better mlflow-serverless is than the server of the column (above 1), or worse "
+        "(below 1).\n",
         _row(["work", *(server.title for server in results.servers)]),
         f"|---|{'---|' * len(results.servers)}",
         *(_figures(work, results) for work in results.works),

@@ -40,8 +40,8 @@ How keys are written:
 - The fields `<inv_value>` (with NaN last), `<inv_run_id>`, `<inv_trace_id>` and `<inv_model_id>`
   are written in a form that sorts in descending order.
 - Ids, and texts in a key that are followed by another field, are escaped: `#` is written as `$23`,
-  `$` as `$24`. In keys that sort by a name or a value, this field's characters that sort before `#`
-  are escaped, too. A text at the end of a key is not escaped.
+  `$` as `$24`. In keys that sort by a name or a value, characters of the name or value that sort
+  before `#` are escaped, too. A text at the end of a key is not escaped.
 - A field with which a key would exceed DynamoDB's limits (2,048 bytes for a partition key, 1,024
   for a sort key) is cut and ends in `~` and a hash. So a key still identifies its item, but the
   whole name of an entity is only in the attributes of its item.

@@ -26,17 +26,17 @@ clients before 2.0 call. A request to a path that is not on this page gets `ENDP
 
 - **Function** is the Python function that answers, as module and name below `functions/`.
 - **Who may** is the policy that decides who may call the route, a function of `mlcore/policies`.
-  In this column, the word `follows` stands before the function that changes grants after a call
-  has succeeded, and `hides` before the function of `mlcore/policies/redactions` that removes from
-  the answer what the caller may not read.
+  In this column, the word `follows` stands before the function that changes grants after a call of
+  the route has succeeded, and `hides` before the function of `mlcore/policies/redactions` that
+  removes from the answer what the caller may not read.
 - **Cost** is the number of sequential round trips to DynamoDB for the smallest sensible request,
   with filled caches and without authentication (for routes of users: for an administrator). A
-  process needs one more round trip the first time that it sees a run, a trace or a logged model,
-  and one more to log to a run to which another process wrote last. Authentication adds round trips
-  ([decision 17](adr/0017-login.md)). `tests/contract/test_route_costs.py` sends a request to each
-  route and counts its round trips. Read and write units in this column are the most capacity units
-  that a call in `tests/contract/test_budgets.py` may use. No number in this column means that the
-  test cannot count the route's round trips.
+  process of the server needs one more round trip the first time that it reads a certain run, trace
+  or logged model, and one more to log to a run to which another process wrote last. Authentication
+  adds round trips ([decision 17](adr/0017-login.md)). `tests/contract/test_route_costs.py` sends a
+  request to each route and counts its round trips. Read and write units in the column *Cost* are
+  the most capacity units that a call in `tests/contract/test_budgets.py` may use. No number in the
+  column *Cost* means that the test does not count the route's round trips.
 - **MLflow** is the first version of MLflow whose server has the route, if it is later than
   {OLDEST}, and the last version, if newer ones have dropped it; *ours* is a route that MLflow's
   server never had.

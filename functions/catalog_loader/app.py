@@ -1,6 +1,6 @@
 """The Lambda function that loads the catalog: on a schedule, on a change of the catalog's files,
-and when an administrator asks for it. The function also answers requests that preview a catalog
-source, because the preview reads YAML files too."""
+and when an administrator asks for it. The Lambda function ``catalog_loader`` also answers
+requests that preview a source of the catalog, because a preview reads YAML files, too."""
 
 from __future__ import annotations
 

@@ -19,14 +19,14 @@ RPCS = (
         function=absent_features.proxy_to_gateway,
         policy="requests.anybody",
         cost=0,
-        deviation="Answers as a server of MLflow that has no deployments gateway.",
+        deviation="The answer is that of an MLflow server without a deployments gateway.",
     ),
     post(
         "/mlflow/gateway-proxy",
         function=absent_features.proxy_to_gateway,
         policy="requests.anybody",
         cost=0,
-        deviation="Answers as a server of MLflow that has no deployments gateway.",
+        deviation="The answer is that of an MLflow server without a deployments gateway.",
     ),
     get(
         "/mlflow/ui-telemetry",

@@ -20,7 +20,7 @@ LIST_USERS = get(
     "users.list_users",
     since="3.10",
     cost=4,
-    deviation="If the server has no logins, it returns 404 and says that there are no users.",
+    deviation="If the server has no logins, this route returns 404: there are no users.",
 )
 RPCS = (
     post("/mlflow/users/create", m.CreateUser, service.create_user, "users.create_user", cost=2),
