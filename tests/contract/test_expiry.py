@@ -134,6 +134,18 @@ def test_an_experiment_expires_with_everything_and_its_name_is_free(
         assert int(store.api.new_experiment("e")) > int(experiment_id)
 
 
+def test_the_name_of_an_expired_experiment_is_not_found_before_the_indexer_frees_it(
+    store: Store,
+) -> None:
+    experiment_id = store.api.new_experiment("e")
+    pk, sk = keys.experiment(experiment_id)
+    store.direct.delete_item(TableName=store.table, Key={"PK": {"S": pk}, "SK": {"S": sk}})
+    answer = store.api.ask("GET", "experiments/get-by-name", experiment_name="e")
+    assert answer.body["error_code"] == "RESOURCE_DOES_NOT_EXIST"
+    answer = store.api.ask("POST", "experiments/create", name="e")
+    assert answer.body["error_code"] == "RESOURCE_ALREADY_EXISTS"
+
+
 def test_history_expires_by_itself(store: Store) -> None:
     config.put("ttl_policy", {"metric_history": "1d"})
     run_id = store.api.new_run()

@@ -151,18 +151,25 @@ def tool_calls(subject: Subject) -> list[dict[str, Any]]:
 def retrieved_texts(subject: Subject) -> list[tuple[str, list[str]]]:
     """Returns (span id, retrieved texts) of each retriever span that is not nested in another
     retriever span."""
+    parents = {_span_id(span): _parent_id(span) for span in subject.spans}
     retrievals = {
         _span_id(span): span
         for span in subject.spans
         if _attribute(span, reserved_tags.SPAN_TYPE) == "RETRIEVER"
     }
-    by_id = {_span_id(span): span for span in subject.spans}
+    nested = dict.fromkeys(retrievals, True)
+    """By span id: whether the span is a retriever span or nested in one."""
     outermost: list[tuple[str, list[str]]] = []
     for span_id, span in retrievals.items():
+        climbed: dict[str, None] = {}
         above = _parent_id(span)
-        while above in by_id and above not in retrievals:
-            above = _parent_id(by_id[above])
-        if above not in retrievals:
+        # Clients choose the ids of parents, so these may form a cycle.
+        while above in parents and above not in nested and above not in climbed:
+            climbed[above] = None
+            above = parents[above]
+        is_nested = nested.get(above or "", False)
+        nested.update(dict.fromkeys(climbed, is_nested))
+        if not is_nested:
             outermost.append(
                 (span_id, _document_texts(_attribute(span, reserved_tags.SPAN_OUTPUTS)))
             )

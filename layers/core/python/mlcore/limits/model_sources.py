@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import posixpath
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final, NamedTuple
 from urllib.parse import SplitResult, unquote, unquote_plus, urlparse, urlsplit
@@ -19,6 +20,9 @@ PROMPT_SOURCES: Final = frozenset(("dummy-source", "prompt-template"))
 """Placeholders that MLflow's clients send as the source of a prompt."""
 
 _PATTERN_SETTING: Final = "MLFLOW_CREATE_MODEL_VERSION_SOURCE_VALIDATION_REGEX"
+_MOST_ENCODINGS: Final = 16
+_MOST_PATH_CHARACTERS: Final = 4_096
+"""Operating systems open no longer paths."""
 _PROXY_ROUTE: Final = ("api", "2.0", "mlflow-artifacts", "artifacts")
 
 
@@ -137,7 +141,12 @@ def is_inside_directory(source: ParsedSource, root: str) -> bool:
     """Whether a local source is ``root``, which must be local, or lies below it. Symbolic links are
     resolved."""
     directory = parse(root)
-    return is_local(directory) and _path(directory) in (_path(source), *_path(source).parents)
+    if not is_local(directory) or len(source.uri) > _MOST_PATH_CHARACTERS:
+        return False
+    try:
+        return _path(source).is_relative_to(_path(directory))
+    except ValueError:  # a path with the character NUL
+        return False
 
 
 def local_refused(source: ParsedSource, parameter: str) -> InvalidParameterValue:
@@ -158,9 +167,7 @@ def not_owned(source: ParsedSource, parameter: str) -> InvalidParameterValue:
 def check_absolute(source: ParsedSource) -> None:
     """Checks that the source of a model version that is not a local path has an absolute path
     without ``..``, however often it is percent-encoded. Raises InvalidParameterValue otherwise."""
-    decoded = source.uri
-    while (decoded_again := unquote_plus(decoded)) != decoded:
-        decoded = decoded_again
+    decoded = _fully_decoded(source.uri, unquote_plus)
     try:
         # The decoded text is a new URI, in which ``;`` may end the path.
         path = re.sub(r"/+", "/", urlparse(decoded).path.rstrip("/"))
@@ -213,14 +220,22 @@ def is_below(source: ParsedSource, root: str) -> bool:
 
 
 def _normalized(source: ParsedSource) -> tuple[str, str, tuple[str, ...]]:
-    parts = [_unquoted(part) for part in source.path.split("/") if part]
+    parts = [_fully_decoded(part, unquote) for part in source.path.split("/") if part]
     return source.parts.scheme.lower(), source.parts.netloc.lower(), tuple(parts)
 
 
-def _unquoted(text: str) -> str:
-    while (decoded_again := unquote(text)) != text:
-        text = decoded_again
-    return text
+def _fully_decoded(text: str, decode: Callable[[str], str]) -> str:
+    """Percent-decodes a text until this changes nothing. Raises InvalidParameterValue for a text
+    that is encoded more than :data:`_MOST_ENCODINGS` times: ``%252525…`` of a megabyte would take
+    hours."""
+    for _ in range(_MOST_ENCODINGS):
+        decoded = decode(text)
+        if decoded == text:
+            return text
+        text = decoded
+    raise InvalidParameterValue(
+        f"Invalid model version source: it is percent-encoded more than {_MOST_ENCODINGS} times."
+    )
 
 
 def _path(source: ParsedSource) -> Path:

@@ -156,13 +156,13 @@ def find_stored_by_name(workspace: str, name: str) -> StoredExperiment | None:
         lock = table.get(key)
         if lock is None and default is not None and ExperimentItem.of(default).name == name:
             return of_item(default)
-    while lock is not None:
+    former = None
+    while lock is not None and lock != former:
         item = table.get(keys.experiment(holder_in(lock)))
         if item is not None and ExperimentItem.of(item).name == name:
             return of_item(item)
-        # It was renamed between the two reads: the lock now belongs to another experiment or is
-        # deleted.
-        lock = table.get(key)
+        # It was renamed between the reads, or has expired, and the indexer deletes its lock later.
+        former, lock = lock, table.get(key)
     return None
 
 
