@@ -39,8 +39,8 @@ def create_client(service: str, read_seconds: float = 4, attempts: int = 3) -> A
 
 
 def process_credentials() -> Credentials | None:
-    """Returns the current credentials of this process (on Lambda, of the function's role), or
-    None."""
+    """Returns the AWS credentials that this process has now (on Lambda, those of the function's
+    role), or None."""
     credentials = _session().get_credentials()
     if credentials is None:
         return None

@@ -179,8 +179,9 @@ class RequestLimitExceeded(MlflowError):
 
 
 class RunMoved(RequestLimitExceeded):
-    """A run is in another experiment than the process had cached. The request is executed again,
-    with the rights on the other experiment; the client sees this error only if that fails, too."""
+    """A run is in another experiment than the one that this process had cached for it. The request
+    is executed again, with the rights on the other experiment; the client sees this error only if
+    that fails, too."""
 
     def __init__(self) -> None:
         super().__init__("A run was moved to another experiment meanwhile. Try again.")

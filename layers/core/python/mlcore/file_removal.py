@@ -26,7 +26,8 @@ class Removal(NamedTuple):
 
 
 def send(queue_url: str, removals: Sequence[Removal]) -> None:
-    """Sends removals to the queue. Raises TemporarilyUnavailable if some may not have been sent."""
+    """Sends the names of files to remove to the file remover's queue. Raises TemporarilyUnavailable
+    if some may not have been sent."""
     queues.send(
         queue_url,
         [

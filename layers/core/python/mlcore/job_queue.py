@@ -20,8 +20,8 @@ class JobMessage(NamedTuple):
 
 
 def send(message: JobMessage, delay_seconds: int = 0) -> None:
-    """Sends a job to the queue, which delivers it after the delay, at most 15 minutes. Raises
-    TemporarilyUnavailable if it is not certain that the queue has it."""
+    """Sends the message that names a job to the queue, which delivers it after the delay, at most
+    15 minutes. Raises TemporarilyUnavailable if it is not certain that the queue has it."""
     body = json.dumps(message._asdict())
     queues.send(
         os.environ[QUEUE_URL], [queues.QueueMessage(body, message.workspace, delay_seconds)]
@@ -33,5 +33,5 @@ def parse(body: str) -> JobMessage:
 
 
 def postpone(receipt_handle: str, seconds: float) -> None:
-    """Makes the queue deliver a received message again after ``seconds``."""
+    """Makes the queue of jobs deliver a received message again after ``seconds``."""
     queues.postpone(os.environ[QUEUE_URL], receipt_handle, seconds)

@@ -25,8 +25,8 @@ _random: Final = random.SystemRandom()
 
 
 class WriteConflict(Exception):
-    """Raised by an attempt if an item was changed or deleted between reading and writing. Nothing
-    was written."""
+    """Raised by an attempt of a write if an item was changed or deleted after the attempt had read
+    it. Nothing was written."""
 
 
 def retry_on_conflict(noun: str, attempt: Callable[[], T]) -> T:

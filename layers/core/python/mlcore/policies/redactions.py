@@ -147,7 +147,8 @@ def _hide_key(access: Access, info: Json, key: str, resource_type: str) -> None:
 
 
 def folders_of_runs(access: Access, message: Any, body: Json) -> None:
-    """Hides run folders in the listing of an experiment's folder, since their names are run ids."""
+    """Hides run folders in the listing of an experiment's folder from callers who may not read the
+    experiment's runs, since the names of the folders are run ids."""
     try:
         segments = [part for part in safe_path(message.path).split("/") if part]
     except errors.MlflowError:

@@ -108,7 +108,7 @@ class RequestMeter:
         return None
 
     def count(self) -> None:
-        """Counts a request that passed."""
+        """Counts a request that was not refused."""
         self._tokens -= 1
         self._unreported += 1
 

@@ -38,7 +38,7 @@ Own = Mapping[str, Mapping[str, Price]]
 
 
 def own_prices(setting: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> Own:
-    """Converts the checked value of the setting ``llm_prices`` to prices."""
+    """Converts the checked value of the setting ``llm_prices`` to prices by provider and model."""
     return {
         provider: {
             model: Price(*[parts.get(field) for field in FIELDS]) for model, parts in models.items()

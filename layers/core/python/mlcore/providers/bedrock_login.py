@@ -29,7 +29,7 @@ _REGION: Final = re.compile(r"[a-z]{2,4}(-[a-z]+)+-\d{1,2}")
 
 
 class BedrockLogin:
-    """The credentials and the region with which a model is called."""
+    """The credentials and the region with which a model at Amazon Bedrock is called."""
 
     def __init__(self, model: Model) -> None:
         self._model = model
@@ -43,7 +43,7 @@ class BedrockLogin:
     def signed(
         self, model: str, operation: str, body: Json, more: Iterable[tuple[str, str]] = ()
     ) -> tuple[str, dict[str, str]]:
-        """Returns the URL and the headers of a request about a model.
+        """Returns the URL and the signed headers of a request to Bedrock about a model.
 
         Args:
             operation: the end of the path, for example ``converse``.

@@ -32,8 +32,9 @@ class _TlsConnection(_PlainConnection, HTTPSConnection):
 
 
 def new_pool(destination: Destination, *, connect: float, read: float) -> HTTPConnectionPool:
-    """Returns a pool for one connection to a checked address; the caller closes it. The arguments
-    are those of :func:`mlcore.webhooks.connections.pool`."""
+    """Returns a pool for one connection to the checked address of a provider; the caller closes it.
+    ``connect`` and ``read`` are timeouts in seconds, as of
+    :func:`mlcore.webhooks.connections.pool`."""
     pool = connections.pool(*destination, connect=connect, read=read)
     pool.ConnectionCls = _TlsConnection if destination.scheme == "https" else _PlainConnection
     return pool

@@ -25,7 +25,7 @@ MAX_KEPT: Final = 64
 
 
 class Destination(NamedTuple):
-    """The target of a connection."""
+    """The target of a connection to a provider."""
 
     scheme: str
     address: str

@@ -12,7 +12,7 @@ _thread: Final = threading.local()
 
 
 def reset() -> None:
-    """Sets this thread's waiting time to zero."""
+    """Sets the time for which this thread has waited for providers to zero."""
     _thread.seconds = 0.0
 
 
@@ -24,8 +24,8 @@ def total() -> float:
 
 @contextmanager
 def counted() -> Iterator[None]:
-    """Adds the time of the ``with`` block to this thread's waiting time, also if the block
-    raises."""
+    """Adds the time of the ``with`` block to the time for which this thread has waited for
+    providers, also if the block raises."""
     started = time.perf_counter()
     try:
         yield

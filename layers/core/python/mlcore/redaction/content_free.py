@@ -55,8 +55,8 @@ def word(text: Any) -> Any:
 
 
 def feedback_value(value: Any) -> Any:
-    """Returns what is stored of the value of feedback without content: the value if it is a number,
-    a boolean or a known word such as ``yes``; None otherwise."""
+    """Returns what is stored of a feedback's value when the content of its trace is removed: the
+    value if it is a number, a boolean or a known word such as ``yes``; None otherwise."""
     if isinstance(value, str):
         return value if value.strip().lower() in _VERDICTS else None
     return value if isinstance(value, bool | int | float) else None

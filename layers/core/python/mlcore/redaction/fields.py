@@ -35,7 +35,8 @@ def last_segment(name: str) -> str:
 
 
 class RedactedField(NamedTuple):
-    """A field of a rule, and the text that replaces the values of the field."""
+    """A field that a redaction rule names, such as ``inputs.*.token``, and the text that replaces
+    the values of the field."""
 
     expression: re.Pattern[str]
     first_segment: str
@@ -44,8 +45,9 @@ class RedactedField(NamedTuple):
 
 
 def parse(text: str, replacement: str) -> RedactedField:
-    """Parses a field of a rule: segments separated by dots, such as ``inputs.*.token``. ``*``
-    stands for any one segment, ``**`` (at most once) for any number of segments."""
+    """Parses a field that a redaction rule names: segments separated by dots, such as
+    ``inputs.*.token``. ``*`` stands for any one segment, ``**`` (at most once) for any number of
+    segments."""
     segments = normalized(text).split(".")
     expression = ""
     for index, segment in enumerate(segments):

@@ -27,8 +27,8 @@ class Leaves(NamedTuple):
 
 
 def collected(values: Iterable[Any]) -> Leaves:
-    """Returns the leaves of JSON values. A string that is itself JSON is replaced by its own
-    leaves."""
+    """Returns the leaves of JSON values: their texts, numbers and names of members. A string that
+    is itself JSON is replaced by its own leaves."""
     texts: list[str] = []
     names: set[str] = set()
     members: list[tuple[str, Any]] = []

@@ -101,8 +101,9 @@ class Redactor:
         self._raises = detector_seconds < math.inf
 
     def is_clean(self, values: Iterable[Any], names: Iterable[str] = ()) -> bool:
-        """Whether no rule matches inside JSON values or in names. True is certain, False is not.
-        Fields that name the values themselves are not considered."""
+        """Whether no redaction rule matches inside JSON values or in names of members. True is
+        certain; False means that a rule may match. Fields that name the values themselves are not
+        considered."""
         texts, known_names = leaves.collected(values)
         known_names.update(names)
         if self._last_segments and self._may_have_field(known_names):
@@ -112,8 +113,8 @@ class Redactor:
         return not any(self._may_match(replacer, lines, texts) for replacer in self._replacers)
 
     def names(self, *paths: str) -> bool:
-        """Whether a field of a rule names one of these paths, so that the whole value there is
-        replaced."""
+        """Whether a field of a redaction rule names one of these paths, so that the whole value at
+        the path is replaced."""
         return self._replacement_at(self._normalized(paths)) is not None
 
     def text(self, text: str, *paths: str) -> str:

@@ -28,7 +28,7 @@ _NO: Final = frozenset((*_NO_WORDS.split(), "not approved"))
 
 
 def combine(name: str, function: str, results: Sequence[tuple[str, Any]]) -> Feedback:
-    """Returns the feedback of an ensemble.
+    """Combines the results of an ensemble's scorers, and returns the feedback of the ensemble.
 
     Args:
         name: the name of the ensemble.

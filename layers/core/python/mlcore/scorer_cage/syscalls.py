@@ -166,7 +166,8 @@ def set_dumpable(dumpable: bool) -> None:
 
 
 def control(*arguments: int) -> None:
-    """Calls prctl. Raises NoCage if that fails."""
+    """Calls Linux's prctl, which changes how the kernel treats this process. Raises NoCage if that
+    fails."""
     library = ctypes.CDLL(None, use_errno=True)
     if library.prctl(*map(ctypes.c_ulong, arguments)) != 0:
         error = ctypes.get_errno()

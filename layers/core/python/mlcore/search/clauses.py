@@ -31,8 +31,8 @@ class ClauseItem(NamedTuple):
 
 
 def parse_clauses(text: str, tokens: list[t.Token]) -> list[ClauseItem]:
-    """Returns the items of a filter, with each comparison as a single item and without the ANDs
-    between them.
+    """Groups the tokens of a filter into items, each comparison as a single item. Leaves out the
+    ANDs between the items.
 
     Raises InvalidParameterValue if the filter has more than one statement (``;``).
     """

@@ -104,8 +104,8 @@ def _tokens(text: str, words: Container[str]) -> list[t.Token]:
 
 
 def parse_order_by(texts: Sequence[str], entity: SearchableEntity) -> tuple[OrderBy, ...]:
-    """Returns the orderings, most significant first. Of a repeated field only the first one
-    counts."""
+    """Parses the entries of a search's ``order_by`` to orderings, most significant first. Of a
+    repeated field only the first entry counts."""
     orders: dict[tuple[str, str], OrderBy] = {}
     for text in texts:
         order = _order(text, entity)
@@ -283,8 +283,8 @@ def parse_list(text: str) -> tuple[str, ...]:
 
 
 def parse_direction(text: str, words: Container[str] = ()) -> tuple[str, bool]:
-    """Returns the field of an ordering, and whether it is ascending; ``words`` as in
-    :func:`parse_conditions`."""
+    """Returns the field of an ``order_by`` entry, and whether the order is ascending. ``words`` are
+    SQL keywords to read as names."""
     unreadable = f"Invalid order_by clause '{text}'. Could not be parsed."
     items = join_aliases(text, ClauseReader(text, _tokens(text, words)).items())
     if len(items) != 1 or items[0].kind != IDENTIFIER or items[0].text != text:

@@ -32,8 +32,8 @@ COMPARE: dict[str, Callable[[Any, Any], bool]] = {
 
 
 def predicate(comparisons: Sequence[Comparison], entity: SearchableEntity) -> Predicate:
-    """Compiles the comparisons of a filter of this entity to a function that says whether an entity
-    meets all of them."""
+    """Compiles the comparisons of a filter to a function that says whether an entity meets all of
+    them. ``entity`` describes the fields of this kind of entity."""
     tests = [_test(comparison, entity) for comparison in comparisons]
     if not tests:
         return lambda _: True

@@ -60,7 +60,7 @@ def sortable_experiment_id(experiment_id: str) -> str:
 
 
 def restore_text(value: object, *, ascending: bool) -> str:
-    """Returns the text that was given to :func:`value_field`, from the value in the sort key.
+    """Returns the text from which :func:`value_field` made this value of a sort key.
 
     Raises InvalidParameterValue if value_field cannot have made the value.
     """

@@ -100,7 +100,8 @@ def accesses(comparisons: Sequence[Comparison]) -> list[Access]:
 
 
 def metric_order(ordering: Sequence[OrderBy]) -> MetricOrder | None:
-    """Returns the metric by which runs are ordered first; None if the first field is no metric."""
+    """Returns the metric by which runs are ordered first, and the direction; None if the first
+    field is no metric."""
     if ordering and ordering[0].kind == METRIC:
         return MetricOrder(ordering[0].key, ordering[0].ascending)
     return None

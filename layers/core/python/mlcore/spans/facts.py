@@ -94,8 +94,8 @@ def facts_of_spans(spans: Iterable[tuple[StoredSpan, Mapping[str, Any]]]) -> Spa
 
 
 def join(facts: SpanFacts, other: SpanFacts) -> SpanFacts:
-    """Returns the facts of both sets of spans together; sums and masked keys are taken from
-    ``facts``."""
+    """Joins the facts (data about a trace) that were derived from two sets of spans, and returns
+    them. Sums and masked keys are taken from ``facts``."""
     tags = dict(facts.tags)
     for key, ordered_text in other.tags.items():
         tags[key] = min(tags.get(key, ordered_text), ordered_text)

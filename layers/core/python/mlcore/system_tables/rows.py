@@ -65,8 +65,8 @@ class RunRow(NamedTuple):
 
 
 class PointRow(NamedTuple):
-    """A row of ``run_metrics_history``, without the columns of the AWS account and the workspace,
-    which follow from the experiment."""
+    """A row of ``run_metrics_history``, without the columns of the AWS account and of the
+    workspace, which is the experiment's."""
 
     experiment_id: str
     run_id: str

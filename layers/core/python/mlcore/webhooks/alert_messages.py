@@ -98,7 +98,7 @@ def slack_body(action: str, workspace: str, event_data: Mapping[str, Any]) -> st
 
 
 def mail_subject(action: str, event_data: Mapping[str, Any]) -> str:
-    """Returns the subject of a mail: printable ASCII in one line."""
+    """Returns the subject of a mail about an alert: printable ASCII in one line."""
     text = headline(action, event_data)[:MAX_SUBJECT_LENGTH]
     return "".join(character if " " <= character <= "~" else "?" for character in text)
 

@@ -58,7 +58,7 @@ def encode(body: Mapping[str, Any]) -> str:
 
 
 def number(value: float) -> str:
-    """Returns a double as :func:`encode` writes it."""
+    """Returns a double as the JSON text that :func:`encode` writes for it."""
     return repr(value) if math.isfinite(value) else f'"{_quote_non_finite(value)}"'
 
 
