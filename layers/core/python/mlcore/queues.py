@@ -33,7 +33,7 @@ class QueueMessage(NamedTuple):
 
 
 def send(queue_url: str, messages: Sequence[QueueMessage]) -> None:
-    """Sends all messages; some may be sent twice.
+    """Sends all messages to the queue; some may be sent twice.
 
     Raises:
         TemporarilyUnavailable: some may not have been sent.

@@ -48,8 +48,8 @@ def write_environment(access: Access, request: RegistryRequest) -> bool:
 
 
 def delete_environment(access: Access, request: RegistryRequest) -> bool:
-    """Requires the right to change the serving environment, and to update the models of its
-    services, which are deleted with it."""
+    """Requires the right to change the serving environment and, since its services are deleted with
+    it, to update the models that they serve."""
     if not write_environment(access, request):
         return False
     services = serving.children(request.id, INFERENCE_SERVICE, access.workspace)

@@ -74,8 +74,9 @@ def alone(answer: Any) -> Any:
 
 
 def detail(answer: Any, response: BaseHTTPResponse) -> Any:
-    """Returns the part of a provider's error that MLflow's gateway shows: the error's message, or
-    else the whole answer."""
+    """Returns the part of a provider's error that MLflow's gateway shows: the message in its field
+    ``error``, or the response's reason phrase if that has none; the whole answer if there is no
+    such field."""
     if isinstance(answer, dict) and "error" in answer:
         error = answer["error"]
         message = error.get("message") if isinstance(error, dict) else None

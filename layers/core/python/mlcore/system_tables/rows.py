@@ -154,8 +154,8 @@ def point_row(experiment_id: str, run_id: str, point: Metric, inserted_ms: int) 
 
 
 def record_id(run_id: str, point: Metric) -> str:
-    """Returns the id of a point, 24 characters of Base64. It is a digest of MLflow's identity of a
-    point: run, metric, step, timestamp and value."""
+    """Returns the id of a metric point, 24 characters of Base64. It is a digest of MLflow's
+    identity of a point: run, metric, step, timestamp and value."""
     identity = json.dumps(
         [run_id, point.key, point.step, point.timestamp, double_text(point.value)]
     )

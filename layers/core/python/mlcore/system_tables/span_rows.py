@@ -35,7 +35,7 @@ class SpanRow(NamedTuple):
 
 
 def row_of(content: str) -> SpanRow:
-    """Returns the row of a span.
+    """Converts a span to its row of the system table ``spans``.
 
     Args:
         content: the span as JSON (``mlcore/spans/stored.py``).

@@ -190,8 +190,8 @@ def _literal(host: str) -> Address | None:
 
 
 def check_public_url(url: str, noun: str, schemes: list[str], *, private: bool = False) -> str:
-    """Checks a URL that is neither a webhook's nor this server's, by MLflow's rules, in its order
-    and with its messages.
+    """Checks a URL that is neither a webhook's nor this server's, such as that of an icon, by
+    MLflow's rules, in its order and with its messages.
 
     Args:
         noun: the noun in error messages.
