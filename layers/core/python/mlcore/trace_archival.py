@@ -44,7 +44,7 @@ class ArchiveNow(NamedTuple):
 
 
 def server() -> Server | None:
-    """Returns the server's configuration; None if traces are not archived."""
+    """Returns the server's configuration of trace archival; None if traces are not archived."""
     retention = os.environ.get(RETENTION, "").strip()
     if milliseconds(retention) is None:
         return None

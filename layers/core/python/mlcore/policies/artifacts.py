@@ -143,8 +143,8 @@ def files_of_runs(access: Access, run_ids: Sequence[str], action: str) -> bool:
 
 
 def files_of_models(access: Access, model_ids: Sequence[str], action: str) -> bool:
-    """Whether the caller may act on the files of logged models; the rules are those of
-    :func:`files_of_runs`."""
+    """Whether the caller may act on the files of logged models. The caller needs the right on the
+    models themselves, and on other experiments' storage in which the models' files lie."""
     items = logged_models.find(model_ids, access.workspace)
     experiment_ids = [LoggedModel.of(item).experiment_id for item in items if item is not None]
     return on_models(access, model_ids, action) and file_rights.may_use_outer_storages(

@@ -271,8 +271,8 @@ def _names_readable_files(access: Access, request: RegistryRequest) -> bool:
 
 
 def create_own(access: Access, request: RegistryRequest) -> bool:
-    """Allows creating an environment or a standalone artifact to callers who may create in the
-    workspace and may read the files that it names."""
+    """Allows creating a serving environment or a standalone artifact to callers who may create in
+    the workspace and may read the files that it names."""
     return access.may_create() and _names_readable_files(access, request)
 
 

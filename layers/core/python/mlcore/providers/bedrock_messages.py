@@ -50,7 +50,7 @@ _COUNTED_MAX_TOKENS: Final = 1024
 
 
 def check_model(model: str, action: str) -> None:
-    """Checks that a model may be one of Anthropic's. Raises GatewayCallFailed (501)."""
+    """Raises GatewayCallFailed (501) if a model cannot be one of Anthropic's."""
     if _OWN_ID.search(model) is None and _OPAQUE.fullmatch(model) is None:
         raise GatewayCallFailed(
             501,
