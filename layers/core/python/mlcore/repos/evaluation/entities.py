@@ -21,7 +21,8 @@ from mlcore.repos.experiments import experiments
 
 
 class EntityNameTaken(Exception):
-    """Another entity of the kind in the experiment has the name."""
+    """Another label schema or review queue of the experiment has the name, or another entity has
+    the id that the caller chose."""
 
 
 class EvaluationEntity(Protocol):
@@ -130,8 +131,8 @@ class NameLocks(Generic[E]):
 def create(
     kind: StoredKind[E], entity: E, names: NameLocks[E] | None = None, *, chosen_id: bool = False
 ) -> None:
-    """Writes an entity, the reference from its id to its experiment, and the lock of its name in
-    one transaction.
+    """Writes a label schema, review queue or issue, the item that maps its id to its experiment,
+    and the lock of its name in one transaction.
 
     Args:
         names: how names of the kind are locked; None for a kind without unique names.
@@ -154,9 +155,9 @@ def create(
 
 
 def find(kind: StoredKind[E], entity_id: str, workspace: str) -> E | None:
-    """Returns an entity; None if it does not exist or is in another workspace. Two reads: a
-    consistent GetItem of the reference from its id to its experiment, then a BatchGetItem of the
-    entity and the experiment."""
+    """Returns a label schema, review queue or issue; None if it does not exist or is in another
+    workspace. Two reads: a consistent GetItem of the item that maps its id to its experiment, then
+    a BatchGetItem of the entity and the experiment."""
     experiment_id = entity_refs.experiment_of(entity_id)
     if experiment_id is None:
         return None
@@ -170,8 +171,8 @@ def find(kind: StoredKind[E], entity_id: str, workspace: str) -> E | None:
 def find_by_name(
     kind: StoredKind[E], names: NameLocks[E], experiment: Experiment, name: str
 ) -> E | None:
-    """Returns the entity of an experiment that has a name; None if there is none. Two consistent
-    GetItem."""
+    """Returns the label schema or review queue of an experiment that has a name; None if there is
+    none. Two consistent GetItem."""
     lock = table.get(names.key_of(experiment.experiment_id, name))
     if lock is None:
         return None
@@ -186,7 +187,8 @@ def of_experiment(kind: StoredKind[E], experiment_id: str) -> list[E]:
 
 
 def replace(kind: StoredKind[E], after: E) -> None:
-    """Writes a changed entity. Raises WriteConflict if it was written since it was read."""
+    """Writes a changed label schema, review queue or issue. Raises WriteConflict if it was written
+    since it was read."""
     try:
         table.put(kind.item(after), kind.unchanged(after))
     except ConditionFailed as failed:
@@ -194,9 +196,9 @@ def replace(kind: StoredKind[E], after: E) -> None:
 
 
 def rename(kind: StoredKind[E], names: NameLocks[E], before: E, after: E) -> None:
-    """Writes the changed entity ``after``, and moves the lock of its name if the name changed.
-    Raises WriteConflict if the entity was written since ``before`` was read, EntityNameTaken if
-    another entity has the new name."""
+    """Writes the changed label schema or review queue ``after``, and moves the lock of its name if
+    the name changed. Raises WriteConflict if it was written since ``before`` was read,
+    EntityNameTaken if another one has the new name."""
     operations: list[Operation] = [Put(kind.item(after), kind.unchanged(before))]
     if names.entity_key(after) != names.entity_key(before):
         entity_id = kind.entity_id(after)
@@ -208,9 +210,9 @@ def rename(kind: StoredKind[E], names: NameLocks[E], before: E, after: E) -> Non
 
 
 def delete(kind: StoredKind[E], names: NameLocks[E], entity: E) -> None:
-    """Deletes an entity with the reference from its id and the lock of its name. Idempotent. Raises
-    WriteConflict if the entity was written since it was read: it may have been renamed, and the
-    lock of the new name would stay."""
+    """Deletes a label schema or review queue, the item that maps its id to its experiment, and the
+    lock of its name. Idempotent. Raises WriteConflict if it was written since it was read: it may
+    have been renamed, and the lock of the new name would stay."""
     entity_id = kind.entity_id(entity)
     gone = [
         Delete(kind.entity_key(entity), kind.absent_or_unchanged(entity)),

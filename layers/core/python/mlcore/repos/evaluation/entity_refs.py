@@ -11,8 +11,8 @@ from mlcore.models.evaluation import EntityReference
 
 
 def creation(entity_id: str, experiment_id: str, *, must_be_new: bool = False) -> Put:
-    """Returns the put of the reference from an entity's id to its experiment, for the transaction
-    that creates the entity.
+    """Returns the put of the item that maps the id of a scorer, label schema, review queue or issue
+    to its experiment, for the transaction that creates the entity.
 
     Args:
         must_be_new: whether the transaction must fail if the id exists already.
@@ -31,13 +31,13 @@ def creation(entity_id: str, experiment_id: str, *, must_be_new: bool = False) -
 
 
 def deletion(entity_id: str) -> Delete:
-    """Returns the deletion of the reference from an entity's id to its experiment, for the
-    transaction that deletes the entity."""
+    """Returns the deletion of the item that maps the id of a scorer, label schema, review queue or
+    issue to its experiment, for the transaction that deletes the entity."""
     return Delete(keys.entity_ref(entity_id))
 
 
 def experiment_of(entity_id: str) -> str | None:
-    """Returns the id of the experiment that an entity belongs to; None for an unknown entity. One
-    consistent GetItem."""
+    """Returns the id of the experiment to which a scorer, label schema, review queue or issue
+    belongs; None for an unknown id. One consistent GetItem."""
     item = table.get(keys.entity_ref(entity_id))
     return None if item is None else EntityReference.of(item).experiment_id

@@ -43,8 +43,8 @@ def new_job(
     """Returns a new job that detects issues in traces, without storing it.
 
     Args:
-        run_id: the run that the job will fill.
-        creator: the user in whose name the model is asked.
+        run_id: the run to which the job will write its results.
+        creator: the user in whose name the job calls the model.
     """
     params = {
         "experiment_id": experiment.experiment_id,
@@ -87,8 +87,9 @@ def begin(experiment: Experiment, job_id: str, run_id: str) -> RunningDetection 
 
 
 def beginning(experiment: Experiment, job_id: str, run_id: str) -> RunningDetection | Put:
-    """Returns the put with which :func:`begin` records a job, for a transaction. If a detection is
-    already running in the experiment, returns that one."""
+    """Returns the put of the item which records that a job detects issues in an experiment, for a
+    transaction. If a detection is already running in the experiment, returns that one.
+    :func:`begin` executes this put alone."""
     key = keys.issue_detection(experiment.workspace, experiment.experiment_id)
     raw = table.get(key)
     former = None if raw is None else DetectionItem.of(raw)
@@ -113,8 +114,8 @@ def beginning(experiment: Experiment, job_id: str, run_id: str) -> RunningDetect
 
 
 def withdraw(experiment: Experiment, job_id: str) -> None:
-    """Deletes the item that :func:`begin` wrote, for a job that was not submitted. Does nothing if
-    another job has begun since."""
+    """Deletes the item which records that a job detects issues in an experiment, because the job
+    was not submitted. Does nothing if the item names another job, which has begun since."""
     own = ConditionExpression()
     own.require_equal(DetectionItem.job_id, job_id)
     try:

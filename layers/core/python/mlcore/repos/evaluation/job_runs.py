@@ -55,8 +55,8 @@ def new_run(
     name: str = "",
     tags: Mapping[str, str] = MappingProxyType({}),
 ) -> Run:
-    """Returns the new run of a job, in the status RUNNING, with the id in ``job.params``. Without a
-    name it gets a random one."""
+    """Returns a new run to which a job will write its results, without storing it: in the status
+    RUNNING, with the id in ``job.params``. Without a name it gets a random one."""
     run = _run(job.params["run_id"], job.creator, job.creation_time, experiment)
     name = name or run.run_name
     return run._replace(run_name=name, tags={**tags, reserved_tags.RUN_NAME: name})
@@ -65,8 +65,8 @@ def new_run(
 def ended_run(
     creator: str | None, time: int, experiment: Experiment, status: str, tags: Mapping[str, str]
 ) -> Run:
-    """Returns a new run that needed no job, with a random id and name; it begins and ends at the
-    given time, in ms since the epoch."""
+    """Returns a new run that records a result for which no job was needed, without storing it. Its
+    id and name are random; it begins and ends at the given time, in ms since the epoch."""
     run = _run(new_ulid(), creator, time, experiment)
     return run._replace(status=status, end_time=time, tags={**tags, **run.tags})
 
@@ -122,11 +122,11 @@ def timeout(calls: int, code_seconds: float = 0) -> float | None:
 
 
 def code_seconds(scorers: Iterable[Any], subjects: Sequence[int]) -> float:
-    """Returns the seconds that the code scorers among ``scorers`` need at most for all jobs of a
-    request, which share runners and processors.
+    """Returns how many seconds the code scorers among ``scorers`` need at most to finish all jobs
+    of a request. Only a few of the jobs, and of the judgements of a job, run at the same time.
 
     Args:
-        subjects: the numbers of traces and sessions that each scorer judges in each of the jobs.
+        subjects: for each of the jobs, how many traces or sessions each scorer judges.
     """
     of_one = sum(scorer.seconds() for scorer in scorers if isinstance(scorer, CodeScorer))
     most = max(subjects, default=0)

@@ -34,8 +34,8 @@ def find_by_name(experiment: Experiment, name: str) -> LabelSchema | None:
 
 
 def of_experiment(owner: Experiment | ReviewQueue) -> list[LabelSchema]:
-    """Returns the label schemas of an experiment, or of a queue's experiment; one consistent Query
-    per MB."""
+    """Returns the label schemas of an experiment, or of the experiment of a review queue; one
+    consistent Query per MB."""
     return entities.of_experiment(_KIND, owner.experiment_id)
 
 

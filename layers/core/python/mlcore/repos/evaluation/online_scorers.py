@@ -18,8 +18,16 @@ from mlcore.optimistic_retry import WriteConflict
 
 
 def save(config: OnlineScorer, former: OnlineScorer | None, checks: Sequence[Check] = ()) -> None:
-    """Writes a scorer's online settings. Raises WriteConflict if they were written since the former
-    ones were read (None: if there are any), or if a check does not hold."""
+    """Writes a scorer's online settings.
+
+    Args:
+        former: the settings as they were read; None if there were none.
+        checks: checks of other items, for the same transaction.
+
+    Raises:
+        WriteConflict: the settings were written since ``former`` was read, or a check does not
+            hold.
+    """
     put = replacement(config, former)
     try:
         if checks:
@@ -31,13 +39,14 @@ def save(config: OnlineScorer, former: OnlineScorer | None, checks: Sequence[Che
 
 
 def replacement(config: OnlineScorer, former: OnlineScorer | None) -> Put:
-    """Returns the write of a scorer's online settings on condition that the former ones are still
-    stored."""
+    """Returns the put of a scorer's online settings. The put fails if the stored settings are not
+    ``former`` any more (None: if there are any)."""
     return Put(_item(config), _is_stored(former))
 
 
 def unchanged(workspace: str, experiment_id: str, name: str, known: OnlineScorer | None) -> Check:
-    """Returns the check that a scorer's online settings are still the known ones."""
+    """Returns a check, for a transaction, that a scorer's stored online settings are still
+    ``known`` (None: that there are none)."""
     return Check(keys.online_scorer(workspace, experiment_id, name), _is_stored(known))
 
 

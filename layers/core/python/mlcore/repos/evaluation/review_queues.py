@@ -52,8 +52,8 @@ def replace(before: ReviewQueue, after: ReviewQueue) -> None:
 
 
 def delete(queue: ReviewQueue) -> None:
-    """Deletes a review queue, its items first. Idempotent. Raises WriteConflict if the queue was
-    written since it was read; its items are then deleted already."""
+    """Deletes a review queue, after the traces in it. Idempotent. Raises WriteConflict if the queue
+    was written since it was read; the traces are then removed from it already."""
     pk = keys.experiment(queue.experiment_id).pk
     prefix = keys.review_queue_item_prefix(queue.queue_id)
     delete_items(table.query_all(pk, prefix=prefix, attributes=KEY))
@@ -108,8 +108,8 @@ def remove(queue: ReviewQueue, item_ids: Iterable[str]) -> None:
 
 
 def replace_item(queue: ReviewQueue, item: QueueItem) -> None:
-    """Writes a changed item of a review queue. Raises WriteConflict if it was written since it was
-    read."""
+    """Writes a changed item (trace) of a review queue. Raises WriteConflict if the item was written
+    since it was read."""
     unchanged = ConditionExpression()
     unchanged.require_equal(ReviewQueueItem.version, item.version)
     try:

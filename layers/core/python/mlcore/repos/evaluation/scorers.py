@@ -20,8 +20,9 @@ from mlcore.repos.item_deletion import delete_items
 
 
 def create(version: ScorerVersion, beside: Sequence[Operation] = ()) -> None:
-    """Writes a new version of a scorer with its seal. A version is written once. Raises
-    WriteConflict if the version exists already, or if a condition in ``beside`` does not hold.
+    """Writes a new version of a scorer, with a digest of all that the version consists of. A
+    version is written once. Raises WriteConflict if the version exists already, or if a condition
+    in ``beside`` does not hold.
 
     Args:
         beside: what is written or checked in the same transaction.
@@ -80,7 +81,8 @@ def latest(experiment: Experiment, name: str) -> ScorerVersion | None:
 
 
 def is_latest(version: ScorerVersion) -> tuple[Check, Check]:
-    """Returns the checks that a version is stored as it was read, and is followed by none."""
+    """Returns two checks for a transaction: that a version of a scorer is stored as it was read,
+    and that the scorer has no next version."""
     key = keys.scorer_version(version.experiment_id, version.name, version.version)
     following = keys.scorer_version(version.experiment_id, version.name, version.version + 1)
     stored, absent = ConditionExpression(), ConditionExpression()

@@ -51,8 +51,8 @@ class StoredExperiment(NamedTuple):
 
 
 def get(experiment_id: str, workspace: str) -> StoredExperiment:
-    """Returns an experiment. Raises the error that :func:`missing` returns, also for one of another
-    workspace.
+    """Returns an experiment. If the workspace has none with this id, raises ResourceDoesNotExist,
+    or InvalidParameterValue for an id that is not a number (:func:`missing`).
 
     One consistent GetItem, and a Query if its tags overflowed.
     """
@@ -147,8 +147,8 @@ def find_by_name(workspace: str, name: str) -> Experiment | None:
 
 
 def find_stored_by_name(workspace: str, name: str) -> StoredExperiment | None:
-    """Returns what :func:`find_by_name` returns, together with the document (item and maps) that a
-    write needs; None as there."""
+    """Returns the experiment with a name, together with the document (item and maps) that a write
+    of it needs; None if the workspace has none. Reads what :func:`find_by_name` reads."""
     key = keys.experiment_name_lock(workspace, name)
     lock = table.get(key)
     if lock is None and (workspace, name) == (DEFAULT_WORKSPACE, DEFAULT_EXPERIMENT_NAME):
@@ -199,7 +199,8 @@ def create(experiment: Experiment, also: Sequence[Operation] = (), more: Raw | N
         IdTaken: another experiment has the id, and the name is free.
         ResourceDoesNotExist: the workspace was deleted.
         ExperimentOperationFailed: a condition of ``also`` does not hold.
-        TemporarilyUnavailable, RequestLimitExceeded: it may have been executed, now or later.
+        TemporarilyUnavailable, RequestLimitExceeded: it is not known whether the transaction was
+            executed, or will be later.
     """
     _before_naming(experiment, experiment.name)
     item, children = _items(experiment)
@@ -307,7 +308,7 @@ def touch(experiment: Experiment) -> None:
 
 def set_stage(experiment: Experiment, stage: str) -> None:
     """Deletes or restores an experiment and thereby all its runs. Raises WriteConflict if another
-    request deleted or restored it since it was read."""
+    request deleted or restored it since it was read, unless it has the wanted stage already."""
     change = Update()
     document.touch(change)
     change.set(ExperimentItem.stage, stage)

@@ -51,9 +51,9 @@ def unused_ids() -> Iterator[str]:
 
 
 def canonical_ids(texts: Sequence[str]) -> list[str]:
-    """Returns the ids in a request in their canonical form, each once. One BatchGetItem if some are
-    not numbers: such a text is an id only while an experiment has it. Raises InvalidParameterValue
-    if a text is not an id, or there are too many."""
+    """Returns the experiment ids of a request in their canonical form, each once. One BatchGetItem
+    if some are not numbers: such a text is an id only while an experiment has it. Raises
+    InvalidParameterValue if a text is not an experiment id, or there are too many."""
     check_searched(texts)
     ids = list(dict.fromkeys(map(experiment_id, texts)))
     others = [canonical for canonical in ids if not is_numeric_id(canonical)][:MOST_TOGETHER]
@@ -71,8 +71,8 @@ def is_number(text: str) -> bool:
 
 
 def advance_past(imported: str) -> None:
-    """Advances the counter of experiment ids past an imported id, if that is a number within its
-    range."""
+    """Advances the counter of experiment ids past the id of an imported experiment. Does nothing if
+    the id is not a number or is greater than :data:`PASSED_OVER`."""
     if not is_number(imported) or int(imported) > PASSED_OVER:
         return
     reached = int(imported)

@@ -1,8 +1,9 @@
 """Finds experiments of a workspace by conditions on their names, and reads no others.
 
 GSI5 holds the names, in order. Conditions are tested on index entries, and only experiments whose
-name may match are read. So results lag only by the index's replication, never by the indexer. FTS
-and ``E#NAME_REV`` items would be cheaper for infixes, but a stale item could not be recognized.
+name may match are read. So results lag only by the index's replication, never by the indexer. The
+items of the full-text index and ``E#NAME_REV`` items would make a search for the middle or the end
+of a name cheaper, but they may be stale, and a search could not notice that.
 """
 
 from __future__ import annotations
