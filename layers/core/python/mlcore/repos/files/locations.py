@@ -146,8 +146,9 @@ def of_moved_run(run_id: str, location: str, experiment_id: str, workspace: str)
 
 
 def remove_run_entry(run_id: str, location: str, experiment_id: str, workspace: str) -> None:
-    """Removes the entry of a run that is removed. Does nothing if its files lie in the default
-    folder of its experiment: then the entry, if there is one, has no effect."""
+    """Removes the entry for a run's files from the list of locations, because the run is removed.
+    Does nothing if the files lie in the default folder of the run's experiment: then the entry, if
+    there is one, has no effect."""
     key = key_of(location, workspace)
     own = None if key is None else own_place_above(key)
     if key is not None and (own is None or own[0] != experiment_id):
@@ -225,8 +226,9 @@ def overlapping(paths: Iterable[str]) -> list[LocationClaim]:
 def existing_holders(
     claims: Sequence[LocationClaim], experiment_ids: Iterable[str] = ()
 ) -> set[Key]:
-    """Returns the keys of the experiments and versions of claims, and of the experiments in
-    ``experiment_ids``, that still exist, including soft-deleted ones.
+    """Returns the keys of those items that still exist: the experiments and model versions that
+    ``claims`` (entries of the list of locations) name, and the experiments ``experiment_ids``. A
+    soft-deleted experiment exists; a deleted version does not.
 
     One BatchGetItem per hundred, and another for the registered models of versions.
     """
@@ -296,8 +298,8 @@ def _entry(
 
 def is_complete() -> bool:
     """Whether the list of locations has every experiment whose files lie outside
-    ``<ARTIFACT_ROOT>/<its id>`` under the current ``ARTIFACT_ROOT``. One consistent GetItem until
-    it has; then the process remembers it."""
+    ``<ARTIFACT_ROOT>/<its id>`` under the current ``ARTIFACT_ROOT``. One consistent GetItem; none
+    once this process has found the list complete."""
     cache_key = (settings().table_name, settings().artifact_root)
     if cache_key not in _complete:
         item = table.get(keys.location_list())

@@ -65,9 +65,12 @@ def of_logged_model(experiment_id: str, item: Raw, workspace: str) -> FileOwner:
 
 
 def of_trace(item: Raw, trace_id: str) -> FileOwner:
-    """Returns a trace as a part whose files can be removed, from the item of its experiment. The
-    location is the one that the server assigns; the location tag, which clients may change, is
-    ignored."""
+    """Returns a trace as the owner of files that are to be removed. The location of the files is
+    the one that the server assigns; the location tag, which clients may change, is ignored.
+
+    Args:
+        item: the item of the trace's experiment.
+    """
     experiment = Experiment.of(item)
     location = join(experiment.artifact_location, f"traces/{trace_id}")
     return FileOwner(experiment.experiment_id, trace_id, location, experiment.workspace)

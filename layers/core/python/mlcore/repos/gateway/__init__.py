@@ -1,1 +1,2 @@
-"""The AI gateway: the configuration of a workspace, and budgets."""
+"""The AI gateway: the configuration of each workspace, budgets and their spending, the usage of
+keys and users, and the calls that have not ended."""

@@ -1,5 +1,5 @@
-"""The gateway configuration of a workspace (secrets, model definitions, endpoints), read and
-changed as a whole.
+"""The gateway configuration of a workspace (secrets, model definitions, endpoints, guardrails),
+read and changed as a whole.
 
 It is small and seldom changed, and its parts depend on one another: names are unique, a model that
 an endpoint uses cannot be deleted. So each write requires that no other write has increased the
@@ -56,7 +56,7 @@ def write(
 
     Args:
         before: the result of :func:`to_change`.
-        puts: parts (secrets, model definitions, endpoints) to write.
+        puts: parts (secrets, model definitions, endpoints, guardrails) to write.
         deletes: parts to delete.
         also: further operations of the transaction.
 
@@ -102,8 +102,9 @@ def move(workspace: str, target: str) -> None:
 
 
 def names_taken(workspace: str, target: str) -> list[tuple[str, str]]:
-    """Returns (MLflow's word for the kind, name) for each name that a part of the workspace and
-    another part, of the workspace ``target``, have."""
+    """Returns the names that prevent a move of a gateway configuration to the workspace ``target``,
+    because another part of the same kind has the name there. Each is returned as (kind, name); the
+    kinds are ``secrets``, ``endpoints`` and ``model_definitions``."""
     here, there = read(workspace), read(target)
     taken = []
     for kind, ours, theirs in (

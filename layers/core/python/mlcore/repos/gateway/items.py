@@ -1,4 +1,5 @@
-"""Converts the parts of a gateway's configuration to items and back."""
+"""Converts the parts of a gateway configuration (secrets, model definitions, endpoints, guardrails)
+to items of the table and back."""
 
 from __future__ import annotations
 
@@ -36,8 +37,8 @@ def key_of(workspace: str, part: Part) -> keys.Key:
 
 
 def item_of(workspace: str, part: Part) -> Raw:
-    """Returns the item to store for a part of the configuration (a secret, model definition or
-    endpoint), with the next version number."""
+    """Returns the item to store for a part of a gateway configuration (a secret, model definition,
+    endpoint or guardrail), with the next version number."""
     key = key_of(workspace, part)
     written: dict[str, Any] = {
         "PK": key.pk,
@@ -97,8 +98,8 @@ def item_of(workspace: str, part: Part) -> Raw:
 
 
 def part_of(raw: Raw) -> Part | None:
-    """Returns the part of the configuration that an item holds; None for an item of another kind,
-    such as the change counter."""
+    """Returns the part of a gateway configuration (a secret, model definition, endpoint or
+    guardrail) that an item holds; None for an item of another kind, such as the change counter."""
     read = _READERS.get(Item.of(raw).type)
     return None if read is None else read(raw)
 

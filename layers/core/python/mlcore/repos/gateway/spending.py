@@ -30,7 +30,8 @@ def read(windows: Sequence[Window]) -> list[float]:
 
 
 class WindowSpending(NamedTuple):
-    """The amounts in the item of a window, in billionths of a US dollar."""
+    """The amounts in the item of a window (period of a budget policy), in billionths of a US
+    dollar."""
 
     spent: int
     earlier: int
@@ -41,7 +42,8 @@ NOTHING: Final = WindowSpending(0, 0)
 
 
 def counted(window: Window) -> WindowSpending:
-    """Returns what a window has counted; one strongly consistent GetItem."""
+    """Returns the amounts that the item of a window (period of a budget policy) has counted; 0 if
+    there is no item. One strongly consistent GetItem."""
     raw = table.get(keys.gateway_spending(*window))
     if raw is None:
         return NOTHING
@@ -50,14 +52,17 @@ def counted(window: Window) -> WindowSpending:
 
 
 def add_earlier(window: Window, end_ms: int, dollars: float, before: WindowSpending) -> bool:
-    """Adds the cost of calls from before a policy to a window (period of a budget policy), less
-    what the window had counted already.
+    """Adds to a window (period of a budget policy) the cost of the calls that were made in it
+    before the policy was written, as far as the window has not counted it yet.
 
     Args:
+        end_ms: the end of the window, in milliseconds since the epoch.
+        dollars: the cost of all these calls.
         before: what the window had counted when the policy was written.
 
     Returns:
-        False if such a cost was added since ``before`` was read: nothing is added then.
+        False, and nothing is added, if another process has added such a cost since ``before`` was
+            read.
     """
     units = round(dollars * _UNITS) - before.spent
     if units <= 0:
@@ -93,8 +98,9 @@ def add(window: Window, end_ms: int, dollars: float) -> Spending:
 
 
 def announce_exceeded(window: Window, event: str) -> None:
-    """Stores the event for webhooks that a budget was exceeded in a window; the indexer reads it
-    from the stream. Only the first of several calls for a window has an effect."""
+    """Stores, in the item of a window (period of a budget policy), the event for webhooks that the
+    budget was exceeded. The indexer reads it from the stream. Does nothing if the window has such
+    an event already."""
     update = Update()
     update.require_absent(GatewaySpending.event)
     update.set(GatewaySpending.event, event)

@@ -41,14 +41,16 @@ class LimitReached(Exception):
     def __init__(self, limit: str, used: Usage) -> None:
         """Args:
         limit: the name of the limit: a field of :class:`CallLimits`.
-        used: what was counted of the target before."""
+            used: the usage of the target (a key, user, endpoint or workspace) before the refused
+                call."""
         super().__init__(limit)
         self.limit = limit
         self.used = used
 
 
 class Return(NamedTuple):
-    """Requests and tokens that were counted for a call but not used, to be subtracted again."""
+    """Requests and tokens that were counted for a gateway call but not used. They are to be
+    subtracted from the counters."""
 
     minute: int = 0
     """The minute to which ``requests`` and ``hold`` belong, in ms since 1970."""
@@ -58,8 +60,10 @@ class Return(NamedTuple):
     """Requests of earlier minutes of the day."""
 
     def in_minute(self, minute: int) -> Return:
-        """Returns the part that can still be subtracted in another minute. Held tokens end with
-        their minute; requests count until the end of their day."""
+        """Returns what can still be subtracted after ``minute`` has begun. Tokens that were
+        reserved for a call end with the minute in which they were reserved, so they are not
+        subtracted. Requests count until the end of their day, so they are subtracted from the day.
+        """
         if minute == self.minute:
             return self
         is_same_day = minute // DAY_MS == self.minute // DAY_MS
@@ -71,7 +75,8 @@ class Return(NamedTuple):
 
 
 class UsageClaim(NamedTuple):
-    """The amounts that a write adds to the counters of a target."""
+    """The amounts that a write adds to the counters of a target (a key, user, endpoint or
+    workspace)."""
 
     requests: int = 0
     """Requests that are reserved."""
@@ -94,8 +99,9 @@ class UsageClaim(NamedTuple):
         return self.hold - self.unused.hold
 
     def refused_by(self, limits: CallLimits, used: Usage) -> str:
-        """Returns the name of the first limit (a field of :class:`CallLimits`) that refuses the
-        claim; an empty text if none does. The call that crosses a limit of tokens still passes."""
+        """Returns the name of the first limit (a field of :class:`CallLimits`) that does not allow
+        these amounts to be counted; an empty text if all limits allow it. The call that crosses a
+        limit of tokens still passes."""
         before = self.tokens - self.unused.hold
         amounts = {
             "requests_per_day": used.day_requests + self.day_requests - 1,
@@ -123,14 +129,17 @@ class CountedUsage(NamedTuple):
 def count(
     target: str, limits: CallLimits, now: int, claim: UsageClaim, least: UsageClaim | None = None
 ) -> CountedUsage:
-    """Counts requests and tokens, in one write; two when a minute begins. The tokens that calls
-    hold end with their minute, so a process that dies withholds them no longer.
+    """Counts requests and tokens of the AI gateway, in one write; two when a minute begins. Tokens
+    that are reserved for open calls count only until the end of the minute, so a process that dies
+    does not keep them reserved.
 
     Args:
-        target: for what they are counted, such as ``user:ann``.
+        target: to what the amounts are counted, such as ``user:ann``.
+        claim: the amounts to count.
         limits: the limits of the target.
         now: the time, in ms since 1970.
-        least: what is counted, in another write, if the limits have no room for ``claim``.
+        least: the amounts to count instead, in another write, if the limits have no room for
+            ``claim``.
 
     Raises:
         LimitReached: a limit is reached. Of several requests at the same time, exactly as many
@@ -219,7 +228,8 @@ def _require_room(update: Update, limits: CallLimits, claim: UsageClaim, ended: 
 
 
 def usage_of(item: GatewayUsage, minute: int) -> Usage:
-    """Returns what an item has counted.
+    """Returns the usage that the item of a target's day has counted: of the day, and of one minute
+    of it (0 if the item counts another minute).
 
     Args:
         minute: the beginning of the minute, in ms since 1970.
