@@ -35,8 +35,8 @@ class ArchivedKey(NamedTuple):
 
 
 def kind(key: ArchivedKey) -> str:
-    """Returns the name under which the setting ``ttl_policy`` has the retention of an archived
-    model or version."""
+    """Returns the key of the setting ``ttl_policy`` that says how long an archived model, or an
+    archived version, is kept."""
     return VERSIONS if key.version else MODELS
 
 

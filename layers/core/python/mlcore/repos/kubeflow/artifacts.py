@@ -38,8 +38,9 @@ WORDS: Final = "artifact"
 
 
 def child_name(entity: Entity) -> str:
-    """Returns the name under which a new artifact is entered among its parent's children. For a
-    data set that name is made from its number, because several may have the same name."""
+    """Returns the name under which a new artifact is listed among the artifacts of its version or
+    run. For a data set that name is made from its number, because several may have the same name.
+    """
     return unnamed(entity.id) if entity.kind == kinds.DATA_SET.name else entity.name
 
 
@@ -134,8 +135,8 @@ def owners(raws: Sequence[Raw]) -> list[tuple[str | None, str | None]]:
 
 
 def is_there(parent: ContextRef) -> bool:
-    """Whether a parent of artifacts exists: a run, or a version together with its model. Reads the
-    references of both from the table.
+    """Whether the run, or the model version with its model, to which artifacts belong exists. Reads
+    their references (the items that map Kubeflow's numbers to MLflow's items) from the table.
 
     Args:
         parent: the reference of the version or run as it was read before.
@@ -147,7 +148,8 @@ def is_there(parent: ContextRef) -> bool:
 
 
 def children(parent: int, wanted: Iterable[str]) -> list[Raw]:
-    """Returns the items of a parent's artifacts; one Query, and one BatchGetItem per hundred.
+    """Returns the items of the artifacts of a model version or run; one Query, and one BatchGetItem
+    per hundred.
 
     Args:
         parent: Kubeflow's number of the version or run.
@@ -161,8 +163,9 @@ def children(parent: int, wanted: Iterable[str]) -> list[Raw]:
 
 
 def named(parent: int, name: str, wanted: Iterable[str]) -> tuple[ContextRef | None, list[Raw]]:
-    """Returns the reference of a parent (None if it does not exist) and the items of its artifacts
-    that have a name; two BatchGetItem.
+    """Returns the reference of a model version or run (the item that maps its Kubeflow number to
+    MLflow's item; None if it does not exist), and the items of its artifacts that have a name; two
+    BatchGetItem.
 
     Args:
         parent: Kubeflow's number of the version or run.
@@ -193,8 +196,8 @@ def external(value: str, wanted: Iterable[str], workspace: str) -> list[Raw]:
 
 
 def create(entity: Entity, workspace: str, username: str | None) -> None:
-    """Creates an artifact without a parent. Raises ResourceConflict if another one has its external
-    id."""
+    """Creates an artifact that belongs to no model version or run. Raises ResourceConflict if
+    another artifact has its external id."""
     execute(entities.creation(entity, workspace, created_by=username))
 
 
@@ -206,12 +209,14 @@ def create_under(
     name: str | None = None,
     **more: Any,
 ) -> None:
-    """Creates an artifact of a version or run.
+    """Creates an artifact of a model version or run.
 
     Args:
-        parent: the reference of the version or run.
+        parent: the reference of the version or run (the item that maps its Kubeflow number to
+            MLflow's item).
         beside: further steps of the transaction.
-        name: the name among the parent's children; None for :func:`child_name`.
+        name: the name under which it is listed among the artifacts of the version or run; None for
+            :func:`child_name`.
         more: further attributes of the artifact's item.
 
     Raises:
@@ -241,10 +246,11 @@ def present(parent: ContextRef) -> list[TransactionStep]:
 
 
 def attribute(entity: Entity, parent: ContextRef) -> None:
-    """Adds an existing artifact to the children of another version or run. Idempotent.
+    """Adds an existing artifact to the artifacts of another model version or run. Idempotent.
 
     Args:
-        parent: the reference of that version or run.
+        parent: the reference of that version or run (the item that maps its Kubeflow number to
+            MLflow's item).
     """
     known = table.query(keys.context(parent.number), prefix=keys.context_child_prefix(entity.kind))
     linked = {ContextChild.of(item).number for item in known.items}

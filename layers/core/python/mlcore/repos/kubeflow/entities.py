@@ -176,8 +176,8 @@ def _raw(values: Sequence[tuple[ItemAttribute[Any], Any]]) -> Raw:
 
 
 def creation(entity: Entity, workspace: str, **more: Any) -> list[TransactionStep]:
-    """Returns the first steps of the transaction that creates an entity: its item and external
-    id."""
+    """Returns the first steps of the transaction that creates an entity which only Kubeflow's
+    registry has: the puts of its item and of the lock of its external id."""
     made = TransactionStep(Put(item_of(entity, workspace, **more), absent()))
     external = transaction_steps.change_external_id(
         workspace, entity.of_kind, entity.id, None, entity.external_id

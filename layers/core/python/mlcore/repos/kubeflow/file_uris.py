@@ -40,8 +40,8 @@ def resolved(uri: str, location: str | None, workspace: str) -> str | None:
 
 
 def shown(entity: Entity, location: str | None, workspace: str) -> Entity:
-    """Returns the entity with the location of its files as a URI in the bucket beside its own URI;
-    unchanged if :func:`resolved` gives none."""
+    """Returns an artifact with one more field: the location of its files as a URI in the
+    deployment's bucket. Returns it unchanged if :func:`resolved` gives no such location."""
     uri = entity.fields.get("uri")
     resolved_uri = resolved(uri, location, workspace) if isinstance(uri, str) else None
     if resolved_uri is None and RESOLVED not in entity.fields:
@@ -53,8 +53,8 @@ def shown(entity: Entity, location: str | None, workspace: str) -> Entity:
 
 
 def written(before: Entity, after: Entity, item: Artifact) -> Entity:
-    """Returns an artifact as it is to be stored. If the client sent the bucket's URI that it was
-    shown instead of the stored one, the stored URI stays."""
+    """Returns a changed artifact as it is to be stored. If the client sent, as the artifact's URI,
+    the URI in the bucket that it had been shown, the stored URI is kept instead."""
     uri = before.fields.get("uri")
     if after.fields.get("uri") == before.fields.get(RESOLVED) is not None:
         after = after._replace(fields={**after.fields, "uri": uri})

@@ -66,7 +66,7 @@ def find_by_name(workspace: str, name: str) -> Record | None:
 
 def find(number: int, workspace: str) -> Record | None:
     """Returns the registered model with a Kubeflow number; None if the workspace has none. Two
-    consistent GetItem: the model's reference, then the model."""
+    consistent GetItem: the item that maps the number to the model, then the model."""
     reference = numbers.of_kind(numbers.raw(number), KIND.name, workspace)
     return None if reference is None else at(reference)
 
@@ -110,7 +110,7 @@ def under_its_name(
     renames the model meanwhile, calls ``act`` again with the renamed model.
 
     Args:
-        reference: the model's reference.
+        reference: the model's reference (the item that maps its Kubeflow number to MLflow's item).
         act: is given the model as it was read.
         read: the model, if it was read already.
 
@@ -288,9 +288,9 @@ def delete(
 
     Args:
         also: further operations of the transaction that deletes the model.
-        referred: a condition on the model's reference; fails the transaction if a service has
-            started to serve the model since (:func:`mlcore.repos.kubeflow.serving.unserved`). None
-            for no condition.
+        referred: a condition on the model's reference (the item that maps its Kubeflow number to
+            MLflow's item); fails the transaction if a service has started to serve the model since
+            (:func:`mlcore.repos.kubeflow.serving.unserved`). None for no condition.
 
     Raises:
         WriteConflict: the model was changed or renamed since it was read, or the condition

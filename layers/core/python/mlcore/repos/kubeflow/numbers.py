@@ -2,7 +2,7 @@
 maps the number to the entity's item.
 
 A number is used once. An entity that MLflow created gets its number when Kubeflow's API first shows
-it; a condition makes sure that concurrent requests agree on it.
+it; a condition of the write makes sure that concurrent requests agree on the number.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ EXECUTIONS: Final = "executions"
 
 
 def take(space: str, count: int = 1) -> list[int]:
-    """Returns the next ``count`` unused numbers; one UpdateItem.
+    """Returns the next ``count`` unused Kubeflow numbers (integer ids); one UpdateItem.
 
     Args:
         space: which counter to use: that of contexts, artifacts or executions.
@@ -91,8 +91,8 @@ def numbered_together(
     read_again: Callable[[Sequence[R]], list[R | None]],
     give: Callable[[R, int], R | None],
 ) -> list[R]:
-    """Does the same as :func:`numbered`, with many entities per transaction and transactions in
-    parallel.
+    """Returns the entities after assigning a Kubeflow number to each that has none, as
+    :func:`numbered` does, but with many entities per transaction and transactions in parallel.
 
     Args:
         operations: returns the operations that give an entity a number.
@@ -242,8 +242,9 @@ def present(key: Key) -> Check:
 
 
 def hold(reference: ContextRef) -> ItemUpdate:
-    """Returns an update of the reference that fails if its entity was deleted, and that makes a
-    concurrent deletion of the entity fail."""
+    """Returns an update of a reference (the item that maps a Kubeflow number to an MLflow item).
+    The update fails if the entity was deleted, and it makes a concurrent deletion of the entity
+    fail."""
     update = Update()
     update.add(ContextRef.version, 1)
     update.set(ContextRef.updated_at, now_ms())
@@ -252,8 +253,8 @@ def hold(reference: ContextRef) -> ItemUpdate:
 
 
 def unchanged(reference: ContextRef) -> ConditionExpression:
-    """Returns the condition that no update from :func:`hold` was executed since the reference was
-    read."""
+    """Returns the condition that a reference (the item that maps a Kubeflow number to an MLflow
+    item) was not updated since it was read, for example by :func:`hold`."""
     condition = ConditionExpression()
     condition.require_equal(ContextRef.version, reference.version)
     return condition
@@ -264,8 +265,8 @@ def key_of(reference: ContextRef) -> Key:
 
 
 def of_kind(item: Raw | None, kind: str, workspace: str) -> ContextRef | None:
-    """Returns the reference that an item holds; None if there is no item, or the reference is of
-    another kind or workspace."""
+    """Returns the reference (Kubeflow's number → MLflow's item) that an item holds; None if there
+    is no item, or the reference is for an entity of another kind or workspace."""
     if item is None:
         return None
     reference = ContextRef.of(item)
@@ -295,7 +296,8 @@ def get_many(numbers: Sequence[int]) -> list[ContextRef | None]:
 
 
 def find_many(numbers: Sequence[int], kind: str, workspace: str) -> list[ContextRef]:
-    """Returns the existing references of a kind and workspace, in order; see :func:`get_many`."""
+    """Returns the references (number → MLflow item) of those numbers that belong to entities of a
+    kind and workspace, in the order of the numbers; one BatchGetItem per hundred."""
     return [
         reference
         for reference in get_many(numbers)

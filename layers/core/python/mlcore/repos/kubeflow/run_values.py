@@ -49,8 +49,8 @@ class RunValue(NamedTuple):
 
     @property
     def child(self) -> str:
-        """The value's name among the run's children; for a data set a unique key, because several
-        may have the same name."""
+        """The name under which the value is listed among the run's artifacts; for a data set a
+        unique key, because several may have the same name."""
         return f"{artifacts.UNNAMED}{self.key}" if self.kind == DATA_SET.name else self.name
 
 
@@ -209,7 +209,8 @@ def log_metric(read: runs.NumberedRun, metric: Metric) -> None:
     Idempotent.
 
     Raises:
-        RequestLimitExceeded: the run is being rewound.
+        RequestLimitExceeded: points of the run after a step are being deleted (a rewind), or were
+            while the point was logged; the client repeats the request.
     """
     run = mlflow_runs.load(read.run.run_id, read.run.experiment.workspace)
 

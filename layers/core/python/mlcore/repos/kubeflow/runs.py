@@ -106,7 +106,8 @@ def get(number: int, workspace: str) -> NumberedRun:
 
 
 def named(experiment: ExperimentRecord, name: str) -> list[NumberedRun]:
-    """Returns the runs of an experiment with a name; one consistent Query."""
+    """Returns those runs of an experiment that have the name ``name``, after assigning a Kubeflow
+    number to each that has none; one consistent Query."""
     pk = keys.experiment(experiment.experiment.experiment_id).pk
     items = table.query_all(pk, index="LSI4", prefix=keys.lsi4_run_name_prefix(name))
     return numbered(
@@ -295,8 +296,8 @@ def delete(read: NumberedRun) -> None:
 
 
 def listed(workspace: str, above: int = 0) -> Iterator[NumberedRun]:
-    """Yields all runs of a workspace whose Kubeflow number is greater than ``above``, by number;
-    indexes may lag."""
+    """Yields all runs of a workspace whose Kubeflow number is greater than ``above``, by number; a
+    run that has none gets one. Indexes may lag."""
 
     def unseen() -> Iterator[NumberedRun]:
         return entities.side_by_side(of_experiment, experiments.listed(workspace))

@@ -61,8 +61,8 @@ def environment_named(workspace: str, name: str) -> int | None:
 
 def model_in(environment: int, model: int, workspace: str) -> ContextRef | None:
     """Returns the reference of the model that a new service of an environment is to serve; None if
-    the model does not exist, which upstream accepts. One BatchGetItem. Raises ResourceDoesNotExist
-    if the environment does not exist.
+    the model does not exist, which Kubeflow's own registry accepts. One BatchGetItem. Raises
+    ResourceDoesNotExist if the environment does not exist.
 
     Args:
         environment, model: the numbers of the environment and of the model.
@@ -199,8 +199,9 @@ def _linked(parent: int, child_kind: str, kind: EntityKind, workspace: str) -> l
 
 
 def unserved(model: ContextRef, version: int | None = None) -> ConditionExpression:
-    """Returns a condition on a model's reference that no longer holds once a service starts to
-    serve the model; for the transaction that deletes the model or a version.
+    """Returns a condition, for the transaction that deletes a model or one of its versions, that no
+    longer holds once a service starts to serve the model. It is a condition on the model's
+    reference (the item that maps its Kubeflow number to MLflow's item).
 
     Two consistent reads: the services of the model, then each of them.
 
@@ -223,8 +224,8 @@ def unserved(model: ContextRef, version: int | None = None) -> ConditionExpressi
 
 
 def unserved_version(model: int, workspace: str, version: int) -> list[Operation]:
-    """Returns the checks for the transaction that deletes a model version: no service starts to
-    serve it meanwhile (:func:`unserved`).
+    """Returns the checks for the transaction that deletes a model version. They fail if a service
+    starts to serve the version meanwhile (:func:`unserved`).
 
     Args:
         model, version: the numbers of the model and of the version.

@@ -58,8 +58,8 @@ def reserve_child_name(
     item_key: keys.Key | None,
     error: MlflowError,
 ) -> TransactionStep:
-    """Returns the transaction step that reserves a name among the children of a Kubeflow context,
-    so that no other child can take it.
+    """Returns the transaction step that reserves a name among the children of a Kubeflow context
+    (such as the versions of a model), so that no other child can take it.
 
     Args:
         parent: the context's number.
@@ -121,8 +121,8 @@ def find_external(workspace: str, kind: EntityKind, external: str) -> int | None
 
 
 def find_child(parent: int, kind: EntityKind, name: str) -> ContextChild | None:
-    """Returns the child item for a name among the children of a Kubeflow context; None if no child
-    of the kind has the name. One consistent GetItem.
+    """Returns the item that lists a child of a Kubeflow context (such as a version of a model)
+    under its name; None if no child of the kind has the name. One consistent GetItem.
 
     Args:
         parent: the context's number.

@@ -112,7 +112,7 @@ def newest(model: ContextRef) -> VersionOfModel | None:
     """Returns the version of a model that was created last; None if it has none.
 
     Args:
-        model: the model's reference.
+        model: the model's reference (the item that maps its Kubeflow number to MLflow's item).
     """
     records = of_model(model)
     return max(records, key=lambda read: (read.item.creation_time, read.number), default=None)

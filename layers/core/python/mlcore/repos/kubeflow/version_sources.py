@@ -15,8 +15,8 @@ from mlcore.repos.kubeflow.versions import VersionOfModel
 def source_change(
     read: VersionOfModel, uri: str | None, artifact: int | None, *, first: bool
 ) -> list[TransactionStep]:
-    """Returns the steps that set MLflow's ``source`` of a model version to the URI of its first
-    model artifact.
+    """Returns the transaction steps that set MLflow's ``source`` of a model version to the URI of
+    its first model artifact.
 
     Args:
         read: the version.

@@ -1,4 +1,5 @@
-"""Lists the items that belong to a Kubeflow context, so that they can be deleted with it."""
+"""Lists the items that belong to a Kubeflow context (an entity with a Kubeflow number, such as a
+model, version or run), so that they can be deleted with it."""
 
 from __future__ import annotations
 
@@ -30,9 +31,9 @@ def keys_of_version(version: ModelVersion, number: int) -> Iterator[keys.Key]:
 
 
 def keys_of_context(number: int) -> Iterator[keys.Key]:
-    """Yields the keys of all items of a Kubeflow context: its reference (which maps its number to
-    MLflow's item), the items in its own partition, the names of its children, and artifacts created
-    under it with their external ids.
+    """Yields the keys of all items of a Kubeflow context (an entity with a Kubeflow number, such as
+    a model): its reference (which maps its number to MLflow's item), the items in its own
+    partition, the names of its children, and artifacts created under it with their external ids.
 
     After an interrupted deletion, it yields the keys that remain.
     """

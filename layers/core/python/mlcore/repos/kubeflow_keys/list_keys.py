@@ -109,8 +109,9 @@ def set_unnumbered_item_keys(update: Update, workspace: str, kind: str, ulid: st
 
 
 def remove_unnumbered_item_keys(update: Update) -> None:
-    """Removes from the index of unnumbered items (which Kubeflow's lists have not shown yet) an
-    item that is a prompt: Kubeflow never lists prompts."""
+    """Adds to ``update``, by which an item becomes a prompt, the removal of the item's keys in the
+    index of unnumbered items. So Kubeflow's lists, which never show prompts, do not find it there.
+    """
     update.remove(IndexedItem.gsi2pk)
     update.remove(IndexedItem.gsi2sk)
 
