@@ -33,7 +33,7 @@ _places: ProcessCache[str, str] = ProcessCache("place of a logged model")
 
 
 class StoredLoggedModel(NamedTuple):
-    """A logged model as it was read: its item and its experiment."""
+    """A logged model as it was read: its document (item and maps) and its item."""
 
     document: Document
     item: LoggedModelItem
@@ -87,7 +87,8 @@ def artifact_location(model_id: str, workspace: str) -> str:
 
 
 def load_active(model_id: str, workspace: str) -> StoredLoggedModel:
-    """Returns a logged model as :func:`load`, but treats a deleted model as missing."""
+    """Returns a logged model that is not deleted. Raises ResourceDoesNotExist if the model does not
+    exist, is deleted, or is in another workspace. Reads as :func:`load`."""
     model = load(model_id, workspace)
     if model.stage != ACTIVE:
         raise missing(model_id)
@@ -165,6 +166,8 @@ def write(model: StoredLoggedModel, decide: Decision, *, exclusive: bool = False
     another writer.
 
     Args:
+        decide: returns the values to set and to remove, from the model as it is now
+            (:data:`Decision`).
         exclusive: the decision depends on the values that it replaces, so no other write may come
             between.
     """
@@ -200,13 +203,15 @@ def delete(model: StoredLoggedModel) -> None:
 
 
 def restore(model: StoredLoggedModel) -> None:
-    """Undoes :func:`delete`; restoring an active model changes its time of update only."""
+    """Restores a deleted logged model; of an active model, changes only the time of the last
+    update."""
     lsi1sk = keys.lsi1_logged_model(ACTIVE, model.item.creation_time, model.model_id)
     _set(model, (LoggedModelItem.stage, ACTIVE), (LoggedModelItem.lsi1sk, lsi1sk))
 
 
 def entity(model: StoredLoggedModel) -> LoggedModel:
-    """Returns the whole logged model; one Query if it has more points than its item holds."""
+    """Returns a logged model with all its data; one Query if it has more metric points than its
+    item holds."""
     return _entity(model, logged_model_points.read(model.item))
 
 

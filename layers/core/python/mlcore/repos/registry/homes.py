@@ -1,8 +1,9 @@
 """Home partitions of registered models.
 
-A model's versions, aliases and links are in the partition of the name under which the model was
-created, its *home*, also after a rename. An item of this partition (``M#HOME``) says which model
-owns it. This module finds the owner, and deletes what deleted models left in their homes.
+A model's versions, aliases and links are in one partition, its *home*, also after a rename: mostly
+the partition of the name under which the model was created. An item of this partition (``M#HOME``)
+says which model owns it. This module finds the owner, and deletes what deleted models left in their
+homes.
 """
 
 from __future__ import annotations

@@ -100,9 +100,9 @@ def all_of(model: StoredRegisteredModel) -> Iterator[StoredModelVersion]:
 
 
 def of_run(workspace: str, run_id: str) -> list[StoredModelVersion]:
-    """Returns the model versions created from a run, with their models. Reads the run's links to
-    them, then versions and homes (owners of partitions), then the models; all consistent, so
-    nothing lags."""
+    """Returns the model versions that were created from a run, with their models. Reads the run's
+    links to versions, then the versions and the items that say which models own them, then the
+    models; all consistent, so nothing lags."""
     pk = keys.run_ref(run_id).pk
     linked = map(RunModelVersion.of, table.query_all(pk, prefix=keys.run_model_version_prefix()))
     links = [link for link in linked if link.run_id == run_id]

@@ -1,5 +1,5 @@
-"""Creates, renames and deletes registered models: each is one transaction or one write. Versions
-are not touched."""
+"""Creates, renames and deletes registered models, whose versions stay where they are: a rename or a
+deletion is one transaction or one write, a creation one transaction or two."""
 
 from __future__ import annotations
 

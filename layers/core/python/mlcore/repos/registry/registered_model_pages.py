@@ -121,8 +121,8 @@ def without_prompt_filter(
     comparisons: Sequence[Comparison],
 ) -> tuple[bool, Sequence[Comparison]]:
     """Returns whether the filter asks for prompts, and the conditions to apply. Prompts are hidden
-    unless the first condition on their tag asks for them; if they are hidden, conditions on that
-    tag are ignored."""
+    unless the first condition on the tag ``mlflow.prompt.is_prompt`` asks for them; if they are
+    hidden, conditions on this tag are ignored."""
     for comparison in comparisons:
         if comparison.kind == TAG and comparison.key == reserved_tags.IS_PROMPT:
             value = str(comparison.value).lower()
@@ -137,7 +137,8 @@ def without_prompt_filter(
 
 
 def is_prompt(model: RegisteredModel) -> bool:
-    """Whether a search treats a model as a prompt: the tag must have exactly this value."""
+    """Whether a search treats a model as a prompt: its tag ``mlflow.prompt.is_prompt`` must be
+    exactly ``true``."""
     return model.tags.get(reserved_tags.IS_PROMPT) == "true"
 
 

@@ -75,8 +75,9 @@ def transition(
 def delete(
     stored: StoredModelVersion, allowed: Callable[[], Sequence[Operation]] = lambda: ()
 ) -> None:
-    """Deletes a model version: its item keeps the number and tags; its aliases and all other data
-    are removed.
+    """Deletes a model version: its item stays, with the number and tags, but without the
+    description and the user; its source and run are replaced by texts such as ``REDACTED-RUN-ID``.
+    Its aliases and its data in Kubeflow's registry are deleted.
 
     Args:
         allowed: raises if the deletion is forbidden; otherwise returns checks for the transaction.

@@ -27,8 +27,8 @@ def enter_locations(deadline: float = float("inf"), *, again: bool = False) -> b
 
     Args:
         deadline: of :func:`time.monotonic`; checked after each batch.
-        again: also if the list is complete for the current root. The root may have been changed and
-            changed back, with experiments created in between.
+        again: whether to do this although the list is complete for the current root: the root may
+            have been changed and changed back, with experiments created in between.
     """
     if locations.is_complete() and not again:
         return True

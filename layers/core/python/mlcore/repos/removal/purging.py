@@ -1,5 +1,5 @@
 """Removes experiments and registered models permanently, with all their items and files. The caller
-decides which.
+determines which of them may be removed.
 
 Each call may be killed at any point and repeated: an item that leads to others is deleted after
 them. Callers with limited time pass a deadline and call again.

@@ -65,8 +65,9 @@ def of_experiment(experiment_id: str, deadline: float = float("inf")) -> bool:
 
 
 def of_run(experiment_id: str, run_id: str) -> None:
-    """Deletes the child items of a run, and the items that refer to the run. RANK items of its
-    metrics are deleted first, because they are found through the METRIC child items."""
+    """Deletes the child items of a run, the item that maps its id to its experiment, and its links
+    to traces. RANK items (index entries of its metrics) are deleted first, because they are found
+    through the METRIC child items."""
     pk = keys.experiment(experiment_id).pk
     values = table.query_all(
         pk,

@@ -1,4 +1,4 @@
-"""The soft-deleted parts of one experiment: finds, restores and removes them."""
+"""The soft-deleted runs and logged models of one experiment: finds, restores and removes them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ KINDS: Final = (RUN, LOGGED_MODEL)
 
 
 class Trashed(NamedTuple):
-    """Something that is deleted and can be restored."""
+    """A soft-deleted run or logged model, which can be restored."""
 
     kind: str
     item_id: str
@@ -51,8 +51,8 @@ def parts(
     order of start or creation.
 
     Args:
-        after: kind and position after which to begin; a position that no deleted part can have
-            begins at the first one.
+        after: kind and position after which to begin; None for the first. A position that a client
+            has made up may begin at the first of the kind.
         batch: how many items a request reads at most.
     """
     begin = KINDS.index(after[0]) if after else 0

@@ -1,6 +1,6 @@
 """Moves experiments, registered models, alerts and webhooks to another workspace. A webhook is
-written there and then deleted here; the others are moved in transactions. The caller handles
-permissions.
+first written to the other workspace and then deleted from its own; the others are moved in
+transactions. The caller handles permissions.
 """
 
 from __future__ import annotations
