@@ -1,5 +1,5 @@
-"""The maps of a run item (metrics, params, tags, inputs, models), and the child items that the
-indexer makes from them: METRIC, PARAM, TAG, INPUT and LM."""
+"""The maps of a run item (metrics, params, tags, inputs, model inputs, model outputs), and the
+child items that the indexer makes from them: METRIC, PARAM, TAG, INPUT and LM."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def texts(run: Run) -> dict[str, dict[str, str]]:
 
 
 def dataset_inputs(texts: Mapping[str, str]) -> list[DatasetReference]:
-    """Returns the dataset inputs in the order in which they were logged.
+    """Returns a run's dataset inputs in the order in which they were logged.
 
     Args:
         texts: the run's map ``inputs``.
@@ -89,10 +89,11 @@ def in_order(texts: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def model_outputs(texts: Mapping[str, str]) -> tuple[ModelOutput, ...]:
-    """Returns the models that the run created, in the order in which they were logged.
+    """Returns the logged models that the run has as outputs, in the order in which they were
+    logged.
 
     Args:
-        texts: the run's map ``models``.
+        texts: the run's map ``model_outputs``.
     """
     parsed = map(json.loads, texts.values())
     entries = sorted(parsed, key=lambda entry: (entry["at"], entry["model_id"]))
@@ -107,7 +108,7 @@ def resolve(
 
     Args:
         outline: a run whose datasets have only name and digest.
-        by_identity: the datasets by (name, digest).
+        by_identity: the datasets by (experiment id, name, digest).
     """
     return tuple(
         DatasetInput(by_identity[identity], entry.tags)

@@ -105,7 +105,8 @@ class Summary(NamedTuple):
 
 
 def summaries(experiment: Experiment) -> Iterator[Summary]:
-    """Yields the datasets that runs of the experiment use; one Query per MB of datasets."""
+    """Yields the datasets that runs of the experiment use, each once for each context in which they
+    use it; one Query per MB of datasets."""
     experiment_id = experiment.experiment_id
     items = table.query_all(
         keys.experiment(experiment_id).pk,

@@ -1,4 +1,5 @@
-"""Keys of run items in local indexes, derived from their attributes and texts."""
+"""Keys of run items in local indexes, derived from the item's attributes and from the values in its
+maps."""
 
 from __future__ import annotations
 

@@ -48,7 +48,8 @@ def every() -> Iterator[MarkedExperiment]:
 
 def drop(entry: MarkedExperiment) -> None:
     """Removes an experiment from the list of experiments with unprocessed runs, unless its entry is
-    so new that a process may rely on it."""
+    younger than :data:`KEPT_MS`: a process that has added the experiment a few minutes ago does not
+    add it again."""
     if entry.updated_at is None or now_ms() - entry.updated_at < KEPT_MS:
         return
     unchanged = ConditionExpression()

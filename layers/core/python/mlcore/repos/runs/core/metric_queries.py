@@ -33,8 +33,8 @@ def history_interval(
     limit: int,
 ) -> list[tuple[str, MetricColumns]]:
     """Returns (run id, points) for each run: at most ``limit`` of its points of the metric ``key``
-    from step ``low`` to step ``high``, chosen at equal distances and including the last. If
-    ``low`` or ``high`` is None, points of all steps count."""
+    from step ``low`` to step ``high``: the first of each of ``limit`` groups of consecutive points,
+    and the last point. If ``low`` or ``high`` is None, points of all steps count."""
     limits.check_step_range(low, high)
 
     def read(run_id: str, home: str) -> HistoryParts:
@@ -62,7 +62,8 @@ def read_page(
     Args:
         after: the last point of the page before; None for the first page.
         size: the maximum number of points.
-        large: ``HistoryPage.large`` of the page before; 0 for the first page.
+        large: what the page before has found too large to be read whole (``HistoryPage.large``); 0
+            for the first page.
 
     Raises:
         ResourceDoesNotExist: with workspaces, if the run does not exist.

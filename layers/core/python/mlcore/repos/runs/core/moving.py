@@ -92,8 +92,8 @@ def move(run_id: str, target: Experiment) -> None:
 
 
 def check_movable(run: StoredRun) -> None:
-    """Checks the run's own state. The caller checks that no other item refers to the run
-    (:mod:`mlcore.repos.removal.run_references`).
+    """Checks that the state of a run allows a move of the run to another experiment. The caller
+    checks that no other item refers to the run (:mod:`mlcore.repos.removal.run_references`).
 
     Raises:
         InvalidParameterValue: the run is deleted.
@@ -262,8 +262,8 @@ def _unchanged(experiment: Experiment) -> Check:
 
 def remove_remains(experiment_id: str, run_id: str) -> None:
     """Deletes the items that a run has left in an experiment from which it was moved. May be killed
-    anywhere and repeated. Stops if the run is back, or is being moved back: then the items are
-    needed. Each transaction checks that."""
+    anywhere and repeated. Stops if the run was moved back to the experiment, or is being moved
+    back: then the items are needed. Each transaction checks that."""
     away = ConditionExpression()
     away.require_exists(RunReference.PK)
     away.require_absent_or_other(RunReference.experiment_id, experiment_id)

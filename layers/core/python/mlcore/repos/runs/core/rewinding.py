@@ -78,8 +78,9 @@ def rewind(run_id: str, workspace: str, after_step: int | None, names: Collectio
 
 
 def finish(owner: Owner) -> None:
-    """Completes the rewind of a run, if one is open; does nothing for a removed run. May be killed
-    anywhere, repeated, and called by several processes at once.
+    """Completes the rewind of a run (the deletion of its points after a step), if one has begun and
+    is not complete; does nothing for a removed run. May be killed anywhere, repeated, and called by
+    several processes at once.
 
     Args:
         owner: experiment id and run id.
@@ -105,8 +106,9 @@ def finish(owner: Owner) -> None:
 
 
 def retried(call: Callable[[], T]) -> T:
-    """Calls ``call``, which logs metrics to a run, and returns its result. If it raises
-    RewoundMeanwhile, completes the rewind and calls it again."""
+    """Calls ``call``, which logs metrics to a run, and returns its result. If ``call`` raises
+    RewoundMeanwhile, completes the rewind (the deletion of the run's points after a step) and calls
+    ``call`` again."""
 
     def attempt() -> T:
         try:

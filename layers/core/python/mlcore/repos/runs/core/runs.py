@@ -152,8 +152,8 @@ def _load(owners: Sequence[tuple[str, str]], workspace: str) -> list[StoredRun]:
 
 
 def check_place(run_id: str, experiment_id: str) -> None:
-    """Raises RunMoved if a run is in another experiment than ``experiment_id``, in which it was not
-    found. One consistent GetItem."""
+    """Raises RunMoved if a run was not found in the experiment ``experiment_id`` because it is in
+    another one. One consistent GetItem."""
     _places.pop(run_id)
     if locate(run_id) not in (None, experiment_id):
         raise errors.RunMoved
@@ -179,8 +179,9 @@ def relocate(run_ids: Sequence[str]) -> bool:
 
 
 def check_unmoved(run_id: str, experiment_id: str) -> None:
-    """Raises RunMoved if a run is not in the experiment that this process has cached. For requests
-    that do not read the run's item. One consistent BatchGetItem."""
+    """Raises RunMoved if a run is in another experiment than ``experiment_id``. For requests that
+    read a run's child items but not the run item itself, and so would not notice a move. One
+    consistent BatchGetItem."""
     if owners([run_id]) != [(experiment_id, run_id)]:
         check_place(run_id, experiment_id)
 
@@ -229,7 +230,7 @@ def outline(run: StoredRun) -> Run:
 
 
 def named_datasets(document: Document) -> tuple[DatasetInput, ...]:
-    """Returns the datasets of a run with name and digest only."""
+    """Returns the dataset inputs of a run, each dataset with its name and digest only."""
     inputs = run_children.dataset_inputs(document.texts("inputs"))
     return tuple(
         DatasetInput(Dataset(reference.name, reference.digest, "", ""), reference.tags)
@@ -248,7 +249,8 @@ def with_datasets(outlines: Sequence[Run]) -> list[Run]:
 
 
 def entity(stored: StoredRun) -> Run:
-    """Returns the whole run."""
+    """Returns a run with all its data, the fields of its datasets and its model inputs included;
+    one BatchGetItem for datasets not cached."""
     (run,) = with_datasets([outline(stored)])
     return run._replace(model_inputs=run_children.in_order(stored.document.texts("model_inputs")))
 

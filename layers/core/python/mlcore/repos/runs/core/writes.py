@@ -195,8 +195,8 @@ def send_change(
     beside: Sequence[Operation] = (),
     overriding: bool = False,
 ) -> Raw | None:
-    """Writes the changes and caches the run, if it is running and small enough. Returns the item
-    after the write; None if it is not known.
+    """Writes changes of a run, and caches the run if it is running and small enough. Returns the
+    run's item after the write; None if it is not known.
 
     Raises ConditionFailed, TooLarge and TransactionFailed as
     :func:`mlcore.repos.document_writes.write` does.

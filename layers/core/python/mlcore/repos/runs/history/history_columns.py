@@ -14,9 +14,9 @@ from mlcore.repos.runs.history.metric_history import HistoryParts
 
 
 def in_order(stored: HistoryParts, key: str) -> MetricColumns | None:
-    """Returns all points of a metric as columns, if the stored batches, packs and segments, one
-    after the other, have them strictly ordered by step and timestamp already. Otherwise returns
-    None, and the caller must sort them."""
+    """Returns all points of a metric as columns (lists of steps, timestamps and values). Returns
+    None if the stored parts of the history, put one after the other, do not have the points
+    strictly ordered by step and timestamp: the caller must sort the points then."""
     parts = [part for part in _parts(stored, key) if part.steps]
     parts.sort(key=lambda part: (part.steps[0], part.timestamps[0]))
     steps: list[int] = []

@@ -105,12 +105,12 @@ def made_of(
 
 
 def in_place_of(item: Raw, series: Mapping[str, Sequence[Metric]]) -> HistoryFile:
-    """Returns the file to write if the file that an item describes keeps only some of its points,
-    and the item to put in place of that item. The new file has another name, so that readers of the
+    """Returns the file of metric history, with its item, that replaces the file described by
+    ``item``, of which only some points stay. The new file has another name, so that readers of the
     former item find the former file.
 
     Args:
-        series: the points by metric, in order and without duplicates.
+        series: the points that stay, by metric, in order and without duplicates.
     """
     view = RunMetricFile.of(item)
     return _file(view.experiment_id, view.run_id, series, instead_of=view.location)
@@ -132,8 +132,8 @@ def has_place(experiment_id: str, run_id: str) -> bool:
 
 
 def copy(item: Raw, owner: tuple[str, str], suffix: str) -> str:
-    """Copies the file that an item describes to the folder of a run in another experiment; returns
-    the location of the copy.
+    """Copies the file of metric history that an item describes to the folder of a run in another
+    experiment; returns the location of the copy.
 
     Args:
         owner: experiment id and run id.
@@ -165,8 +165,8 @@ def store(made: Sequence[HistoryFile]) -> None:
 
 
 def segments(item: Raw, key: str) -> list[Segment]:
-    """Returns the segments of the metric ``key`` in the file that an item describes, in the order
-    of the points."""
+    """Returns the segments with points of the metric ``key`` in the file of metric history that an
+    item describes, in the order of the points."""
     item_view = RunMetricFile.of(item)
     return [
         _segment(item_view.location, entry)
@@ -175,7 +175,7 @@ def segments(item: Raw, key: str) -> list[Segment]:
 
 
 def every(item: Raw) -> list[Segment]:
-    """Returns the segments of all metrics in the file that an item describes."""
+    """Returns the segments of all metrics in the file of metric history that an item describes."""
     item_view = RunMetricFile.of(item)
     listed = _directory(item_view.directory).values()
     return [_segment(item_view.location, entry) for entries in listed for entry in entries]

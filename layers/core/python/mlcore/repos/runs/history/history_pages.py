@@ -79,7 +79,8 @@ def read(
 
     Args:
         after: the last point of the page before; None for the first page.
-        large: ``HistoryPage.large`` of the page before; 0 for the first page.
+        large: what the page before has found too large to be read whole (``HistoryPage.large``); 0
+            for the first page.
         beside: functions to call in parallel with the first request.
         kept: is given points that were read and returns those that the page may contain; None for
             all.

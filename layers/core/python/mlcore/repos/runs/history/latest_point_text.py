@@ -30,7 +30,8 @@ def parse_latest(key: str, text: str) -> Metric:
 
 
 def parse_all_latest(texts: Mapping[str, str]) -> dict[str, Metric]:
-    """Returns the latest point of each metric, as :func:`parse_latest` does.
+    """Returns the latest point of each metric of a run, parsed from the texts in which the run's
+    item holds these points.
 
     Args:
         texts: the texts in the run item, by metric.

@@ -62,7 +62,7 @@ def of(
 
     Args:
         owners: the runs, as (experiment id, run id).
-        missing: gets those of the runs that are not there.
+        missing: a list, to which those of the runs are added that do not exist in their experiment.
     """
     wanted = list(dict.fromkeys(owners))
     # Where its run has no room for it, the metric has an item of its own.
@@ -164,7 +164,8 @@ def _is_later(page: HistoryPage, at: Order) -> bool:
 
 
 def same(point: Metric, other: Metric) -> bool:
-    """Whether two points of one metric count as the same point in history."""
+    """Whether two points of one metric count as the same point in history: step, timestamp and
+    value are equal. NaN equals only NaN."""
     if math.isnan(point.value) != math.isnan(other.value):
         return False
     return recency(point) == recency(other)

@@ -113,8 +113,8 @@ def ending(made: Iterable[Raw]) -> list[Raw]:
 def batches(
     experiment_id: str, run_id: str, metrics: Sequence[Metric], written: int | None = None
 ) -> list[Raw]:
-    """Returns the batches of :func:`items`, each with the time at which it expires, if history
-    expires; an empty list if there are no points."""
+    """Returns the batch items that hold the points of one request, as :func:`items` does, each with
+    the time at which it expires if history expires; an empty list if there are no points."""
     return ending(items(experiment_id, run_id, metrics, written)) if metrics else []
 
 

@@ -1,4 +1,5 @@
-"""Samples points of a metric evenly over a range of steps, for charts.
+"""Samples the points of a metric in a range of steps, for charts: the points are divided into
+groups of consecutive points, and one point of each group is taken.
 
 A history that was logged step by step, the usual case, is sampled as columns, and only sampled
 points become objects.
@@ -28,8 +29,9 @@ class SampleRequest(NamedTuple):
 
 
 def of(stored: HistoryParts, latest: Latest | None, wanted: SampleRequest) -> MetricColumns:
-    """Returns the sample of a stored history, as columns ordered by step, timestamp and value. The
-    history is completed by the metric's latest value before, as :mod:`.latest_points` says.
+    """Returns a sample of a metric's stored history, as columns ordered by step, timestamp and
+    value. It is taken from the history as readers see it: with the metric's latest value, and
+    without points later than that (:mod:`.latest_points`).
 
     Args:
         stored: the history as :func:`mlcore.repos.runs.history.metric_history.read_stored` read it.

@@ -47,7 +47,7 @@ Keep = Callable[[Metric], bool]
 
 class NoLongerNeeded(Exception):
     """The condition on the run does not hold any more, because another process has completed the
-    removal."""
+    removal of the points."""
 
 
 class Reduction(NamedTuple):
@@ -61,8 +61,8 @@ def remove(run: Owner, keep: Keep, condition: ConditionExpression) -> dict[str, 
     """Removes all points from the history of a run that ``keep`` does not accept. May be killed
     anywhere and repeated.
 
-    Batches are read before packs, as all readers do, because the indexer moves points from the ones
-    to the others. While the condition holds, no other process may write points.
+    Batches are read before packs, as all readers do, because the indexer moves points from batches
+    to packs. While the condition holds, no other process may write points.
 
     Args:
         condition: a condition on the run's item that each write requires.

@@ -42,11 +42,13 @@ class Rewind(NamedTuple):
         return self.keys is None or key in self.keys
 
     def deletes(self, key: str, step: int) -> bool:
-        """Whether the rewind deletes a point of the metric ``key``, if it was logged before."""
+        """Whether the rewind deletes the points of the metric ``key`` at a step, if they were
+        logged before the rewind."""
         return (self.after_step is None or step > self.after_step) and self.has_metric(key)
 
     def includes(self, other: Rewind) -> bool:
-        """Whether this later rewind deletes every point that ``other`` deletes."""
+        """Whether this rewind (a deletion of a run's points after a step), which is later than
+        ``other``, deletes every point that ``other`` deletes."""
         lower = self.after_step is None or (
             other.after_step is not None and self.after_step <= other.after_step
         )
@@ -67,8 +69,8 @@ class Rewinds(NamedTuple):
     """The last rewinds, oldest first, without those that a later one includes."""
 
     def with_next(self, rewind: Rewind) -> Rewinds:
-        """Returns the value of the attribute after another rewind was begun. If there are too many
-        rewinds, or their JSON is too large, the oldest are dropped."""
+        """Returns the value of the attribute ``rewinds`` after another rewind was begun. If there
+        are too many rewinds, or their JSON is too large, the oldest are dropped."""
         kept = [begun for begun in self.last if not rewind.includes(begun)][1 - MOST_KEPT :]
         while kept and len(Rewinds(0, True, (*kept, rewind)).text()) > MOST_BYTES:
             del kept[0]
@@ -78,7 +80,7 @@ class Rewinds(NamedTuple):
         return self._replace(is_open=False)
 
     def text(self) -> str:
-        """Returns the JSON text to store in the attribute."""
+        """Returns the JSON text to store in the attribute ``rewinds`` of a run's item."""
         fields = {"times": self.times, "open": self.is_open, "last": self.last}
         return json.dumps(fields, separators=(",", ":"), ensure_ascii=False)
 
@@ -87,8 +89,9 @@ NONE: Final = Rewinds(0, False, ())
 
 
 class RewoundMeanwhile(Exception):
-    """A run was rewound after a request had read it, or is being rewound. What the request has
-    written of its points may be deleted, so it has to begin again."""
+    """Points of a run after a step were deleted (a rewind) after a request had read the run, or are
+    being deleted. Points that the request has written may be deleted with them, so it has to begin
+    again."""
 
     def __init__(self, experiment_id: str, run_id: str) -> None:
         super().__init__(run_id)
@@ -109,19 +112,25 @@ def of(item: Run) -> Rewinds:
 
 def time_after(item: Run) -> int:
     """Returns the time to write into a new batch of points, in milliseconds: now, but later than
-    the run's last rewind."""
+    the run's last rewind (deletion of its points after a step)."""
     last = of(item).last
     return max(now_ms(), last[-1].at + 1) if last else now_ms()
 
 
 def check_unchanged(item: Run, before: Run) -> None:
-    """Raises RewoundMeanwhile if the run is being rewound, or was rewound since ``before``."""
+    """Raises RewoundMeanwhile if points of the run after a step are being deleted (a rewind), or
+    were deleted since the run's item was read as ``before``.
+
+    Args:
+        item: the run's item as it is now.
+    """
     if item.rewinds is not None and (item.rewinds != before.rewinds or of(item).is_open):
         raise RewoundMeanwhile(item.experiment_id, item.run_id)
 
 
 def require_unchanged(update: Update, item: Run) -> None:
-    """Adds the condition that the run was not rewound since ``item`` was read."""
+    """Adds to ``update`` the condition that no points of the run were deleted by a rewind since
+    ``item`` was read."""
     if item.rewinds is None:
         update.require_absent(Run.rewinds)
     else:
@@ -129,7 +138,7 @@ def require_unchanged(update: Update, item: Run) -> None:
 
 
 def are_deleted(rewinds: Iterable[Rewind], key: str, step: int, written: int) -> bool:
-    """Whether one of the rewinds deletes a point.
+    """Whether one of the rewinds (deletions of points after a step) deletes a point.
 
     Args:
         written: when the point's batch was written, in milliseconds.

@@ -97,7 +97,8 @@ def segment_of(item: Raw) -> Segment:
 
 
 def segments(experiment_id: str, key: str) -> list[Segment]:
-    """Returns the segments of a metric; one Query."""
+    """Returns the segments of a metric in the index of metric values (each has values in order);
+    one Query."""
     pk = keys.experiment(experiment_id).pk
     return [segment_of(item) for item in table.query_all(pk, prefix=keys.rank_segment_prefix(key))]
 
@@ -125,7 +126,8 @@ def every_row(experiment_id: str) -> Iterator[Raw]:
 
 
 def by_key(rows: Iterable[Raw]) -> dict[str, list[Ranked]]:
-    """Returns the metric values in items of rows by metric, unordered."""
+    """Returns the metric values in the given items of rows (values of runs that are in no segment
+    yet), by metric, unordered."""
     return _joined(rank_columns.unpack_runs(RankRows.of(item).data) for item in rows)
 
 
@@ -221,7 +223,8 @@ class Ranks:
         return [partial(self._read_segments, key) for key in unread]
 
     def begin(self) -> None:
-        """Reads the segments, unless they were read already."""
+        """Reads the segments of this search's metrics from the index of metric values, unless they
+        were read already."""
         table.parallel(self.reads())
 
     def segments(self, key: str) -> Sequence[Segment]:
@@ -234,8 +237,8 @@ class Ranks:
         return self.generation > TRIES
 
     def page(self, item: Raw | None) -> list[Ranked]:
-        """Returns the values on a page that was read. If the page is missing, returns none and lets
-        :meth:`refresh` read the segments again."""
+        """Returns the values on a page that was read. If the page is missing, returns an empty list
+        and lets :meth:`refresh` read the segments again."""
         if item is None:
             self._gone = True
             return []
@@ -342,8 +345,8 @@ class MetricCandidates(Candidates):
 
     @property
     def most(self) -> int | None:
-        """Upper bound of the number of runs; None without segments, because RANK items are not
-        counted."""
+        """Upper bound of the number of runs that the metric's segments refer to; None if the metric
+        has no segments. Runs in the other forms of the index are not counted."""
         return self._pages.most if self._ranks.segments(self._key) else None
 
     def sort_keys(self) -> dict[str, None]:
@@ -366,7 +369,8 @@ class MetricCandidates(Candidates):
 
 
 def within(entries: Sequence[Ranked], first: int, last: int) -> list[Ranked]:
-    """Returns those of the ordered values whose rank is from ``first`` to ``last``."""
+    """Returns those of the ordered metric values whose rank (the 64-bit encoding of a value, the
+    greatest value first) is from ``first`` to ``last``."""
     return [entry for entry in entries if first <= entry.inverted_bits <= last]
 
 

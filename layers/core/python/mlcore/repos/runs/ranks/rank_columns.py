@@ -68,7 +68,7 @@ class RunRanks(NamedTuple):
 
 
 def pack(entries: Sequence[Ranked]) -> bytes:
-    """Returns the stored form of values of one metric, in order."""
+    """Returns the bytes in which the values of one metric, given in order, are stored."""
     ids = [entry.run_id for entry in entries]
     header, raw_ids = _ids(ids)
     places = [entry.inverted_bits for entry in entries]
@@ -82,7 +82,8 @@ def pack(entries: Sequence[Ranked]) -> bytes:
 
 
 def unpack(data: bytes) -> list[Ranked]:
-    """Returns the values in a stored form of :func:`pack`. Raises UnknownRanks."""
+    """Returns the values of a metric from the bytes that :func:`pack` returned. Raises
+    UnknownRanks."""
     header, body, at = _parts(data)
     count: int = header["n"]
     places = accumulate(_column(body, at, count))
@@ -93,7 +94,7 @@ def unpack(data: bytes) -> list[Ranked]:
 
 
 def pack_runs(runs: Sequence[RunRanks]) -> bytes:
-    """Returns the stored form of the metric values of whole runs, for one item of rows."""
+    """Returns the bytes in which the metric values of whole runs are stored in one item of rows."""
     header, raw_ids = _ids([run.run_id for run in runs])
     by_key: dict[str, list[tuple[int, int]]] = {}
     for position, run_entries in enumerate(runs):
@@ -109,8 +110,8 @@ def pack_runs(runs: Sequence[RunRanks]) -> bytes:
 
 
 def unpack_runs(data: bytes) -> dict[str, list[Ranked]]:
-    """Returns the values in the stored form of :func:`pack_runs` by metric, unordered. Raises
-    UnknownRanks."""
+    """Returns the metric values from the bytes that :func:`pack_runs` returned, by metric,
+    unordered. Raises UnknownRanks."""
     header, body, at = _parts(data)
     count: int = header["runs"]
     versions, minutes = _column(body, at, count), _column(body, at + count * _SIZE, count)
@@ -128,9 +129,9 @@ def unpack_runs(data: bytes) -> dict[str, list[Ranked]]:
 
 
 def unpack_values(data: bytes, wanted: Container[str]) -> dict[str, list[Ranked]]:
-    """Returns those values in the stored form of :func:`pack_runs` whose metrics are in ``wanted``,
-    by metric and unordered. Their version and minute are 0, because searches do not need them.
-    Raises UnknownRanks."""
+    """Returns, by metric and unordered, the values of the metrics ``wanted`` from the bytes that
+    :func:`pack_runs` returned. The version and the minute of each value are 0, because searches do
+    not need them. Raises UnknownRanks."""
     header, body, at = _parts(data)
     count: int = header["runs"]
     ids, at = _ids_at(header["ids"], body, at + 2 * count * _SIZE, count)

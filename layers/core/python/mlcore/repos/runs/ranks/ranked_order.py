@@ -24,7 +24,8 @@ _NAN: Final = inverted_double_bits(math.nan)
 
 
 class Moved(Exception):
-    """The segments of the index changed while they were read; the caller must read them again."""
+    """The segments of the index of metric values changed while they were read; the caller must read
+    them again."""
 
 
 class _Source:
@@ -196,7 +197,8 @@ class InOrder:
                 self._stretches = [stretch(first, _NAN, backwards=False)]
 
     def reads(self, size: int) -> list[Callable[[], None]]:
-        """Returns the first reads, which may be made in parallel with others.
+        """Returns functions that read the first values. The caller may run them in parallel with
+        its own reads, before :meth:`chunks`.
 
         Args:
             size: how many values to read at a time.

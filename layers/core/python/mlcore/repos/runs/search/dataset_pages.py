@@ -16,8 +16,8 @@ MAX_SUMMARIES = 1_000
 
 
 def search(workspace: str, experiment_ids: Sequence[str], readable: Reader) -> dict[str, Any]:
-    """Returns MLflow's JSON of each dataset of the experiments, once for each context in which a
-    run used it.
+    """Returns MLflow's JSON of the datasets of the experiments, each once for each context in which
+    a run used it; at most 1,000.
 
     Args:
         readable: tells which experiments the caller may read.

@@ -33,7 +33,8 @@ MARKS_PAGE = 10_000
 
 
 def is_asynchronous(access: Access) -> bool:
-    """Whether the entries that answer a condition are written by the indexer, so that they may lag.
+    """Whether the index entries that answer a condition are written by the indexer, so that they
+    may lag.
 
     Args:
         access: how an index answers the condition.
@@ -42,9 +43,9 @@ def is_asynchronous(access: Access) -> bool:
 
 
 def candidates(experiment_id: str, access: Access) -> list[Candidates]:
-    """Returns candidates for a condition other than a text condition
-    (:class:`mlcore.search.plan.TextLookups`). Their entries refer to every run that can meet the
-    condition, except perhaps runs that the indexer has not processed.
+    """Returns candidates for a condition that is neither on a text
+    (:class:`mlcore.search.plan.TextLookups`) nor on a metric. Their entries refer to every run that
+    can meet the condition, except perhaps runs that the indexer has not processed.
 
     Args:
         access: how an index answers the condition.
@@ -121,7 +122,8 @@ class Marks:
         )
 
     def reads(self) -> list[Callable[[], None]]:
-        """Returns functions that read the marks; call them in parallel, before :meth:`runs`."""
+        """Returns functions that read which runs the indexer has not processed. The caller runs
+        them, in parallel with others, before it calls :meth:`runs`."""
         return [partial(_read_all, self._marked)]
 
     def runs(self) -> set[Key]:

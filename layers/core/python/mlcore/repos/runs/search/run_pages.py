@@ -21,7 +21,8 @@ from mlcore.wire.encoding import Encoded, encode
 
 
 class Shown(NamedTuple):
-    """A run as an answer contains it."""
+    """The form in which a search returns a run: the run, its JSON, and the estimated size of the
+    JSON."""
 
     run: Run
     """The run; from :func:`as_text` without metrics, params and tags, which are in ``data``."""

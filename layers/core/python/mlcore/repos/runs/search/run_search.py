@@ -79,8 +79,9 @@ class RunQuery(NamedTuple):
 
 
 class Late(NamedTuple):
-    """What a search reads of an experiment before the items that the indexer writes, because those
-    may lag."""
+    """What a search needs of an experiment to use the entries of the indexer, which may lag: the
+    runs that the indexer has not processed, the index of metric values, and the lists of texts that
+    were read ahead."""
 
     marked: set[Key]
     """Runs that the indexer has not processed."""
@@ -106,7 +107,8 @@ class _Compiled(NamedTuple):
 
 
 def find(experiment_ids: Sequence[str], workspace: str, query: RunQuery) -> list[Row]:
-    """Returns the first rows of the answer over all the experiments, in order, with their keys.
+    """Returns the first runs of the experiments that match the query, in the order of the query,
+    each with its key in this order.
 
     Args:
         workspace: experiments of another workspace are ignored.
