@@ -7,9 +7,9 @@ from mlcore.repos.settings import gateway_limits, redaction
 
 
 def read() -> None:
-    """Reads both settings in one BatchGetItem, unless this process has cached them. They are cached
-    together, so neither costs a round trip of its own. Raises TemporarilyUnavailable if the rules
-    of redaction cannot be read."""
+    """Reads the settings ``gateway_limits`` and ``redaction`` in one BatchGetItem, and caches both.
+    Does nothing while both are cached. Raises TemporarilyUnavailable if the rules of redaction
+    cannot be read."""
     if gateway_limits.is_read() and not redaction.unread_keys():
         return
     limits, rules = table.batch_get([gateway_limits.key(), redaction.key()])

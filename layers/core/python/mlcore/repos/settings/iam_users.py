@@ -16,6 +16,6 @@ _names: Setting[Mapping[str, str]] = Setting(SETTING, lambda value: value or {})
 
 
 def names() -> Mapping[str, str]:
-    """Returns the user names that the setting gives to IAM users and roles, by ARN; one GetItem per
-    minute and process."""
+    """Returns the user names that the setting ``iam_users`` gives to IAM users and roles, by ARN;
+    one GetItem per minute and process."""
     return _names.current()

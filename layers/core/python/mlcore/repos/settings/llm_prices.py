@@ -1,5 +1,5 @@
-"""The setting ``llm_prices``: prices of models in this deployment, which add to or override the
-shipped list."""
+"""The setting ``llm_prices``: prices of language models in this deployment. They add to, or
+replace, prices of the list that is part of this software."""
 
 from __future__ import annotations
 
@@ -17,5 +17,6 @@ def own() -> Own:
 
 
 def remembered() -> Own | None:
-    """Returns the cached value of :func:`own`; None if it would need a request."""
+    """Returns the cached prices of language models that the deployment sets; None if they would
+    have to be read."""
     return _prices.remembered()

@@ -70,8 +70,8 @@ def unread_keys() -> Sequence[Key]:
 
 
 def learn(items: Sequence[Raw | None]) -> None:
-    """Caches the rules from the items that a caller has read at the keys of :func:`unread_keys`;
-    None for a missing item."""
+    """Caches the rules of redaction from the items that a caller has read at the keys of
+    :func:`unread_keys`; None for a missing item."""
     for item in items:
         _rules.learn(item)
 
@@ -84,20 +84,20 @@ def redactor(workspace: str, experiment_id: str, endpoint_id: str | None = None)
 
 
 def has_rules() -> bool:
-    """Whether any rule for traces is set, whatever its scope."""
+    """Whether any rule of redaction for traces is set, for whatever experiment or endpoint."""
     return bool(_rules.current().of_traces)
 
 
 def every_rule() -> Redactor | None:
-    """Returns a redactor that applies all rules for traces, whatever their scope; None if there is
-    no rule."""
+    """Returns a redactor that applies all rules of redaction for traces, for whatever experiment or
+    endpoint they are set; None if there is no rule."""
     return _rules.current().everywhere()
 
 
 def of_request(workspace: str, experiment_id: str, endpoint_id: str) -> RequestRules | None:
-    """Returns the rules for the requests that a call of a gateway endpoint sends to providers; None
-    if there are none. One GetItem per minute. Raises TemporarilyUnavailable if the rules cannot be
-    read.
+    """Returns the rules of redaction for the requests that a call of a gateway endpoint sends to
+    providers; None if there are none. One GetItem per minute. Raises TemporarilyUnavailable if the
+    rules cannot be read.
 
     Args:
         experiment_id: the endpoint's experiment; empty if it has none.

@@ -55,14 +55,14 @@ def grant(username: str, names: Sequence[str]) -> None:
 
 
 def revoke(username: str) -> bool:
-    """Removes a user from the setting, so that the user may read no system tables; returns whether
-    the user was in it. Idempotent."""
+    """Removes a user from the setting ``system_tables_readers``, so that the user may read no
+    system tables; returns whether the user was in it. Idempotent."""
     return _change(lambda readers: {k: v for k, v in readers.items() if k != username})
 
 
 def forget_workspace(name: str) -> None:
-    """Removes a deleted workspace from the setting of every user, because its name may be used
-    again. Idempotent."""
+    """Removes a deleted workspace from each user's entry in the setting ``system_tables_readers``,
+    because its name may be used again. Idempotent."""
 
     def without(readers: Readers) -> Readers:
         kept = {user: [each for each in names if each != name] for user, names in readers.items()}

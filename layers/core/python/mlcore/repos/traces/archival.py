@@ -38,8 +38,9 @@ class ArchivalOutcome(Enum):
 
 
 def archive(trace: StoredTrace) -> ArchivalOutcome:
-    """Archives a trace if that is possible. May be interrupted anywhere and repeated. Takes a Query
-    of its packs, the moves of its packs, and one write of the trace."""
+    """Archives a trace if that is possible. May be interrupted anywhere and repeated. Takes one
+    Query of the trace's packs (items with its spans), the move of each pack to a file, and one
+    write of the trace."""
     if not is_archivable(trace):
         return ArchivalOutcome.NOT_POSSIBLE
     owner = owner_of(trace)
@@ -75,8 +76,9 @@ def is_archived(trace: StoredTrace) -> bool:
 
 
 def is_archivable(trace: StoredTrace) -> bool:
-    """Whether a trace has ended and has spans in the table. A file of a trace with a slash in its
-    id could not be removed with the trace, so such a trace stays."""
+    """Whether a trace can be archived: it has ended, has spans in the table and is not marked as
+    one whose archival failed. A trace with a slash in its id cannot, because its files could not be
+    removed with it."""
     tags = trace.document.texts("tags")
     return (
         tags.get(reserved_tags.SPANS_LOCATION) == reserved_tags.SPANS_IN_STORE

@@ -1,5 +1,5 @@
-"""Tests traces against a filter, and reads the other data that its conditions need: assessments of
-the traces' sessions, and spans."""
+"""Tests traces against a filter, and reads the other data that the filter's conditions need:
+assessments of the traces' sessions, and spans."""
 
 from __future__ import annotations
 
@@ -56,7 +56,8 @@ class Conditions:
         return bool(self._wanted.assessed or self._wanted.spans)
 
     def own(self, records: Iterable[StoredTrace]) -> Iterator[Checked]:
-        """Yields those of the traces that meet the conditions on the trace's own fields."""
+        """Yields (stored trace, trace) for those of the traces that meet the conditions on the
+        trace's own fields and on the runs to which it is linked."""
         for stored in records:
             trace = traces.entity(stored)
             if self._holds(trace) and all(

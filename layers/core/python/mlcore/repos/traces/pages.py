@@ -57,7 +57,8 @@ class Through(NamedTuple):
 
     @property
     def attribute(self) -> ItemAttribute[Any]:
-        """The sort key attribute as the model declares it."""
+        """The attribute of trace items that is the sort key of this index, as the model of the
+        items declares it."""
         attribute: ItemAttribute[Any] = getattr(TraceItem, self.sort)
         return attribute
 

@@ -85,8 +85,8 @@ def _without_new_endpoint(trace: StoredTrace, sets: Maps) -> Maps:
 
 
 def redacted_info(rules: Redactor, info: Info) -> Info:
-    """Returns a trace's info, redacted. ``facts`` are derived from spans that are redacted
-    already."""
+    """Returns a trace's info, redacted. Its field ``facts`` is left as it is: it is computed from
+    spans, which are redacted before."""
     report: dict[str, Any] = {} if info.given is None else json.loads(info.given)
     before = dict(report)
     if rules.is_content_free:

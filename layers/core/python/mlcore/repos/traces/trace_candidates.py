@@ -52,8 +52,9 @@ def candidates(
     links: Links,
     foreseen: Foreseen,
 ) -> list[Candidates]:
-    """Returns candidates for a condition, which each refer to every trace that can meet it; none if
-    no index helps.
+    """Returns candidates for a condition. Each of the candidates refers to every trace that can
+    meet the condition, except perhaps traces that the indexer has not processed. Returns an empty
+    list if no index can answer the condition.
 
     Args:
         access: how an index answers the condition.
@@ -101,7 +102,8 @@ def all_in_window(experiment_id: str, through: Through, window: Window) -> Entri
 
 
 def marked_traces(experiment_id: str) -> set[Key] | None:
-    """Returns the traces that the indexer has not processed yet; None if there are too many."""
+    """Returns the keys of the traces that the indexer has not processed yet; None if there are too
+    many."""
     entries = marked(experiment_id)
     entries.read(MAX_PENDING + 1)
     return set(map(keys.trace_of, entries.candidate_keys())) if entries.done else None

@@ -55,8 +55,8 @@ def verify(token: str) -> tuple[ApiKey, User] | None:
     the owner was deleted or deactivated.
 
     Nothing that can change is cached: a revoked key is refused from the next request on. One
-    BatchGetItem, two for the first request of a process with the key; the first use on a day writes
-    that day.
+    BatchGetItem, two for the first request of a process with the key. The first use of the key on a
+    day also writes this day to the key's item.
     """
     match = TOKEN.fullmatch(token)
     if match is None:
@@ -133,7 +133,7 @@ def create(
 
     Args:
         scopes: the scopes to which the key is limited; None for no limit.
-        expires_at: when the key expires; None for never.
+        expires_at: when the key expires, in milliseconds since the epoch; None for never.
     """
     if len(find_all(user)) >= MAX_KEYS:
         raise errors.InvalidParameterValue(

@@ -21,7 +21,8 @@ _DESCRIPTION: Final = "Given by the groups of people who sign in"
 
 
 class Rights(NamedTuple):
-    """The roles and the administrator flag that the rules give to one person."""
+    """The roles, and whether a person is an administrator, that the rules of the setting
+    ``sign_in_roles`` give to one person."""
 
     role_ids: frozenset[int]
     is_admin: bool
@@ -30,8 +31,9 @@ class Rights(NamedTuple):
 def rights_of(
     claims: Mapping[str, Any], issuer_name: str, rules: Sequence[Mapping[str, Any]]
 ) -> Rights:
-    """Returns the rights that the rules give for verified claims. A missing role whose
-    permissions a rule lists is created; an existing one gets exactly these permissions."""
+    """Returns the rights that the rules of the setting ``sign_in_roles`` give for verified claims.
+    A missing role whose permissions a rule lists is created; an existing one gets exactly these
+    permissions."""
     matching = [rule for rule in rules if _matches(rule, claims, issuer_name)]
     role_ids = {role.role_id for rule in matching if "role" in rule for role in _role_of(rule)}
     return Rights(frozenset(role_ids), any(rule.get("administrator") is True for rule in matching))
@@ -40,17 +42,17 @@ def rights_of(
 def role_ids_of_group(
     display_name: str, external_id: str | None, rules: Sequence[Mapping[str, Any]]
 ) -> tuple[int, ...]:
-    """Returns the ids of the roles that the directory's rules give to members of a group. Rules of
-    token issuers are ignored. A missing role whose permissions a rule lists is created; an existing
-    one gets exactly these permissions."""
+    """Returns the ids of the roles that rules of the setting ``sign_in_roles`` give to members of a
+    group of the directory. Rules for token issuers are ignored. A missing role whose permissions a
+    rule lists is created; an existing one gets exactly these permissions."""
     claims = {"displayName": display_name, "externalId": external_id}
     own = [rule for rule in rules if rule.get("issuer") == DIRECTORY]
     return tuple(sorted(rights_of(claims, DIRECTORY, own).role_ids))
 
 
 def apply_to_groups() -> None:
-    """Sets the roles of all groups of the directory by the current rules. Writes only groups whose
-    roles change."""
+    """Sets the roles of all groups of the directory by the present rules of the setting
+    ``sign_in_roles``. Writes only groups whose roles change."""
     groups = scim_groups.find_all()
     rules = sign_in.role_rules() if groups else ()
     for group in groups:

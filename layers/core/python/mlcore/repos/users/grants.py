@@ -124,8 +124,9 @@ def transfer_operations(
 def transfer_operations_of_model(
     workspace: str, name: str, new_name: str | None
 ) -> list[Operation]:
-    """Returns the operations of :func:`transfer_operations` for the transaction that renames or
-    deletes a model, for at most :data:`GRANTS_AT_ONCE` grants."""
+    """Returns the operations that transfer the grants on a registered model to its new name, or
+    delete them if ``new_name`` is None, for the transaction that renames or deletes the model; for
+    at most :data:`GRANTS_AT_ONCE` grants. Grants on the model as a prompt are included."""
     moves = [
         operations
         for kind in (REGISTERED_MODEL, PROMPT)
@@ -135,8 +136,8 @@ def transfer_operations_of_model(
 
 
 def transfer(workspace: str, resource_type: str, resource_id: str, new_id: str) -> None:
-    """Moves all users' grants on a resource to another resource (``new_id``), each grant in one
-    transaction."""
+    """Moves all users' grants on a resource to another resource (``new_id``), in one transaction
+    for each grant."""
     for operations in transfer_operations(workspace, resource_type, resource_id, new_id):
         # A grant that is deleted meanwhile needs no move.
         with contextlib.suppress(TransactionFailed):

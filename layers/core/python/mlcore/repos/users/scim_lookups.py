@@ -17,7 +17,8 @@ def reserving(kind: str, name: str, scim_id: str, stored: Raw | None) -> Put:
 
     Args:
         kind: :data:`~mlcore.entities.scim.USER` or :data:`~mlcore.entities.scim.GROUP`.
-        stored: the name's item as it was read. The put fails if another one is stored meanwhile.
+        stored: the name's item as it was read. The put fails if the name was reserved for another
+            user or group since.
     """
     key = keys.scim_name(kind, name.lower())
     unchanged = ConditionExpression()

@@ -46,7 +46,8 @@ def find(scim_id: str) -> ScimUser | None:
 
 
 def find_many(scim_ids: Iterable[str]) -> list[ScimUser]:
-    """Returns those of the users who exist, in order; one round trip."""
+    """Returns those of the users with the given SCIM ids that exist, in the order of the ids; one
+    round trip."""
     wanted = [parsed for parsed in map(parse_scim_id, scim_ids) if parsed is not None]
     names = [username for _, username in wanted]
     numbers = [number for number, _ in wanted]
@@ -80,8 +81,8 @@ def find_by(attribute: str, text: str) -> list[ScimUser]:
 
 
 def page(first: int, count: int) -> tuple[int, list[ScimUser]]:
-    """Returns how many users there are, and those from position ``first`` (0 for the first) on,
-    ordered by name. One Query of all names and one BatchGetItem."""
+    """Returns how many users there are, and at most ``count`` of them from position ``first`` (0
+    for the first) on, ordered by name. One Query of all names and one BatchGetItem."""
     listed = map(UserName.of, table.query_all(keys.USER_NAME.pk.text))
     names = [item.username for item in listed if not item.is_service_account]
     entities = _read(names[first : first + count])
@@ -135,8 +136,8 @@ def update(scim_id: str, edit: Edit) -> ScimUser | None:
     written if nothing changes. Two round trips, up to four for the directory's first write.
 
     Raises:
-        UserNameTaken: the directory has not written about this user yet, and provisions another one
-            whose name has another spelling.
+        UserNameTaken: the directory has not written this user yet, and provisions another user
+            whose name differs only in upper and lower case.
     """
 
     def attempt() -> ScimUser | None:

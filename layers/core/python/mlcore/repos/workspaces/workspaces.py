@@ -2,7 +2,8 @@
 
 Every transaction that creates something (an experiment, a model, a webhook, …) in a workspace also
 sets the workspace's attribute ``entered_at``. So nothing can be created in a workspace that is
-being deleted, and the deletion knows how long the global indexes may lag.
+being deleted. The deletion learns from ``entered_at`` how long the global indexes may still lack
+the latest items.
 """
 
 from __future__ import annotations
@@ -68,7 +69,8 @@ def names() -> list[str]:
 
 
 def find_all() -> list[Workspace]:
-    """Returns all workspaces, ordered by name. One Query and one BatchGetItem per hundred."""
+    """Returns all workspaces that are not being deleted, ordered by name. One Query and one
+    BatchGetItem per hundred."""
     items = table.batch_get([keys.workspace(name) for name in names()])
     items_by_name = {WorkspaceItem.of(item).name: item for item in items if item is not None}
     items_by_name.setdefault(DEFAULT_WORKSPACE, _default())
@@ -80,7 +82,8 @@ def find_all() -> list[Workspace]:
 
 
 def create(workspace: Workspace) -> None:
-    """Writes the workspace and its list entry in one transaction. Raises ResourceAlreadyExists."""
+    """Writes a new workspace and its entry in the list of workspaces, in one transaction. Raises
+    ResourceAlreadyExists."""
     key, listed = keys.workspace(workspace.name), keys.workspace_name(workspace.name)
     item = WorkspaceItem(
         PK=key.pk,
