@@ -1,6 +1,6 @@
-"""Alerts: one item each, all in one partition, whose LSI2 has those that are evaluated by schedule
-in the order in which they are due. So the query for due alerts reads no other items. All reads are
-strongly consistent.
+"""Alerts: one item each, all in one partition. LSI2 lists the alerts that are evaluated by
+schedule, in the order in which they are due, so the query for due alerts reads no other items. All
+reads are strongly consistent.
 
 A write of an alert may announce an event. The stream then delivers it to the alert's destinations:
 a message is sent if and only if the write has succeeded.
@@ -108,7 +108,7 @@ def delete(alert: Alert) -> None:
 
 
 def remove(alert: Alert) -> None:
-    """Deletes an alert, whatever was written meanwhile. Idempotent."""
+    """Deletes an alert, even if it was written since it was read. Idempotent."""
     table.delete(keys.alert(alert.workspace, alert.alert_id))
 
 
@@ -128,7 +128,7 @@ def move(alert: Alert, workspace: str, destinations: tuple[AlertDestination, ...
 
 
 def of_item(raw: Raw) -> Alert:
-    """Returns the alert of an item, such as one of a stream record."""
+    """Returns the alert that an item holds, for example the item in a stream record."""
     item = AlertItem.of(raw)
     state = AlertState(
         state=item.state,

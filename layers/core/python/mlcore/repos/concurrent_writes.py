@@ -15,7 +15,7 @@ from mlcore.repos.document import Document
 
 
 class ReadDocument(Protocol):
-    """A document and its entity, as they were read."""
+    """An entity as it was read, with its document (its item with maps of key-value data)."""
 
     @property
     def document(self) -> Document: ...

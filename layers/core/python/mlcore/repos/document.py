@@ -75,9 +75,11 @@ class Map:
         """
         Args:
             field: the map attribute.
-            rule: :data:`REPLACE`, :data:`KEEP` or :data:`LATER`.
+            rule: what happens to a value that exists: a write replaces it (:data:`REPLACE`), never
+                changes it (:data:`KEEP`), or replaces it if the new text is greater
+                (:data:`LATER`).
             prefix: sort-key prefix of the child items.
-            key_of: returns the key of a map key's child item.
+            key_of: returns the key of the child item that holds the value of a map key.
             child: (item key, key, text) → the child item.
             as_text: whether a small map with a single writer is stored as one text.
         """
@@ -163,7 +165,8 @@ def load(item: Raw, owner: Owner, maps: Maps) -> Document:
 
 
 def initial(owner: Owner, maps: Maps, contents: Mapping[str, Texts]) -> tuple[Raw, list[Raw]]:
-    """Returns the attributes of a new META item, and the child items to write before it.
+    """Returns the attributes with the maps of a new META item (the item of an entity itself), and
+    the child items to write before it, which hold the values that do not fit into the item.
 
     Args:
         owner: the ids of which the keys of its child items are made.
@@ -195,8 +198,8 @@ def initial(owner: Owner, maps: Maps, contents: Mapping[str, Texts]) -> tuple[Ra
 
 
 def touch(update: Update) -> None:
-    """Increments the item's version and sets the time of its last update in an update. Every write
-    of a document must do so."""
+    """Adds to ``update``, an update of a META item, the item's next version and the time of the
+    update. Every write of a document must do so."""
     update.add(MetaItem.version, 1)
     update.set(MetaItem.updated_at, now_ms())
 

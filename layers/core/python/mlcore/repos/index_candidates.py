@@ -1,6 +1,6 @@
 """Reads key ranges of an experiment's indexes page by page. A search that may use several ranges
-reads them in parallel, until the one with the cheapest complete answer is known. This module knows
-no filter, and reads no run and no trace."""
+reads them in parallel, until it is known which of the ranges gives the whole answer at the lowest
+cost. This module knows no filter, and reads no run and no trace."""
 
 from __future__ import annotations
 
@@ -129,8 +129,8 @@ class Candidates:
 
     @property
     def is_abandoned(self) -> bool:
-        """Whether these candidates can never be ``done``, so that nobody waits for them: the index
-        that names them is damaged, or changes faster than it can be read."""
+        """Whether these candidates can never be complete, so that a search does not wait for them:
+        the index that names them is damaged, or changes faster than it can be read."""
         return False
 
     @property
@@ -150,8 +150,8 @@ class Candidates:
 
     @property
     def most(self) -> int | None:
-        """Upper bound of the number of runs or traces; None if it is unknown before the index is
-        read."""
+        """Upper bound of the number of runs or traces that can meet the condition; None if it is
+        unknown before the index is read."""
         return None
 
     def sort_keys(self) -> dict[str, None]:
@@ -167,8 +167,8 @@ class Candidates:
         return [entries for entries in self.ranges if isinstance(entries, Entries)]
 
     def follow(self) -> None:
-        """Called after each read. A subclass whose first ranges lead to further ranges replaces
-        ``ranges`` by these."""
+        """Is called after each read of pages. A subclass of which the first ranges of entries lead
+        to further ranges sets ``ranges`` to these here; this class does nothing."""
 
 
 def sort_key_named_by(experiment_id: str, entry: Raw) -> str:
@@ -184,16 +184,17 @@ def sort_key_named_by(experiment_id: str, entry: Raw) -> str:
 
 
 def own_sort_keys(entries: Iterable[Raw]) -> list[str]:
-    """Returns the entries' own sort keys: in a local index, those of the items."""
+    """Returns the sort keys of the index entries themselves. An entry of a local index has the sort
+    key of the run or trace that it refers to."""
     return [entry[_SORT_KEY]["S"] for entry in entries]
 
 
 def read_first_pages(competitors: Sequence[Candidates]) -> None:
-    """Reads the first pages of all candidates in parallel, until one is complete or each has a full
-    page or is abandoned.
+    """Reads the first pages of several candidates in parallel, until one of the candidates is
+    complete or each has a full page or is abandoned (can never be complete).
 
-    If the size of one is known before, the pages of the others are limited to what their entries
-    may cost to narrow it down.
+    If it is known how many runs or traces one of them has, the first pages of the others are
+    limited: reading more of their entries would cost more than it can save.
     """
     known = [
         (competitor.most, competitor) for competitor in competitors if competitor.most is not None

@@ -47,11 +47,12 @@ def get(workspace: str, name: str) -> SavedQuery:
 
 
 def page(workspace: str, after: str, limit: int) -> QueryPage:
-    """Returns the next queries of a workspace by name; one Query per MB.
+    """Returns a page of a workspace's saved queries, ordered by name, without their SQL; one Query
+    per MB.
 
     Args:
         after: the name after which the page begins; empty for the first page.
-        limit: the most queries of the page.
+        limit: the maximum number of saved queries on the page.
     """
     pk = keys.saved_query(workspace, "").pk
     between = keys.saved_queries_after(after)
@@ -69,14 +70,14 @@ def page(workspace: str, after: str, limit: int) -> QueryPage:
 
 
 def of_workspace(workspace: str) -> list[SavedQuery]:
-    """Returns all queries of a workspace, with their SQL; one Query per MB."""
+    """Returns all saved queries of a workspace, with their SQL; one Query per MB."""
     pk = keys.saved_query(workspace, "").pk
     items = table.query_all(pk, between=keys.saved_queries_after(""))
     return [_query(workspace, item) for item in items]
 
 
 def write(query: SavedQuery, also: tuple[Operation, ...] = ()) -> SavedQuery:
-    """Writes a new query (``revision`` 0) or a changed one, and returns it as it is stored.
+    """Writes a new saved query (``revision`` 0) or a changed one, and returns it as it is stored.
 
     Args:
         also: further operations of the transaction.
@@ -92,7 +93,7 @@ def write(query: SavedQuery, also: tuple[Operation, ...] = ()) -> SavedQuery:
 
 
 def delete(query: SavedQuery) -> None:
-    """Deletes a query. Raises WriteConflict if it was written or deleted since it was read."""
+    """Deletes a saved query. Raises WriteConflict if it was written or deleted since it was read."""
     key = keys.saved_query(query.workspace, query.name)
     try:
         table.delete(key, _unchanged(query.revision))
@@ -101,8 +102,8 @@ def delete(query: SavedQuery) -> None:
 
 
 def move(query: SavedQuery, workspace: str) -> None:
-    """Moves a query to a workspace that has none of its name. Raises WriteConflict if there is one,
-    or if the query changed since it was read."""
+    """Moves a saved query to a workspace that has none of its name. Raises WriteConflict if there
+    is one, or if the saved query changed since it was read."""
     key = keys.saved_query(query.workspace, query.name)
     deletion = Delete(key, _unchanged(query.revision))
     write(query._replace(workspace=workspace, revision=0), (deletion,))

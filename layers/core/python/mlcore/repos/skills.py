@@ -1,10 +1,11 @@
 """Skills: one item each, all of a workspace in one partition; each version has an item too. All
 reads are strongly consistent.
 
-The skill's item decides: it has the states of its versions and its aliases, so one condition covers
-the next number, an alias to a deleted version, and the last version of a deleted skill. A version
-item that the skill does not list is ignored. The item of a deleted version stays until its skill is
-deleted, because it names the files that were uploaded for it; they are removed after the item.
+The skill's item is the source of truth: it holds the next version number, the states of its
+versions and its aliases. So one condition on this item prevents a number that is given twice, an
+alias to a deleted version, and a new version of a deleted skill. A version item that the skill does
+not list is ignored. The item of a deleted version stays until its skill is deleted, because it
+names the files that were uploaded for it; they are removed after the item.
 """
 
 from __future__ import annotations
@@ -47,7 +48,8 @@ def find(workspace: str, identity: SkillIdentity) -> Skill | None:
 def find_many(
     workspace: str, identities: Sequence[SkillIdentity]
 ) -> dict[SkillIdentity, Skill | None]:
-    """Returns skills, None for missing ones; one consistent BatchGetItem per 100."""
+    """Returns the skills with the given identities (organization and name), None for missing ones;
+    one consistent BatchGetItem per 100."""
     raws = table.batch_get([keys.skill(workspace, *identity) for identity in identities])
     return {
         identity: None if raw is None else _skill(workspace, raw)
@@ -139,8 +141,8 @@ def write_all(workspace: str, groups: Sequence[Sequence[Operation]], *, creates:
         creates: whether an operation creates something, so that the workspace must exist.
 
     Raises:
-        WriteConflict: an item changed since it was read. Groups before that one may have been
-            written.
+        WriteConflict: an item changed since it was read. Groups before the group of that item may
+            have been written.
         ResourceDoesNotExist: the workspace was deleted.
     """
     creates_in = workspace if creates else None

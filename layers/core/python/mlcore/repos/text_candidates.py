@@ -65,15 +65,16 @@ class Foreseen:
         self.calls += [page.read for page in (*self._lists.values(), *self._pages.values())]
 
     def page(self, experiment_id: str) -> _Page | None:
-        """Returns the dictionary item of an experiment, with its first texts, if it was read ahead;
-        else None."""
+        """Returns the dictionary item of an experiment (the item with the first texts of its
+        full-text index) if it was read ahead; else None."""
         return self._pages.get(experiment_id)
 
     def shortest(
         self, experiment_id: str, field: str, lookup: FullTextLookup
     ) -> tuple[str, Entries] | None:
-        """Returns the trigram of a lookup with the shortest list of texts, and that list, among the
-        lists that were read ahead completely; None if there are none."""
+        """Returns a trigram of a lookup (a search for words or values in the full-text index), and
+        the list of texts that contain the trigram: the pair with the shortest list. Only lists that
+        were read ahead completely count; returns None if there are none."""
         lists = [
             (trigram, entries)
             for trigram in lookup.trigrams
@@ -89,7 +90,8 @@ def candidates(
     entity_type: str,
     foreseen: Foreseen,
 ) -> list[Candidates]:
-    """Returns candidates for each lookup of a text condition; none if the index does not cover the
+    """Returns candidates for each lookup of a text condition. Each lookup is a search in the
+    full-text index that finds all matches. Returns an empty list if the index does not cover the
     field.
 
     Entities whose text is too long to be indexed are among the candidates of every lookup.

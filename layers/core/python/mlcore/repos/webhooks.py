@@ -18,7 +18,7 @@ from mlcore.repos.workspaces import guarded_writes
 
 
 def put(webhook: Webhook) -> None:
-    """Creates a webhook whose id is new."""
+    """Writes a new webhook. Its id must be new: a webhook with the same id would be overwritten."""
     key = keys.webhook(webhook.workspace, webhook.webhook_id)
     model = WebhookItem(
         PK=key.pk,
