@@ -93,7 +93,8 @@ def write(query: SavedQuery, also: tuple[Operation, ...] = ()) -> SavedQuery:
 
 
 def delete(query: SavedQuery) -> None:
-    """Deletes a saved query. Raises WriteConflict if it was written or deleted since it was read."""
+    """Deletes a saved query. Raises WriteConflict if another request has written or deleted it
+    since it was read."""
     key = keys.saved_query(query.workspace, query.name)
     try:
         table.delete(key, _unchanged(query.revision))

@@ -1,5 +1,4 @@
-"""References from the ids of scorers, label schemas, review queues and issues to their
-experiments."""
+"""Items that map ids of scorers, label schemas, review queues and issues to their experiments."""
 
 from __future__ import annotations
 

@@ -31,8 +31,8 @@ class AnswerTooLarge(Exception):
 
 
 def of_job(job_id: str) -> dict[CallId, bytes]:
-    """Returns the packed answers (see :func:`unpacked`) to a job's model calls; one consistent
-    Query per MB."""
+    """Returns the compressed answers to a job's model calls (:func:`unpacked` decompresses one);
+    one consistent Query per MB."""
     pk = keys.job_call(job_id, "", 0).pk
     items = map(JobCallItem.of, table.query_all(pk, prefix=keys.job_call_prefix()))
     return {CallId(item.request_digest, item.number): item.answer for item in items}

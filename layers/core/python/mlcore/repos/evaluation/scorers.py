@@ -57,7 +57,7 @@ def create(version: ScorerVersion, beside: Sequence[Operation] = ()) -> None:
 
 def with_id(scorer_id: str, workspace: str) -> list[ScorerVersion]:
     """Returns all versions of a scorer, oldest first; none if the workspace has no such scorer.
-    Reads the reference from the id to the experiment, then the experiment's scorers."""
+    Reads the item that maps the id to the experiment, then the experiment's scorers."""
     experiment_id = entity_refs.experiment_of(scorer_id)
     if experiment_id is None or not experiments.find_existing([experiment_id], workspace):
         return []

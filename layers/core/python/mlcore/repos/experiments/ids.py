@@ -102,8 +102,8 @@ def oldest_creation_time() -> int | None:
 
 
 def next_numbers(count: int) -> list[int]:
-    """Returns new numbers (integer ids) for Kubeflow's contexts, from the counter that gives
-    experiments their ids. One UpdateItem."""
+    """Returns new Kubeflow numbers (integer ids), such as those of models and runs, from the
+    counter that also gives experiments their ids. One UpdateItem."""
     return [int(text) for text in _next(count)]
 
 

@@ -81,10 +81,11 @@ def get(number: int, workspace: str) -> Record:
 
 
 def at(reference: ContextRef) -> Record | None:
-    """Returns the model to which a reference points; None if it was deleted. One consistent
-    GetItem. If the model is not where the reference says, one more GetItem reads the reference
-    again, because MLflow may have renamed the model after the caller read the reference. If so, a
-    third GetItem reads the model under its new name."""
+    """Returns the model to which a reference (the item that maps a Kubeflow number to MLflow's
+    item) points; None if the model was deleted. One consistent GetItem. If the model is not where
+    the reference says, one more GetItem reads the reference again, because MLflow may have renamed
+    the model after the caller read the reference. If so, a third GetItem reads the model under its
+    new name."""
     current = reference
 
     def attempt() -> Record | None:

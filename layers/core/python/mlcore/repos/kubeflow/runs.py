@@ -79,7 +79,7 @@ def entity_of(read: NumberedRun) -> Entity:
 
 def find(number: int, workspace: str) -> NumberedRun | None:
     """Returns the run with a Kubeflow number; None if the workspace has none. Two consistent reads:
-    the reference from the number to MLflow's item, then the run with its experiment."""
+    the item that maps the number to MLflow's item, then the run with its experiment."""
     reference = numbers.of_kind(numbers.raw(number), KIND.name, workspace)
     return None if reference is None else at(reference)
 

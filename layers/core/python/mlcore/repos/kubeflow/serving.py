@@ -60,9 +60,10 @@ def environment_named(workspace: str, name: str) -> int | None:
 
 
 def model_in(environment: int, model: int, workspace: str) -> ContextRef | None:
-    """Returns the reference of the model that a new service of an environment is to serve; None if
-    the model does not exist, which Kubeflow's own registry accepts. One BatchGetItem. Raises
-    ResourceDoesNotExist if the environment does not exist.
+    """Returns the reference (the item that maps a Kubeflow number to MLflow's item) of the model
+    that a new service of an environment is to serve; None if the model does not exist, which
+    Kubeflow's own registry accepts. One BatchGetItem. Raises ResourceDoesNotExist if the
+    environment does not exist.
 
     Args:
         environment, model: the numbers of the environment and of the model.

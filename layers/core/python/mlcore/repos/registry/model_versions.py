@@ -1,5 +1,5 @@
-"""Versions of registered models: items in their model's home partition, numbered 1, 2, … by the
-model.
+"""Versions of registered models: items in their model's home (the partition of its versions),
+numbered 1, 2, … by the model.
 
 A new number and a change of stage are each one transaction over the model and its versions. The
 item of a deleted version stays, so that its number is not given again, and is never shown.

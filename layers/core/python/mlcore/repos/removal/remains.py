@@ -1,8 +1,8 @@
 """Deletes the items that belong to a deleted run, trace, logged model or experiment, but no
 files.
 
-Each call may be interrupted anywhere and repeated: references from elsewhere to an item are deleted
-before the item.
+Each call may be interrupted anywhere and repeated: items in other partitions that refer to an item
+are deleted before it.
 """
 
 from __future__ import annotations

@@ -41,7 +41,8 @@ Node = list[Any]
 
 
 class SpansMissing(errors.TemporarilyUnavailable):
-    """The file of a pack does not exist: the trace is being deleted, or the file was lost."""
+    """The file with the spans of a trace does not exist: the trace is being deleted, or the file
+    was lost."""
 
     def __init__(self) -> None:
         super().__init__("The spans of the trace cannot be read. Try again.")

@@ -31,6 +31,10 @@ def reserving(kind: str, name: str, scim_id: str, stored: Raw | None) -> Put:
 
 
 def value_item(key: Key, scim_id: str) -> Raw:
-    """Returns the item that finds a user or group by the value of an attribute; its key is that of
-    :func:`mlcore.db.keys.scim_value`."""
+    """Returns the item through which a user or group is found by the value of one of its
+    attributes.
+
+    Args:
+        key: the key of the item, as :func:`mlcore.db.keys.scim_value` returns it.
+    """
     return ScimValue(PK=key.pk, SK=key.sk, scim_id=scim_id, updated_at=now_ms()).serialize()

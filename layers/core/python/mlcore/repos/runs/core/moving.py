@@ -98,8 +98,8 @@ def check_movable(run: StoredRun) -> None:
     Raises:
         InvalidParameterValue: the run is deleted.
         InvalidState: the run was written to within the last :data:`QUIET_SECONDS`, is being
-            rewound, has a number in the Kubeflow API, has logged models, or has files in a folder
-            that is not its own.
+            rewound, has a number in the Kubeflow API, has logged models as inputs or outputs, or
+            has files in a folder that is not named by its id.
     """
     runs.check_active(run)
     item = run.item

@@ -80,9 +80,9 @@ def of_pack(item: Raw) -> Stretch:
 
 
 def of_entry(item: Raw, key: str) -> Stretch:
-    """Returns the range of the points in a pack of metric ``key``, from the pack's entry in LSI2,
-    without reading the pack. The key of the entry contains the bounds and the number of the points,
-    and the point itself if there is only one."""
+    """Returns the range of the points in a pack (an item with many points) of metric ``key``, from
+    the pack's entry in LSI2, without reading the pack. The key of the entry contains the bounds and
+    the number of the points, and the point itself if there is only one."""
     entry = RunMetricHistory.of(item)
     first, last, count, value = keys.parse_lsi2_metric_history(entry.lsi2sk)
     if count > 1:
@@ -104,7 +104,8 @@ def load(pk: str, key: str, stretches: Sequence[Stretch]) -> list[Metric]:
         pk: the partition key of the run.
 
     Raises:
-        WriteConflict: a pack no longer exists, because the indexer has replaced it.
+        WriteConflict: an item with points (a pack) no longer exists, because the indexer has
+            replaced it.
     """
     points = [point for stretch in stretches for point in stretch.points]
     for stretch in stretches:

@@ -74,7 +74,8 @@ def items(
 
 
 def history_items(experiment_id: str, run_id: str, key: str, series: Sequence[Metric]) -> list[Raw]:
-    """Returns the packs (``MHIST`` items) that hold the points of the metric ``key``.
+    """Returns the packs (``MHIST`` items, each with many points of one metric) to write for points
+    of the metric ``key``.
 
     Args:
         series: the points, in order.
@@ -150,8 +151,9 @@ def put(batches: Sequence[Raw]) -> None:
 
 
 class HistoryParts(NamedTuple):
-    """The stored form of a metric's history: batch items and packs that contain points of it,
-    possibly among others, and the bytes of file segments. A point may be in two of them."""
+    """The parts in which a metric's history is stored: the items and the bytes of file segments
+    that contain points of the metric, some of them with points of other metrics as well. A point
+    may be in two of the parts."""
 
     batches: list[Raw]
     packs: list[Raw]
@@ -159,8 +161,8 @@ class HistoryParts(NamedTuple):
 
 
 def read_stored(experiment_id: str, run_id: str, key: str) -> HistoryParts:
-    """Reads the stored form of a metric's history, without unpacking it; two round trips for a
-    history of usual size."""
+    """Reads the parts in which a metric's history is stored, without unpacking them; two round
+    trips for a history of usual size."""
     pk = keys.run(experiment_id, run_id).pk
     batches: list[Raw] = []
     listed: list[Segment] = []

@@ -34,12 +34,12 @@ _INT64: Final = 1 << 63
 
 
 class UnknownColumns(ValueError):
-    """The stored form of metric points was written by a later version of this software."""
+    """The bytes with metric points were written by a later version of this software."""
 
 
 def pack(series: Mapping[str, Sequence[Metric]]) -> tuple[bytes, str]:
-    """Returns the stored form of points, and a digest of the points in their order. The digest does
-    not depend on the compression.
+    """Returns the bytes in which points are stored, and a digest of the points in their order. The
+    digest does not depend on the compression.
 
     Args:
         series: the points by metric.
@@ -71,30 +71,31 @@ def pack(series: Mapping[str, Sequence[Metric]]) -> tuple[bytes, str]:
 
 
 def unpack(data: bytes, wanted: str | None = None) -> dict[str, list[Metric]]:
-    """Returns the points in a stored form, by metric.
+    """Returns the points from the bytes in which they are stored, by metric.
 
     Args:
-        data: the stored form, as :func:`pack` returns it.
-        wanted: the only metric to return; None for all. A metric that the stored form does not have
-            is missing in the result.
+        data: the bytes, as :func:`pack` returns them.
+        wanted: the only metric to return; None for all. A metric without points is missing in the
+            result.
 
     Raises:
-        UnknownColumns: this version does not know the form.
+        UnknownColumns: this version does not know the form of the bytes.
     """
     return {key: list(column.points(key)) for key, column in columns(data, wanted).items()}
 
 
 def columns(data: bytes, wanted: str | None = None) -> dict[str, MetricColumns]:
-    """Returns the points in a stored form by metric, as three lists of the same length: steps,
-    timestamps and values. Cheaper than :func:`unpack`, because it creates no object for a point.
+    """Returns the points from the bytes in which they are stored, by metric, as three lists of the
+    same length: steps, timestamps and values. Cheaper than :func:`unpack`, because it creates no
+    object for a point.
 
     Args:
-        data: the stored form, as :func:`pack` returns it.
-        wanted: the only metric to return; None for all. A metric that the stored form does not have
-            is missing in the result.
+        data: the bytes, as :func:`pack` returns them.
+        wanted: the only metric to return; None for all. A metric without points is missing in the
+            result.
 
     Raises:
-        UnknownColumns: this version does not know the form.
+        UnknownColumns: this version does not know the form of the bytes.
     """
     flags = data[0]
     if flags & ~_KNOWN:
@@ -128,14 +129,14 @@ def columns(data: bytes, wanted: str | None = None) -> dict[str, MetricColumns]:
 
 
 def count(data: bytes, key: str) -> int:
-    """Returns how many points of the metric ``key`` a stored form of points has. Decompresses only
-    its header.
+    """Returns how many points of the metric ``key`` are in the bytes in which points are stored.
+    Decompresses only the header of the bytes.
 
     Args:
-        data: the stored form, as :func:`pack` returns it.
+        data: the bytes, as :func:`pack` returns them.
 
     Raises:
-        UnknownColumns: this version does not know the form.
+        UnknownColumns: this version does not know the form of the bytes.
     """
     flags = data[0]
     if flags & ~_KNOWN:

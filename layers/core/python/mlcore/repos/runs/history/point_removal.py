@@ -62,7 +62,8 @@ def remove(run: Owner, keep: Keep, condition: ConditionExpression) -> dict[str, 
     anywhere and repeated.
 
     Batches are read before packs, as all readers do, because the indexer moves points from batches
-    to packs. While the condition holds, no other process may write points.
+    (the points of one request) to packs (many points of one metric). While the condition holds, no
+    other process may write points.
 
     Args:
         condition: a condition on the run's item that each write requires.
@@ -91,8 +92,8 @@ def remove(run: Owner, keep: Keep, condition: ConditionExpression) -> dict[str, 
 
 
 def points_of(item: Raw) -> list[Metric]:
-    """Returns the points of an item of history: a batch, a pack, or the item of a file, which is
-    read."""
+    """Returns the points of an item of metric history: a batch (the points of one request), a pack
+    (many points of one metric), or the item of a file, which is read."""
     kind = Item.of(item).type
     if kind == keys.RUN_METRIC_FILE.name:
         return history_files.read(history_files.every(item))

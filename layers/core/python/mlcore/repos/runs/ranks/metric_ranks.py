@@ -65,8 +65,9 @@ class Segment(NamedTuple):
     """The ranks of the first value on each page, and the rank of the last value."""
 
     def pages(self, first: int, last: int) -> range:
-        """Returns the numbers of the pages that may have values from rank ``first`` to rank
-        ``last``."""
+        """Returns the numbers of those of the segment's pages that may have values with a rank from
+        ``first`` to ``last``. The rank of a value is its 64-bit encoding, the greatest value first.
+        """
         if self.entries is not None or not self.bounds or first > self.bounds[-1]:
             return range(0)
         # Equal values may be on two pages.
@@ -74,7 +75,8 @@ class Segment(NamedTuple):
         return range(begin, min(len(self.bounds) - 1, bisect_right(self.bounds, last)))
 
     def page_keys(self, experiment_id: str) -> list[Key]:
-        """Returns the keys of all pages of the segment."""
+        """Returns the keys of the items with all pages of the segment (values of one metric in
+        order)."""
         return [self.page_key(experiment_id, number) for number in self.all_pages()]
 
     def page_key(self, experiment_id: str, number: int) -> Key:
@@ -110,8 +112,8 @@ def every_segment(experiment_id: str) -> Iterator[Segment]:
 
 
 def every(experiment_id: str) -> Iterator[tuple[str, list[Ranked]]]:
-    """Yields (metric, values) for all ranked values of an experiment, from rows and segments; some
-    values come twice."""
+    """Yields (metric, values) for all values in the index of metric values of an experiment, from
+    its rows and segments; some values come twice."""
     for item in every_row(experiment_id):
         yield from by_key([item]).items()
     for segment in every_segment(experiment_id):
@@ -140,7 +142,8 @@ def _joined(items: Iterable[dict[str, list[Ranked]]]) -> dict[str, list[Ranked]]
 
 
 def values_of(segment: Segment, pages: Iterable[Raw | None]) -> list[Ranked]:
-    """Returns the values of a segment, from its own item and from those of its pages that exist."""
+    """Returns the values of a segment (values of one metric in order), from its own item and from
+    those of its pages that exist."""
     ranked = [*(segment.entries or ())]
     for page in pages:
         ranked += [] if page is None else page_of(page)
@@ -149,7 +152,7 @@ def values_of(segment: Segment, pages: Iterable[Raw | None]) -> list[Ranked]:
 
 def are_ranked(experiment_id: str, wanted: Mapping[str, Ranked]) -> set[str]:
     """Returns the names of those metrics of a run whose values are in a row or a segment of the
-    index.
+    index of metric values.
 
     Args:
         wanted: the run's values by metric.
@@ -232,13 +235,13 @@ class Ranks:
 
     @property
     def are_lost(self) -> bool:
-        """Whether this search has stopped reading segments, because they lacked pages or changed in
-        each of :data:`TRIES` attempts."""
+        """Whether this search has stopped reading segments of the index of metric values, because
+        they lacked pages or changed in each of :data:`TRIES` attempts."""
         return self.generation > TRIES
 
     def page(self, item: Raw | None) -> list[Ranked]:
-        """Returns the values on a page that was read. If the page is missing, returns an empty list
-        and lets :meth:`refresh` read the segments again."""
+        """Returns the values on a page of a segment that was read. If the page is missing, returns
+        an empty list and lets :meth:`refresh` read the segments again."""
         if item is None:
             self._gone = True
             return []

@@ -147,7 +147,8 @@ def unpack_values(data: bytes, wanted: Container[str]) -> dict[str, list[Ranked]
 
 
 def pack_places(places: Sequence[int]) -> bytes:
-    """Returns the stored form of the ranks at which the pages of a segment begin and end."""
+    """Returns the bytes that store where the pages of a segment (values of one metric in order)
+    begin and end. Each place is the rank of a value, its 64-bit encoding."""
     return struct.pack(f"<{len(places)}Q", *places)
 
 

@@ -180,7 +180,7 @@ class InOrder:
     with a value that is outdated.
 
     Args:
-        ranks: the index of the experiment, with the segments of the metric.
+        ranks: the index of metric values of the experiment, which has the segments of the metric.
         order: the metric and the direction.
         begin: the value to start at; None for the first, NaN for only the runs with NaN.
     """

@@ -36,7 +36,7 @@ class Shown(NamedTuple):
 
 
 def as_objects(stored: StoredRun) -> Shown:
-    """Returns a run as JSON objects, for answers that are changed before they are sent."""
+    """Returns a run as JSON objects, for responses that are changed before they are sent."""
     run = runs.outline(stored)
     return Shown(run, _weight(run), responses.data(run))
 
@@ -53,8 +53,8 @@ _seen: ProcessCache[str, _Seen] = ProcessCache(
 
 
 def as_text(stored: StoredRun) -> Shown:
-    """Returns a run for answers that are sent unchanged. The JSON text of each version is cached,
-    because the same runs are shown again and again."""
+    """Returns a run for responses that are sent unchanged. The JSON text of each version of the run
+    is cached, because the same runs are shown again and again."""
     item = stored.item
     state = (item.version, item.updated_at, stored.stage)
     seen = _seen.get(item.run_id)
