@@ -199,8 +199,7 @@ def create(experiment: Experiment, also: Sequence[Operation] = (), more: Raw | N
         IdTaken: another experiment has the id, and the name is free.
         ResourceDoesNotExist: the workspace was deleted.
         ExperimentOperationFailed: a condition of ``also`` does not hold.
-        TemporarilyUnavailable, RequestLimitExceeded: it is not known whether the transaction was
-            executed, or will be later.
+        TemporarilyUnavailable, RequestLimitExceeded: it may have been executed, or may be later.
     """
     _before_naming(experiment, experiment.name)
     item, children = _items(experiment)

@@ -39,8 +39,7 @@ _OF_MLFLOW: Final = re.compile(r"(?:mlflow-)?([1-9][0-9]{0,17})")
 
 
 class VersionOfModel(NamedTuple):
-    """A model version that was read, and the reference of its model (the item that maps the model's
-    Kubeflow number to MLflow's item)."""
+    """A model version as it was read, and its model's reference (number → MLflow's item)."""
 
     model: ContextRef
     document: Document
@@ -91,9 +90,8 @@ def entity_of(read: VersionOfModel) -> Entity:
 
 
 def find(number: int, workspace: str) -> VersionOfModel | None:
-    """Returns the model version with a Kubeflow number; None if the workspace has none. Two
-    consistent reads: the item that maps the number to the version, then the version, with the item
-    that maps its model's number to the model."""
+    """Returns the version with a Kubeflow number; None if the workspace has none. Two reads: the
+    reference (number → MLflow's item), then the version with its model's reference."""
     reference = numbers.of_kind(table.get(keys.context_ref(number)), KIND.name, workspace)
     return None if reference is None else at(reference, workspace)
 
@@ -109,8 +107,7 @@ def at(reference: ContextRef, workspace: str) -> VersionOfModel | None:
 
 
 def get(number: int, workspace: str) -> VersionOfModel:
-    """Returns the model version with a Kubeflow number. Raises ResourceDoesNotExist if the
-    workspace has none."""
+    """Returns the version with a Kubeflow number. Raises ResourceDoesNotExist for a missing one."""
     version = find(number, workspace)
     if version is None:
         raise missing_id(KIND.words, number)
@@ -147,8 +144,7 @@ def _number_named(model: ContextRef, name: str) -> VersionOfModel | None:
 
 
 def of_model(model: ContextRef) -> list[VersionOfModel]:
-    """Returns every version of a model, by MLflow's version number, after giving a Kubeflow number
-    to each that has none; one consistent Query per MB."""
+    """Returns every version of a model by number; those without a Kubeflow number get one first."""
     records = []
     pattern = ModelVersionItem.pattern.name
     for item in table.query_all(model.home or "", prefix=keys.model_version_prefix()):
@@ -389,12 +385,8 @@ def _complete(read: VersionOfModel, after: Entity, events: str | None, update: U
 
 
 def delete(read: VersionOfModel, allowed: Callable[[], Sequence[Operation]]) -> None:
-    """Deletes a model version as :func:`mlcore.repos.registry.stages.delete` does, also if MLflow
-    renames its model meanwhile. Raises ResourceDoesNotExist if it was deleted before.
-
-    Args:
-        allowed: raises if the deletion is forbidden; otherwise returns checks for the transaction.
-    """
+    """Deletes a model version as :func:`mlcore.repos.registry.stages.delete` does, with its
+    ``allowed``. Raises ResourceDoesNotExist if the version was deleted before."""
 
     def remove(model: ModelRecord) -> None:
         stages.delete(model_versions.of_item(read.document.item, model), allowed)
@@ -403,6 +395,5 @@ def delete(read: VersionOfModel, allowed: Callable[[], Sequence[Operation]]) -> 
 
 
 def reference_of(read: VersionOfModel) -> ContextRef:
-    """Returns, without a request, the reference of a model version that has a Kubeflow number: the
-    item that maps the number to MLflow's item."""
+    """Returns the reference (number → MLflow's item) of a numbered version, without a request."""
     return ContextRef.of(_reference(read.number, read.model, read.document.key).item)

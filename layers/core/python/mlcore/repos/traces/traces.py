@@ -43,9 +43,8 @@ _places: ProcessCache[str, str] = ProcessCache("place of a trace")
 
 
 class Info(NamedTuple):
-    """The attributes of a trace item that are not maps. ``given`` is the JSON of what a client
-    reported about the trace itself, ``facts`` the JSON of what was computed from its spans
-    (:mod:`mlcore.spans.state`)."""
+    """The attributes of a trace item that are not maps. ``given`` is the JSON that a client sent
+    about the trace, ``facts`` the JSON of what its spans say (:mod:`mlcore.spans.state`)."""
 
     request_time: int
     execution_duration: int | None
@@ -95,15 +94,12 @@ class StoredTrace(NamedTuple):
 
 
 def find(trace_id: str, workspace: str) -> StoredTrace | None:
-    """Returns a trace; None if the workspace has none with this id. One round trip if the trace's
-    experiment is cached, else more."""
+    """Returns a workspace's trace; None if missing. One round trip if its experiment is cached."""
     return find_many([trace_id], workspace)[0]
 
 
 def find_many(trace_ids: Sequence[str], workspace: str) -> list[StoredTrace | None]:
-    """Returns traces in the order of the ids; None for a missing one, or one of another workspace.
-    One round trip if their experiments are cached, else two; at most four if traces were deleted
-    since."""
+    """Returns a workspace's traces in the order of the ids, None if missing; at most four reads."""
     located = _locate(trace_ids)
     traces = _read([(located[trace_id], trace_id) for trace_id in trace_ids if trace_id in located])
     lost = [trace_id for trace_id in located if traces.get(trace_id) is None]
@@ -119,9 +115,8 @@ def find_many(trace_ids: Sequence[str], workspace: str) -> list[StoredTrace | No
 def find_or_place(
     trace_id: str, experiment_id: str, workspace: str
 ) -> tuple[Experiment | None, StoredTrace | None]:
-    """Returns (experiment, trace) for a request that may create the trace. The trace is None if it
-    does not exist; both are None if the workspace has no such experiment. One round trip, two if
-    the trace is in another experiment.
+    """Returns (experiment, trace) for a request that may create the trace: None if it is missing;
+    both are None without such an experiment. One round trip, two for a trace of another experiment.
 
     Raises:
         InvalidParameterValue: another experiment, of any workspace, has a trace with this id.
@@ -168,9 +163,8 @@ def create(
     further: Iterable[Raw] = (),
 ) -> Trace | None:
     """Creates a trace with its maps, the item that maps its id to its experiment, and further
-    items, in one transaction. Redacts all of it except ``further``: spans in further items must be
-    redacted already. Returns the trace; None if it exists: the caller must read it and compute its
-    change again."""
+    items, in one transaction. Redacts all but ``further``, whose spans must be redacted already.
+    Returns the trace; None if it exists: the caller must read it and compute its change again."""
     experiment_id = experiment.experiment_id
     info, maps = redaction.redacted_parts(experiment, info, maps)
     attributes, children = document.initial((experiment_id, trace_id), trace_children.MAPS, maps)
@@ -237,12 +231,10 @@ def create(
 def write(
     trace: StoredTrace, decide: Callable[[StoredTrace], TraceChange | None]
 ) -> StoredTrace | None:
-    """Redacts and writes a change of a trace; calls ``decide`` again after each conflict with
-    another writer.
+    """Redacts and writes a change of a trace; calls ``decide`` again after each write conflict.
 
     Args:
-        decide: returns the change of the trace as it is now, None for no change; raises if a change
-            is not allowed.
+        decide: returns the change of the current trace, None for none; raises if it is forbidden.
 
     Returns the trace as it was before the write; None if it was deleted.
     """
@@ -267,9 +259,8 @@ def write(
 
 
 def delete(records: Sequence[StoredTrace]) -> None:
-    """Deletes traces: spans and other child items first, then the traces' items, then the items
-    that map their ids to their experiments. An interrupted deletion is completed by repeating it.
-    """
+    """Deletes traces: child items such as spans first, then the trace items, then the items that
+    map ids to experiments. An interrupted deletion is completed by repeating it."""
     table.parallel([partial(_delete_children, trace) for trace in records])
     table.batch_write(deletes=[trace.document.key for trace in records])
     table.batch_write(deletes=[keys.trace_ref(trace.trace_id) for trace in records])

@@ -79,9 +79,8 @@ class RunQuery(NamedTuple):
 
 
 class Late(NamedTuple):
-    """What a search needs of an experiment to use the entries of the indexer, which may lag: the
-    runs that the indexer has not processed, the index of metric values, and the lists of texts that
-    were read ahead."""
+    """What a search needs of an experiment to use index entries of the indexer, which may lag: its
+    unprocessed runs, the index of metric values, and the lists of texts read ahead."""
 
     marked: set[Key]
     """Runs that the indexer has not processed."""
