@@ -106,7 +106,7 @@ def test_symptoms_are_words_that_the_product_says() -> None:
     assert {text for text in quoted - elsewhere if text not in product_text} == set()
 
 
-@pytest.mark.parametrize(("folder", "most_lines"), [("adr", 60), ("mechanisms", 130)])
+@pytest.mark.parametrize(("folder", "most_lines"), [("adr", 60), ("mechanisms", 175)])
 def test_decisions_and_mechanisms_are_short(folder: str, most_lines: int) -> None:
     pages = list((project.ROOT / "docs" / folder).glob("*.md"))
     assert len(pages) > 10
