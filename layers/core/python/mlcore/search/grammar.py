@@ -153,7 +153,9 @@ def _checked(comparison: Comparison, operators: Operators, entity: SearchableEnt
 def _field(
     text: str, entity: SearchableEntity, attributes: dict[str, SearchableAttribute]
 ) -> tuple[FieldKind, str]:
-    """Resolve ``kind.key`` or a bare attribute; the key without quotes, aliases unresolved."""
+    """Returns the kind and the key of a field that a filter names as ``kind.key``, or as the bare
+    name of an attribute. The key has no quotes; an alias stays as it is. Raises
+    InvalidParameterValue if the entity has no such field."""
     word, dot, key = text.partition(".")
     if not dot:
         word, key = ATTRIBUTE, text

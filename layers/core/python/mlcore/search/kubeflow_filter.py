@@ -136,7 +136,7 @@ def _condition_node(
 
 
 def _joined_by_and(nodes: list[tuple[Node, bool]]) -> Node:
-    """Joins (node, is on parts) pairs by AND; conditions on parts must hold for the same part."""
+    """Joins nodes by AND. Those with True are conditions on parts; one part must meet them all."""
     own = [node for node, of_part in nodes if not of_part]
     of_parts = tuple(node for node, of_part in nodes if of_part)
     if of_parts:
