@@ -341,7 +341,7 @@ def flood_text(parameters: Mapping[str, str]) -> str:
     return (
         f"**A flood** of requests without a login costs ${million:.2f} for a million, of requests"
         f" that guess names\nand passwords (`Authentication=basic`) ${guess:.2f}."
-        f" With prod's `ThrottlingRate` of {rate:,} a second that is\n"
+        f" A flood at prod's `ThrottlingRate` of {rate:,} a second costs\n"
         f"${day:,.0f} or ${guesses:,.0f} a day."
     )
 
