@@ -140,7 +140,7 @@ class Document(NamedTuple):
 
     @property
     def version(self) -> int:
-        """How often the item was written."""
+        """The version of the document's item: how often it was written."""
         return MetaItem.of(self.item).version
 
     @property

@@ -75,7 +75,8 @@ class Entries:
         self.done = False
 
     def read(self, limit: int | None = None) -> list[Raw]:
-        """Reads the next page and returns the entries that it added."""
+        """Reads the next page of this index range and returns the entries that it added to
+        ``items``."""
         if limit is None:
             limit, self._next = self._next, self._next * GROWTH
         page = table.query(
@@ -93,7 +94,7 @@ class Entries:
         return added
 
     def hold(self, most: int) -> None:
-        """Limits the next page of this range to ``most`` entries."""
+        """Limits the next page of this index range to ``most`` entries."""
         self._next = min(self._next, most)
 
     def sort_keys(self) -> Iterable[str]:

@@ -181,7 +181,8 @@ def find_by_name(
 
 
 def of_experiment(kind: StoredKind[E], experiment_id: str) -> list[E]:
-    """Returns an experiment's entities of one kind; one consistent Query per MB."""
+    """Returns the label schemas, review queues or issues of an experiment, as ``kind`` says; one
+    consistent Query per MB."""
     pk = keys.experiment(experiment_id).pk
     return [kind.entity(item) for item in table.query_all(pk, prefix=kind.prefix())]
 

@@ -19,7 +19,8 @@ MAX_BYTES = 380_000
 
 
 class CallId(NamedTuple):
-    """Identifies a model call of a job."""
+    """Identifies a model call of a job: by the digest of its request, and by how many calls with
+    the same request the job has made before."""
 
     request_digest: str
     number: int

@@ -117,7 +117,8 @@ class UsageClaim(NamedTuple):
 
 
 class CountedUsage(NamedTuple):
-    """The result of a write that counted usage."""
+    """The result of a write that counted requests and tokens of a key, user, endpoint or workspace:
+    what was counted, and the usage after the write."""
 
     claim: UsageClaim
     used: Usage

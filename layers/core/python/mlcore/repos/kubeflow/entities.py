@@ -113,7 +113,7 @@ def list_kind(kind: str) -> str:
 
 
 def item_of(entity: Entity, workspace: str, **more: Any) -> Raw:
-    """Returns the item of a new entity that only Kubeflow has.
+    """Returns the item to store for a new entity that Kubeflow's registry has and MLflow lacks.
 
     Args:
         more: further attributes of the item.
@@ -208,8 +208,8 @@ def _of(raw: Raw | None, wanted: Sequence[str], workspace: str) -> Raw | None:
 
 
 def find_many(kind: str, numbers: Sequence[int]) -> list[Raw]:
-    """Returns the items of those entities of a kind that exist, in the order of the numbers; one
-    BatchGetItem per hundred."""
+    """Returns the items of those entities of a kind (which only Kubeflow's registry has) that
+    exist, in the order of the numbers; one BatchGetItem per hundred."""
     key_of = _MODELS[kind][1]
     return [item for item in table.batch_get(list(map(key_of, numbers))) if item is not None]
 
@@ -261,8 +261,8 @@ def by_number(
 
 
 def side_by_side(children: Callable[[P], list[R]], parents: Iterator[P]) -> Iterator[R]:
-    """Yields what ``children`` returns for each of the parents, in their order, reading a hundred
-    parents in parallel."""
+    """Yields what ``children`` returns for each of the parents (such as experiments), in the order
+    of the parents, reading a hundred of them in parallel."""
     while chunk := list(islice(parents, LISTED_TOGETHER)):
         for results in table.parallel([partial(children, parent) for parent in chunk]):
             yield from results
@@ -282,7 +282,8 @@ def change(
     alter: Callable[[Entity], Entity],
     beside: Callable[[Entity, Entity], Sequence[TransactionStep]] = lambda _before, _after: (),
 ) -> Entity:
-    """Writes an entity changed by ``alter``, retrying on conflicts; returns it as written.
+    """Writes an entity that only Kubeflow's registry has, as ``alter`` changes it, retrying on
+    conflicts; returns it as written.
 
     Args:
         raw: the entity's item as it was read.

@@ -38,7 +38,7 @@ class TracePosition(NamedTuple):
 
 
 class Window(NamedTuple):
-    """A range of request times, bounds included."""
+    """A range of request times of traces, in milliseconds since the epoch, bounds included."""
 
     earliest: int = -(2**63)
     latest: int = LATEST

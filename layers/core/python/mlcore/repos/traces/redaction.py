@@ -48,7 +48,8 @@ def endpoint_of(trace: StoredTrace) -> str | None:
 
 
 def redacted_parts(experiment: Experiment, info: Info, maps: Maps) -> tuple[Info, Maps]:
-    """Returns the redacted info and maps of a new trace. Raises TemporarilyUnavailable if the rules
+    """Returns what a new trace stores besides spans, redacted: its attributes (``info``) and the
+    entries of its maps, such as tags. Raises TemporarilyUnavailable if the rules of redaction
     cannot be read."""
     rules = redactor(experiment, maps.get("trace_metadata", {}).get(GATEWAY_ENDPOINT))
     if rules is None:
@@ -57,8 +58,8 @@ def redacted_parts(experiment: Experiment, info: Info, maps: Maps) -> tuple[Info
 
 
 def redacted_change(trace: StoredTrace, change: TraceChange) -> TraceChange:
-    """Returns the redacted change of a trace. Raises TemporarilyUnavailable if the rules cannot be
-    read."""
+    """Returns a change of a trace, redacted. Raises TemporarilyUnavailable if the rules of
+    redaction cannot be read."""
     if not redaction.has_rules():
         return change
     sets = _without_new_endpoint(trace, change.sets)
@@ -137,7 +138,7 @@ def _preview(
 
 
 def redacted_maps(rules: Redactor, maps: Maps) -> dict[str, Texts]:
-    """Returns the redacted entries of a trace's maps, by map and key."""
+    """Returns the entries of a trace's maps (tags, metadata, …), redacted, by map and key."""
     return {name: _redacted_map(rules, name, texts) for name, texts in maps.items()}
 
 

@@ -49,7 +49,7 @@ class SpansMissing(errors.TemporarilyUnavailable):
 
 
 class Span(NamedTuple):
-    """A span to store."""
+    """A span to store: its JSON, and those of its fields that aggregations need."""
 
     content: str
     """The whole span as JSON on one line."""

@@ -57,7 +57,8 @@ def hash_of(name: str, digest: str) -> str:
 
 
 def of_runs(runs: Iterable[Run]) -> dict[Identity, Dataset]:
-    """Returns the datasets that runs used; one BatchGetItem for those not cached."""
+    """Returns the datasets that runs used, by experiment, name and digest; one BatchGetItem for
+    those not cached."""
     return _find_all(
         Identity(run.experiment_id, entry.dataset.name, entry.dataset.digest)
         for run in runs
@@ -79,7 +80,7 @@ def _find_all(identities: Iterable[Identity]) -> dict[Identity, Dataset]:
 
 
 def ensure(experiment_id: str, datasets: Sequence[Dataset]) -> None:
-    """Writes those datasets that do not exist yet."""
+    """Writes those of the given datasets that the experiment does not have yet."""
     by_identity = {
         Identity(experiment_id, dataset.name, dataset.digest): dataset
         for dataset in reversed(datasets)

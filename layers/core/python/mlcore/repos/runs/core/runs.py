@@ -43,7 +43,7 @@ run's item must not rely on this cache."""
 
 
 class StoredRun(NamedTuple):
-    """A run that was read: its item and its experiment."""
+    """A run that was read: its experiment, its document (item and maps) and its item."""
 
     experiment: Experiment
     document: Document
@@ -160,16 +160,16 @@ def check_place(run_id: str, experiment_id: str) -> None:
 
 
 def existing(run_ids: Sequence[str]) -> set[str]:
-    """Returns those of the runs that exist, in whatever experiment. Two consistent BatchGetItem,
-    which read no cache."""
+    """Returns the ids of those of the runs that exist, in whatever experiment. Two consistent
+    BatchGetItem, without a cache."""
     places = owners(run_ids)
     items = table.batch_get([keys.run(*run_key) for run_key in places])
     return {run_id for (_, run_id), item in zip(places, items, strict=True) if item is not None}
 
 
 def relocate(run_ids: Sequence[str]) -> bool:
-    """Reads the experiments of runs from the table and caches them. Returns whether a run is in
-    another experiment than the one that was cached. One consistent BatchGetItem."""
+    """Reads from the table in which experiments runs are, and caches that. Returns whether a run is
+    in another experiment than the one that was cached. One consistent BatchGetItem."""
     cached = {run_id: _places.get(run_id) for run_id in run_ids}
     changed = False
     for experiment_id, run_id in owners(run_ids):
@@ -187,8 +187,8 @@ def check_unmoved(run_id: str, experiment_id: str) -> None:
 
 
 def owners(run_ids: Sequence[str]) -> list[tuple[str, str]]:
-    """Returns (experiment id, run id) for each run that has a reference (``RUN#REF``). Other runs
-    are left out. One consistent BatchGetItem, which reads no cache."""
+    """Returns (experiment id, run id) for each run that has a reference (``RUN#REF``). Unknown runs
+    are left out. One consistent BatchGetItem, without a cache."""
     references = table.batch_get([keys.run_ref(run_id) for run_id in run_ids])
     return [
         (RunReference.of(reference).experiment_id, run_id)

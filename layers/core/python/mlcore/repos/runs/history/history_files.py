@@ -165,8 +165,8 @@ def store(made: Sequence[HistoryFile]) -> None:
 
 
 def segments(item: Raw, key: str) -> list[Segment]:
-    """Returns the segments with points of the metric ``key`` in the file of metric history that an
-    item describes, in the order of the points."""
+    """Returns the segments (parts with points of one metric) that the metric ``key`` has in the
+    file of metric history that an item describes, in the order of the points."""
     item_view = RunMetricFile.of(item)
     return [
         _segment(item_view.location, entry)
@@ -175,7 +175,8 @@ def segments(item: Raw, key: str) -> list[Segment]:
 
 
 def every(item: Raw) -> list[Segment]:
-    """Returns the segments of all metrics in the file of metric history that an item describes."""
+    """Returns the segments (parts with points of one metric) of all metrics in the file of metric
+    history that an item describes."""
     item_view = RunMetricFile.of(item)
     listed = _directory(item_view.directory).values()
     return [_segment(item_view.location, entry) for entries in listed for entry in entries]

@@ -94,8 +94,8 @@ def _text(key: str, run: Raw | None, alone: Raw | None) -> str | None:
 
 
 def known(points: list[Metric], latest: Latest | None) -> list[Metric]:
-    """Returns the points of a metric that are not later than its latest value; none if the metric
-    has no latest value."""
+    """Returns those of a metric's points that are not later than the metric's latest value; none if
+    the metric has no latest value."""
     if latest is None:
         return []
     bound = recency(latest.point)

@@ -216,7 +216,7 @@ def batch_points(item: Raw) -> dict[str, list[Metric]]:
 
 
 def points_of_batch(item: Raw, key: str) -> list[Metric]:
-    """Returns the points of one metric in an ``MBATCH`` item."""
+    """Returns the points of one metric in an ``MBATCH`` item (the points of one request)."""
     data = RunMetricBatch.of(item).data
     return [] if data is None else point_columns.unpack(data, key).get(key, [])
 

@@ -51,7 +51,8 @@ class NoLongerNeeded(Exception):
 
 
 class Reduction(NamedTuple):
-    """The operation that removes points from an item of history, and how many bytes it writes."""
+    """The operation that removes points from an item of metric history, and how many bytes it
+    writes."""
 
     operation: Put | ItemUpdate | Delete
     size: int
@@ -103,8 +104,8 @@ def points_of(item: Raw) -> list[Metric]:
 
 
 def reduction(item: Raw, kept: Sequence[Metric]) -> Reduction:
-    """Returns the operation that leaves only the points ``kept`` in an item of history. If the item
-    describes a file, writes the new file first.
+    """Returns the operation that leaves only the points ``kept`` in an item of metric history. If
+    the item describes a file, writes the new file first.
 
     Args:
         kept: the points that stay, in the order of :func:`points_of`.

@@ -106,7 +106,8 @@ def segments(experiment_id: str, key: str) -> list[Segment]:
 
 
 def every_segment(experiment_id: str) -> Iterator[Segment]:
-    """Yields the segments (values in order) of all metrics of an experiment."""
+    """Yields the segments of all metrics in the index of metric values of an experiment. A segment
+    has values of one metric in order."""
     pk = keys.experiment(experiment_id).pk
     return map(segment_of, table.query_all(pk, prefix=keys.rank_segment_prefix()))
 

@@ -1,5 +1,5 @@
-"""Runs in the order of a metric's value, merged from the three stored forms of the index: rows,
-segments and RANK items."""
+"""Runs in the order of a metric's value, merged from the three kinds of items of the index of
+metric values: rows, segments and RANK items."""
 
 from __future__ import annotations
 
@@ -197,8 +197,8 @@ class InOrder:
                 self._stretches = [stretch(first, _NAN, backwards=False)]
 
     def reads(self, size: int) -> list[Callable[[], None]]:
-        """Returns functions that read the first values. The caller may run them in parallel with
-        its own reads, before :meth:`chunks`.
+        """Returns functions that read the first values of the metric. The caller may run them in
+        parallel with its own reads, before :meth:`chunks`.
 
         Args:
             size: how many values to read at a time.
