@@ -186,14 +186,14 @@ def creation(entity: Entity, workspace: str, **more: Any) -> list[TransactionSte
 
 
 def find(kind: str, number: int, workspace: str) -> Raw | None:
-    """Returns the item of an entity that only Kubeflow has; None if it does not exist, or is of
-    another kind or workspace. One consistent GetItem."""
+    """Returns the item of an entity that only Kubeflow's registry has; None if there is none with
+    the number, or it is of another kind or workspace. One consistent GetItem."""
     return _of(table.get(key_of(kind, number)), (kind,), workspace)
 
 
 def get(kind: str, number: int, workspace: str) -> Raw:
-    """Returns the item of the entity of a kind with a Kubeflow number. Raises ResourceDoesNotExist
-    if the workspace has none."""
+    """Returns the item of an entity that only Kubeflow's registry has, by its kind and Kubeflow
+    number. Raises ResourceDoesNotExist if the workspace has none."""
     item = find(kind, number, workspace)
     if item is None:
         raise missing_id(KINDS[kind].words, number)

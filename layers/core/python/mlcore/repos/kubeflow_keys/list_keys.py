@@ -28,8 +28,9 @@ Shared = type[RegisteredModel] | type[ModelVersion]
 
 
 def numbered_item_keys(workspace: str, kind: str, number: int, created: int, updated: int) -> Raw:
-    """Returns the attributes that index a new item under its Kubeflow number, in the form of
-    DynamoDB. ``created`` and ``updated`` are milliseconds since the epoch."""
+    """Returns the attributes, in DynamoDB's form, by which the indexes find a new item under its
+    Kubeflow number, its creation time and the time of its last update. ``created`` and ``updated``
+    are milliseconds since the epoch."""
     return _raw(*_index_keys(IndexedItem, workspace, kind, number, created, updated))
 
 

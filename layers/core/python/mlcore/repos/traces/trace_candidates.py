@@ -1,8 +1,9 @@
 """Candidates for a search of traces (the keys of traces that may match), from the indexes of an
 experiment; reads no trace.
 
-Local indexes are strongly consistent. FTS items are written by the indexer; traces whose FTS items
-may be stale have a mark in LSI1, and the marks must be read *before* FTS items.
+Local indexes are strongly consistent. The items of the full-text index are written by the indexer.
+Traces whose items in this index may be stale have a mark (a key in LSI1), and the marks must be
+read *before* these items.
 """
 
 from __future__ import annotations

@@ -70,8 +70,12 @@ def find_named(name: str) -> ScimUser | None:
 
 
 def find_by(attribute: str, text: str) -> list[ScimUser]:
-    """Returns the users with a value of :data:`EXTERNAL_ID` or :data:`E_MAIL` (in any spelling).
-    One Query and one BatchGetItem."""
+    """Returns the users whose external id, or e-mail address in any spelling, is ``text``. One
+    Query and one BatchGetItem.
+
+    Args:
+        attribute: :data:`EXTERNAL_ID` or :data:`E_MAIL`.
+    """
     pk = keys.scim_value(USER, attribute, _folded(attribute, text), "").pk
     ids = [ScimValue.of(item).scim_id for item in table.query_all(pk)]
     entities = find_many(ids) if ids else []

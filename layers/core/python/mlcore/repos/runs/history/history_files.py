@@ -140,7 +140,7 @@ def copy(item: Raw, owner: tuple[str, str], suffix: str) -> str:
         suffix: makes the location one that was never used before.
 
     Raises:
-        NoStore: the deployment has no artifact store.
+        NoStore: the deployment has no artifact store, or the ids cannot be part of a path in it.
         TemporarilyUnavailable: the file cannot be read now.
     """
     from mlcore import artifacts  # noqa: PLC0415 -- as above

@@ -157,7 +157,7 @@ def unpack_places(data: bytes) -> list[int]:
 
 
 def current(entries: Iterable[Ranked]) -> list[Ranked]:
-    """Returns the values in order, without outdated values of their runs.
+    """Returns the runs' values of one metric in order, without outdated ones.
 
     A value is outdated if its run has another value with a later version and a minute that is later
     by more than clocks differ. The minute alone does not decide, because several clocks may write

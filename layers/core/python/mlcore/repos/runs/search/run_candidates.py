@@ -1,9 +1,9 @@
 """Candidates for a search of runs (the keys of runs that may match), from the indexes of an
 experiment; reads no run.
 
-Local indexes are strongly consistent. RANK, DLINK and FTS items are written by the indexer; runs
-whose items may be stale have a mark (a key in LSI5), and the marks must be read *before* those
-items.
+Local indexes are strongly consistent. RANK, DLINK and FTS items (index entries of values, datasets
+and texts) are written by the indexer; runs whose items may be stale have a mark (a key in LSI5),
+and the marks must be read *before* those items.
 """
 
 from __future__ import annotations
