@@ -1,5 +1,5 @@
-"""Parses the arguments of requests to the catalog, keeps all pages of one walk on the same
-generation, and builds the requested page."""
+"""Parses the arguments of requests to the catalog, makes all pages of one list come from the same
+generation (the result of one load of the catalog), and builds the requested page."""
 
 from __future__ import annotations
 
@@ -111,13 +111,15 @@ class CatalogCall(NamedTuple):
         return int(text)
 
     def current_generation(self) -> Generation:
-        """Returns the newest complete generation. One round trip."""
+        """Returns the newest generation of the catalog (the result of its last load). One round
+        trip."""
         return generations.current()
 
     def pinned_generation(self) -> tuple[Generation, Position | None]:
-        """Returns the generation that the page token names, as long as it can be read, else the
-        current one; and the position in the token, None for the first page. Raises
-        InvalidParameterValue."""
+        """Returns the generation of the catalog (the result of one load) to read for this request,
+        and the position in the page token. The generation is the one that the token names, or the
+        newest if that one is gone or there is no token. The position is None for the first page.
+        Raises InvalidParameterValue."""
         after = _position(self.arguments().get("nextPageToken", ""))
         if after is None:
             return generations.current(), None
@@ -140,11 +142,12 @@ Function = Callable[[CatalogCall], Answer]
 
 
 def route_function(function: Function) -> Callable[[Any, Request], Response]:
-    """Returns the function for a route's table: calls ``function`` with a :class:`CatalogCall`, and
-    again with the new generation if a load deletes the current one meanwhile.
+    """Adapts a function that takes a :class:`CatalogCall` to the signature of route functions. If a
+    load of the catalog deletes the data that the function is reading, it is called again with the
+    new data.
 
     Raises:
-        TemporarilyUnavailable: five attempts in a row met a load.
+        TemporarilyUnavailable: loads interrupted five attempts in a row.
     """
 
     @functools.wraps(function)
@@ -167,14 +170,15 @@ def page(
     identity: Callable[[T], int] = lambda _: 0,
     weigh: Callable[[T], int] = lambda _: 0,
 ) -> dict[str, Any]:
-    """Returns one page and, if more items remain, a page token.
+    """Returns one page of a list and, if more items remain, a page token.
 
     Args:
         items: all items that match, in order.
         to_json: converts the items of a page.
+        read: the generation (result of one load of the catalog) from which the items come.
         after: the position in the request's page token; None for the first page.
-        identity: an item's id. If the generation of the page before is gone, the walk continues
-            after the item with the last id.
+        identity: returns an item's id. If the catalog was loaded again since the previous page,
+            this page begins after the item with the id of that page's last item.
         weigh: estimates the bytes of JSON of an item, so that not too many are converted.
     """
     size = call.number("pageSize", 1, 2**31 - 1) or PAGE_SIZE

@@ -18,7 +18,8 @@ def _property(member: str, value: Any) -> dict[str, Any]:
 
 
 def entry_json(entry: CatalogEntry) -> dict[str, Any]:
-    """Returns the JSON fields that all kinds of entries have."""
+    """Returns the JSON fields that catalog entries of all kinds (models, artifacts, servers, tools)
+    have."""
     fields: dict[str, Any] = {"customProperties": properties_json(entry)}
     if entry.create_time is not None:
         fields["createTimeSinceEpoch"] = str(entry.create_time)

@@ -41,8 +41,8 @@ _NO_MODELS: Final[Mapping[str, Any]] = {
 
 
 class PartGone(Exception):
-    """Raised if a part of a generation has been deleted, because the catalog has been loaded again
-    since."""
+    """Raised if a stored part of a generation (the result of one load of the catalog) was deleted,
+    because the catalog has been loaded again since."""
 
 
 class Generation:
@@ -64,8 +64,8 @@ class Generation:
         :meth:`with_state` can share it."""
 
     def with_state(self, state: Mapping[str, Any]) -> Generation:
-        """Returns this generation with other states of its sources; entries and caches are
-        shared."""
+        """Returns a copy of this generation with another loader's state of its sources (``state``);
+        the copy shares entries and caches with this one."""
         if state == self.state:
             return self
         other = Generation.__new__(Generation)
@@ -88,8 +88,8 @@ class Generation:
     # -------------------------------------------------------------- sources
 
     def sources(self, workspace: str, asset_type: str | None = None) -> list[Mapping[str, Any]]:
-        """Returns the sources that a workspace sees: its own, and the shared ones. A workspace's
-        source hides a shared one with the same type and id."""
+        """Returns the catalog's sources that a workspace sees: its own, and the shared ones. A
+        workspace's source hides a shared one with the same type and id."""
         visible: dict[tuple[str, str], Mapping[str, Any]] = {}
         for source in self.state.get("sources", ()):
             key = (source["assetType"], source["id"])
@@ -98,7 +98,8 @@ class Generation:
         return [source for source in visible.values() if asset_type in (None, source["assetType"])]
 
     def source_keys(self, workspace: str, asset_type: str) -> frozenset[str]:
-        """Returns the keys of the sources of a type that a workspace sees."""
+        """Returns the keys of those sources of a type that :meth:`sources` returns for a
+        workspace."""
         return frozenset(
             source_key(source["workspace"], source["id"])
             for source in self.sources(workspace, asset_type)
@@ -107,7 +108,8 @@ class Generation:
     # -------------------------------------------------------------- parts
 
     def fetch(self, names: Iterable[str]) -> None:
-        """Reads the named parts that are not cached yet, in parallel. Raises PartGone."""
+        """Reads those named parts of this generation that are not cached yet, in parallel, and
+        caches them. Raises PartGone."""
         missing = {name: self._locations(name) for name in names if name not in self._parts}
         if not missing:
             return
@@ -143,12 +145,13 @@ class Generation:
 
     @staticmethod
     def attribute_part(level: str, name: str) -> str:
-        """Returns the name of the part with an attribute of models or artifacts; for
-        :meth:`fetch`."""
+        """Returns the name, as :meth:`fetch` takes it, of the stored part with one attribute of all
+        models or of all artifacts."""
         return f"attribute:{columns.attribute_name(level, name)}"
 
     def properties_part(self, name: str) -> str:
-        """Returns the name of the part with a custom property; for :meth:`fetch`."""
+        """Returns the name, as :meth:`fetch` takes it, of the stored part that contains a custom
+        property of all models and artifacts."""
         count = len(self._directory.get("properties", ()))
         return f"properties:{columns.bucket_of(name, count)}" if count else "properties"
 
@@ -165,17 +168,19 @@ class Generation:
         return EMPTY if data is None else columns.of_stored(data, self.count(level))
 
     def custom_values(self, level: str, name: str) -> Columns:
-        """Returns the values of a custom property, by type."""
+        """Returns the values of a custom property of all models, or of all artifacts, by the type
+        of the values."""
         by_type = self._part(self.properties_part(name), {}).get(level, {}).get(name, {})
         count = self.count(level)
         return {kind: columns.of_stored(data, count) for kind, data in by_type.items()}
 
     @property
     def models(self) -> Mapping[str, Any]:
-        """Lists with one member per model, by position: ``id``, ``name``, ``source`` (index into
-        ``sources``), ``weight`` (bytes of JSON), ``part`` (index into ``parts`` and
-        ``artifactParts``). ``artifacts`` has the position of each model's first artifact, and at
-        its end the number of artifacts."""
+        """Columns of all models of this generation. These lists have one member for each model, in
+        the order of positions: ``id``, ``name``, ``source`` (index into ``sources``), ``weight``
+        (bytes of JSON), ``part`` (index into ``parts`` and ``artifactParts``). The list
+        ``artifacts`` has the position of each model's first artifact, and at its end the number of
+        artifacts."""
         models: Mapping[str, Any] = self._part(MODELS, _NO_MODELS)
         return models
 
@@ -185,7 +190,7 @@ class Generation:
 
     @property
     def owners(self) -> list[int]:
-        """The position of the model that each artifact belongs to, by the artifact's position."""
+        """For each artifact, by its position: the position of the model to which it belongs."""
         begins = self.models["artifacts"]
         return self.cached(
             ("owners",),
@@ -196,8 +201,8 @@ class Generation:
 
     @property
     def candidates(self) -> Candidates:
-        """The artifacts that recommendations compare, with their values of the default
-        properties."""
+        """The artifacts of all models that recommendations compare, with the values that they
+        compare by default (such as latency)."""
         data = self._part(CANDIDATES, None)
         return (
             candidates.CandidateCollector().candidates()
@@ -216,7 +221,8 @@ class Generation:
     def model(
         self, workspace: str, source_id: str, name: str, *, with_artifacts: bool = False
     ) -> CatalogEntry | None:
-        """Returns a model by source and name; None if the workspace sees no such model."""
+        """Returns a model of the catalog by source and name; None if the workspace sees no such
+        model."""
         for source in self.sources(workspace, "models"):
             if source["id"] == source_id:
                 position = self._position(source_key(source["workspace"], source_id), name)
@@ -238,7 +244,8 @@ class Generation:
     def entries(
         self, positions: Sequence[int], *, with_artifacts: bool = False
     ) -> list[CatalogEntry]:
-        """Returns the models at these positions. One round trip if some of them are not cached."""
+        """Returns the catalog's models at these positions. One round trip if some of them are not
+        cached."""
         models = self.models
         part_of = models["part"]
         by_part: dict[int, dict[int, CatalogEntry]] = {}
@@ -263,14 +270,15 @@ class Generation:
 
     @property
     def servers(self) -> Sequence[CatalogEntry]:
-        """All MCP servers, ordered by name."""
+        """All MCP servers of this generation of the catalog, ordered by name."""
         if SERVERS not in self._parts:
             self.fetch([SERVERS])
         parts = self._parts[SERVERS]
         return self.cached((SERVERS,), lambda: [of_stored(data) for part in parts for data in part])
 
     def server(self, workspace: str, number: int) -> CatalogEntry | None:
-        """Returns an MCP server by its id; None if the workspace sees no such server."""
+        """Returns an MCP server of the catalog by its id; None if the workspace sees no such
+        server."""
         by_id = self.cached(("servers by id",), lambda: {entry.id: entry for entry in self.servers})
         entry = by_id.get(number)
         if entry is None or entry.source not in self.source_keys(workspace, "mcp_servers"):
@@ -293,7 +301,8 @@ def _weight(entry: CatalogEntry) -> int:
 
 
 def current() -> Generation:
-    """Returns the newest complete generation. One round trip."""
+    """Returns the newest generation of the catalog (the result of its last load). One round
+    trip."""
     head = catalog.current()
     generation = _current.get(head.generation)
     if generation is None or generation.lost:
@@ -304,8 +313,8 @@ def current() -> Generation:
 
 
 def by_id(generation_id: str) -> Generation | None:
-    """Returns a generation by its id; None if it can no longer be read. At most one round trip,
-    none if the generation is cached."""
+    """Returns a generation of the catalog (the result of one load) by its id; None if it has been
+    deleted. At most one round trip, none if the generation is cached."""
     generation = _current.get(generation_id) or _earlier.get(generation_id)
     if generation is None or generation.lost:
         head = catalog.earlier(generation_id)

@@ -26,7 +26,13 @@ _TASKS: Final = "tasks"
 
 
 def required_parts(node: Node, generation: Generation, level: str = MODEL_LEVEL) -> Iterator[str]:
-    """Yields the parts of a generation that are needed to evaluate a filter; for prefetching."""
+    """Yields the names of the stored parts of the catalog that the evaluation of a filter reads, so
+    that they can be fetched together first.
+
+    Args:
+        node: the parsed filter.
+        level: whether the filter is on models or (``ARTIFACT_LEVEL``) on artifacts.
+    """
     if isinstance(node, PropertyTest):
         if not node.known:
             yield generation.properties_part(node.name)
@@ -50,9 +56,11 @@ def parts_for_words(generation: Generation) -> list[str]:
 def matching_positions(
     node: Node, generation: Generation, level: str = MODEL_LEVEL
 ) -> set[int] | None:
-    """Returns the positions of the models that match a filter; None stands for all models.
+    """Returns the positions of the catalog's models that match a filter; None if the filter has no
+    condition, so that all models match.
 
     Args:
+        node: the parsed filter.
         level: ``ARTIFACT_LEVEL`` evaluates the filter on artifacts; positions are then those of
             artifacts.
     """

@@ -83,8 +83,8 @@ def filter_options(call: CatalogCall) -> Any:
 def filter_options_of(
     generation: Generation, keys: frozenset[str], asset_type: str, kind: str
 ) -> Any:
-    """Returns the values by which entries of the given sources can be filtered, and the named
-    queries.
+    """Returns the values by which the catalog entries of the given sources can be filtered, and the
+    catalog's named queries.
 
     Args:
         keys: the keys of the sources.
@@ -108,7 +108,7 @@ def get_model(call: CatalogCall) -> Any:
 
 
 def find_model(call: CatalogCall, *, with_artifacts: bool = False) -> CatalogEntry:
-    """Returns the model that the request's path names. Raises ResourceDoesNotExist."""
+    """Returns the catalog's model that the request's path names. Raises ResourceDoesNotExist."""
     entry = _find(call, call.current_generation(), with_artifacts=with_artifacts)
     if entry is None:
         raise _missing(call)
@@ -129,8 +129,8 @@ def _missing(call: CatalogCall) -> ResourceDoesNotExist:
 
 
 def list_artifacts(call: CatalogCall) -> Any:
-    """Returns a page of a model's artifacts. As on Kubeflow's server, a missing model is answered
-    with 400."""
+    """Returns a page of the artifacts of a model of the catalog. As on Kubeflow's server, a missing
+    model is answered with 400."""
     test = _parse_filter(call)
     generation, after = call.pinned_generation()
     entry = _find(call, generation, with_artifacts=True)

@@ -129,7 +129,8 @@ def _worth_their_cost(artifacts: list[_Priced]) -> list[_Priced]:
 
 
 def required_parts(generation: Generation, setting: Setting) -> list[str]:
-    """Returns the parts of a generation that :func:`sort_models` needs; for prefetching."""
+    """Returns the names of the stored parts of the catalog that :func:`sort_models` reads, so that
+    they can be fetched together first."""
     if _uses_stored_candidates(setting):
         return [MODELS, CANDIDATES]
     properties = [generation.properties_part(name) for name in (*setting.names, REPLICAS)]
@@ -143,8 +144,8 @@ def _uses_stored_candidates(setting: Setting) -> bool:
 
 
 def sort_models(generation: Generation, setting: Setting) -> list[int]:
-    """Returns the positions of all models, ordered by the lowest latency among each model's
-    recommended artifacts. Models without any come last."""
+    """Returns the positions of all models of the catalog, ordered by the lowest latency among each
+    model's recommended artifacts. Models without recommended artifacts come last."""
     if _uses_stored_candidates(setting):
         weighed = generation.candidates
     else:

@@ -1,5 +1,5 @@
-"""Sorts entries by an attribute that all have or by a custom property, and models also by a custom
-property of their artifacts."""
+"""Sorts catalog entries by an attribute that all have or by a custom property, and models also by a
+custom property of their artifacts."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ _NUMBERS: Final = (INT, DOUBLE, BOOL)
 def sort_entries(
     entries: Iterable[CatalogEntry], by: str, *, descending: bool, default: str = "NAME"
 ) -> list[CatalogEntry]:
-    """Returns the entries sorted by the value that ``by`` names, then by id. Entries without the
-    value come last, by ascending id, in both directions. An unknown ``by`` counts as
+    """Returns catalog entries sorted by the value that ``by`` names, then by id. Entries without
+    the value come last, by ascending id, in both directions. An unknown ``by`` counts as
     ``default``."""
     value = _value(by, default)
     return _sorted(((value(entry), entry.id, entry) for entry in entries), descending=descending)
@@ -73,7 +73,8 @@ def _types(kind: str) -> tuple[str, ...]:
 
 
 def required_parts(by: str, generation: Generation) -> list[str]:
-    """Returns the parts of a generation that :func:`sort_models` needs; for prefetching."""
+    """Returns the names of the stored parts of the catalog that :func:`sort_models` reads, so that
+    they can be fetched together first."""
     level, name, kind = _parse(by)
     if kind:
         return [MODELS, generation.properties_part(name)]
@@ -81,9 +82,9 @@ def required_parts(by: str, generation: Generation) -> list[str]:
 
 
 def sort_models(generation: Generation, by: str, *, descending: bool) -> list[int]:
-    """Returns the positions of all models in the order of :func:`sort_entries`. For a
-    property of artifacts, a model is sorted by the least value among its artifacts, in descending
-    order by the greatest."""
+    """Returns the positions of all models, sorted as by :func:`sort_entries`. If ``by`` names a
+    property of artifacts, the value of a model is the least value among its artifacts, in
+    descending order the greatest."""
     level, name, kind = _parse(by)
     ids = generation.models["id"]
     if name == "name" and not kind:

@@ -20,12 +20,13 @@ _NAME: Final = re.compile(r"(?!AWS_)[A-Z][A-Z0-9_]{0,99}")
 
 
 class NoKey(Exception):
-    """Raised if the secret with the API key cannot be read; the message explains why."""
+    """Raised if the secret with the API keys of the Hugging Face Hub cannot be read; the message
+    explains why."""
 
 
 def api_key(name: str = "") -> str | None:
-    """Returns the API key with this name; None if the default key is missing: then only public
-    models can be read.
+    """Returns the API key for the Hugging Face Hub that has this name; None if the default key is
+    missing: then only public models can be read.
 
     Args:
         name: the name that a source has; empty for the default key, which may be missing.

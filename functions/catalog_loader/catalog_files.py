@@ -29,10 +29,12 @@ class OutsideCatalog(ValueError):
 
 class Files(Protocol):
     def names(self) -> dict[str, str]:
-        """Returns all files by name, each with a mark that changes with its content."""
+        """Returns the names of all files, each with a text that differs after a change of the
+        file's content (in S3 the ETag and the size)."""
 
     def read(self, name: str) -> bytes:
-        """Returns a file's content. Raises OutsideCatalog if the file does not exist."""
+        """Returns the content of a file of the catalog. Raises OutsideCatalog if the file does not
+        exist."""
 
 
 class FolderFiles:

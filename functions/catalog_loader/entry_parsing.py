@@ -1,4 +1,4 @@
-"""Converts the parsed content of a source's file to entries: models with their artifacts, MCP
+"""Converts the parsed YAML file of a catalog source to entries: models with their artifacts, MCP
 servers with their tools."""
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Properties = dict[str, tuple[str, Any]]
 
 
 def models(source: str, data: Any) -> list[CatalogEntry]:
-    """Returns the models of a file. Raises InvalidField.
+    """Returns the models in the YAML file of a catalog source. Raises InvalidField.
 
     Args:
         source: the source's key.
@@ -52,7 +52,7 @@ def models(source: str, data: Any) -> list[CatalogEntry]:
 
 
 def servers(source: str, data: Any) -> list[CatalogEntry]:
-    """Returns the MCP servers of a file. Raises InvalidField."""
+    """Returns the MCP servers in the YAML file of a catalog source. Raises InvalidField."""
     checks = {"source": field_checks.text, "mcp_servers": _listed}
     read = field_checks.read_mapping("MCP servers file", data or {}, checks)
     listed = read.get("mcp_servers", ())

@@ -14,7 +14,8 @@ _MILLISECONDS: Final = re.compile(r"-?[0-9]{1,18}")
 
 
 class InvalidField(ValueError):
-    """Raised if a file's content is invalid; the message names the place and the reason."""
+    """Raised if the content of a YAML file of the catalog is invalid; the message names the place
+    and the reason."""
 
 
 Check = Callable[[str, Any], Any]
@@ -37,13 +38,14 @@ def read_mapping(
     needed: tuple[str, ...] = (),
     others: Check | None = refuse_unknown,
 ) -> Any:
-    """Returns the checked fields of a mapping. A null field counts as absent.
+    """Returns the checked fields of a mapping in a YAML file. A null field counts as absent.
 
     Args:
-        where: the mapping's place in the file.
-        checks: the check of each field.
+        where: the mapping's place in the file, for error messages.
+        checks: the check of each known field.
         needed: the required fields.
-        others: the check of all other fields; None leaves them out.
+        others: the check of all other fields, by default one that refuses them; None drops these
+            fields.
 
     Raises:
         InvalidField: a field is unknown or invalid, or a required one is missing.

@@ -1,6 +1,7 @@
-"""Writes the parts of a generation, and reads its entries back. There are parts with several models
-or MCP servers each, so that a page reads few of them; one part with the list of all models; and
-parts with the values of attributes and custom properties, for filters and sorting."""
+"""Writes the result of a load of the catalog (a generation) in parts, and reads its entries back.
+There are parts with several models or MCP servers each, so that a page reads few of them; one part
+with the list of all models; and parts with the values of attributes and custom properties, for
+filters and sorting."""
 
 from __future__ import annotations
 
@@ -26,8 +27,8 @@ files, so the next load then writes them again."""
 
 
 def store_parts(store: Store, reads: Sequence[SourceContent]) -> dict[str, Any]:
-    """Stores the parts of a generation. Returns its directory, which has the location of each
-    part."""
+    """Stores the entries that a load has read, as the parts of a new generation of the catalog.
+    Returns the directory of the generation: the locations of its parts."""
     entries = sorted(_numbered(reads), key=lambda entry: (entry.name, entry.id))
     models = [entry for entry in entries if entry.kind == MODEL]
     servers = [entry for entry in entries if entry.kind != MODEL]
@@ -68,7 +69,8 @@ def store_parts(store: Store, reads: Sequence[SourceContent]) -> dict[str, Any]:
 
 
 def read_entries(before: Current) -> Iterator[CatalogEntry]:
-    """Yields all entries of a generation; none if it has been deleted."""
+    """Yields all entries of a generation of the catalog (the result of one load); none if the
+    generation has been deleted."""
     directory = unpacked(before.directory)
     if directory is None:
         return

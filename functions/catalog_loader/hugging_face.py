@@ -69,7 +69,8 @@ class Settings(NamedTuple):
 
 def settings_of(source: ConfiguredSource) -> Settings:
     """Reads the settings of a Hugging Face source from its ``properties``; omitted ones get their
-    defaults. Raises InvalidField if a property is unknown or has a wrong type."""
+    defaults, unknown ones are ignored. Raises InvalidField if a property has a wrong type or
+    value."""
     read = field_checks.read_mapping(
         "properties", dict(source.properties), _PROPERTIES, others=None
     )
@@ -114,8 +115,8 @@ def _within(pattern: str, organization: str, *, foreign: bool = False) -> str:
 def fetch(
     source: ConfiguredSource, *, seconds: float, trusted: bool = True, cards: bool = True
 ) -> HubModels:
-    """Returns the models that match the source's patterns. Models that the source excludes are
-    contained too, but without their cards.
+    """Returns the models on the Hugging Face Hub that match the source's patterns. Models that the
+    source excludes are contained too, but without their cards.
 
     Args:
         source: a result of :func:`within_organization`.

@@ -22,7 +22,7 @@ from mlcore.repos.catalog import Current
 
 
 class LoadReport(NamedTuple):
-    """The result of a load."""
+    """The result of a load of the catalog."""
 
     generation: str
     changed: bool
@@ -39,7 +39,7 @@ def load(files: Files, *, force: bool = False) -> LoadReport:
         force: read all sources whether or not they have changed.
 
     Raises:
-        TemporarilyUnavailable: concurrent loads kept winning.
+        TemporarilyUnavailable: in each attempt, a concurrent load stored its result first.
     """
     return retry_on_conflict("catalog", lambda: _attempt(files, force))
 

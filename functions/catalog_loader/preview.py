@@ -36,7 +36,7 @@ class Unprocessable(MlflowError):
 
 
 class PreviewRequest(NamedTuple):
-    """A parsed request for a preview."""
+    """A parsed request to preview a source of the catalog."""
 
     arguments: dict[str, str]
     parts: dict[str, bytes]

@@ -1,4 +1,4 @@
-"""Parses the files that define sources, labels and named queries, and merges them.
+"""Parses the files that define the catalog's sources, labels and named queries, and merges them.
 
 These are the YAML files with ``sources`` in their name: those in the catalog's folder are for all
 workspaces, those in ``workspaces/<name>`` for one. If several define the same source, the file with
@@ -28,7 +28,7 @@ be used here unchanged."""
 
 
 class ConfiguredSource(NamedTuple):
-    """A source as the files define it."""
+    """A source of the catalog as the catalog's YAML files define it."""
 
     workspace: str
     """The workspace of the source; empty for a source that all workspaces share."""
@@ -86,7 +86,8 @@ def matches(pattern: str, name: str) -> bool:
 
 
 def defining_files(names: Iterable[str]) -> list[str]:
-    """Returns the files that define sources, in the order in which they are merged."""
+    """Returns the names of those files that define the catalog's sources, in the order in which
+    they are merged."""
     selected = []
     for name in sorted(names):
         folder, _, file = name.rpartition("/")
@@ -101,7 +102,8 @@ def workspace_of(file: str) -> str:
 
 
 def merge(files: Iterable[tuple[str, Any]]) -> Configuration:
-    """Returns the configuration of all files together. Raises InvalidField.
+    """Returns the sources, labels and named queries that all files together define. Raises
+    InvalidField.
 
     Args:
         files: name and parsed content of each file; later ones win.
@@ -145,7 +147,8 @@ def merge(files: Iterable[tuple[str, Any]]) -> Configuration:
 
 
 def source_of(where: str, data: Any) -> ConfiguredSource:
-    """Returns the source in the request of a preview. Raises InvalidField."""
+    """Returns the catalog source that a request to preview a source describes. Raises
+    InvalidField."""
     asset_type = "models"
     entry = field_checks.read_mapping(where, data, _SOURCE)
     return _source("", asset_type, entry.get("id", "preview"), entry)

@@ -64,12 +64,14 @@ def read(
     before: Mapping[str, Any],
     now: int,
 ) -> SourceContent:
-    """Reads a source. Errors are in the result.
+    """Reads the entries of a source, from its YAML file or from the Hugging Face Hub. An error is
+    not raised but returned in the result.
 
     Args:
         parse_file: parses a YAML file of the catalog.
-        names: the catalog's files, each with a mark that changes with its content.
-        before: the source's state in the generation before.
+        names: the catalog's files, each with a text that differs after a change of its content.
+        before: what the previous load stored about the source.
+        now: the current time in ms since the epoch.
     """
     if not source.enabled:
         return SourceContent(source, DISABLED, "")
@@ -106,7 +108,7 @@ def skip_until_due(
     whose definition has not changed; None for a source that must be read.
 
     Args:
-        before: the source's state in the previous generation.
+        before: what the previous load stored about the source.
     """
     due = before.get("due")
     if due is None or due <= now or before["definition"] != definition_of(source):
@@ -173,11 +175,11 @@ def _read_hub(source: ConfiguredSource, now: int) -> SourceContent:
 def with_previous_entries(
     before: Iterable[CatalogEntry], reads: Sequence[SourceContent]
 ) -> list[SourceContent]:
-    """Returns the results, in which each source with ``keeps`` has its entries of the generation
-    before.
+    """Returns the results of reading sources, where each source that could not be read or is not
+    due (``keeps``) gets its entries of the previous load.
 
     Args:
-        before: the entries of the generation before; consumed only if a source keeps its entries.
+        before: the entries of the previous load; consumed only if a source keeps its entries.
     """
     previous: dict[tuple[str, str], list[CatalogEntry]] = {
         _key(read): [] for read in reads if read.keeps
