@@ -30,7 +30,7 @@ QUEUE: Final = "WEBHOOK_QUEUE_URL"
 
 
 def announces(record: Mapping[str, Any]) -> bool:
-    """Whether the record shows a write with a new event."""
+    """Whether a stream record shows a write that added an event for webhooks or alerts."""
     new, old = record.get("NewImage") or {}, record.get("OldImage") or {}
     event = new.get(announcement.ATTRIBUTE)
     return event is not None and event != old.get(announcement.ATTRIBUTE)
@@ -121,7 +121,8 @@ def _is_of_alert(event: Announcement) -> bool:
 
 
 def data(event: Announcement, image: Raw) -> dict[str, Any]:
-    """Returns the event's data as MLflow's server sends it, with the fields in the same order.
+    """Returns the ``data`` of a webhook's event as MLflow's server sends it, with the fields in the
+    same order.
 
     Args:
         image: the item that was written, from the stream record.

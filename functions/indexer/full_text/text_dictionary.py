@@ -95,8 +95,8 @@ def entry_of_item(experiment_id: str, item: Raw) -> DictionaryEntry | None:
 
 
 def matches_key(experiment_id: str, item: Raw) -> bool:
-    """Whether the attributes of a dictionary item agree with its key. Raises KeyError if an
-    attribute is missing."""
+    """Whether the attributes of a dictionary item agree with the key under which it is stored.
+    Raises KeyError if an attribute is missing."""
     entry = entry_of_item(experiment_id, item)
     fts = Fts.of(item)
     if entry is None or fts.level != TRIGRAM:

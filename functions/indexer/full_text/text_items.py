@@ -88,8 +88,12 @@ def name_postings(texts: Texts) -> set[Posting]:
 
 
 def changed(before: Texts, after: Texts) -> list[tuple[str, str, str]]:
-    """Returns (field, old text, new text) of each text that differs; "" stands for an absent
-    text."""
+    """Returns (field, old text, new text) for each text of an entity that a write changed; ""
+    stands for an absent text.
+
+    Args:
+        before, after: the entity's texts by field.
+    """
     return [
         (field, before.get(field, ""), after.get(field, ""))
         for field in before.keys() | after.keys()
@@ -179,7 +183,8 @@ def item(entity: SourceEntity, posting: Posting, version: int | None) -> Raw:
 def reverse_items(
     entity: SourceEntity, current: Iterable[Posting], version: int | None, of: str = OWN
 ) -> list[Raw]:
-    """Makes the FTS_REV items that list the postings; none without postings."""
+    """Makes the FTS_REV items that list an entity's postings (``current``); none if there are
+    none."""
     chunks: list[list[str]] = []
     room = 0
     for field, (level, token) in sorted(current):
@@ -213,7 +218,8 @@ def _reverse(
 
 
 def matches_key(experiment_id: str, stored: Raw) -> bool:
-    """Whether an FTS item's attributes agree with its key. Raises KeyError if one is missing."""
+    """Whether the attributes of an FTS item agree with the key under which it is stored. Raises
+    KeyError if an attribute is missing."""
     required = item(entity_of(experiment_id, stored), posting_of(stored), None)
     return all(required.get(name) == stored.get(name) for name in _TOLD)
 

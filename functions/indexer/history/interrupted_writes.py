@@ -219,8 +219,13 @@ def complete(run: Owner) -> Missing:
 
 
 def later_points(greatest: Mapping[str, Metric], known: Mapping[str, Metric]) -> dict[str, Metric]:
-    """Returns those points of ``greatest`` that are later, by MLflow's rule, than the latest values
-    ``known``; both by metric."""
+    """Returns, by metric, the points of ``greatest`` that MLflow would take as the latest value
+    instead of that in ``known``.
+
+    Args:
+        greatest: the latest point in the history, by metric.
+        known: the latest value in the run item, by metric.
+    """
     return {
         key: point
         for key, point in greatest.items()

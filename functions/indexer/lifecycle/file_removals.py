@@ -43,9 +43,9 @@ list of file locations. The command ``gc`` has no such limit."""
 
 
 def send(records: Sequence[Mapping[str, Any]]) -> None:
-    """Sends messages for the removed items in stream records, and for items of metric history that
-    name another file now. Reads their experiments in one BatchGetItem, and the entities whose files
-    may be in the same folders."""
+    """Asks the file remover to delete the files of the items that stream records show as removed,
+    and the former files of items of metric history that name another file now. Reads their
+    experiments in one BatchGetItem, and the entities whose files may be in the same folders."""
     queue = os.environ.get(QUEUE)
     removed = [record for record in records if frees_files(record)]
     if not queue or not removed:

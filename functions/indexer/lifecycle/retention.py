@@ -21,14 +21,14 @@ order, and an entity that still exists must be complete."""
 
 
 def later(end: int) -> int:
-    """Returns when the child items expire of an entity that expires at ``end``. Both times are
-    seconds since the epoch."""
+    """Returns the time at which an entity's child items expire, given the time ``end`` at which the
+    entity expires. Both are seconds since the epoch."""
     return end + CHILD_SECONDS
 
 
 def with_end(writes: Writes, source: Raw | None) -> Writes:
-    """Returns the writes, in which each item to put has a TTL that is later than the TTL of the
-    source item. Returns them unchanged if the source has no TTL."""
+    """Returns a copy of the writes of derived items, in which each item to put has a TTL that is
+    later than the TTL of the source item. Returns the writes unchanged if the source has no TTL."""
     own = None if source is None else Item.of(source).ttl
     if own is None:
         return writes

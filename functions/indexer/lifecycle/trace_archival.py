@@ -50,7 +50,7 @@ CLOCKS_MS: Final = 1000
 
 def run() -> int:
     """Archives traces for at most 40 seconds, and returns how many. Does nothing if the server has
-    no retention."""
+    no retention for traces."""
     config = trace_archival.server()
     if config is None:
         return 0

@@ -1,6 +1,5 @@
 """Computes the child items that a source item must have: pure functions from images (an item before
-or
-after a write, as in a stream record) to keys and items.
+or after a write, as in a stream record) to keys and items.
 
 A stream record only shows *which* keys changed; the child items are computed from the source item
 as it is when the record is handled. So records that come twice, late or out of order result in the
@@ -58,10 +57,10 @@ class Writes(NamedTuple):
 
 
 def changes(old: Raw | None, new: Raw | None, maps: Iterable[str]) -> Changes:
-    """Returns the (map, key) pairs whose values differ between two states of an item.
+    """Returns the entries of an item's maps that a write changed, as (map, key) pairs.
 
     Args:
-        old, new: the item before and after a write, as in a stream record; None for no item.
+        old, new: the item before and after the write, as in a stream record; None for no item.
         maps: the names of the maps to compare.
     """
     changed: Changes = set()
@@ -79,10 +78,14 @@ def changes(old: Raw | None, new: Raw | None, maps: Iterable[str]) -> Changes:
 
 
 def children(current: Raw | None, owner: Owner, maps: Maps, changed: Changes) -> Writes:
-    """Returns the child items to put and to remove for the changed map keys.
+    """Returns the writes that make child items equal to the changed entries of their source item's
+    maps: puts for entries that exist, removals for the others.
 
     Args:
         current: the source item as it is now; None if it was removed.
+        owner: the id of the source, which is part of the child items' keys.
+        maps: how to make the child items of each map.
+        changed: the changed entries, as (map, key) pairs.
     """
     puts: list[Raw] = []
     careful_puts: list[Raw] = []

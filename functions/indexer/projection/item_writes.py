@@ -1,5 +1,5 @@
-"""Puts and removes derived items: in batches, or item by item where the condition is that a child
-item only repeats a value of its source."""
+"""Writes derived items to the table: in batches, or one by one with a condition for child items,
+which may hold a value that exists nowhere else and must then be kept."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ TOGETHER = 25
 
 
 def apply(writes_of_entities: Iterable[Writes]) -> None:
-    """Executes the writes of entities: all puts, then all removals. A search in between may return
-    an entity twice, but never misses it."""
+    """Executes the writes of derived items: first the unconditional puts, then, in parallel, the
+    conditional writes of child items, the puts that must come last, and the removals. A search in
+    between may return an entity twice, but never misses it."""
     all_writes = list(writes_of_entities)
     puts = [put for writes in all_writes for put in writes.puts]
     table.batch_write(puts)

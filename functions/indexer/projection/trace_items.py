@@ -125,8 +125,8 @@ def content_postings(pack: Raw, indexed: IndexedFields | None) -> set[Posting]:
 
 
 def pack_name(pack: Raw) -> str:
-    """Returns the part of the key that the FTS_REV items of one pack of spans have in common, so
-    that each pack has items of its own."""
+    """Returns the part of a key that is the same in all FTS_REV items of one pack of spans and
+    differs between packs."""
     suffix = key_of_item(pack).sk.rpartition("#")[2]
     return f"{text_fields.CONTENT}.{suffix}"
 
@@ -177,8 +177,8 @@ def _index(changes_of_traces: Mapping[Key, _TraceChanges], packs: Iterable[Key])
 
 
 def maintained(experiment: Raw) -> IndexedFields | None:
-    """Returns the names of the trace fields that the experiment's full-text index covers; None
-    without an index."""
+    """Returns the fields of traces that the experiment's full-text index covers; None without an
+    index."""
     both = text_index.maintained_fields(experiment)
     return both.of_traces if both is not None else None
 

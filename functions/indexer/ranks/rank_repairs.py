@@ -36,7 +36,8 @@ def without_ranked(experiment_id: str, findings: Sequence[ItemDifference]) -> li
 
 
 def rank(run: Owner, findings: Iterable[ItemDifference]) -> None:
-    """Adds the metrics of a run whose RANK items are reported as missing to the index, as rows."""
+    """Adds to the index of metric values, as unsorted rows, the metrics of a run whose RANK items
+    are reported as missing."""
     missing = {_key(finding) for finding in findings if is_lacking(finding)}
     item = table.get(keys.run(*run)) if missing else None
     rows = None if item is None else rank_rows.of_run(Run.of(item), missing)
@@ -45,9 +46,9 @@ def rank(run: Owner, findings: Iterable[ItemDifference]) -> None:
 
 
 def is_lacking(finding: ItemDifference) -> bool:
-    """Whether a finding reports a missing RANK item that rows or a segment may replace: that of a
-    metric inside its run item. Metrics outside it (their RANK items have no version) are never in
-    rows."""
+    """Whether a finding reports a missing RANK item that the index of metric values may replace by
+    an entry in rows or a segment. These are the RANK items of metrics in the run item. Those of
+    metrics outside the run item, which have no version, cannot be replaced so."""
     wanted = finding.wanted
     if wanted is None or finding.stored is not None:
         return False

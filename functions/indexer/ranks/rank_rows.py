@@ -45,8 +45,8 @@ MINUTE_MS: Final = 60_000
 
 
 def of_run(item: Run, metrics: Iterable[str] | None = None) -> RunRanks | None:
-    """Returns the metric values of a run for an item of rows: those of the named metrics, or of
-    all; None if it has none."""
+    """Returns a run's metric values in the form in which the index of metric values stores them as
+    unsorted rows: those of the named metrics, or of all; None if the run has none of them."""
     latest = item.metrics or {}
     chosen = latest.keys() if metrics is None else latest.keys() & set(metrics)
     sort_values = {
@@ -58,8 +58,8 @@ def of_run(item: Run, metrics: Iterable[str] | None = None) -> RunRanks | None:
 
 
 def put(runs_by_experiment: Mapping[str, Sequence[RunRanks]]) -> list[Raw]:
-    """Puts the metric values of runs, given by experiment, as items of rows; returns the items, for
-    :func:`compact_if_due`."""
+    """Appends metric values of runs, given by experiment, to the index of metric values, as items
+    of unsorted rows. Returns the items, for :func:`compact_if_due`."""
     items = [
         _item(experiment_id, together)
         for experiment_id, runs in runs_by_experiment.items()
@@ -70,8 +70,9 @@ def put(runs_by_experiment: Mapping[str, Sequence[RunRanks]]) -> list[Raw]:
 
 
 def compact_if_due(rows: Iterable[Raw]) -> None:
-    """Sorts the rows of experiments that have many into segments. Only a sample of the items
-    (:mod:`indexer.compaction_sampling`) triggers the check of its experiment."""
+    """Sorts the rows that were appended to an experiment's index of metric values into segments, if
+    there are many. Only a sample of the given items (:mod:`indexer.compaction_sampling`) triggers
+    this check."""
     sampled_experiments = dict.fromkeys(
         keys.parse(*key_of_item(item)).fields["experiment_id"]
         for item in rows
@@ -87,7 +88,8 @@ def compact_if_due(rows: Iterable[Raw]) -> None:
 
 
 def sort_all(experiment_id: str) -> None:
-    """Sorts all rows of an experiment into segments, however few, and merges its segments."""
+    """Sorts all rows that were appended to an experiment's index of metric values into segments,
+    however few, and merges segments."""
     if rows := list(metric_ranks.every_row(experiment_id)):
         _sort(experiment_id, rows, metric_ranks.by_key(rows))
 

@@ -1,9 +1,9 @@
-"""Segments of the index of metric values (ranks). A segment holds values of one metric in order, on
-pages if there are many.
+"""Segments of the index of metric values (ranks). A segment holds values of one metric in order: in
+its own item, or on pages (further items) if there are many.
 
-The pages of a segment are put before it and removed after it. A merged segment is put before its
-parts are removed, and comes after them in key order. Its id is a digest of their ids, so two
-processes that merge the same segments put the same items.
+The pages of a segment are put before it and removed after it. A merged segment is put before the
+segments that it replaces are removed, and comes after them in key order. Its id is a digest of
+their ids, so two processes that merge the same segments put the same items.
 """
 
 from __future__ import annotations
@@ -43,12 +43,13 @@ class SegmentItems(NamedTuple):
 def segment_items(
     experiment_id: str, key: str, level: int, segment_id: str, entries: Sequence[Ranked]
 ) -> SegmentItems:
-    """Makes the items of a segment: the segment's own, which contains the values if they fit on one
-    page, and else its pages.
+    """Makes the items of a segment of the index of metric values: the segment's own, which contains
+    the values if they fit on one page, and else its pages.
 
     Args:
-        level: 1 for values that were sorted from rows; each merge adds 1. entries: the values of
-        the metric ``key``, sorted.
+        key: the metric.
+        level: 1 for values that were sorted from rows; each merge adds 1.
+        entries: the metric's values, sorted.
     """
     item_key = keys.rank_segment(experiment_id, key, level, segment_id)
     model = RankSegment(
@@ -81,10 +82,10 @@ def put(segments: Iterable[SegmentItems]) -> None:
 
 
 def merge(experiment_id: str, metrics: Sequence[str]) -> None:
-    """Merges the segments of one level of a metric into one of the next level, for each of the
-    given metrics and each level that has at least :data:`MERGED` of them, with at most
-    :data:`MOST_ENTRIES` values. The levels with the fewest values come first. After :data:`AT_ONCE`
-    values it stops; the rest is merged when rows are sorted again."""
+    """Merges segments of the index of metric values, for each of the given metrics: at least
+    :data:`MERGED` segments of one level, with at most :data:`MOST_ENTRIES` values, become one of
+    the next level. Groups with the fewest values come first. After :data:`AT_ONCE` values it stops;
+    later calls merge the rest."""
     calls = [partial(metric_ranks.segments, experiment_id, key) for key in metrics]
     groups = [
         group
@@ -144,7 +145,8 @@ def _merge(experiment_id: str, group: Sequence[Segment]) -> None:
 
 
 def remove(experiment_id: str, segments: Sequence[Segment], pages: Sequence[Key]) -> None:
-    """Removes the items of segments, then the given pages."""
+    """Removes the items of segments of an experiment's index of metric values, then the given pages
+    of these segments."""
     table.batch_write(
         deletes=[
             keys.rank_segment(experiment_id, segment.key, segment.level, segment.segment_id)
@@ -155,8 +157,9 @@ def remove(experiment_id: str, segments: Sequence[Segment], pages: Sequence[Key]
 
 
 def remove_stale(experiment_id: str) -> None:
-    """Replaces segments that name removed runs, or lack a page, by segments of their remaining
-    values. The caller has already ranked the values of lost pages again."""
+    """Replaces the segments of an experiment's index of metric values that name removed runs, or
+    lack a page, by segments of their remaining values. The caller has already added the values of
+    lost pages to the index again."""
     all_segments = list(metric_ranks.every_segment(experiment_id))
     # Read after the segments: a run that they name and that does not exist now was removed.
     pk = keys.experiment(experiment_id).pk

@@ -1,6 +1,5 @@
 """Computes all items that must be derived from an experiment, a run or a trace, and their
-differences
-from the items in the table.
+differences from the items in the table.
 
 Pure functions over items. :mod:`indexer.projection.child_items` and
 :mod:`indexer.projection.index_items` make the same items for single entries; the indexer uses them
@@ -151,8 +150,8 @@ def overflowed_maps(item: Raw) -> set[str]:
 def differences(
     wanted: Mapping[Key, Raw], stored: Mapping[Key, Raw], item_keys: Iterable[Key]
 ) -> list[ItemDifference]:
-    """Returns the differences between required and stored items at the given keys. A child item
-    that holds a value of its own is never wrong."""
+    """Returns the differences between required and stored items at the given keys. Ignores child
+    items whose value exists only in them, because there is nothing to compare it with."""
     findings = []
     for key in item_keys:
         required_item, stored_item = wanted.get(key), stored.get(key)
@@ -181,5 +180,6 @@ def _children(item: Raw, owner: Owner, maps: Maps) -> list[Raw]:
 
 
 def content(item: Raw | None) -> Raw:
-    """Returns the attributes of an item that are computed from its source."""
+    """Returns an item's attributes without those that may differ from a newly computed item:
+    version, time of update, TTL, and the state of a dictionary entry."""
     return {name: value for name, value in (item or {}).items() if name not in _NOT_COMPARED}

@@ -1,4 +1,5 @@
-"""Separates lag, which the indexer repairs, from corruption, which only ``reindex`` repairs."""
+"""Separates differences of derived items that are only lag, which the indexer repairs, from
+corruption, which only ``reindex`` repairs."""
 
 from __future__ import annotations
 
@@ -36,7 +37,8 @@ class IndexingLag:
         self._traces = {keys.trace_of(key_of_item(item)) for item in marked}
 
     def covers(self, finding: ItemDifference) -> bool:
-        """Whether the indexer, or the next reader of a history, will repair the finding."""
+        """Whether a difference (``finding``) will be repaired without a rebuild: by the indexer, or
+        by the next reader of a run's history."""
         if finding.problem == expected_items.UNWRITTEN:
             return True
         run_id, trace = finding_source(finding)
@@ -48,8 +50,8 @@ class IndexingLag:
 
 
 def finding_source(finding: ItemDifference) -> tuple[str | None, Key | None]:
-    """Returns (run id, None) or (None, trace key) of the run or trace from which a finding's item
-    is derived; (None, None) for items of the experiment itself."""
+    """Returns the run or trace from which the item of a difference (``finding``) is derived, as
+    (run id, None) or (None, trace key); (None, None) for items of the experiment itself."""
     if finding.source is not None:
         return finding.source
     run_id, _, trace = partition_scan.suspects_of_item(

@@ -93,8 +93,8 @@ class Partition:
         """Texts of the dictionary that no entity seemed to hold when they were read."""
 
     def expects(self, unseen: set[int], items: Iterable[Raw]) -> None:
-        """Adds the key hashes of required index items, and of the dictionary items that they need,
-        to ``unseen``."""
+        """Adds to ``unseen`` the hashes of the keys of required index items, and of the dictionary
+        items that they need. Leaves out full-text items if the full-text index is outdated."""
         required = list(items)
         for item in (*required, *text_dictionary.items_needed_by(required, self.dictionary_page)):
             if self.outdated and _is_full_text(item):
@@ -105,8 +105,9 @@ class Partition:
 
 
 def marked_runs(experiment_id: str) -> set[str]:
-    """Returns the ids of the runs that the indexer has still to process; runs that stay marked for
-    good are left out."""
+    """Returns the ids of the runs that the indexer has still to process, without those whose mark
+    (the key that says so) is never removed because they have indexed values outside the run
+    item."""
     index_items = table.query_all(
         keys.experiment(experiment_id).pk,
         index="LSI5",
@@ -166,15 +167,15 @@ def first_dictionary_page(experiment_id: str) -> Page:
 
 
 def with_dictionary(wanted: expected_items.Items, page: Page) -> expected_items.Items:
-    """Returns required items together with the dictionary items that they need. Texts on the
-    dictionary's first page need none."""
+    """Returns required items (by key) together with the dictionary items that their texts need.
+    Texts on the dictionary's first page need none."""
     dictionary_items = text_dictionary.items_needed_by(wanted.values(), page)
     return {**wanted, **{key_of_item(item): item for item in dictionary_items}}
 
 
 def suspects_of_item(key: Key, item: Raw | None) -> Suspects:
-    """Returns the suspects for one derived item, with the run or trace from which it is derived. A
-    dictionary item has none."""
+    """Returns one derived item's key together with the run or trace from which the item is derived.
+    A dictionary item has neither."""
     if item is not None and text_dictionary.entry_of_item(_ANY, item) is not None:
         return Suspects(None, [key])
     entity = EntityEntry.of(item or {})
