@@ -1,8 +1,8 @@
 """Runs the code of one scorer on one trace or session: a function of its own, whose role permits
 nothing but its log group. The judge runner invokes it.
 
-Lambda offers no namespaces, so the cage here is the system call filter alone. Each call checks that
-Lambda permits the filter. If it does not, the scorer is not run.
+Lambda offers no namespaces, so only the system call filter confines the scorer. Each call checks
+that Lambda permits the filter. If it does not, the scorer is not run.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ _LEAST_MIB: Final = 128
 
 
 def handler(event: Mapping[str, Any], _context: Any) -> dict[str, Any]:
-    """Runs a scorer.
+    """Runs a scorer in a confined process.
 
     Args:
         event: ``scorer`` and ``call`` of :func:`mlcore.scorer_cage.cage.judge`, and ``seconds``.
 
     Returns:
-        The fields of a :class:`~mlcore.scorer_cage.cage.Judgement`, or ``unavailable`` with the
-        reason.
+        The fields of a :class:`~mlcore.scorer_cage.cage.Judgement`; or ``unavailable`` with the
+        reason, if Lambda does not permit to confine a process.
     """
     limits = CageLimits(
         float(event["seconds"]),

@@ -121,7 +121,7 @@ def remove(client: ApiClient, experiment_id: str) -> None:
 
 
 def trace_name(experiment_id: str, number: int) -> str:
-    """Returns the id under which MLflow shows the trace of a turn."""
+    """Returns the trace id (``tr-…``) of a turn of the demo's conversations."""
     return f"tr-{_trace_id(experiment_id, number)}"
 
 

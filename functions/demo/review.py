@@ -106,8 +106,9 @@ def _link(client: ApiClient, trace_id: str, issue_id: str, run_id: str) -> None:
 
 
 def make_queues(client: ApiClient, experiment_id: str) -> None:
-    """Creates the questions, a queue with all answered turns, of which one is done and one
-    declined, and a personal queue. The traces must exist."""
+    """Creates the demo's label schemas (the questions), a review queue with the traces of all
+    turns, one of them marked as done and one as declined, and the reviewer's personal queue. The
+    traces must exist."""
     reviewer = client.user_name or _REVIEWER
     schema_ids = [_question(client, experiment_id, question) for question in _QUESTIONS]
     here = {"experiment_id": experiment_id}

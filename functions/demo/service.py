@@ -59,8 +59,8 @@ and ``training`` exist only here."""
 
 
 def generate(wanted: list[str], request: Request) -> Response:
-    """Creates those requested parts of the demo, and parts that they need, that do not exist yet.
-    Returns their names (``features_generated``)."""
+    """Creates the requested parts of the demo, and the parts that they need, unless they exist in
+    their current version. Returns the names of the created parts (``features_generated``)."""
     client = ApiClient(request)
     experiment_id, tags = experiments.find_or_create(client, EXPERIMENT, experiments.GENAI)
     needed = {*wanted, *(PARTS[name].needs for name in wanted)}
@@ -99,8 +99,8 @@ def delete(_message: None, request: Request) -> Response:
 
 
 def parse_features(sent: Sent) -> list[str]:
-    """Returns the parts that a body ``{"features": [...]}`` names; as on MLflow's server, all parts
-    for any other body."""
+    """Returns the names of the demo's parts that a body ``{"features": [...]}`` names; as on
+    MLflow's server, all parts for any other body."""
     try:
         body = parse_json_bytes(sent.body() or b"{}")
     except ValueError:

@@ -20,7 +20,7 @@ _EPOCH_MS: Final = 45_000
 
 
 class Trial(NamedTuple):
-    """The settings of one run."""
+    """The settings of one training run of the demo."""
 
     name: str
     rate: float
@@ -62,7 +62,7 @@ def remove(client: ApiClient, _experiment_id: str) -> None:
 
 
 def curve(trial: Trial) -> list[dict[str, float]]:
-    """Returns the metrics of each epoch, as a function of the trial's settings."""
+    """Returns the metrics of each epoch of a demo run, computed from the trial's settings."""
     rng = random.Random(trial.name)  # noqa: S311 -- noise of a curve
     least = 0.18 + 0.9 / (trial.depth + 2) + 0.3 * trial.dropout**2
     points = []

@@ -41,8 +41,9 @@ def to_stored(serialized_scorer: str, data: dict[str, Any], workspace: str) -> S
 
 
 def with_endpoint_names(versions: Sequence[ScorerVersion], workspace: str) -> list[ScorerVersion]:
-    """Replaces the ids of gateway endpoints by their names; the reference to a deleted endpoint is
-    removed. Reads the gateway's configuration only if one of the scorers uses an endpoint."""
+    """Returns the scorer versions with the names of gateway endpoints in place of their ids; the
+    reference to a deleted endpoint is removed. Reads the gateway's configuration only if one of the
+    scorers uses an endpoint."""
     # Few scorers use an endpoint; this test saves parsing the JSON of the others.
     if not any("gateway:/" in version.serialized_scorer for version in versions):
         return list(versions)
@@ -68,8 +69,9 @@ def uses_endpoint(version: ScorerVersion) -> bool:
 
 
 def bind_endpoint(version: ScorerVersion, endpoint_id: str | None, workspace: str) -> None:
-    """Binds the scorer to this endpoint and removes its bindings to others; None only removes them.
-    If the endpoint has been deleted meanwhile, no binding is made."""
+    """Stores at this gateway endpoint that the scorer uses it (a binding), and removes the scorer's
+    bindings at all other endpoints. With None only removes. If the endpoint has been deleted
+    meanwhile, no binding is made."""
     new = Binding(SCORER_RESOURCE, version.scorer_id, ids.now_ms(), None, version.name)
 
     def attempt() -> None:

@@ -34,8 +34,9 @@ from mlcore.repos.experiments.experiments import StoredExperiment
 
 
 def update_state(message: m.UpdateDetectionSchedule, request: Request) -> dict[str, Any]:
-    """Brings the stored schedule and the tag with its state in line with the tags that clients have
-    written. Returns ``{"next_fire_time_ms"}``, None without a schedule.
+    """Applies the schedule that clients have written as a tag of the experiment: stores, changes or
+    removes the server's schedule, and updates the tag with its state. Returns
+    ``{"next_fire_time_ms"}``, None without a schedule.
 
     A paused schedule is not stored, but has a state.
 

@@ -1,8 +1,8 @@
-"""Reads, cancels and searches jobs.
+"""Reads, cancels and searches the jobs that the server runs, such as judging traces.
 
-MLflow serves them under two paths, which differ in the form of their errors:
-``/ajax-api/3.0/jobs`` answers in FastAPI's form (``{"detail": …}``), ``/ajax-api/3.0/mlflow/jobs``
-in MLflow's (``{"error_code": …, "message": …}``).
+MLflow serves them under two paths, which differ in the form of their errors: ``/ajax-api/3.0/jobs``
+answers in FastAPI's form (``{"detail": …}``), ``/ajax-api/3.0/mlflow/jobs`` in MLflow's
+(``{"error_code": …, "message": …}``).
 """
 
 from __future__ import annotations

@@ -218,8 +218,9 @@ def _load_registered(
 def load_traces(
     trace_ids: Sequence[str], experiment: Experiment, request: Request
 ) -> list[StoredTrace]:
-    """Returns the traces that exist; the job reports the missing ones. The caller's permission is
-    for this experiment, so a trace of another one raises PermissionDenied."""
+    """Returns those of the named traces that exist; the job reports the missing ones. Raises
+    PermissionDenied if a trace is in another experiment, because the caller's permission is for
+    this one."""
     stored_traces = [
         each for each in traces.find_many(trace_ids, request.workspace) if each is not None
     ]

@@ -86,7 +86,12 @@ def assess_session(
 
 
 def of_session(task: Task, first: Subject) -> Task:
-    """Returns the task of a session, whose assessments name the session of its first trace."""
+    """Returns a copy of a session's task that stores the session's id in the metadata of all
+    assessments.
+
+    Args:
+        first: the first trace of the session.
+    """
     return task._replace(extra={**task.extra, reserved_tags.TRACE_SESSION: first.session or ""})
 
 

@@ -1,8 +1,8 @@
-"""The journal of a job's model calls and judgements by code: each is made once, even if the job is
-interrupted.
+"""The journal of a job's model calls and of its code scorers' judgements: each is made once, even
+if the job is interrupted.
 
-A job whose calls depend on each other cannot tell from its results which calls it has made. So
-each answer is stored before it is used. A later execution of the job repeats its steps: it gets the
+A job whose calls depend on each other cannot tell from its results which calls it has made. So each
+answer is stored before it is used. A later execution of the job repeats its steps: it gets the
 stored answers for the requests that were made before, and asks the model from there on. A request
 is found by the hash of its content and by how many equal requests the execution has made before, so
 calls may be made in parallel. The steps must follow from the job's parameters and from the answers
@@ -48,7 +48,7 @@ class CallJournal:
 
     def __init__(self, work: JobExecution, complete: Complete) -> None:
         """Reads the calls that earlier executions of the job have made (one Query per MB), and
-        raises the job's cost to theirs.
+        raises the job's stored cost to the cost of these calls if it is less.
 
         Args:
             complete: makes a call and adds its cost to the job.
@@ -85,7 +85,7 @@ class CallJournal:
         return _completion(stored)
 
     def judge(self, request: Any, judge: Callable[[], tuple[Any, float]]) -> Any:
-        """Returns the result of a judgement by code, as a JSON value, or that of an earlier
+        """Returns the result of a code scorer's judgement, as a JSON value, or that of an earlier
         execution.
 
         Args:

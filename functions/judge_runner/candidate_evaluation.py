@@ -69,7 +69,8 @@ def examples_of(records: Sequence[EvaluationRecord], variables: set[str]) -> lis
 
 
 class CandidateEvaluation:
-    """Evaluates candidates on the examples of a job, several examples in parallel."""
+    """Evaluates candidate prompts on the examples of an optimization job, several examples in
+    parallel."""
 
     def __init__(
         self,
@@ -98,7 +99,7 @@ class CandidateEvaluation:
         ]
 
     def evaluate(self, text: str, positions: Sequence[int]) -> list[Evaluated]:
-        """Returns the evaluations of a candidate on the examples at these positions. Without
+        """Returns the evaluations of a candidate prompt on the examples at these positions. Without
         scorers, each score is 0.
 
         Raises:

@@ -168,9 +168,13 @@ def aggregate(made: Sequence[tuple[Task, Assessment]]) -> dict[str, float]:
 
 
 def finish(work: JobExecution, summary: Mapping[str, Any]) -> None:
-    """Logs the aggregated metrics and ends the run. Repeating it with the same summary (see
-    :class:`Job`) changes nothing. Raises PermissionDenied as
-    :func:`judge_runner.creator_rights.writable_run`."""
+    """Logs the aggregated metrics to the evaluation run and ends the run. Repeating it with the
+    same summary changes nothing. Raises PermissionDenied as
+    :func:`judge_runner.creator_rights.writable_run`.
+
+    Args:
+        summary: the job's stored ``metrics``, and the ``time`` at which to log them.
+    """
     time, metrics = summary["time"], summary["metrics"]
     work.rights.check()
     stored_run = creator_rights.writable_run(work.job)

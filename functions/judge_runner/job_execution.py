@@ -98,8 +98,8 @@ class JobExecution:
 
     @property
     def dollars(self) -> float | None:
-        """The cost of the job's calls of models and code so far, in US dollars; None if no price is
-        known."""
+        """The cost so far of the job's calls of models and of code scorers, in US dollars; None if
+        no price is known."""
         return self._dollars
 
     def enter_stage(self, stage: str) -> None:
@@ -139,18 +139,18 @@ class JobExecution:
             self.results[trace_id] = result
 
     def record_done(self, traces: int = 1) -> None:
-        """Adds to the number of done traces, for traces that have no result of their own in the
-        job."""
+        """Adds to the job's number of finished traces, for jobs that store no result for each
+        trace."""
         with self._lock:
             self._done += traces
 
     def record_judgement(self) -> None:
-        """Records that a judgement by code was made in this execution, so that
+        """Records that a code scorer made a judgement in this execution, so that
         :meth:`pause_throttled` begins with short pauses again."""
         self._has_judged = True
 
     def add_cost(self, dollars: float) -> None:
-        """Adds the cost of a call of a judge's model, or of a judgement by code, to the job's
+        """Adds the cost of a call of a judge's model, or of a code scorer's judgement, to the job's
         cost."""
         with self._lock:
             self._dollars = (self._dollars or 0.0) + dollars
@@ -163,8 +163,8 @@ class JobExecution:
             self._dollars = max(dollars, self._dollars or 0.0)
 
     def summarize(self, metrics: Mapping[str, float]) -> dict[str, Any]:
-        """Stores the metrics of an evaluation and the time at which they are logged, and returns
-        both (see :class:`Job`). If they were stored before, returns what was stored. Raises
+        """Stores an evaluation's summary in the job: its metrics, and the time at which they are
+        logged. Returns the stored summary, which is an earlier one if the job has one. Raises
         JobStopped."""
         if self._job.summary is None:
             summary = {"metrics": dict(metrics), "time": ids.now_ms()}
@@ -175,14 +175,13 @@ class JobExecution:
     def summarize_beside(
         self, commit: Callable[[Callable[[dict[str, Any]], Operation]], None]
     ) -> dict[str, Any]:
-        """Stores a summary in a transaction with other writes, and returns the summary (see
-        :class:`Job`). If one was stored before, returns that one and writes nothing. Raises
-        JobStopped.
+        """Stores the job's summary in one transaction with other writes, and returns it. If the job
+        already has a summary, returns that one and writes nothing. Raises JobStopped.
 
         Args:
-            commit: executes the transaction. Gets a function that returns the write of a summary,
-                which must be part of the transaction. Raises WriteConflict if the condition of that
-                write does not hold.
+            commit: executes the transaction. It gets a function that returns the write of a
+                summary, which must be part of the transaction. It raises WriteConflict if the
+                condition of that write does not hold.
         """
 
         def attempt() -> dict[str, Any]:
@@ -212,8 +211,9 @@ class JobExecution:
         self._write(status=PENDING, lease_until=None, **self._progress())
 
     def pause_throttled(self) -> int:
-        """Pauses like :meth:`pause`. Returns the seconds after which another call should continue:
-        more with each such pause in a row without a judgement. Raises JobStopped."""
+        """Pauses the job like :meth:`pause`, because Lambda has no capacity for a code scorer.
+        Returns the seconds after which another call should continue: more with each such pause in a
+        row without a judgement. Raises JobStopped."""
         progress = self._progress()
         throttled: int = progress.get("throttled", self._job.throttled) + 1
         self._write(status=PENDING, lease_until=None, **{**progress, "throttled": throttled})

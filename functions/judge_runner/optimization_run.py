@@ -180,9 +180,9 @@ def source_version(job: Job) -> StoredModelVersion:
 
 
 def register(work: JobExecution, source: StoredModelVersion, text: str, summary: Any) -> Any:
-    """Registers a prompt as the next version and stores the summary in the job, in one transaction:
-    so a job registers one version, even if it is executed again. Returns the stored summary, which
-    has the version's number as ``prompt_version``.
+    """Registers the optimized prompt as the next version of the job's prompt, and stores the
+    summary in the job, in one transaction: so a job registers one version, even if it is executed
+    again. Returns the stored summary, which has the version's number as ``prompt_version``.
 
     Raises:
         ResourceDoesNotExist: the prompt was deleted.

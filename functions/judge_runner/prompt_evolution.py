@@ -63,9 +63,16 @@ def evolve(
     propose: Propose,
     validated: Validated,
 ) -> list[Candidate]:
-    """Returns the candidates in the order in which they were found, the given prompt first. No
-    further candidate is tried once ``max_metric_calls`` records were evaluated, or once a candidate
-    is perfect on all of them."""
+    """Returns the candidate prompts in the order in which they were found, the given prompt first.
+    No further one is tried after ``max_metric_calls`` evaluations of a record, or after a candidate
+    that is perfect on all records.
+
+    Args:
+        text: the prompt to improve.
+        evaluate: evaluates a prompt on some records.
+        propose: returns a better prompt, or None.
+        validated: is called for each candidate after its evaluation on all records.
+    """
     generator = random.Random(settings.seed)  # noqa: S311 -- must be repeatable
     records = range(record_count)
     candidates = [Candidate(text, tuple(evaluate(text, records)))]
@@ -98,9 +105,9 @@ def best(candidates: Sequence[Candidate]) -> Candidate:
 
 
 def frontier(candidates: Sequence[Candidate]) -> list[int]:
-    """Returns the positions of the candidates that are best on some record. A position occurs once
-    for each such record. A candidate is left out if, for each of its records, a remaining candidate
-    is equally good."""
+    """Returns the positions, in ``candidates``, of those candidates that have the best score on
+    some record; a position occurs once for each such record. A candidate is left out if, for each
+    of its records, a remaining candidate is equally good."""
     fronts = []
     for record in range(len(candidates[0].evaluated)):
         scores = [candidate.evaluated[record].score for candidate in candidates]

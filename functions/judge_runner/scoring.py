@@ -1,5 +1,5 @@
 """Chooses how a job's scorer makes assessments: a judge asks its model, a rule is computed in this
-process, a code scorer runs in a cage."""
+process, a code scorer runs in a cage (a process of its own without rights)."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def new_scoring(
     source: SourceCheck | None,
     expectations: bool,
 ) -> Scoring:
-    """Returns the functions of a task's scorer. A rule rates only the first trace of a session. A
-    judge's model is called in the name of the user who submitted the job.
+    """Returns the functions by which a task's scorer assesses. A rule rates only the first trace of
+    a session. A judge's model is called in the name of the user who submitted the job.
 
     Args:
         complete: calls the model of a judge.

@@ -102,7 +102,8 @@ def end_stopped(job: Job) -> None:
 
 
 def summary(reports: Sequence[ReportedIssue], analyzed: int) -> str:
-    """Returns a page in Markdown about the issues."""
+    """Returns the summary of an issue detection as text in Markdown: the number of issues, and for
+    each its name, severity, description, causes and categories."""
     if not reports:
         return f"No issues were found in {analyzed} traces."
     parts = [f"Issues found in {analyzed} traces: {len(reports)}"]

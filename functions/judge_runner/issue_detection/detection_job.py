@@ -19,7 +19,8 @@ neither the task nor the form of the answer:
 
 
 class Detection(NamedTuple):
-    """A job of issue detection in this function call."""
+    """The parameters of the job of issue detection that this function call executes, and the
+    objects with which it calls the model."""
 
     work: JobExecution
     questions: StructuredQuestions
@@ -35,7 +36,8 @@ class Detection(NamedTuple):
 
 
 def of_job(work: JobExecution, complete: Complete) -> Detection:
-    """Returns the detection with a job's parameters, and with the journal of its calls."""
+    """Returns a :class:`Detection` made of a job's parameters, with a journal of the job's model
+    calls."""
     params = work.job.params
     journal = CallJournal(work, complete)
     text = (params.get("instructions") or "").strip()

@@ -18,8 +18,8 @@ _PLUMBING: Final = ("LLM", "CHAT_MODEL", "EMBEDDING")
 
 
 def recording(subjects: Sequence[Subject]) -> str:
-    """Returns the recording of a session or a single trace: its traces as JSON, after the messages
-    of a session. Long parts are cut."""
+    """Returns the text by which a model sees a session or a single trace: its traces as JSON, after
+    the messages of a session. Long parts are cut."""
     if len(subjects) == 1 and subjects[0].session is None:
         return cut(content.trace_json(subjects[0]), CHARACTERS)
     messages = json.dumps(content.conversation(subjects), ensure_ascii=False, default=str)
@@ -40,7 +40,8 @@ def path(subjects: Sequence[Subject]) -> str:
 
 
 def errors_of(subjects: Sequence[Subject]) -> str:
-    """Returns the error messages of failed spans, each once, joined and cut to 500 characters."""
+    """Returns the error messages of the failed spans of these traces, each once, joined and cut to
+    500 characters."""
     messages: dict[str, None] = {}
     for subject in subjects:
         for span in content.summaries(subject):
