@@ -24,16 +24,16 @@ class TwoLogins(Exception):
 
 
 def key_in(headers: Mapping[str, str], login: str) -> tuple[str, str] | None:
-    """Returns the username ("" if none is sent) and the API key with which a call of the AI gateway
-    logs in; None for another login.
+    """Returns the username ("" if none is sent) and the API key of this server with which a call of
+    the AI gateway logs in; None if the call has no such key.
 
     Args:
         headers: with names in lower case.
         login: the value of the header that has the login; empty if neither header has one.
 
     Raises:
-        TwoLogins: a key of this server meets another login, another key, or, without a login, any
-            other credential.
+        TwoLogins: the call also has another login, another key of this server, or, if the key is in
+            a provider's header, any other credential in such a header.
     """
     beside = (_AUTHORIZATION, *KEY_HEADERS) if headers.get(GATEWAY_LOGIN) else KEY_HEADERS
     keys = frozenset().union(*(keys_in(headers.get(name, "")) for name in beside))

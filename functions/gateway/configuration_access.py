@@ -16,10 +16,12 @@ T = TypeVar("T")
 
 
 def require_part(parts: Mapping[str, T], part_id: str, noun: str, field: str) -> T:
-    """Returns the part with this id. Raises ResourceDoesNotExist if the configuration has none.
+    """Returns the secret, model definition, endpoint or guardrail with this id from ``parts``.
+    Raises ResourceDoesNotExist if there is none.
 
     Args:
-        noun: the kind of part, for the error message.
+        parts: the gateway's configured objects of one kind, by id.
+        noun: the kind, for the error message.
         field: the name of the id's field, for the error message.
     """
     part = parts.get(part_id)

@@ -17,9 +17,9 @@ _DESTINATIONS: Final = frozenset(
 
 
 def check_auth_config(auth_config: Mapping[str, str]) -> dict[str, str]:
-    """Returns the configuration to store. A blank ``api_base`` is left out. Raises
-    InvalidParameterValue if another key would choose the destination of calls, or ``api_base`` is
-    not an allowed address."""
+    """Returns the ``auth_config`` of a secret in the form to store, without a blank ``api_base``.
+    Raises InvalidParameterValue if ``api_base`` is not an allowed address, or if another key would
+    choose the address that the gateway calls."""
     _check_reserved(
         auth_config,
         _DESTINATIONS - {"api_base"},

@@ -139,8 +139,9 @@ def delete_endpoint(message: m.DeleteGatewayEndpoint, request: Request) -> dict[
 
 
 def list_endpoints(message: m.ListGatewayEndpoints, request: Request) -> dict[str, Any]:
-    """Returns the gateway endpoints that the caller may read. As on MLflow's server, endpoints
-    without a model are left out."""
+    """Returns the gateway endpoints that the caller may read and that have a model (of the
+    requested provider, if the request names one). As on MLflow's server, endpoints without a model
+    are left out."""
     readable = request.may_read(GATEWAY_ENDPOINT)
     current = configuration.read(request.workspace)
     shown = [

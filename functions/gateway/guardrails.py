@@ -126,7 +126,8 @@ def remove_from_endpoint(
 
 
 def update_config(message: m.UpdateEndpointGuardrailConfig, request: Request) -> dict[str, Any]:
-    """Sets the execution order of a guardrail at an endpoint; a request without one removes it."""
+    """Sets the execution order of a guardrail at an endpoint; a request without an order removes
+    the order."""
     order = message.execution_order if message.has("execution_order") else None
 
     def change(current: Configuration) -> dict[str, Any]:

@@ -16,7 +16,9 @@ Omitted if no provider was called."""
 
 
 def with_durations(handler: Handler) -> Handler:
-    """Returns a handler that calls the given one and adds both duration headers to its answer."""
+    """Returns a handler that calls the given one and adds to its response the duration of the call,
+    and its part that was not spent waiting for providers (the headers ``DURATION`` and
+    ``OVERHEAD``)."""
 
     def timed(event: Any, context: Any) -> dict[str, Any]:
         wait_meter.reset()

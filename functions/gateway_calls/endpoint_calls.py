@@ -1,4 +1,4 @@
-"""Starts the call of an endpoint on behalf of the request's user."""
+"""Starts the call of a gateway endpoint on behalf of the request's user."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from mlcore.http import Request
 
 
 def start_call(request: Request, endpoint_name: str) -> Invocation:
-    """Finds the endpoint, checks that the request's user may call it, and returns the started call.
-    Raises the errors of :func:`mlcore.gateway.guarded_calls.begin`."""
+    """Finds the gateway endpoint, checks that the request's user may call it, and returns the
+    started call. Raises the errors of :func:`mlcore.gateway.guarded_calls.begin`."""
     return guarded_calls.begin(
         request.workspace,
         endpoint_name,

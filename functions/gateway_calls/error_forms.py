@@ -79,9 +79,9 @@ def aws_name(status: int) -> str:
 
 
 def sdk_fields(error: MlflowError, path: str) -> Json:
-    """Returns the fields of an error response that the SDK reads which calls this path. On a path
-    of one provider they are the provider's own error, if it refused the call. Otherwise the error
-    is converted to the form that the path's SDK expects.
+    """Returns the fields of an error response in the form that the SDK for this path reads. On a
+    provider's own paths these are the fields of the provider's error if the provider refused the
+    call. Any other error is converted to the form of that SDK.
 
     Args:
         path: the whole path of the request.

@@ -112,8 +112,8 @@ _CONTENT_OF_CHUNKS: Final = {"x-amzn-bedrock-content-type": "application/json"}
 def binary_event_stream(
     events: Iterator[BinaryEvent], headers: Mapping[str, str] = _NO_HEADERS
 ) -> Response:
-    """Returns a response that sends the events of a stream of Bedrock. An error before the first
-    event is raised; a later error becomes the last event."""
+    """Returns a response with the events of a stream in Amazon's binary format, as Bedrock sends
+    it. An error before the first event is raised; a later error becomes the last event."""
     first = next(events)
     more = _CONTENT_OF_CHUNKS if first.kind == binary.CHUNK else {}
     contents = (event.content for event in events)

@@ -44,7 +44,7 @@ class InvocationContext:
     def __init__(self, headers: Message, *, streams: bool) -> None:
         """
         Args:
-            headers: of the runtime API's answer.
+            headers: the headers with which the runtime API described the invocation.
             streams: whether the answer is sent in parts.
         """
         self.streams = streams
@@ -77,7 +77,7 @@ class RuntimeApi:
         return response.headers, json.loads(content)
 
     def send(self, request_id: str, answer: Mapping[str, Any]) -> None:
-        """Sends an answer that is not streamed."""
+        """Sends the response to an invocation as a whole, without streaming."""
         self._post(f"/invocation/{request_id}/response", json.dumps(answer).encode())
 
     def send_error(self, path: str, error: BaseException) -> None:
@@ -90,8 +90,9 @@ class RuntimeApi:
         self._post(path, _error_body(kind), {_ERROR_TYPE: kind})
 
     def stream(self, request_id: str, metadata: Mapping[str, Any], parts: Parts) -> None:
-        """Sends an answer in parts. If the connection breaks, the parts are closed, which ends the
-        call of the provider. An error in the parts ends the answer with trailers that report it.
+        """Sends the response to an invocation in parts, each as soon as it exists. If the
+        connection breaks, the iterator of parts is closed, which ends the call of the provider. If
+        the iterator raises an error, the response ends with trailers that report it.
 
         Raises:
             OSError, HTTPException: the runtime API takes no more of the answer.
@@ -131,7 +132,8 @@ class RuntimeApi:
 
 
 def serve(api: RuntimeApi, handler: Handler) -> None:
-    """Answers invocations one after the other. Raises OSError when the runtime API is gone."""
+    """Handles Lambda's invocations one after the other. Raises OSError when the runtime API is
+    gone."""
     while True:
         headers, event = api.next_invocation()
         os.environ["_X_AMZN_TRACE_ID"] = headers.get("Lambda-Runtime-Trace-Id", "")
