@@ -47,8 +47,9 @@ RouteFunction = Callable[[KubeflowCall], Answer]
 
 
 def route_function(function: RouteFunction) -> Callable[[Any, Request], Response]:
-    """Adapts a function that takes a :class:`KubeflowCall` to the signature of route functions. A
-    NaN in its answer becomes 0 with a marker, unless the client reads ``NaN``."""
+    """Adapts a function that takes a :class:`KubeflowCall` to the signature of route functions. The
+    value NaN of a metric is returned as 0 with the custom property ``is_nan``, unless the client
+    can read the literal ``NaN``."""
 
     @functools.wraps(function)
     def answer(parsed: RegistryRequest, request: Request) -> Answer:

@@ -123,7 +123,8 @@ def _log(run: runs.NumberedRun, kind: EntityKind, name: str, values: Values) -> 
 
 
 def update(raw: Raw, values: Values) -> Entity:
-    """Updates a run's artifact. Writes values that MLflow's run holds to the run."""
+    """Updates an artifact of an experiment run. The value, timestamp and step of a metric, and the
+    value of a parameter, are written to MLflow's run, all other fields to the artifact's item."""
     item = Artifact.of(raw)
     run = runs.get(item.parent or 0, item.workspace)
     entity = _shown(raw)

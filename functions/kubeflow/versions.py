@@ -60,8 +60,8 @@ def _create(call: KubeflowCall, parent: int, values: Values) -> dict[str, Any]:
 
 
 def check_stored_name(parent: int, name: str) -> None:
-    """Checks the length of a child's name together with its parent's id, because Kubeflow's server
-    stores both in one column. Raises InvalidParameterValue."""
+    """Checks that a child's name is not too long together with its parent's id, because Kubeflow's
+    server stores both in one column. Raises InvalidParameterValue."""
     if len(f"{parent}:{name}") > body.MAX_LENGTH:
         raise invalid(f"name exceeds the maximum length of {body.MAX_LENGTH} characters")
 

@@ -31,7 +31,8 @@ _RUN_TYPES: Final = frozenset(("run", "run_metric", "run_param", "run_tag"))
 
 
 def handler(event: Mapping[str, Any], context: object) -> dict[str, Any]:
-    """Lands a DynamoDB stream event. Reports no failed records: an error fails the whole batch."""
+    """Writes the changes in a DynamoDB stream event to objects in S3 (:func:`land`). Reports no
+    failed records: an error fails the whole batch."""
     records: Sequence[Record] = event["Records"]
     land(records, shard_of(records))
     return {"batchItemFailures": []}
@@ -46,8 +47,12 @@ def shard_of(records: Sequence[Record]) -> str:
 
 
 def land(records: Sequence[Record], shard: str) -> None:
-    """Writes one object of each kind with the changes in these records; none if they change no
-    system table."""
+    """Writes the changes in these stream records to S3: an object about runs, one about traces and
+    one about other entities, each only if there are such changes.
+
+    Args:
+        shard: identifies the stream's shard, as :func:`shard_of` returns it; part of the names.
+    """
     traces = trace_landing.ChangedTraces()
     entities = entity_landing.ChangedEntities()
     batches: dict[Key, dict[int, Raw]] = {}

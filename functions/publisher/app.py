@@ -1,5 +1,5 @@
-"""Publishes the landed batches of the stream in the system tables, on a schedule; one invocation at
-a time."""
+"""Copies the table's changes to the system tables, on a schedule: reads the objects that the lander
+(the function that consumes the stream) wrote to S3. One invocation at a time."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ while nothing waits, as CloudWatch charges a metric by the hours in which it is 
 
 
 def handler(event: Mapping[str, Any], context: Any) -> dict[str, Any]:
-    """Publishes the waiting batches. Returns the counts of
-    :class:`mltables.publish_step.Published`; {} if nothing waits, at once and without loading the
-    table engines.
+    """Copies the changes in all unpublished objects of the lander to the system tables. Returns the
+    counts of :class:`mltables.publish_step.Published`; {} if there is no such object, at once and
+    without loading the table engines.
 
     Args:
-        event: ``{"upkeep": true}`` also merges small files and removes unused ones;
-            ``{"seconds": n}`` sets the time after which no new step begins.
+        event: ``{"upkeep": true}`` also merges small files and removes unused ones; ``{"seconds":
+            n}`` sets the time after which no new step begins.
     """
     upkeep = bool(event.get("upkeep"))
     waiting = landing.waiting()

@@ -18,8 +18,8 @@ def are_prompt_tags(tags: Sequence[TagFields]) -> bool:
 def name_taken(
     name: str, holder: Mapping[str, str], newcomer: Mapping[str, str]
 ) -> errors.ResourceAlreadyExists:
-    """Returns the error for a name in use. Models and prompts share one namespace; the message says
-    whether a model or a prompt has the name.
+    """Returns the error for a request to create a model or prompt whose name is in use. Models and
+    prompts share one namespace; the message says which of both has the name.
 
     Args:
         holder: the tags of the model or prompt that has the name.

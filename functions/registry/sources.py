@@ -38,8 +38,8 @@ class VersionOrigin(NamedTuple):
 
 
 def of_request(message: CreateModelVersion, request: Request) -> VersionOrigin:
-    """Checks the source in a request, in the same order as MLflow, and finds its files. Raises
-    InvalidParameterValue, ResourceDoesNotExist."""
+    """Checks the source of the model version in a request, in the same order as MLflow, and finds
+    the location of the source's files. Raises InvalidParameterValue, ResourceDoesNotExist."""
     is_prompt = prompts.are_prompt_tags(message.tags)
     source = limits.check_source(message.source, is_prompt=is_prompt)
     origin = VersionOrigin(source, source.uri, message.run_id, message.model_id)
@@ -63,8 +63,9 @@ def of_request(message: CreateModelVersion, request: Request) -> VersionOrigin:
 
 
 def link(origin: VersionOrigin, version: ModelVersion) -> None:
-    """Adds the new version to the tag of the logged model it came from. A failure is only logged:
-    the version exists, and a client that got an error would retry and create another one."""
+    """Adds the new model version to the list of versions in a tag of the logged model from which it
+    was made. A failure is only logged: the version exists, and a client that got an error would
+    retry and create another one."""
     if origin.model is None:
         return
     entry = {"name": version.name, "version": version.version}
@@ -84,8 +85,8 @@ def version_at(
     model: StoredRegisteredModel, version: str | None, stage: str | None, alias: str | None
 ) -> str:
     """Returns the number of the version that a ``models:/`` URI names; ``version`` itself is not
-    checked. Without version, stage and alias this is the newest. Raises InvalidParameterValue if
-    the model has no such alias, or no version in the stage."""
+    checked. With the alias ``latest``, or without version, stage and alias, this is the newest.
+    Raises InvalidParameterValue if the model has no such alias, or no version (in the stage)."""
     if version is not None:
         return version
     if alias is not None and alias.lower() != LATEST:

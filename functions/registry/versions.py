@@ -102,8 +102,9 @@ def get_model_version_download_uri(
 def get_model_version_by_alias(
     message: m.GetModelVersionByAlias, request: Request
 ) -> dict[str, Any]:
-    """Finds a model version by alias. Takes two round trips: the model, which holds the aliases,
-    then the version. Raises InvalidParameterValue if the model has no such alias."""
+    """Finds a model version by alias; the alias ``latest`` is the newest version. Takes two round
+    trips: the model, which holds the aliases, then the version. Raises InvalidParameterValue if the
+    model has no such alias, ResourceDoesNotExist if ``latest`` finds no version."""
     limits.check_name(message.name)
     limits.check_alias(message.alias)
     model = registered_models.get(request.workspace, message.name)

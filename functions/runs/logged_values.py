@@ -137,8 +137,8 @@ def _new_params(run: StoredRun, params: Mapping[str, str]) -> dict[str, str]:
 
 
 def changed_tags(run: StoredRun, tags: Mapping[str, str]) -> dict[str, str]:
-    """Returns the tags whose values the run does not have yet. An empty run name changes
-    nothing."""
+    """Returns those of the given tags whose values differ from the run's. An empty run name is left
+    out: it changes nothing."""
     stored = run.document.texts("tags")
     return {
         key: value

@@ -29,8 +29,8 @@ def check_dataset(metric: m.LogMetric | m.Metric) -> None:
 
 
 class Models:
-    """The logged models that metrics name. They are read in parallel with the run and written in
-    parallel with its points."""
+    """The logged models that the metrics of a request name. They are read in parallel with the run,
+    and their points are written in parallel with the run's."""
 
     def __init__(self, metrics: Metrics, workspace: str) -> None:
         self._workspace = workspace

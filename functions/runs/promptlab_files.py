@@ -19,7 +19,7 @@ _REQUIREMENT: Final = f"mlflow[gateway]=={MLFLOW_VERSION}"
 
 
 def files_of(prompt: Prompt, model_info: Mapping[str, Any]) -> dict[str, bytes]:
-    """Returns the content of each file by its path.
+    """Returns the content of each file of a prompt lab run by its path.
 
     Args:
         model_info: the model's ``run_id``, ``model_uuid`` and ``utc_time_created``.

@@ -83,9 +83,9 @@ def update_info(
     name: str | None,
     texts: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
 ) -> Run:
-    """Sets the arguments that are not None; an empty name changes nothing. A new name also sets the
-    tag ``mlflow.runName``. Returns the changed run as
-    :func:`mlcore.repos.runs.core.runs.outline` reads it.
+    """Sets those of a run's status, end time and name that are not None; an empty name changes
+    nothing. A new name also sets the tag ``mlflow.runName``. Returns the changed run with the
+    fields that a search of runs returns.
 
     Args:
         texts: ``params`` and ``tags`` to set too; the run must have none of these keys yet.

@@ -36,8 +36,8 @@ _METADATA: Final = j.object_of(
 
 
 class RegisterSkillVersion(SentMessage):
-    """A parsed request to register a version. ``organization`` and ``name`` are those in the
-    path."""
+    """A parsed request to register a version of a skill. ``organization`` and ``name`` are those in
+    the path."""
 
     organization: str
     name: str
@@ -52,7 +52,8 @@ class RegisterSkillVersion(SentMessage):
 
     @classmethod
     def of_sent(cls, sent: Sent) -> Self:
-        """Returns the request. Raises InvalidParameterValue, BadRequest, ContentTooLarge."""
+        """Parses a request to register a version of a skill. Raises InvalidParameterValue,
+        BadRequest, ContentTooLarge."""
         parameters = sent.parameters
         misfits = j.Misfits()
         if parameters.get("name", "").startswith("@"):

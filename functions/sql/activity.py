@@ -1,7 +1,8 @@
 """Lists who did what, from the table ``audit_log``, newest first.
 
-The statement is this module's. Callers choose among its conditions and give the values, so their
-request can neither fail nor take longer because of a row that they may not see.
+The SQL statement is made here; a request only chooses among prepared conditions and gives their
+values. So it cannot be made to fail, or to take longer, depending on rows that the caller may not
+see.
 """
 
 from __future__ import annotations
@@ -66,10 +67,10 @@ _TIMES: Final = ("since", "until")
 def search(message: m.SearchActivity, request: Request) -> dict[str, Any] | Response:
     """Returns one page: ``{"rows": [...], "next_page_token"}``, without the token on the last one.
 
-    Administrators get the rows that they may read in SQL. Managers of the request's experiment get
-    its rows in the request's workspace, without addresses, logins and the names of other entities.
-    The policy has checked that the caller is one of both. If all slots for queries are taken, the
-    response is 429.
+    The route's policy admits only administrators and managers of the request's experiment.
+    Administrators get the rows that they may read in SQL. Managers get the experiment's rows in the
+    request's workspace, without addresses, logins and the names of other entities. If all slots for
+    queries are taken, the response is 429.
     """
     access = request.access
     workspaces = None if access is None else audited_workspaces(access)

@@ -38,7 +38,8 @@ _slots: Final = threading.BoundedSemaphore(CONCURRENT_QUERIES)
 
 
 class Busy(errors.RequestLimitExceeded):
-    """Raised if the limit of concurrent queries is reached. The query was not started."""
+    """Raised if no query can be started now: the limit of concurrent queries is reached, or no
+    process for queries answers. The query was not started."""
 
     def __init__(self) -> None:
         super().__init__(

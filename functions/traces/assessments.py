@@ -102,7 +102,7 @@ def from_message(fields: m.Assessment, trace_id: str) -> Assessment:
     """Converts the assessment in a request, and marks it as valid. If the request has a creation
     time but no id, the id stays empty until :func:`stored_texts` sets it.
 
-    Raises InvalidParameterValue if it has no value, or one of an unknown form.
+    Raises InvalidParameterValue if the assessment has no value, or a value of an unknown form.
     """
     kind, value, error = _content(fields)
     created = parse_point(fields.create_time, "create_time") if fields.create_time else 0
@@ -136,7 +136,11 @@ def from_message(fields: m.Assessment, trace_id: str) -> Assessment:
 
 
 def stored_texts(rules: Redactor | None, new: Iterable[Assessment]) -> dict[str, str]:
-    """Returns the texts of new assessments as they are stored, by id."""
+    """Returns the JSON texts of new assessments as they are stored, by the assessments' ids.
+
+    Args:
+        rules: replaces sensitive texts in the assessments; None if there are no redaction rules.
+    """
     stored = (_stored(rules, assessment) for assessment in new)
     return {assessment.assessment_id: trace_assessments.text(assessment) for assessment in stored}
 

@@ -141,8 +141,8 @@ def create_or_complete(
 
     Raises:
         ResourceDoesNotExist: the experiment does not exist.
-        InvalidParameterValue: the trace is in another experiment, or its id cannot be the name of
-            a folder.
+        InvalidParameterValue: the experiment is deleted, the trace is in another experiment, or its
+            id cannot be the name of a folder.
         InvalidState: the trace is archived.
     """
 
@@ -194,14 +194,14 @@ def check_not_archived(trace: StoredTrace) -> None:
 
 def accepted_tags(tags: Texts) -> dict[str, str]:
     """Returns the tags of a new trace that a client may set; the server's own are dropped. Raises
-    InvalidParameterValue: the trace's name is too long."""
+    InvalidParameterValue if the trace's name is too long."""
     check_trace_name(tags.get(reserved_tags.TRACE_NAME))
     return {key: text for key, text in tags.items() if key not in SYSTEM_TAGS}
 
 
 def normalized_metadata(metadata: Texts) -> dict[str, str]:
-    """Returns the metadata to store. Of token usage and cost it keeps only the numbers that MLflow
-    knows. Raises InvalidParameterValue: the session's id is too long."""
+    """Returns a trace's metadata in the form to store. Of token usage and cost it keeps only the
+    numbers that MLflow knows. Raises InvalidParameterValue if the session's id is too long."""
     normalized = dict(metadata)
     if reserved_tags.TRACE_SESSION in normalized:
         check_session(normalized[reserved_tags.TRACE_SESSION])

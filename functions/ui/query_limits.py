@@ -24,7 +24,8 @@ Fragments = dict[str, FragmentDefinitionNode]
 
 
 def check(document: DocumentNode) -> None:
-    """Checks the limits of a query's document. Must be called before it is validated and executed.
+    """Checks that a parsed GraphQL query keeps the limits on root fields, aliases, depth and
+    selections. Must be called before the query is validated and executed.
 
     Environment:
         MLFLOW_SERVER_GRAPHQL_MAX_ROOT_FIELDS, MLFLOW_SERVER_GRAPHQL_MAX_ALIASES: 10 each by

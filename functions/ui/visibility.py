@@ -41,8 +41,8 @@ def hide_in_versions(request: Request, versions: Iterable[dict[str, Any]]) -> No
 
 
 def may_find_by_run(request: Request, filter_string: str) -> bool:
-    """Whether the caller may use this filter. A filter on ``run_id`` reveals which run made a
-    version, so callers to whom runs are denied may not use it."""
+    """Whether the caller may search model versions by this filter. A filter on ``run_id`` reveals
+    which run made a version, so callers to whom runs are denied may not use it."""
     return "run_id" not in filter_string.lower() or (
         request.access is None or request.access.allows(Requirement(RUN, ANY, NOT_DENIED))
     )

@@ -35,7 +35,7 @@ def json_text(value: Any) -> str:
 
 
 def value_of(attributes: Attributes, key: str) -> Any:
-    """Returns the value of an attribute; None if it is absent or empty."""
+    """Returns the value of a span's attribute; None if it is absent or empty."""
     value = attributes.get(key)
     if isinstance(value, str):
         try:

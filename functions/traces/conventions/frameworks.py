@@ -18,7 +18,8 @@ from traces.conventions.conventions import (
 
 
 class GeminiCli(GenAi):
-    """Gemini's command line tool. The UI shows its messages in its Gemini view."""
+    """The attribute names of Gemini's command line tool. The UI shows such spans' messages in its
+    Gemini view."""
 
     kinds: ClassVar = {"llm_call": "LLM", "tool_call": "TOOL", "agent_call": "AGENT"}
 

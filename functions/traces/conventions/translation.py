@@ -43,8 +43,9 @@ _OWN: Final = ("mlflow.",)
 
 
 def translate(attributes: Attributes, events: Events) -> None:
-    """Adds MLflow's attributes to ``attributes``, in place, if they are missing; existing ones stay
-    unchanged."""
+    """Adds MLflow's attributes to a span's ``attributes``, in place, translated from those of the
+    instrumentation that made the span. Existing ones stay unchanged, except the span type
+    ``UNKNOWN``."""
     if not events and all(key.startswith(_OWN) for key in attributes):
         _complete_model(attributes)
         return

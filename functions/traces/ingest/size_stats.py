@@ -19,7 +19,8 @@ def span_count(metadata: Mapping[str, str]) -> int:
 
 
 def fits_a_file(metadata: Mapping[str, str]) -> bool:
-    """Whether the client could send all spans of the trace as one file."""
+    """Whether the size that a client reports in a trace's metadata is small enough to send all
+    spans of the trace as one file."""
     return _number(metadata, "total_size_bytes") <= FILE_BYTES
 
 

@@ -27,10 +27,10 @@ class Inconvertible(ValueError):
 
 
 def to_stored(span: otlp.Span, service: str | None = None) -> StoredSpan:
-    """Converts a span.
+    """Converts a span of OpenTelemetry's protocol to the form in which MLflow stores it.
 
     Args:
-        service: the name to store in the span if it is a root span; None for none.
+        service: the name to store as ``service.name`` if it is a root span; None for none.
 
     Raises:
         Inconvertible: the span has no id, or an id that is too long.

@@ -15,8 +15,8 @@ _CODES = {"OK": "STATUS_CODE_OK", "ERROR": "STATUS_CODE_ERROR", "UNSET": "STATUS
 
 
 def parse(data: bytes) -> list[StoredSpan] | None:
-    """Returns the spans of a file, root spans first, then by start; None if the file has another
-    format."""
+    """Returns the spans in a file ``traces.json``, root spans first, then by start; None if the
+    file has another format."""
     try:
         content = json.loads(data)
         spans = [_stored(span) for span in content["spans"]]
@@ -26,7 +26,7 @@ def parse(data: bytes) -> list[StoredSpan] | None:
 
 
 def sort_key(span: StoredSpan) -> tuple[bool, int]:
-    """Orders root spans first, then by start."""
+    """Returns the key by which spans are sorted: root spans first, then by start."""
     return span["parent_span_id"] is not None, span["start_time_unix_nano"]
 
 
