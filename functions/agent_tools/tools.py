@@ -36,7 +36,7 @@ class Tool(NamedTuple):
     """Takes the client and the checked arguments; raises the error that the API returned."""
 
     def declaration(self) -> Json:
-        """Returns the tool as ``tools/list`` describes it."""
+        """Returns the tool's entry in the response to ``tools/list``."""
         return {
             "name": self.name,
             "description": self.description,
@@ -50,8 +50,8 @@ class Tool(NamedTuple):
         }
 
     def checked(self, arguments: Any) -> Json:
-        """Returns the arguments without nulls, and with defaults. Raises InvalidParameterValue if
-        they do not fit the schema."""
+        """Returns the arguments of a call of this tool, without nulls and with the defaults of the
+        schema. Raises InvalidParameterValue if they do not fit the schema."""
         if not isinstance(arguments, dict):
             raise InvalidParameterValue("The arguments of a tool must be an object.")
         given = {name: value for name, value in arguments.items() if value is not None}

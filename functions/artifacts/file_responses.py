@@ -40,7 +40,8 @@ def origin(request: Request) -> str:
 
 
 def existing_file(key: str, max_bytes: int) -> OpenedFile:
-    """Opens a file of the store; its data is included if it has at most ``max_bytes``.
+    """Opens a file of the artifact store by its key. The result contains the file's data if it has
+    at most ``max_bytes``, else only its properties.
 
     Raises:
         InvalidParameterValue: the key is a directory.
@@ -89,7 +90,8 @@ def file_response(key: str, request: Request) -> Response:
 
 
 def presigned(key: str, request: Request) -> dict[str, Any]:
-    """Returns MLflow's object for a file that the client fetches from the store itself. Raises as
+    """Returns MLflow's JSON response with a presigned URL (``url``, ``headers``, ``file_size``), by
+    which the client downloads the file from the artifact store. Raises the errors of
     :func:`existing_file`."""
     size = existing_file(key, 0).size
     return {"url": download_url(key, download_seconds(), request), "headers": {}, "file_size": size}

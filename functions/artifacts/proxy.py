@@ -21,14 +21,14 @@ them."""
 
 
 def key_of(path: str, request: Request) -> str:
-    """Returns the store's key for a path that is decoded as MLflow decodes it. To be used for
-    reads."""
+    """Returns the key in the artifact store for a path of the artifact proxy, decoded as MLflow
+    decodes it. For reads; :func:`exact_key_of` is for writes."""
     return key_in_workspace(safe_path(path), request.workspace)
 
 
 def exact_key_of(path: str, request: Request) -> str:
-    """Returns the store's key of a path, for writes and deletions. It is stricter than
-    :func:`key_of`: a path that could mean two files is refused.
+    """Returns the key in the artifact store for a path of the artifact proxy, for writes and
+    deletions. It is stricter than :func:`key_of`: a path that could mean two files is refused.
 
     Raises:
         InvalidParameterValue: the path could mean two files, such as one with an unencoded "?".
@@ -49,8 +49,8 @@ def download(message: m.ProxyDownload, request: Request) -> Response:
 
 
 def upload(message: m.ProxyUpload, request: Request) -> Response:
-    """Writes the body. If API Gateway did not deliver the body unchanged, redirects the client to
-    upload it to the store directly."""
+    """Writes the body of the request as a file of the artifact store. If API Gateway did not
+    deliver the body unchanged, redirects the client to upload it to the store directly."""
     path = message.artifact_path
     key = exact_key_of(path, request)
     if not names_file(path):

@@ -1,5 +1,5 @@
 """Serves multipart uploads and presigned URLs, by which clients transfer files directly to and from
-the store."""
+the artifact store."""
 
 from __future__ import annotations
 

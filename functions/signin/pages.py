@@ -38,7 +38,7 @@ border-radius:4px;color:#0b6a91;text-decoration:none;text-align:center}}</style>
 
 
 def page(status: int, title: str, content: str, *set_cookies: str) -> Response:
-    """Returns a page. Title and content are HTML."""
+    """Returns a response with an HTML page of the sign-in. Title and content are HTML."""
     text = _PAGE.format(title=title, content=content)
     return Response(status, text, _HTML, HEADERS, set_cookies)
 
@@ -65,7 +65,7 @@ def choice(issuers: Iterable[Issuer], return_to: str) -> Response:
 
 
 def signed_out(*set_cookies: str) -> Response:
-    """Returns the page that is shown after a logout if the issuer has no logout page."""
+    """Returns the page that says that the user is signed out."""
     return page(200, "You are signed out", f'<a href="{LOGIN}">Sign in</a>', *set_cookies)
 
 

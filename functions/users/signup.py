@@ -38,7 +38,7 @@ _FIELDS: Final = """<form action="{target}" method="post">
 
 
 class Form(NamedTuple):
-    """The fields that the page sends."""
+    """The fields that the form of the sign-up page sends, and the cookie."""
 
     token: str
     cookie_token: str
@@ -48,7 +48,8 @@ class Form(NamedTuple):
 
 
 def form(sent: Sent) -> Form | None:
-    """Parses the form in a request. Returns None if it has another Content-Type."""
+    """Parses the form that the sign-up page sends. Returns None if the request has another
+    Content-Type."""
     if sent.headers.get("content-type", "").split(";")[0].strip() != _FORM:
         return None
     fields = parse_qs(sent.body().decode("utf-8", "replace"), keep_blank_values=True)
@@ -68,7 +69,7 @@ def show_form(_message: None, request: Request) -> Response:
 
 
 def create_user(form: Form | None, request: Request) -> Response:
-    """Creates the user of a form, and returns a page with the result."""
+    """Creates the user whom a sign-up form names, and returns a page with the result."""
     if form is None:
         return Response(400, f"Invalid content type. Must be {_FORM}", _HTML)
     if not form.token:

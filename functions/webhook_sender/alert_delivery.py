@@ -17,8 +17,8 @@ from mlcore.webhooks.message import TOPIC_FIELD, DeliveryMessage
 
 
 def send(message: DeliveryMessage) -> DeliveryAnswer | None:
-    """Makes one attempt to deliver a message. Returns the receiver's answer; None if the alert or
-    its destination was deleted meanwhile.
+    """Makes one attempt to deliver a message of an alert to one destination. Returns the receiver's
+    answer; None if the alert or its destination was deleted meanwhile.
 
     Raises:
         InvalidParameterValue: the URL is not allowed for webhooks.

@@ -41,15 +41,16 @@ class NotDelivered(Exception):
 
 
 class NothingHandled(Exception):
-    """Raised if every message failed for a reason other than its receiver; the log has the
-    errors."""
+    """Raised if every message failed because of an error here, such as an unreadable table, and not
+    because of its receiver; the log has the errors."""
 
 
 def handler(event: Mapping[str, Any], context: object) -> dict[str, Any]:
-    """Handles an SQS event. Returns the ids of the messages to retry.
+    """Handles an SQS event with deliveries. Returns the ids of the messages to retry.
 
     Raises:
-        NothingHandled: every message is retried, and the function's error metric counts this.
+        NothingHandled: every message failed because of an error of this function. All are retried,
+            and the function's error metric counts this.
     """
     unexpected_failures: list[str] = []
     failed = [record for record in event["Records"] if not _handled(record, unexpected_failures)]
@@ -90,8 +91,8 @@ def _handled(record: Mapping[str, Any], unexpected_failures: list[str]) -> bool:
 
 
 def deliver(message: DeliveryMessage) -> str:
-    """Makes one attempt. Returns the final outcome, as the log names it. Raises NotDelivered if a
-    retry may succeed."""
+    """Makes one attempt to deliver a message to its webhook or alert destination. Returns the
+    outcome for the log if no retry is needed. Raises NotDelivered if a retry may succeed."""
     is_of_alert = message.event.entity == EVENT_ENTITY
     try:
         answer = alert_delivery.send(message) if is_of_alert else _send(message)
@@ -116,7 +117,12 @@ def _send(message: DeliveryMessage) -> DeliveryAnswer | None:
 
 
 def pause(attempt: int, retry_after: float) -> float:
-    """Returns the seconds between an attempt, counted from one, and the next."""
+    """Returns how many seconds to wait after a failed attempt before the next one.
+
+    Args:
+        attempt: the number of the failed attempt, from one.
+        retry_after: the seconds that the receiver asked for; 0 if it asked for none.
+    """
     doubled = webhook_settings().backoff_seconds * 2.0 ** min(attempt - 1, 16)
     return max(min(doubled, MAX_PAUSE_SECONDS), min(retry_after, MAX_RETRY_AFTER_SECONDS))
 

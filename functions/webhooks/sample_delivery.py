@@ -24,8 +24,9 @@ TOTAL_SECONDS: Final = 24.0
 
 
 def test_webhook(message: m.TestWebhook, request: Request) -> dict[str, Any]:
-    """Sends a sample of any event, even one to which the webhook is not subscribed; by default of
-    the webhook's first event."""
+    """Sends a sample of an event to the webhook and returns the receiver's response. The request
+    may name any event, even one to which the webhook is not subscribed; the default is the
+    webhook's first event."""
     event = service.event_name(message.event) if message.event else None
     webhook = service.get(message.webhook_id, request)
     try:

@@ -16,7 +16,7 @@ _FIELDS: Final = frozenset({"destination_id", "type", "url", "secret", "host"})
 
 
 class WantedDestination(NamedTuple):
-    """A destination that a request names."""
+    """A destination of an alert that a request names."""
 
     destination_id: str
     """The id of a stored destination that is kept; empty for a new destination."""
@@ -25,7 +25,7 @@ class WantedDestination(NamedTuple):
 
 
 def parse(sent: Any, *, tells_addresses: bool) -> list[WantedDestination]:
-    """Returns the destinations of a request.
+    """Parses the destinations of an alert in a request.
 
     Args:
         tells_addresses: whether an error may contain the IP address of a host name.
@@ -58,9 +58,9 @@ def are_stored(wanted: list[WantedDestination], alert: Alert) -> bool:
 
 
 def seal(wanted: list[WantedDestination], alert: Alert) -> tuple[AlertDestination, ...]:
-    """Returns the destinations in stored form, with encrypted secrets. A destination that the
-    request names by its id is kept. Raises InvalidParameterValue if the alert has no destination
-    with the id."""
+    """Returns the destinations of an alert in stored form, with encrypted secrets. A destination
+    that the request names by its id stays as it is stored. Raises InvalidParameterValue if the
+    alert has no destination with the id."""
     stored = {destination.destination_id: destination for destination in alert.destinations}
     named = [entry.destination_id for entry in wanted if entry.destination_id]
     if len(set(named)) < len(named) or not set(named) <= stored.keys():

@@ -23,7 +23,8 @@ _FIELDS: Final = ("sql", "saved", "budget_policy_id")
 
 
 class AlertSource(NamedTuple):
-    """The fields of an alert with its query, parameters or budget."""
+    """The fields of an alert that say what it evaluates: its query with parameters, or its
+    budget."""
 
     sql: str
     parameters: Mapping[str, Value]

@@ -78,7 +78,8 @@ def purge_trash(message: m.PurgeTrash, request: Request) -> dict[str, Any]:
     has the ids of those whose files are kept because another entity may refer to them.
 
     Raises:
-        InvalidState: a named run or model is not deleted; nothing was removed.
+        InvalidState: a named run or model is not deleted, or the experiment is deleted and the
+            request names runs or models; nothing was removed.
     """
     experiment = _experiment(message.experiment_id, request)
     before = message.deleted_before if message.has("deleted_before") else None

@@ -19,7 +19,7 @@ ERROR_SCHEMA: Final = "urn:ietf:params:scim:api:messages:2.0:Error"
 
 
 class ScimError(MlflowError):
-    """A request that SCIM refuses."""
+    """Raised for a request of a directory that SCIM refuses."""
 
     error_code = "BAD_REQUEST"
 
@@ -61,7 +61,7 @@ def taken(detail: str) -> ScimError:
 
 
 def error_body(status: int, detail: str, scim_type: str = "") -> dict[str, Any]:
-    """Returns the JSON of an error."""
+    """Returns the JSON of an error of SCIM."""
     body: dict[str, Any] = {"schemas": [ERROR_SCHEMA], "status": str(status)}
     if scim_type:
         body["scimType"] = scim_type

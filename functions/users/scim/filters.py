@@ -20,7 +20,7 @@ Value = str | bool | int | float | None
 
 
 class AttributeEquals(NamedTuple):
-    """One ``attribute eq value``."""
+    """A condition ``attribute eq value`` of a SCIM filter."""
 
     attribute: str
     """The attribute's name in lower case, such as ``emails.value``, without the URN of the core
@@ -32,7 +32,7 @@ class AttributeEquals(NamedTuple):
 
 
 class Path(NamedTuple):
-    """The target of an operation of PATCH."""
+    """The part of a user or group that an operation of SCIM's PATCH changes."""
 
     attribute: str
     """The attribute's name in lower case; an attribute of another schema keeps its URN."""
@@ -44,7 +44,7 @@ class Path(NamedTuple):
 
 
 def parse_filter(text: str) -> list[AttributeEquals]:
-    """Returns the conditions of a filter, all of which must hold. Raises ScimError
+    """Parses a SCIM filter and returns its conditions, all of which must hold. Raises ScimError
     (invalidFilter)."""
     tokens = _Tokens(text, "filter")
     conditions = [_condition(tokens)]
@@ -55,7 +55,8 @@ def parse_filter(text: str) -> list[AttributeEquals]:
 
 
 def parse_path(text: str) -> Path:
-    """Returns the target that a path names. Raises ScimError (invalidPath)."""
+    """Parses the path of an operation of SCIM's PATCH, which says what the operation changes.
+    Raises ScimError (invalidPath)."""
     tokens = _Tokens(text, "path")
     name = tokens.name()
     where: tuple[tuple[str, Value], ...] = ()

@@ -36,14 +36,14 @@ class GroupChange:
             self.added.pop(scim_id, None)
 
     def replace(self, scim_ids: Iterable[str]) -> None:
-        """Sets all members."""
+        """Makes the users with these ids the only members of the group."""
         self.keeps_members = False
         self.added, self.removed = dict.fromkeys(scim_ids), {}
 
 
 def of_body(body: Mapping[str, Any]) -> GroupChange:
-    """Returns the change that makes a group equal to the resource in the request. Raises
-    ScimError."""
+    """Returns the change that gives a group the name, external id and members in a request's body.
+    Raises ScimError."""
     fields = lowered(body)
     change = GroupChange()
     change.display_name = _display_name(fields.get("displayname"))
@@ -54,7 +54,8 @@ def of_body(body: Mapping[str, Any]) -> GroupChange:
 
 
 def of_operations(operations: Sequence[Operation]) -> GroupChange:
-    """Returns the change that the operations of a PATCH make. Raises ScimError."""
+    """Returns the change of a group that the operations of a PATCH make together. Raises
+    ScimError."""
     change = GroupChange()
     for op, path, value in operations:
         if path is not None:

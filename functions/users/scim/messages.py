@@ -19,7 +19,7 @@ _PATCH_SCHEMA: Final = "urn:ietf:params:scim:api:messages:2.0:patchop"
 
 
 class Operation(NamedTuple):
-    """One operation of PATCH."""
+    """One operation of a SCIM request PATCH, which changes a user or group."""
 
     op: str
     """``add``, ``replace`` or ``remove``."""
@@ -51,7 +51,7 @@ class ScimRequest(NamedTuple):
 
 
 def parse(sent: Sent) -> ScimRequest:
-    """Parses a request."""
+    """Parses a SCIM request. An error is not raised but stored in ``problem``."""
     request = ScimRequest(
         sent.parameters.get("scim_id") or sent.parameters.get("group_id", ""),
         if_match=sent.headers.get("if-match", ""),

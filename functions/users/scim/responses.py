@@ -23,7 +23,7 @@ Resource = dict[str, Any]
 
 
 def user(entity: ScimUser, request: Request) -> Resource:
-    """Returns the JSON of a user."""
+    """Returns the SCIM JSON of a user."""
     return {
         "schemas": [USER_SCHEMA],
         "id": entity.scim_id,
@@ -36,7 +36,8 @@ def user(entity: ScimUser, request: Request) -> Resource:
 
 
 def group(entity: ScimGroup, member_ids: Sequence[str], request: Request) -> Resource:
-    """Returns the JSON of a group. The members' names follow from their ids, so no user is read."""
+    """Returns the SCIM JSON of a group. The members' names follow from their ids, so no user is
+    read."""
     parsed_ids = [(scim_id, parse_scim_id(scim_id)) for scim_id in member_ids]
     members = [
         {
@@ -59,14 +60,19 @@ def group(entity: ScimGroup, member_ids: Sequence[str], request: Request) -> Res
 
 
 def is_wanted(attribute: str, message: ScimRequest) -> bool:
-    """Whether the request asks for an attribute, which is given in lower case."""
+    """Whether a SCIM request asks for an attribute, which is given in lower case, in the
+    response."""
     if message.only:
         return any(name.partition(".")[0] == attribute for name in message.only)
     return attribute not in message.without
 
 
 def meta(kind: str, path: str, entity: Any, request: Request) -> Resource:
-    """Returns the attribute ``meta`` of a resource, whose path is below ``/scim/v2/``."""
+    """Returns the attribute ``meta`` (type, times, URL and version) of a user or group.
+
+    Args:
+        path: the path of the user or group below ``/scim/v2/``.
+    """
     attributes: Resource = {"resourceType": kind}
     if entity.created_at is not None:
         attributes["created"] = _time(entity.created_at)
@@ -79,8 +85,8 @@ def meta(kind: str, path: str, entity: Any, request: Request) -> Resource:
 
 
 def base(request: Request) -> str:
-    """Returns the URL below which the resources are. Its host is from PUBLIC_URL or the request's
-    Host header."""
+    """Returns the URL of this server's SCIM API. Its host is from PUBLIC_URL or the request's Host
+    header."""
     public = os.environ.get("PUBLIC_URL", "").rstrip("/")
     if not public:
         secure = request.headers.get("x-forwarded-proto", "").startswith("https")
@@ -136,7 +142,8 @@ def page(
 
 
 def document(body: Mapping[str, Any], request: Request) -> Response:
-    """Returns the response with ``body``, a document that describes the server."""
+    """Returns the response with ``body``, a document by which SCIM clients learn what the server
+    supports."""
     return _response(body, request)
 
 
@@ -145,7 +152,8 @@ def nothing() -> Response:
 
 
 def selected(resource: Resource, message: ScimRequest) -> Resource:
-    """Returns a resource with those attributes that the request asks for."""
+    """Returns the JSON of a user, group or other resource with only those attributes that the
+    request asks for."""
     return {k: v for k, v in resource.items() if k in _ALWAYS or is_wanted(k.lower(), message)}
 
 

@@ -33,8 +33,8 @@ attribute is missing."""
 
 
 def of_body(body: Mapping[str, Any]) -> Attributes:
-    """Returns the attributes of a user in a resource that was sent, without null and empty ones.
-    Raises ScimError if one has a wrong type or form."""
+    """Returns the attributes of the user in a request's body, without null and empty ones. Raises
+    ScimError if one has a wrong type or form."""
     attributes: Attributes = {}
     for name, value in lowered(body).items():
         if value is None:
@@ -51,8 +51,8 @@ def of_body(body: Mapping[str, Any]) -> Attributes:
 
 
 def patched(before: Attributes, operations: Sequence[Operation]) -> Attributes:
-    """Returns the attributes of a user after the operations of a PATCH. Raises ScimError if an
-    operation is not possible."""
+    """Returns the attributes that a user has after the operations of a PATCH. Raises ScimError if
+    an operation is not possible."""
     after = {**before, "emails": [dict(entry) for entry in before.get("emails", ())]}
     after["name"] = dict(before.get("name", {}))
     for operation in operations:
@@ -136,8 +136,8 @@ def _is_equal(stored: Any, value: Value) -> bool:
 
 
 def text_of(name: str, value: Any) -> str:
-    """Returns the text of an attribute. Raises ScimError for another type, a long text, or control
-    characters."""
+    """Returns the value of an attribute that must be a text. Raises ScimError for another type, a
+    long text, or control characters."""
     if not isinstance(value, str):
         raise invalid_value(f"'{name}' must be a text.")
     if len(value) > MAX_TEXT or not value.isprintable():
@@ -146,8 +146,8 @@ def text_of(name: str, value: Any) -> str:
 
 
 def boolean(name: str, value: Any) -> bool:
-    """Returns the boolean of an attribute, which Entra ID may send as a text. Raises ScimError for
-    any other value."""
+    """Returns the value of an attribute that must be a boolean, which Entra ID may send as a text.
+    Raises ScimError for any other value."""
     if isinstance(value, bool):
         return value
     if isinstance(value, str) and value.lower() in ("true", "false"):
