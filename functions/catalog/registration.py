@@ -52,8 +52,8 @@ def parse_registration(sent: Sent) -> CatalogRequest:
 
 
 def register(call: CatalogCall) -> Any:
-    """Returns the model, its version and its artifacts, with 201 if one of them was created, else
-    with 200.
+    """Registers a model of the catalog: creates the registered model, the version and the artifacts
+    that do not exist yet. Returns all three, with 201 if one of them was created, else with 200.
 
     Raises:
         ResourceDoesNotExist: the catalog has no such model.

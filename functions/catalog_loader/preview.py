@@ -29,7 +29,7 @@ _HUB_SECONDS: Final = 18.0
 
 
 class Unprocessable(MlflowError):
-    """Raised (422) if the source in the request is invalid or cannot be read."""
+    """Raised (422) if the source that a request wants to preview is invalid or cannot be read."""
 
     error_code = "INVALID_PARAMETER_VALUE"
     http_status = 422
@@ -51,8 +51,8 @@ def parse(sent: Sent) -> PreviewRequest:
 
 
 def preview(preview_request: PreviewRequest, request: Request) -> dict[str, Any]:
-    """Returns a page of the source's models, ordered by name, each with whether the source includes
-    it, and the counts of all of them.
+    """Returns a page of the models of the catalog source that the request describes, ordered by
+    name, each with whether the source includes it, and how many it includes and excludes.
 
     Raises:
         InvalidParameterValue: an argument is invalid.

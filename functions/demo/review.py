@@ -54,8 +54,8 @@ _QUESTIONS: Final[tuple[dict[str, Any], ...]] = (
 
 
 def make_issue(client: ApiClient, experiment_id: str) -> None:
-    """Creates the run of a detection, and the issue that it found in the ungrounded answers. The
-    traces must exist."""
+    """Creates the demo's issue, about answers that no passage supports, and the run of the issue
+    detection that is said to have found it. The traces must exist."""
     found_in = [number for number, turn in enumerate(TURNS) if not turn.is_grounded]
     tags = {
         reserved_tags.RUN_TYPE: issue_detection.RUN_TYPE,

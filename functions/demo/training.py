@@ -42,8 +42,8 @@ TRIALS: Final = (
 
 
 def make(client: ApiClient, _experiment_id: str) -> None:
-    """Creates the runs in an experiment of their own, because the UI shows experiments with
-    training runs differently."""
+    """Creates the demo's training runs and their registered model. The runs are in an experiment of
+    their own, because the UI shows experiments with training runs differently."""
     experiment_id, _ = experiments.find_or_create(client, EXPERIMENT, experiments.TRAINING)
     runs_by_trial = demo_runs.of_experiment(client, experiment_id)
     client.run_in_parallel(

@@ -27,8 +27,9 @@ _NEVER_STREAMED = (OPENAI_EMBEDDINGS, ANTHROPIC_COUNT_TOKENS)
 
 
 def pass_on(action: str, call: GatewayCall, request: Request) -> Response:
-    """Forwards the call and returns the provider's response, as a stream where the caller asks for
-    one. The body's ``model`` names the endpoint; for Gemini's routes the path does.
+    """Forwards a call in a provider's own form to the endpoint's provider, and returns the
+    provider's response, as a stream where the caller asks for one. The body's ``model`` names the
+    endpoint; for Gemini's routes the path does.
 
     Args:
         action: a key of :data:`mlcore.providers.provider.ROUTES`.

@@ -1,6 +1,6 @@
 """Sends the events of registry writes and of exceeded budgets to the queue of webhook deliveries,
 one message for each webhook that subscribes to the event; and the events of alerts, one message for
-each destination of the alert, and for each topic of the deployment.
+each destination of the alert, for the destination ``sns`` one for each SNS topic of the deployment.
 
 The indexer does this because a DynamoDB stream can have few consumers. It does not wait for
 receivers.

@@ -45,7 +45,7 @@ class _Rating(NamedTuple):
 
 
 def examples_of(records: Sequence[EvaluationRecord], variables: set[str]) -> list[Example]:
-    """Returns the examples in records. A record without expectations has its outputs as
+    """Converts records of a dataset to examples. A record without expectations has its outputs as
     the expectation.
 
     Raises:

@@ -146,9 +146,10 @@ def _update(raw: Raw, body_kind: EntityKind, values: Values) -> Entity:
 
 
 def upsert_of_version(call: KubeflowCall) -> dict[str, Any] | AnswerWithStatus:
-    """Creates, updates or overwrites an artifact of a version. A new artifact takes three round
-    trips: the version's reference; the version and, in parallel, a new number; one transaction. A
-    metric or parameter takes one more, because an artifact with its name is looked up first."""
+    """Creates, updates or overwrites an artifact of a model version. A new artifact takes three
+    round trips: the version's reference; the version and, in parallel, a new number; one
+    transaction. A metric or parameter takes one more, because an artifact with its name is looked
+    up first."""
     return _upsert(call, numbers.get(call.parsed.id, MODEL_VERSION.name, call.workspace))
 
 
@@ -302,7 +303,7 @@ def _readable(call: KubeflowCall, raws: list[Raw]) -> list[Raw]:
 
 
 def list_of_version(call: KubeflowCall) -> Any:
-    """Lists a version's artifacts. The list of a missing version is empty."""
+    """Lists the artifacts of a model version. The list of a missing version is empty."""
     number, kinds = call.parsed.id, call.parsed.artifact_kinds
     reference = numbers.of_kind(numbers.raw(number), MODEL_VERSION.name, call.workspace)
     raws: list[Raw] = []
@@ -313,8 +314,8 @@ def list_of_version(call: KubeflowCall) -> Any:
 
 
 def list_of_run(call: KubeflowCall) -> Any:
-    """Lists a run's artifacts. The list of a missing run is empty. Unlike for a version, ``name``
-    and ``externalId`` in the query are ignored."""
+    """Lists the artifacts of an experiment run. The list of a missing run is empty. Unlike for a
+    model version, ``name`` and ``externalId`` in the query are ignored."""
     number, kinds = call.parsed.id, call.parsed.artifact_kinds
     reference = numbers.of_kind(numbers.raw(number), EXPERIMENT_RUN.name, call.workspace)
     raws = [] if reference is None else run_values.number_and_read(reference)

@@ -175,12 +175,13 @@ def update_service(call: KubeflowCall) -> dict[str, Any]:
 
 
 def list_services(call: KubeflowCall) -> Any:
-    """Lists the services whose model the caller may read."""
+    """Lists the workspace's inference services whose model the caller may read."""
     return _list(call, INFERENCE_SERVICE)
 
 
 def list_services_of_environment(call: KubeflowCall) -> Any:
-    """Lists the environment's services. The list of a missing environment is empty."""
+    """Lists those inference services of a serving environment whose model the caller may read. The
+    list of a missing environment is empty."""
     services = serving.children(call.parsed.id, INFERENCE_SERVICE, call.workspace)
     return lists.page(call, INFERENCE_SERVICE.name, _readable(call, map(entity_of, services)))
 
@@ -240,8 +241,8 @@ def _service(call: KubeflowCall) -> Raw:
 
 
 def create_serve(call: KubeflowCall) -> AnswerWithStatus:
-    """Records that a service serves a version. Both must exist, and the version must not be gated
-    or private on Hugging Face."""
+    """Records that an inference service serves a model version. Both must exist, and the version
+    must not be gated or private on Hugging Face."""
     values, parent = call.parsed.values, call.parsed.id
     if values.get("name"):
         check_stored_name(parent, values["name"])
@@ -260,7 +261,7 @@ def create_serve(call: KubeflowCall) -> AnswerWithStatus:
 
 
 def list_serves(call: KubeflowCall) -> Any:
-    """Lists the service's serve models. The list of a missing service is empty."""
+    """Lists the serve models of an inference service. The list of a missing service is empty."""
     serve_models = serving.children(call.parsed.id, SERVE_MODEL, call.workspace)
     return lists.page(call, SERVE_MODEL.name, map(entity_of, serve_models))
 

@@ -29,9 +29,9 @@ Texts = Mapping[str, Mapping[str, str]]
 
 
 def create_promptlab_run(message: m.CreatePromptlabRun, request: Request) -> dict[str, Any]:
-    """Creates the run, its files, params and tags. Takes four round trips to the table: two create
-    the run; after its files are stored, one reads it and one writes its params, tags, status and
-    end time.
+    """Creates a prompt lab run with its files, params and tags. Takes four round trips to the
+    table: two create the run; after its files are stored, one reads it and one writes its params,
+    tags, status and end time.
 
     As in MLflow, an error after the run was created (a param that breaks a rule, files that the
     store refuses) makes the run FAILED, and the request still succeeds. Sending the request twice

@@ -14,8 +14,9 @@ from signin.messages import Leave
 
 
 def leave(message: Leave, request: Request) -> Response:
-    """Ends the session and redirects to the issuer's logout page, which returns here. A browser
-    that another site sent here is first shown a page that asks for confirmation."""
+    """Ends the session and redirects to the issuer's logout page, which sends the browser back to
+    this server. A browser that another site sent here is first shown a page that asks for
+    confirmation."""
     base = base_url(request.headers)
     name = cookie_name(cookie_headers.SESSION, base)
     values = [] if message.is_over else message.sessions[name]

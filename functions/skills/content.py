@@ -28,7 +28,7 @@ def new_path(identity: SkillIdentity) -> str:
 
 
 def write(workspace: str, path: str, files: Mapping[str, bytes]) -> None:
-    """Writes files below a path of :func:`new_path`.
+    """Stores the uploaded files of a skill's version below a path of :func:`new_path`.
 
     Raises:
         InvalidParameterValue: a key would be longer than S3 allows; nothing was written.
@@ -44,8 +44,8 @@ def write(workspace: str, path: str, files: Mapping[str, bytes]) -> None:
 
 
 def remove(workspace: str, path: str) -> None:
-    """Requests the removal of all files below a path. A failure is only logged: the files stay, but
-    nothing refers to them."""
+    """Asks the file remover to delete all uploaded files below a path. A failure is only logged:
+    the files stay, but nothing refers to them."""
     queue = os.environ.get(QUEUE)
     if not queue:
         return

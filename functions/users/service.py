@@ -142,7 +142,7 @@ def delete_user(message: m.UserName, request: Request) -> dict[str, Any]:
 
 
 def checked_password(password: Any) -> str:
-    """Returns a password that is long enough. Raises InvalidParameterValue."""
+    """Returns the password if it is long enough. Raises InvalidParameterValue if it is not."""
     if not isinstance(password, str) or len(password) < MINIMUM_PASSWORD_LENGTH:
         raise errors.InvalidParameterValue(
             f"Password must be at least {MINIMUM_PASSWORD_LENGTH} characters."

@@ -60,8 +60,8 @@ def form(sent: Sent) -> Form | None:
 
 
 def show_form(_message: None, request: Request) -> Response:
-    """Returns the page with the form. The form and a cookie hold the same random token, so a form
-    from another site, which cannot read or set the cookie, is refused."""
+    """Returns the sign-up page with its form. The form and a cookie hold the same random token, so
+    a form from another site, which cannot read or set the cookie, is refused."""
     token = secrets.token_urlsafe(32)
     cookie = f"{_COOKIE}={token}; Path={_TARGET}; HttpOnly; SameSite=Strict"
     page = _PAGE.format(content=_FIELDS.format(target=_TARGET, token=token))

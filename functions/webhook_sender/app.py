@@ -41,7 +41,7 @@ class NotDelivered(Exception):
 
 
 class NothingHandled(Exception):
-    """Raised if every message failed because of an error here, such as an unreadable table, and not
+    """Raised if every message failed because of an unexpected error of this function, and not
     because of its receiver; the log has the errors."""
 
 
