@@ -1,4 +1,4 @@
-"""Lists and returns MCP servers, their tools and their logos."""
+"""Lists and returns the catalog's MCP servers, their tools and their logos."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _NO_SCRIPT: Final = {
 
 
 class UnsupportedImage(MlflowError):
-    """Raised (415) if the server's logo has a type that browsers do not show as an image, or is not
-    valid Base64."""
+    """Raised (415) if the logo of an MCP server has a type that browsers do not show as an image,
+    or is not valid Base64."""
 
     error_code = "INVALID_PARAMETER_VALUE"
     http_status = 415
@@ -133,8 +133,8 @@ def _find(call: CatalogCall, generation: Generation) -> CatalogEntry:
 
 
 def get_logo(call: CatalogCall) -> Response:
-    """Returns a server's logo: a redirect if the logo is an address, the image itself if it is a
-    ``data:`` URL.
+    """Returns the logo of an MCP server of the catalog: a redirect if the logo is an address, the
+    image itself if it is a ``data:`` URL.
 
     Raises:
         ResourceDoesNotExist: the server does not exist or has no logo.

@@ -119,7 +119,7 @@ def skip_until_due(
 
 
 def definition_of(source: ConfiguredSource) -> str:
-    """Returns a digest of the fields of a source on which its entries depend."""
+    """Returns a digest of those fields of a catalog source on which its entries depend."""
     text = json.dumps(source._replace(name="", labels=()), sort_keys=True)
     return blake2b(text.encode(), digest_size=8).hexdigest()
 

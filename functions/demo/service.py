@@ -1,8 +1,8 @@
 """Creates and deletes the parts of the demo.
 
-When a part is complete, its version is stored in a tag of the experiment; a part without the tag is
-created (again). Names and ids follow from the experiment, so that creating a part twice creates
-each thing once.
+When a part is complete, its version is stored in a tag of the experiment; a part without the tag,
+or with another version, is created (again). Names and ids follow from the experiment, so that
+creating a part twice creates each thing once.
 """
 
 from __future__ import annotations

@@ -10,8 +10,8 @@ from mlcore.providers.directory import has_address
 
 
 def of_message(message: m.InvokeIssueDetection) -> JobModel:
-    """Returns the model that a request names. Raises InvalidParameterValue if it names none that
-    this server can call."""
+    """Returns the model that a request to detect issues names. Raises InvalidParameterValue if it
+    names none that this server can call."""
     if message.endpoint_name:
         return JobModel(message.endpoint_name)
     if not message.model:

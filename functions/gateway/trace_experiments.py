@@ -64,7 +64,7 @@ def check_id(experiment_id: str, workspace: str) -> str:
     """Returns the canonical form of the id of an existing experiment of the workspace.
 
     Raises:
-        InvalidParameterValue: it is neither a number nor the id of an imported experiment.
+        InvalidParameterValue: the id is neither a number nor that of an imported experiment.
         BadRequest: the experiment does not exist. MLflow answers 400 here, because its database
             rejects the foreign key.
     """

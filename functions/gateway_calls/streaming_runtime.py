@@ -81,7 +81,8 @@ class RuntimeApi:
         self._post(f"/invocation/{request_id}/response", json.dumps(answer).encode())
 
     def send_error(self, path: str, error: BaseException) -> None:
-        """Reports an error without its message, which may contain anything.
+        """Reports an error to the runtime API, without the error's message, which may contain
+        anything.
 
         Args:
             path: ``/init/error`` or ``/invocation/<request id>/error``.

@@ -28,7 +28,7 @@ VERSIONS_TAG = "mlflow.modelVersions"
 
 
 class VersionOrigin(NamedTuple):
-    """The checked source of a version, with the run and the logged model it came from."""
+    """The checked source of a new model version, with the run and the logged model it came from."""
 
     source: ParsedSource
     storage_location: str

@@ -67,6 +67,6 @@ def return_address(text: str) -> str:
 
 
 def with_query(address: str, query: Mapping[str, str]) -> str:
-    """Returns an issuer's address with further parameters; it may have some of its own."""
+    """Returns an issuer's URL with further query parameters; the URL may have some already."""
     separator = "&" if "?" in address else "?"
     return f"{address}{separator}{urlencode(query)}"

@@ -23,7 +23,8 @@ QUEUE: Final = "FILE_REMOVAL_QUEUE_URL"
 
 
 def new_path(identity: SkillIdentity) -> str:
-    """Returns a new path for the files of one upload. No other upload has the same path."""
+    """Returns a new path for the uploaded files of one version of a skill. No other upload has the
+    same path."""
     return upload_path(identity, secrets.token_hex(16))
 
 

@@ -1,5 +1,5 @@
-"""Parses the request that registers a version: a JSON body that names a source, or a multipart body
-with metadata and the archive of the skill's folder."""
+"""Parses the request that registers a version of a skill: a JSON body that names a source, or a
+multipart body with metadata and the archive of the skill's folder."""
 
 from __future__ import annotations
 

@@ -37,7 +37,8 @@ class Reply(NamedTuple):
 
 
 class QueryProcess:
-    """Manages one query process for this process. Threads may use it concurrently."""
+    """Starts, uses and ends the one process that runs this server's SQL queries. Threads may use it
+    concurrently."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -113,8 +113,8 @@ def get(webhook_id: str, request: Request) -> Webhook:
 
 
 def event_names(events: Sequence[m.WebhookEvent]) -> tuple[EventName, ...]:
-    """Returns the events of a request in alphabetical order, as MLflow lists them. Raises
-    InvalidParameterValue if an event does not exist."""
+    """Returns the names of the webhook events in a request, in alphabetical order, as MLflow lists
+    them. Raises InvalidParameterValue if an event does not exist."""
     return tuple(sorted(map(event_name, events)))
 
 

@@ -34,7 +34,7 @@ AT_ONCE: Final = 50_000
 
 
 class SegmentItems(NamedTuple):
-    """The items of one segment: the segment's own and its pages."""
+    """The items of one segment of the index of metric values: the segment's own and its pages."""
 
     segment: Raw
     pages: Sequence[Raw]
@@ -75,7 +75,8 @@ def segment_items(
 
 
 def put(segments: Iterable[SegmentItems]) -> None:
-    """Puts the pages of all segments, then the segments' own items."""
+    """Puts the pages of all given segments of the index of metric values, then the segments' own
+    items."""
     all_items = list(segments)
     table.batch_write([page for items in all_items for page in items.pages])
     table.batch_write([items.segment for items in all_items])

@@ -27,8 +27,8 @@ def read(experiment: Experiment) -> int | None:
 
 
 def advance(stored: StoredExperiment, newest: tuple[int, str], run_id: str) -> None:
-    """Writes to the tag that a run has analyzed the traces up to ``newest`` (its time and id). Does
-    nothing if the tag already has this time or a later one."""
+    """Stores in the experiment's tag that a run has analyzed the traces up to ``newest`` (its time
+    and id). Does nothing if the tag already has this time or a later one."""
     time, trace_id = newest
     if (read(stored.experiment) or 0) >= time:
         return
