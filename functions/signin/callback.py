@@ -37,7 +37,8 @@ _CLIENT_ERRORS: Final = range(400, 500)
 
 
 class MayNotSignIn(Exception):
-    """Raised if no sign-in is possible under the username. The message is shown to the person."""
+    """Raised if the account with this username may not sign in: the directory has deactivated it,
+    or it is a service account. The message is shown to the person."""
 
 
 def finish(message: Answer, request: Request) -> Response:
