@@ -73,8 +73,8 @@ RPCS = (
         status=204,
         since="3.10",
         cost=15,
-        deviation="In the mode CASCADE, files are deleted, too; an unfinished deletion gets 503, so "
-        "that the client repeats the request.",
+        deviation="In the mode CASCADE, files are deleted, too; an unfinished deletion gets 503, "
+        "so that the client repeats the request.",
     ),
     get(
         _READERS,
