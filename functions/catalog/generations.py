@@ -156,7 +156,7 @@ class Generation:
         return f"properties:{columns.bucket_of(name, count)}" if count else "properties"
 
     def attribute_values(self, level: str, name: str) -> Column:
-        """Returns the values of an attribute of all models, or of all artifacts."""
+        """Returns the values of an attribute of all models of the catalog, or of all artifacts."""
         models = self.models
         if level == MODEL_LEVEL and name in ("id", "name"):
             return Column(range(len(models["id"])), models[name])

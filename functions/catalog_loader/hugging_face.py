@@ -46,8 +46,8 @@ _UNITS: Final = {"h": 3_600_000, "m": 60_000, "s": 1000}
 
 
 class NotReached(Exception):
-    """Raised if the Hugging Face Hub does not answer. The source then keeps the entries of the load
-    before."""
+    """Raised if the Hugging Face Hub does not answer. The source then keeps the entries of the
+    previous load of the catalog."""
 
 
 class HubModels(NamedTuple):

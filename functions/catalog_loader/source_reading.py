@@ -1,5 +1,5 @@
-"""Reads the entries of sources: from YAML files of the catalog, or from the Hugging Face Hub. A
-source that cannot be read keeps its entries of the generation before, and has an error."""
+"""Reads the entries of the catalog's sources: from YAML files of the catalog, or from the Hugging
+Face Hub. A source that cannot be read keeps its entries of the previous load, and has an error."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ ParseFile = Callable[[str], Any]
 
 
 class SourceContent(NamedTuple):
-    """The result of reading one source: its entries, or the error."""
+    """The result of reading one source of the catalog: its entries, or the error."""
 
     source: ConfiguredSource
     status: str

@@ -73,8 +73,7 @@ class AllMessagesFailed(Exception):
 
 def handler(event: Mapping[str, Any], context: Any) -> dict[str, Any]:
     """Handles the messages of an SQS event, and returns the ids of those that SQS must deliver
-    again. A scheduled event starts the sweeps of online scoring and of scheduled issue
-    detection.
+    again. A scheduled event submits the jobs of online scoring and of scheduled issue detections.
 
     Raises:
         AllMessagesFailed: all messages met an unexpected error. SQS delivers them again, and the

@@ -74,7 +74,7 @@ class CodeScoring:
                 it gets them in an evaluation, and otherwise None.
 
         Raises:
-            FeatureDisabled: this system offers no cage, so the scorer cannot run here.
+            FeatureDisabled: this system cannot confine a process, so the scorer is not run here.
             InvalidParameterValue: the source differs from the registered one.
             TemporarilyUnavailable: the function of code scorers cannot be called.
             OutOfTime, JobStopped, PermissionDenied: see :meth:`JobExecution.check`. The trace is

@@ -156,9 +156,9 @@ class JobExecution:
             self._dollars = (self._dollars or 0.0) + dollars
 
     def restore_cost(self, dollars: float) -> None:
-        """Raises the job's cost to ``dollars``, the cost of the calls in its journal, if it is
-        less: an execution that died has not stored the cost of its last calls in the job. The job
-        may have cost even more, because the answers of some calls were lost."""
+        """Raises the job's cost to ``dollars``, the cost of the calls that its journal has stored,
+        if the job's cost is less: an execution that died has not stored the cost of its last calls
+        in the job. The job may have cost even more, because the answers of some calls were lost."""
         with self._lock:
             self._dollars = max(dollars, self._dollars or 0.0)
 

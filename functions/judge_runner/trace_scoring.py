@@ -33,7 +33,7 @@ def run(work: JobExecution, complete: Complete) -> dict[str, Any]:
     Raises:
         InvalidParameterValue: the scorer is invalid, its code differs from the registered code, or
             the traces are not one session.
-        FeatureDisabled: the scorer is code, and this system offers no cage for it.
+        FeatureDisabled: the scorer is code, and this system cannot confine a process for it.
         ResourceDoesNotExist: a trace is missing.
         JobStopped, OutOfTime: see :mod:`judge_runner.job_execution`.
     """

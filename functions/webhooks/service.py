@@ -72,7 +72,7 @@ def list_webhooks(message: m.ListWebhooks, request: Request) -> dict[str, Any]:
 
 def update_webhook(message: m.UpdateWebhook, request: Request) -> dict[str, Any]:
     """Changes a webhook. An empty name, URL or list of events is ignored. An empty description or
-    secret clears the stored one."""
+    secret clears the stored description or secret."""
     events = event_names(message.events)
     webhook = get(message.webhook_id, request)
     changes: dict[str, Any] = {}

@@ -6,15 +6,16 @@ experiment are entries of one item (:mod:`indexer.full_text.dictionary_page`). A
 FTS item for each of its trigrams; the item of the last trigram is put after all others.
 
 Adding: the indexer puts the FTS item that maps the text to the entity, *then* checks whether the
-dictionary has the text (in the page, or as the last trigram's item), and puts missing items. It
-removes the entity's mark last. So every text of an entity without a mark is in the dictionary.
+dictionary has the text (in the page, or as the last trigram's item), and puts missing items. Last,
+it removes the entity's mark (the key that says that the entity is not indexed yet). So every text
+of an entity without a mark is in the dictionary.
 
 Removing: the process that removed an entity's text (1) checks that no entity has the text, (2)
 marks the last trigram's item, or the page's entry, as ``leaving``, (3) checks again, (4) removes
 the items that did not change since it read them, the last trigram's item at the end. If another
 process adds the text meanwhile, either the second check sees it, or that process sees ``leaving``
-and puts all items again with a new ``version``. An unused entry costs searches a needless read
-and nothing else; ``reindex`` removes it.
+and puts all items again with a new ``version``. An unused entry costs searches a needless read and
+nothing else; ``reindex`` removes it.
 """
 
 from __future__ import annotations

@@ -84,8 +84,8 @@ class _RunChanges:
 def project(records: Sequence[Mapping[str, Any]]) -> None:
     """Handles stream records of runs and of values outside the run item.
 
-    Reads the runs in one BatchGetItem, writes the derived items of all of them, and removes their
-    marks last.
+    Reads the runs in one BatchGetItem, writes the derived items of all of them, and at last removes
+    the runs' marks (the keys that say that they are not indexed yet).
     """
     changes_of_runs: dict[Owner, _RunChanges] = {}
     for record in records:

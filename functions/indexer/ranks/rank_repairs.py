@@ -22,8 +22,8 @@ from mlcore.repos.runs.ranks import metric_ranks
 
 
 def without_ranked(experiment_id: str, findings: Sequence[ItemDifference]) -> list[ItemDifference]:
-    """Returns the findings without those that report a missing RANK item although the metric's
-    value is in rows or a segment of the index."""
+    """Returns the findings without those that report a missing RANK item although the index of
+    metric values has the metric's value in another form (in rows or a segment)."""
     missing = {
         _key(finding): metric_ranks.ranked_of(_wanted(finding))
         for finding in findings

@@ -86,7 +86,7 @@ def of_run(
     indexed: IndexedFields | None,
 ) -> Items:
     """Returns the child items and index items that a run requires. Each metric has a RANK item
-    here; a metric that is ranked in rows or a segment needs none
+    here; a metric whose value the index holds in another form (in rows or a segment) needs none
     (:mod:`indexer.ranks.rank_repairs`).
 
     Args:

@@ -41,11 +41,11 @@ _EXCEPTION: Final = "MlflowException"
 
 
 def run(work: JobExecution, complete: Complete) -> dict[str, Any]:
-    """Detects issues and ends the run. Returns the job's result: ``{"summary", "issues" (a number),
-    "new_issue_count", "total_traces_analyzed", "total_cost_usd"}``.
+    """Detects issues and ends the run of the detection. Returns the job's result: ``{"summary",
+    "issues" (a number), "new_issue_count", "total_traces_analyzed", "total_cost_usd"}``.
 
     Raises:
-        MlflowError: the experiment is gone, or the model cannot be asked.
+        MlflowError: the experiment was deleted, or the model cannot be asked.
         JobStopped, OutOfTime: see :mod:`judge_runner.job_execution`.
     """
     detection = detection_job.of_job(work, complete)

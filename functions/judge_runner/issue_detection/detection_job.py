@@ -1,4 +1,5 @@
-"""The parameters of a job of issue detection, and the objects with which it calls the model."""
+"""The parameters of a job of issue detection, together with the job's execution, its journal of
+model calls, and the object that asks the model."""
 
 from __future__ import annotations
 
