@@ -64,8 +64,8 @@ class Generation:
         :meth:`with_state` can share it."""
 
     def with_state(self, state: Mapping[str, Any]) -> Generation:
-        """Returns a copy of this generation with another loader's state of its sources (``state``);
-        the copy shares entries and caches with this one."""
+        """Returns a copy of this generation in which ``state``, the loader's state of each source,
+        is replaced; the copy shares entries and caches with this generation."""
         if state == self.state:
             return self
         other = Generation.__new__(Generation)

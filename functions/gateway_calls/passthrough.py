@@ -1,4 +1,4 @@
-"""Forwards requests in a provider's own form to that provider, with the credentials of an
+"""Forwards requests in a provider's own form to that provider, with the credentials of a gateway
 endpoint."""
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
 """Keeps the derived items of runs up to date: PARAM, TAG, INPUT and LM items, ranks, DLINK and FTS
-items. Then removes the marks of the runs that it has indexed.
+items. Then removes the marks of the runs that it has indexed (the keys that say that a run is not
+indexed yet).
 
 Params, tags, inputs and models change rarely: their items are written at once. Metrics change with
 every step: they are ranked when the run is inactive (:mod:`indexer.projection.inactive_runs`). If

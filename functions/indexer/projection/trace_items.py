@@ -1,10 +1,10 @@
 """Keeps the FTS items of traces up to date, and removes the marks of indexed traces and packs of
-spans.
+spans (the keys in LSI1 that say that they are not indexed yet).
 
-The write that changes an indexed text of a trace, or puts a pack of spans, also sets a mark in
-LSI1. The mark is removed when the derived items are written, on the condition that the item has not
-changed since it was read. A trace's mark names a version: if the batch has records of all versions
-since, their differences are indexed; otherwise all derived items of the trace are written again.
+The write that changes an indexed text of a trace, or puts a pack of spans, also sets a mark. The
+mark is removed when the derived items are written, on the condition that the item has not changed
+since it was read. A trace's mark names a version: if the batch has records of all versions since,
+their differences are indexed; otherwise all derived items of the trace are written again.
 """
 
 from __future__ import annotations
