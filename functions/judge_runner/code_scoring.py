@@ -49,8 +49,8 @@ more, each would be slower and might time out."""
 
 
 class CodeScoring:
-    """Assesses with one scorer for one task of a job. Its methods may be called from several
-    threads."""
+    """Runs one code scorer on the traces or sessions of a job's task, and makes assessments of its
+    results. The methods may be called from several threads."""
 
     def __init__(
         self, task: Task, scorer: CodeScorer, work: JobExecution, source: SourceCheck | None
