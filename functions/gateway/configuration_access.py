@@ -44,9 +44,9 @@ def require_endpoint(
 
 
 def update_configuration(request: Request, change: Callable[[Configuration], T]) -> T:
-    """Reads the workspace's configuration and calls ``change`` with it. ``change`` writes the new
-    configuration by :func:`mlcore.repos.gateway.configuration.write`. After a concurrent write both
-    steps are repeated. Returns the result of ``change``."""
+    """Reads the gateway's configuration of the workspace and calls ``change`` with it. ``change``
+    writes the new configuration by :func:`mlcore.repos.gateway.configuration.write`. After a
+    concurrent write both steps are repeated. Returns the result of ``change``."""
     return retry_on_conflict(
         "gateway's configuration", lambda: change(configuration.to_change(request.workspace))
     )
