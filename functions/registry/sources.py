@@ -12,6 +12,7 @@ from mlcore.http import Request
 from mlcore.limits import model_sources as limits
 from mlcore.limits.model_sources import ParsedSource
 from mlcore.limits.registry import LATEST, canonical_stage, version_number
+from mlcore.limits.shared_checks import list_in_tag
 from mlcore.models.logged_models import LoggedModel as LoggedModelItem
 from mlcore.observability import logger
 from mlcore.prompts import is_prompt
@@ -71,14 +72,17 @@ def link(origin: VersionOrigin, version: ModelVersion) -> None:
     entry = {"name": version.name, "version": version.version}
 
     def decide(stored: StoredLoggedModel) -> tuple[dict[str, dict[str, str]], tuple[()]]:
-        entries = json.loads(stored.document.texts("tags").get(VERSIONS_TAG, "[]"))
+        entries = list_in_tag(stored.document.texts("tags"), VERSIONS_TAG)
         text = json.dumps([*entries, entry])
         return {"tags": {VERSIONS_TAG: text}}, ()
 
     try:
         logged_models.write(origin.model, decide, exclusive=True)
     except errors.MlflowError:
-        logger.exception("a new version was not added to its logged model's tag", extra=entry)
+        logger.exception(
+            "a new version was not added to its logged model's tag",
+            extra={"registered_model": version.name, "version": version.version},
+        )
 
 
 def version_at(

@@ -17,6 +17,7 @@ from mlcore.http import Request
 from mlcore.limits import runs as limits
 from mlcore.limits.artifact_locations import join
 from mlcore.limits.experiments import experiment_id
+from mlcore.limits.shared_checks import list_in_tag
 from mlcore.models.runs import Run as RunItem
 from mlcore.repos.experiments import experiments
 from mlcore.repos.runs.core import creations, optimistic_writes, runs
@@ -151,7 +152,7 @@ def log_model(message: m.LogModel, request: Request) -> dict[str, Any]:
     entry = limits.logged_model(message.model_json)
 
     def append(run: StoredRun) -> tuple[dict[str, dict[str, str]], tuple[()]]:
-        history = json.loads(run.document.texts("tags").get(LOGGED_MODELS_TAG, "[]"))
+        history = list_in_tag(run.document.texts("tags"), LOGGED_MODELS_TAG)
         if entry in history:
             return {}, ()
         return {"tags": {LOGGED_MODELS_TAG: json.dumps([*history, entry])}}, ()

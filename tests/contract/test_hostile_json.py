@@ -185,3 +185,39 @@ def test_compressed_spans(store: Store, encoding: str, monkeypatch: pytest.Monke
         sent = {"content-encoding": encoding, "content-type": "application/x-protobuf"}
         sent["x-mlflow-experiment-id"] = "0"
         assert status_of("traces", "POST", "/v1/traces", body, **sent) == status
+
+
+@pytest.mark.parametrize("text", ["[" * 5000, "{}", "no JSON", "null", "9" * 5000])
+def test_tags_that_are_no_list_of_models(store: Store, text: str) -> None:
+    """A client may set the tags to which the server adds the models of a run, and the versions of a
+    logged model."""
+    api = store.api
+    run_id = api.new_run("0")
+    api.post("runs/set-tag", run_id=run_id, key="mlflow.log-model.history", value=text)
+    described = {"artifact_path": "a", "flavors": {}, "utc_time_created": "t", "run_id": run_id}
+    answer = api.ask("POST", "runs/log-model", run_id=run_id, model_json=json.dumps(described))
+    assert answer.status == 400
+    assert "is not a JSON list" in answer.body["message"]
+    tags = [{"key": "mlflow.modelVersions", "value": text}]
+    model = api.post("logged-models", experiment_id="0", name="m", tags=tags)["model"]["info"]
+    api.post("registered-models/create", name="r")
+    source = f"models:/{model['model_id']}"
+    made = api.post("model-versions/create", name="r", source=source, model_id=model["model_id"])
+    assert made["model_version"]["version"] == "1"
+    assert api.get(f"logged-models/{model['model_id']}")["model"]["info"]["tags"] == tags
+
+
+@pytest.mark.parametrize("text", STRANGE)
+def test_amounts_of_traces(store: Store, text: str) -> None:
+    experiment = store.api.new_experiment("e")
+    location = {"type": "MLFLOW_EXPERIMENT", "mlflow_experiment": {"experiment_id": experiment}}
+    amounts = {"mlflow.trace.tokenUsage": text, "mlflow.trace.cost": text}
+    info = {
+        "trace_id": "tr-1",
+        "trace_location": location,
+        "request_time": "2026-01-01T00:00:00Z",
+        "state": "OK",
+        "trace_metadata": amounts,
+    }
+    tell("POST", "3.0/traces", {"trace": {"trace_info": info}})
+    assert traced(experiment) == 1

@@ -154,7 +154,7 @@ def _amounts(trace: Trace, key: str) -> dict[str, Any]:
     """Parses a JSON object in the trace's metadata. Anything else counts as empty."""
     try:
         amounts = json.loads(trace.trace_metadata.get(key, "{}"))
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return amounts if isinstance(amounts, dict) else {}
 

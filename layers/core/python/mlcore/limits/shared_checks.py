@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import posixpath
 import re
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from mlcore.errors import InvalidParameterValue
 from mlcore.wire import invalid_value
@@ -91,3 +93,15 @@ def check_max_results(max_results: int, most: int = 50_000) -> None:
             f"Invalid value {max_results} for parameter 'max_results' supplied. "
             f"It must be at most {most}"
         )
+
+
+def list_in_tag(tags: Mapping[str, str], key: str) -> list[Any]:
+    """Returns the list that a tag holds as JSON; empty without the tag. Clients may set any text:
+    raises InvalidParameterValue if it is no JSON list."""
+    try:
+        entries = json.loads(tags.get(key, "[]"))
+    except (ValueError, RecursionError):
+        entries = None
+    if not isinstance(entries, list):
+        raise InvalidParameterValue(f"The tag '{key}' is not a JSON list, so nothing can be added.")
+    return entries

@@ -40,6 +40,9 @@ _SECRETS: Final = (
 )
 """Passwords and signatures in URLs, and what an error message shows for them."""
 
+_TOO_LONG: Final = "***"
+"""Stands for a text that may contain a secret and is longer than a source may be."""
+
 _DOCKER_HUB: Final = "docker.io"
 _HOST_PART: Final = "(?:[A-Za-z0-9]|[A-Za-z0-9][A-Za-z0-9-]*[A-Za-z0-9])"
 _REGISTRY: Final = re.compile(
@@ -228,6 +231,8 @@ def _check_zip(url: str) -> None:
 
 
 def _redacted(text: str) -> str:
+    if len(text) > MAX_LENGTH:
+        return _TOO_LONG  # the patterns take quadratic time
     for pattern, replacement in _SECRETS:
         text = pattern.sub(replacement, text)
     return text

@@ -41,7 +41,7 @@ def amounts_of(
     if isinstance(amounts, str):
         try:
             amounts = json.loads(amounts)
-        except ValueError:
+        except (ValueError, RecursionError):
             return {}
     if not isinstance(amounts, dict):
         return {}

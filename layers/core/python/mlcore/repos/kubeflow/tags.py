@@ -52,7 +52,7 @@ def _texts(text: str) -> list[str]:
     because a client wrote it by hand, becomes the only element."""
     try:
         data = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return [text]
     if isinstance(data, list) and all(isinstance(each, str) for each in data):
         return data
