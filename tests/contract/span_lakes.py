@@ -43,9 +43,30 @@ def _map(entries: dict[str, str]) -> str:
     return f"MAP {{{pairs}}}::MAP(VARCHAR, VARCHAR)"
 
 
-def _rows(rng: random.Random, workspace: str, day: int) -> tuple[list[str], list[str]]:
-    """Traces and their spans, as SQL."""
-    traces, spans = [], []
+def _assessments(rng: random.Random, of_trace: str, secret: str) -> Iterator[str]:
+    """Some assessments of a trace, as SQL.
+
+    Args:
+        of_trace: the columns that they share with their trace.
+    """
+    for _ in range(rng.randrange(4)):
+        moment = f"TIMESTAMPTZ '2026-02-01 00:00:0{rng.randrange(4)}+00'"
+        value = rng.choice((f"'\"yes{secret}\"'", "'true'", "'3'", f"'[\"{secret}\"]'", "NULL"))
+        code, reason = (
+            rng.choice(("NULL", f"'{text}{secret}'")) for text in ("FAILED", "because ")
+        )
+        kind, source = rng.choice(("feedback", "expectation")), rng.choice(("HUMAN", "CODE"))
+        yield (
+            f"{of_trace}, 'a-{rng.randrange(16**12):x}', '{rng.choice(('fine', 'score'))}', "
+            f"'{kind}', {value}, NULL, {code}, NULL, '{source}', '{rng.choice('ab')}{secret}', "
+            f"{moment}, {moment}, NULL, NULL, {reason}, NULL, {rng.random() < 0.5}, MAP {{}}"
+        )
+
+
+def _rows(rng: random.Random, workspace: str, day: int) -> tuple[list[str], ...]:
+    """Traces, their spans and their assessments, as SQL."""
+    traces, spans, assessments = [], [], []
+    others = random.Random(f"{workspace} {day}")
     secret = "" if workspace in READABLE else "SECRET"
     for _ in range(rng.randrange(1, 4)):
         trace, experiment = f"tr-{rng.randrange(16**12):x}", rng.choice(("1", "2"))
@@ -63,7 +84,9 @@ def _rows(rng: random.Random, workspace: str, day: int) -> tuple[list[str], list
             f"{_attributes(rng, secret)}, [], [], {{'message': '', 'code': 'STATUS_CODE_OK'}}"
             for _ in range(rng.randrange(5))
         ]
-    return traces, spans
+        of_trace = f"'0', '{workspace}', '{experiment}', '{trace}', {moment}"
+        assessments += _assessments(others, of_trace, secret)
+    return traces, spans, assessments
 
 
 def _write(files: dict[tuple[str, int], list[str]], rng: random.Random, columns: str) -> None:
@@ -115,7 +138,8 @@ def lakes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Path]]
     rng = random.Random(4)
     for workspace in WORKSPACES:
         for day in (1, 2, 3, 4):
-            for name, rows in zip(("traces", "spans"), _rows(rng, workspace, day), strict=True):
+            names = ("traces", "spans", "assessments")
+            for name, rows in zip(names, _rows(rng, workspace, day), strict=True):
                 files.setdefault((name, day), []).extend(rows)
                 if workspace in READABLE:
                     readable.setdefault((name, day), []).extend(rows)

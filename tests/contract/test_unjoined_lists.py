@@ -42,11 +42,12 @@ UNJOINED = (
     "SELECT a.assessment_name, count(*) FROM trace_unified LATERAL VIEW explode(assessments) l "
     "AS a WHERE trace_id > 'tr-3' GROUP BY 1",
     f"SELECT x FROM {SPANS} WHERE trace_id < 'tr-9'",
+    f"SELECT x.name, size(spans) FROM {SPANS}",
 )
 JOINED = (
     f"SELECT x.name FROM {SPANS} WHERE state = 'OK'",
     f"SELECT x.name, workspace_id FROM {SPANS}",
-    f"SELECT x.name, size(spans) FROM {SPANS}",
+    f"SELECT x.name, transform(spans, s -> s.name) FROM {SPANS}",
     f"SELECT * FROM {SPANS}",
     "SELECT x.name FROM trace_unified LATERAL VIEW OUTER explode(spans) l AS x",
     "SELECT x.name FROM trace_unified t LATERAL VIEW explode(t.spans) l AS x "

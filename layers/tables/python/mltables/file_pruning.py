@@ -148,14 +148,14 @@ def _bounds(table: exp.Table, renamed: Mapping[str, str]) -> Iterator[ColumnBoun
         return
     names = {table.alias_or_name.lower()}
     # A column name without a table belongs to this table if all joins only unnest lists.
-    beside = _unnested_names(select)
+    beside = unnested_names(select)
     if beside is not None and not beside & (TIMES | TEXTS | renamed.keys()):
         names.add("")
     for condition in where.this.flatten() if isinstance(where.this, exp.And) else [where.this]:
         yield from _bounds_of(condition.unnest(), names, renamed)
 
 
-def _unnested_names(select: exp.Select) -> set[str] | None:
+def unnested_names(select: exp.Select) -> set[str] | None:
     """Returns the names of columns that the joins of a SELECT unnest; None if it joins anything
     else, or if their names are unknown."""
     names: set[str] = set()

@@ -18,6 +18,7 @@ from typing import Any, Final
 import duckdb
 
 from mltables import (
+    aggregated_lists,
     permitted_rows,
     query_limits,
     result_encoding,
@@ -38,6 +39,8 @@ from mltables.views import VIEWS
 
 ROWS: Final = 10_000
 BYTES: Final = 4 << 20
+_REWRITTEN: Final = (PREFIX, unjoined_lists.ELEMENT, aggregated_lists.VALUE)
+"""Names, or parts of names, in the SQL of statements that were rewritten."""
 RUN_AGAIN: Final = "again"
 """A member of the JSON result of a statement that :func:`has_to_run_again`."""
 
@@ -114,7 +117,8 @@ def has_to_run_again(sql: str, error: Exception) -> bool:
     is not run again."""
     if isinstance(error, duckdb.BinderException):
         return True
-    return (PREFIX in sql or unjoined_lists.ELEMENT in sql) and not _is_of_memory(error)
+    is_rewritten = any(name in sql for name in _REWRITTEN)
+    return is_rewritten and not _is_of_memory(error)
 
 
 def execute(

@@ -15,7 +15,13 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from mltables import attribute_lookups, inlined_expressions, time_travel, unjoined_lists
+from mltables import (
+    aggregated_lists,
+    attribute_lookups,
+    inlined_expressions,
+    time_travel,
+    unjoined_lists,
+)
 from mltables.column_pruning import Columns, columns_read
 from mltables.counted_lists import count_lists
 from mltables.dialect import (
@@ -95,7 +101,10 @@ def translate(
         from_columns = not from_maps and not attribute_lookups.spells_columns(query)
         if from_columns:
             attribute_lookups.read_columns(query, SCHEMA)
+        may_aggregate = from_columns and aggregated_lists.may_aggregate(query)
         join_lists(query, SCHEMA, from_columns=from_columns)
+        if may_aggregate:
+            aggregated_lists.aggregate_lists(query, SCHEMA)
         bounds = where_bounds(query, SCHEMA)
         if from_columns:
             unjoined_lists.drop_joins(query, SCHEMA)
