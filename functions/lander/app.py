@@ -68,6 +68,10 @@ def land(records: Sequence[Record], shard: str) -> None:
             experiments.add(keys.experiment_id_of(key.pk))
         elif kind == trace_landing.TRACE:
             traces.add_record(record)
+        elif kind == trace_landing.REMOVAL:
+            # That the item expires later changes nothing.
+            if "NewImage" in change:
+                traces.add_removal(image)
         elif kind in entity_kinds.BY_ITEM_TYPE:
             entities.add_record(record, kind)
         elif kind in _RUN_TYPES:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, Final
 
 from mlcore import errors, reserved_tags
@@ -24,7 +24,7 @@ from mlcore.limits.traces import (
 from mlcore.optimistic_retry import WriteConflict, retry_on_conflict
 from mlcore.repos.experiments import experiments
 from mlcore.repos.experiments.ids import canonical_ids
-from mlcore.repos.traces import archival, redaction, span_packs, traces
+from mlcore.repos.traces import archival, redaction, removals, span_packs, traces
 from mlcore.repos.traces import pages as trace_pages
 from mlcore.repos.traces.span_packs import Owner
 from mlcore.repos.traces.traces import StoredTrace, TraceChange
@@ -242,7 +242,8 @@ def delete_tag_v3(message: m.DeleteTraceTagV3, request: Request) -> dict[str, An
 
 def delete_traces(message: m.DeleteTraces, request: Request) -> dict[str, Any]:
     """Deletes an experiment's traces: those with the given ids, or the oldest up to a time. Ids of
-    traces in another experiment are ignored."""
+    traces in another experiment are ignored. For ids without a trace, also asks for the removal of
+    rows in the system tables: the trace may have expired in the table only."""
     latest = message.max_timestamp_millis if message.has("max_timestamp_millis") else None
     limit = message.max_traces if message.has("max_traces") else None
     check_deletion(latest, limit, message.request_ids)
@@ -254,6 +255,8 @@ def delete_traces(message: m.DeleteTraces, request: Request) -> dict[str, Any]:
             for trace in traces.find_many(ids, request.workspace)
             if trace is not None and trace.experiment.experiment_id == owner_id
         ]
+        if len(to_delete) < len(ids):
+            _remove_rows(owner_id, set(ids) - {trace.trace_id for trace in to_delete}, request)
     else:
         experiment = experiments.find(owner_id, request.workspace)
         if experiment is None:
@@ -261,6 +264,14 @@ def delete_traces(message: m.DeleteTraces, request: Request) -> dict[str, Any]:
         to_delete = trace_pages.oldest(experiment, latest, limit)
     traces.delete(to_delete)
     return {"traces_deleted": len(to_delete)}
+
+
+def _remove_rows(experiment_id: str, trace_ids: Collection[str], request: Request) -> None:
+    """Asks for the removal of the rows of traces that the table lacks, if the experiment is in the
+    workspace of the request."""
+    experiment = experiments.find(experiment_id, request.workspace)
+    if experiment is not None:
+        removals.request(experiment, sorted(trace_ids))
 
 
 def missing(trace_id: str) -> errors.ResourceDoesNotExist:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,12 +12,13 @@ import pytest
 
 from lander import app as lander
 from mlcore.db import keys
+from mlcore.repos.traces import removals
 from mlcore.system_tables import location
 from operate import system_tables
 from tests.contract.conftest import Store
 from tests.contract.lake import Tables, tables
 from tests.contract.lake_in_s3 import bucket, rows, s3
-from tests.contract.trace_calls import export, span, tell
+from tests.contract.trace_calls import ask, export, span, tell
 from tests.contract.trace_story import new_trace
 from tests.contract.traces_world import TracesWorld
 
@@ -245,27 +247,111 @@ def test_files_that_do_not_fit_the_disk_stop_no_publication(
     assert ids(tables) == [everything] * 3
 
 
+class Expired:
+    """A trace that expired, with its experiment, another one, and traces that exist in both."""
+
+    def __init__(self, store: Store, tables: Tables) -> None:
+        self.world = TracesWorld(store, 3)
+        self.world.new_experiment()
+        self.world.new_experiment()
+        for _ in range(6):
+            self.world.create()
+            self.world.judge()
+        tables.follow()
+        self.world.expire()
+        publish(self.world.completed(tables.stream.fresh()))
+        [(self.experiment, self.trace)] = self.world.expired
+        (self.other,) = self.world.workspaces.keys() - {self.experiment}
+        self.there = self.of(self.experiment)
+        self.everything = ids(tables)
+        assert self.trace in self.everything[0]
+
+    def of(self, experiment: str) -> list[str]:
+        traces = self.world.traces.items()
+        return [key for key, state in traces if state["experiment"] == experiment]
+
+    def left(self) -> list[list[str]]:
+        """The ids in the tables after the rows of the expired trace are gone."""
+        return [[key for key in each if key != self.trace] for each in self.everything]
+
+
 def test_rows_of_expired_traces_are_forgotten_on_request(store: Store, tables: Tables) -> None:
     """Not those of traces that exist, and not those of the same id in another experiment."""
-    world = TracesWorld(store, 3)
-    world.new_experiment()
-    world.new_experiment()
-    for _ in range(6):
-        world.create()
-        world.judge()
-    tables.follow()
-    world.expire()
-    publish(world.completed(tables.stream.fresh()))
-    [(experiment, expired)] = world.expired
-    everything = ids(tables)
-    assert expired in everything[0]
-    there = [key for key, state in world.traces.items() if state["experiment"] == experiment]
-    (other,) = world.workspaces.keys() - {experiment}
-    assert delete(experiment, expired.removeprefix("tr-")) == 0  # the API does not know it
-    system_tables.forget(other, [expired, "tr-0", "it's"])
+    made = Expired(store, tables)
+    system_tables.forget(made.other, [made.trace, "tr-0", "it's"])
     publish(tables.stream.fresh())
-    assert ids(tables) == everything
+    assert ids(tables) == made.everything
     for _ in range(2):
-        system_tables.forget(experiment, [expired, *there])
+        system_tables.forget(made.experiment, [made.trace, *made.there])
         publish([])
-        assert ids(tables) == [[key for key in each if key != expired] for each in everything]
+        assert ids(tables) == made.left()
+
+
+def ask_to_delete(experiment: str, trace_ids: list[str], workspace: str | None = None) -> Any:
+    body = {"experiment_id": experiment, "request_ids": trace_ids}
+    headers = {"x-mlflow-workspace": workspace} if workspace else {}
+    answer = ask("POST", "3.0/traces/delete-traces", body, headers)
+    return answer.status, answer.body
+
+
+def test_a_request_that_deletes_an_expired_trace_removes_its_rows(
+    store: Store, tables: Tables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only with its experiment and the workspace of this. The answer says nothing about rows."""
+    made = Expired(store, tables)
+    monkeypatch.setenv("MLFLOW_ENABLE_WORKSPACES", "true")
+    strange = ["tr-0", "it's", "tr-\x00", "a/b", "", '{"x": 1}', "x" * 70_000]
+    mine = [made.trace, *strange]
+    for experiment, workspace in (
+        (made.other, "default"),
+        (made.experiment, "team"),
+        ("999999", "default"),
+    ):
+        assert ask_to_delete(experiment, mine, workspace) == (200, {"traces_deleted": 0})
+    assert ask_to_delete(made.other, made.there) == (200, {"traces_deleted": 0})
+    publish(tables.stream.fresh())
+    assert ids(tables) == made.everything
+    for _ in range(2):
+        assert ask_to_delete(made.experiment, mine) == (200, {"traces_deleted": 0})
+        publish(tables.stream.fresh())
+        assert ids(tables) == made.left()
+
+
+def test_a_removal_that_arrives_late_spares_a_trace_that_was_made_again(
+    store: Store, tables: Tables
+) -> None:
+    """Its rows of before go, those of now stay. Of the same deletion only the ids are stored."""
+    made = Expired(store, tables)
+    trace = made.trace.removeprefix("tr-")
+    assert delete(made.experiment, trace) == 0
+    asked = tables.stream.fresh()
+    make(made.experiment, trace, 300 * DAY_MS)
+    publish(tables.stream.fresh())
+    publish(asked)
+    for name in NAMES:
+        (row,) = (row for row in tables.rows(name) if row["trace_id"] == made.trace)
+        assert row["request_date"] == "2024-09-09"
+
+
+def test_deletions_of_traces_that_exist_leave_no_further_item(store: Store) -> None:
+    """Those of ids that do not exist leave one, which ends by itself, however often repeated."""
+    experiment, trace = store.api.new_experiment("items"), new_trace()
+    assert export(experiment, [span(trace, 1, None, start=0, end=1)]).status == 200
+    partition = keys.experiment(experiment).pk
+
+    def left() -> list[Any]:
+        stored = store.direct.query(
+            TableName=store.table,
+            KeyConditionExpression="PK = :pk",
+            ExpressionAttributeValues={":pk": {"S": partition}},
+        )
+        return [item for item in stored["Items"] if item["type"]["S"] == "trace_removal"]
+
+    assert delete(experiment, trace) == 1
+    assert left() == []
+    many = [f"tr-{number}" for number in range(1500)]
+    for _ in range(2):
+        assert ask_to_delete(experiment, many) == (200, {"traces_deleted": 0})
+    (item,) = left()
+    assert len(item["trace_ids"]["SS"]) == removals.MOST_IDS
+    assert 0 < int(item["ttl"]["N"]) - time.time() <= removals.KEPT_SECONDS

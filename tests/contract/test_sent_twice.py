@@ -56,6 +56,9 @@ MADE_ANEW = {
 """What is named by the server alone: a repetition makes another one, as on MLflow's server."""
 REFUSED = {f"POST {GATEWAY}/endpoints/create", f"POST {GATEWAY}/endpoints/bindings/create"}
 """What is there already is a BAD_REQUEST, as on MLflow's server."""
+REMOVALS = "trace_removal"
+"""The type of the items that a deletion of traces leaves for the system tables if there are none:
+they expire, and change nothing that a client sees."""
 NOTHING_LEFT = {"RESOURCE_ALREADY_EXISTS", "RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE"}
 
 
@@ -73,6 +76,7 @@ def content(store: Store, name: str) -> dict[tuple[str, str], Any]:
         }
         for page in pages
         for item in page["Items"]
+        if item["type"]["S"] != REMOVALS
     }
 
 

@@ -32,6 +32,16 @@ def check_trace_id(trace_id: str) -> None:
         )
 
 
+def may_be_trace_id(trace_id: str) -> bool:
+    """Whether a trace may have this id (:func:`check_trace_id`)."""
+    try:
+        check_trace_id(trace_id)
+        trace_id.encode()
+    except (InvalidParameterValue, UnicodeEncodeError):
+        return False
+    return True
+
+
 def check_experiment(trace_id: str, present: str, wanted: str) -> None:
     """Checks that a trace is in the experiment in which a request wants to write it. Raises
     InvalidParameterValue otherwise."""

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from mlcore.db import keys
-from mlcore.db.attributes import BytesAttribute, IntAttribute, TextAttribute, TextMapAttribute
+from mlcore.db.attributes import (
+    BytesAttribute,
+    IntAttribute,
+    TextAttribute,
+    TextMapAttribute,
+    TextSetAttribute,
+)
 from mlcore.models.base import ChildItem, Item, MetaItem
 
 
@@ -97,6 +103,16 @@ class TraceSpansPack(TraceSpans):
     """A pack of spans of a trace that has a first pack already."""
 
     pattern = keys.TRACE_SPANS_PACK
+
+
+class TraceRemoval(Item):
+    """Traces that a request deleted although the table has none of these ids. The item expires; its
+    stream record makes the publisher remove the rows of these traces."""
+
+    pattern = keys.TRACE_REMOVAL
+
+    experiment_id = TextAttribute()
+    trace_ids = TextSetAttribute()
 
 
 class TraceLink(Item):

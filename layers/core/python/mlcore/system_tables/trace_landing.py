@@ -16,12 +16,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from mlcore.db import keys
-from mlcore.models.traces import Trace
+from mlcore.db.expression import Raw
+from mlcore.models.traces import Trace, TraceRemoval
 from mlcore.system_tables import landing
 from mlcore.system_tables.rows import within
 
 TRACE: Final = keys.TRACE.name
 """The type of the items whose stream records are written to landing objects."""
+REMOVAL: Final = keys.TRACE_REMOVAL.name
+"""The type of the items that name traces whose rows are to be removed."""
 _EXPIRY: Final = "dynamodb.amazonaws.com"
 
 Record = Mapping[str, Any]
@@ -55,6 +58,13 @@ class ChangedTraces:
             times.update(within(image.request_time) for image in images)
         if record["eventName"] == "REMOVE" and not is_expiry(record):
             self._deleted.add(identity)
+
+    def add_removal(self, image: Raw) -> None:
+        """Adds the traces that a removal's item names, whose rows the publisher removes unless they
+        exist."""
+        removal = TraceRemoval.of(image)
+        for trace_id in removal.trace_ids or ():
+            self.forget(removal.experiment_id, trace_id)
 
     def add(self, experiment_id: str, trace_id: str) -> None:
         """Adds an existing trace whose earlier request times are unknown."""

@@ -24,6 +24,7 @@ Items: under each partition key its sort keys, and the items' ``type``::
         T#<trace_id>#PROMPT#<key>                           trace_prompt
         T#<trace_id>#SPANS                                  trace_spans
         T#<trace_id>#SPANS#<suffix>                         trace_spans_pack
+        TRACEREMOVAL#<suffix>                               trace_removal
         LM#<model_id>                                       logged_model
         LM#<model_id>#PARAM#<key>                           logged_model_param
         LM#<model_id>#TAG#<key>                             logged_model_tag

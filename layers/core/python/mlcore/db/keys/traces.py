@@ -29,6 +29,12 @@ TRACE_SPANS_PACK = Pattern(
     "T#<trace_id>#SPANS#<suffix>",
     "further spans of the trace that arrived in one export",
 )
+TRACE_REMOVAL = Pattern(
+    "trace_removal",
+    _EXP,
+    "TRACEREMOVAL#<suffix>",
+    "traces whose rows the publisher removes from the system tables, as a request asked",
+)
 TRACE_LINK = Pattern(
     "trace_link", "RUN#<run_id>", "RUN#TRACE#<trace_id>", "a trace that was linked to the run"
 )
@@ -44,6 +50,7 @@ TRACE_PATTERNS = (
     TRACE_PROMPT,
     TRACE_SPANS,
     TRACE_SPANS_PACK,
+    TRACE_REMOVAL,
     TRACE_REF,
     TRACE_LINK,
 )
@@ -110,6 +117,10 @@ def trace_spans_pack(experiment_id: str, trace_id: str, suffix: str) -> Key:
 def trace_spans_prefix(trace_id: str) -> str:
     """Returns the prefix of the sort keys of all items that hold spans of a trace."""
     return TRACE_SPANS.sk.build(trace_id)
+
+
+def trace_removal(experiment_id: str, suffix: str) -> Key:
+    return Key(_partition(experiment_id), TRACE_REMOVAL.sk.build(suffix))
 
 
 def trace_link(run_id: str, trace_id: str) -> Key:
