@@ -226,6 +226,6 @@ def register(work: JobExecution, source: StoredModelVersion, text: str, summary:
 def _list(text: str | None) -> list[Any]:
     try:
         linked = json.loads(text or "[]")
-    except ValueError:
+    except (ValueError, RecursionError):
         return []
     return linked if isinstance(linked, list) else []

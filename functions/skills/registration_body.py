@@ -3,7 +3,6 @@ multipart body with metadata and the archive of the skill's folder."""
 
 from __future__ import annotations
 
-import json
 from typing import Any, Final, Self
 
 from mlcore import errors
@@ -12,6 +11,7 @@ from mlcore.limits import skills as limits
 from mlcore.wire import json_body as j
 from mlcore.wire import multipart
 from mlcore.wire.json_body import JsonField
+from mlcore.wire.json_text import parse_json_bytes, parse_json_text
 
 ARCHIVE_SLACK: Final = 1024 * 1024
 """Bytes by which an archive may exceed the limit of its content."""
@@ -73,8 +73,8 @@ class RegisterSkillVersion(SentMessage):
 
 def _of_json(sent: Sent, organization: str, name: str) -> dict[str, Any]:
     try:
-        metadata = json.loads(sent.text())
-    except (ValueError, RecursionError):
+        metadata = parse_json_text(sent.text(), lone_surrogates=True)
+    except ValueError:
         raise errors.InvalidParameterValue(
             "The request body must contain a valid JSON object."
         ) from None
@@ -109,8 +109,8 @@ def _of_parts(sent: Sent, organization: str, name: str) -> dict[str, Any]:
     if not content.is_file:
         raise errors.InvalidParameterValue("Multipart registration requires a 'content' file part.")
     try:
-        fields = json.loads(metadata.content)
-    except (ValueError, RecursionError):
+        fields = parse_json_bytes(metadata.content, lone_surrogates=True)
+    except ValueError:
         raise errors.InvalidParameterValue(
             "The 'metadata' part must contain a valid JSON object."
         ) from None

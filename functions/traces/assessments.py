@@ -3,7 +3,6 @@ to issues."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
@@ -18,6 +17,7 @@ from mlcore.repos.traces import redaction, traces
 from mlcore.repos.traces.traces import StoredTrace, TraceChange
 from mlcore.reserved_tags import ASSESSMENT_RUN
 from mlcore.responses import traces as responses
+from mlcore.wire.json_text import parse_json_text
 from mlcore.wire.times import parse_point
 from traces import messages as m
 
@@ -199,8 +199,8 @@ def _expectation(fields: m.Assessment) -> Any:
                 "Only JSON_FORMAT is supported."
             )
         try:
-            value = json.loads(serialized.value)
-        except (ValueError, RecursionError):
+            value = parse_json_text(serialized.value, lone_surrogates=True)
+        except ValueError:
             raise errors.InvalidParameterValue("The serialized value is not JSON.") from None
     if value is None:
         raise errors.InvalidParameterValue("The `value` field must be specified.")

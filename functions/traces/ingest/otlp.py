@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
+
+DEEPEST: Final = 100
+"""The deepest nesting of a value; protobuf's own limit. A deeper one could be stored, but not be
+returned: the functions that convert values are recursive."""
 
 
 class Event(NamedTuple):

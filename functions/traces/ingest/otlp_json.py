@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from traces.ingest.otlp import Event, InvalidExport, Link, ResourceSpans, Span
+from traces.ingest.otlp import DEEPEST, Event, InvalidExport, Link, ResourceSpans, Span
 
 _STATUS: Final = {"STATUS_CODE_UNSET": 0, "STATUS_CODE_OK": 1, "STATUS_CODE_ERROR": 2}
 _KINDS: Final = {
@@ -117,11 +117,11 @@ def _attributes(entry: dict[str, Any]) -> dict[str, Any]:
     return _key_values(_list(entry, "attributes"))
 
 
-def _key_values(entries: Iterable[dict[str, Any]]) -> dict[str, Any]:
-    return {_text(entry, "key"): _any(entry.get("value")) for entry in entries}
+def _key_values(entries: Iterable[dict[str, Any]], depth: int = 0) -> dict[str, Any]:
+    return {_text(entry, "key"): _any(entry.get("value"), depth) for entry in entries}
 
 
-def _any(value: dict[str, Any] | None) -> Any:
+def _any(value: dict[str, Any] | None, depth: int) -> Any:
     if not value:
         return None
     if len(value) > 1:
@@ -141,12 +141,19 @@ def _any(value: dict[str, Any] | None) -> Any:
             case "doubleValue" | "double_value":
                 return float(content)
             case "arrayValue" | "array_value":
-                return [_any(item) for item in _list(content, "values")]
+                return [_any(item, depth + 1) for item in _values(content, depth)]
             case "kvlistValue" | "kvlist_value":
-                return _key_values(_list(content, "values"))
+                return _key_values(_values(content, depth), depth + 1)
             case "bytesValue" | "bytes_value":
                 return _base64(content)
     return None
+
+
+def _values(content: dict[str, Any], depth: int) -> list[Any]:
+    """Returns the values within a value at this depth. Raises InvalidExport if it is too deep."""
+    if depth == DEEPEST:
+        raise InvalidExport
+    return _list(content, "values")
 
 
 def _int64(value: Any) -> int:

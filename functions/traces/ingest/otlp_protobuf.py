@@ -10,10 +10,7 @@ from collections.abc import Iterator
 from struct import unpack_from
 from typing import Any
 
-from traces.ingest.otlp import Event, InvalidExport, Link, ResourceSpans, Span
-
-DEEPEST = 100
-"""The deepest nesting of values; protobuf's own limit."""
+from traces.ingest.otlp import DEEPEST, Event, InvalidExport, Link, ResourceSpans, Span
 
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 Field = tuple[int, int, Any]

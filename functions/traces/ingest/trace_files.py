@@ -4,12 +4,12 @@ versions have used."""
 from __future__ import annotations
 
 import base64
-import json
 from typing import Any
 
 from mlcore.spans.attributes import json_value
 from mlcore.spans.names import SPAN_TRACE_ID
 from mlcore.spans.stored import StoredSpan
+from mlcore.wire.json_text import parse_json_bytes
 
 _CODES = {"OK": "STATUS_CODE_OK", "ERROR": "STATUS_CODE_ERROR", "UNSET": "STATUS_CODE_UNSET"}
 
@@ -18,9 +18,9 @@ def parse(data: bytes) -> list[StoredSpan] | None:
     """Returns the spans in a file ``traces.json``, root spans first, then by start; None if the
     file has another format."""
     try:
-        content = json.loads(data)
+        content = parse_json_bytes(data, lone_surrogates=True)
         spans = [_stored(span) for span in content["spans"]]
-    except (AttributeError, KeyError, TypeError, ValueError, RecursionError):
+    except (AttributeError, KeyError, TypeError, ValueError):
         return None
     return sorted(spans, key=sort_key)
 

@@ -61,3 +61,10 @@ def test_a_long_chain_is_climbed_once() -> None:
     assert len(content.retrieved_texts(Subject(TRACE, tuple(spans)))) == length
     # To climb it for each span would take minutes.
     assert time.process_time() - began < 20
+
+
+def test_text_of_an_output_in_many_lists() -> None:
+    value: Any = "said"
+    for _ in range(5000):
+        value = [value]
+    assert content.output_text(value) == "said"

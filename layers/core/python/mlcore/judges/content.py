@@ -17,6 +17,7 @@ from mlcore.entities.traces import Trace
 from mlcore.repos.traces import span_packs, traces
 from mlcore.repos.traces.span_packs import Owner
 from mlcore.repos.traces.traces import StoredTrace
+from mlcore.wire.json_text import parse_json_bytes, parse_json_text
 
 _SPANS_FILE: Final = "traces.json"
 _LIMITS: Final = (20_000, 4_000, 1_000, 200)
@@ -224,10 +225,10 @@ def input_text(value: Any) -> str:
 
 def output_text(value: Any) -> str:
     """Returns a model's answer as text; the answer may have the form of any known API."""
+    while isinstance(value, list) and value:
+        value = value[0]
     if value is None or isinstance(value, str):
         return value or ""
-    if isinstance(value, list) and value:
-        return output_text(value[0])
     if isinstance(value, dict):
         for text in (_text_of_choices(value), _text_of_messages(value), _text_of_output(value)):
             if text is not None:
@@ -319,8 +320,8 @@ def _attribute(span: Span, name: str) -> Any:
     if not isinstance(value, str):
         return value
     try:
-        return json.loads(value)
-    except (ValueError, RecursionError):
+        return parse_json_text(value, lone_surrogates=True)
+    except ValueError:
         return value
 
 
@@ -370,7 +371,7 @@ def _spans_of_file(trace: Trace, workspace: str) -> list[Span]:
         return []
     try:
         data = artifacts.store().get(artifacts.locate(location, workspace, _SPANS_FILE))
-        spans = json.loads(data or b"{}").get("spans")
+        spans = parse_json_bytes(data or b"{}", lone_surrogates=True).get("spans")
     except (errors.InvalidParameterValue, ValueError, AttributeError):
         return []
     return [span for span in spans if isinstance(span, dict)] if isinstance(spans, list) else []

@@ -9,7 +9,8 @@ from typing import Any, Final, NamedTuple
 from mlcore import errors
 from mlcore.entities.evaluation.judges import Judge
 
-_FENCED: Final = re.compile(r"```[\w-]*\s*\n?(.*?)\n?\s*```", re.DOTALL)
+_FENCE: Final = "```"
+_LANGUAGE: Final = re.compile(r"\A[\w-]*")
 _YES: Final = frozenset(
     (
         *("true", "pass", "passed", "correct", "success", "1", "1.0", "yes", "y", "yeah", "sure"),
@@ -65,8 +66,9 @@ def without_fences(text: str) -> str:
     stripped = text.strip()
     if stripped.startswith("{"):
         return stripped
-    block = _FENCED.search(stripped)
-    return stripped if block is None else block[1].strip()
+    _, fence, rest = stripped.partition(_FENCE)
+    block, end, _ = _LANGUAGE.sub("", rest).partition(_FENCE)
+    return block.strip() if fence and end else stripped
 
 
 def _normalized(judge: Judge, value: Any) -> Any:

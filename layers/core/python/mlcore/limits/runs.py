@@ -3,7 +3,6 @@ for metric history."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -20,6 +19,7 @@ from mlcore.limits.shared_checks import (
     truncated,
 )
 from mlcore.wire import invalid_value
+from mlcore.wire.json_text import parse_json_text
 
 MAX_METRICS_PER_BATCH: Final = 1000
 MAX_PARAMS_PER_BATCH: Final = 100
@@ -211,8 +211,8 @@ def logged_model(model_json: str) -> dict[str, Any]:
     """Returns the parts of a model's description that log-model stores in the tag
     ``mlflow.log-model.history``. Raises InvalidParameterValue if the description is malformed."""
     try:
-        model = json.loads(model_json)
-    except (ValueError, RecursionError):
+        model = parse_json_text(model_json, lone_surrogates=True)
+    except ValueError:
         raise InvalidParameterValue(
             f"Malformed model info. \n {model_json} \n is not a valid JSON."
         ) from None

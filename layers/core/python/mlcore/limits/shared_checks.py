@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import posixpath
 import re
@@ -11,6 +10,7 @@ from typing import Any, Final
 
 from mlcore.errors import InvalidParameterValue
 from mlcore.wire import invalid_value
+from mlcore.wire.json_text import parse_json_text
 
 MAX_KEY_LENGTH: Final = 250
 
@@ -99,8 +99,8 @@ def list_in_tag(tags: Mapping[str, str], key: str) -> list[Any]:
     """Returns the list that a tag holds as JSON; empty without the tag. Clients may set any text:
     raises InvalidParameterValue if it is no JSON list."""
     try:
-        entries = json.loads(tags.get(key, "[]"))
-    except (ValueError, RecursionError):
+        entries = parse_json_text(tags.get(key, "[]"), lone_surrogates=True)
+    except ValueError:
         entries = None
     if not isinstance(entries, list):
         raise InvalidParameterValue(f"The tag '{key}' is not a JSON list, so nothing can be added.")

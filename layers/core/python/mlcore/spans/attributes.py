@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from mlcore.wire.json_text import parse_json_text
+
 Attributes = dict[str, Any]
 
 
@@ -15,10 +17,10 @@ def json_text(value: Any) -> str:
 
 def json_value(text: Any) -> Any:
     """Returns the value of a span attribute: the parsed JSON text, or the text itself if it is not
-    JSON."""
+    JSON, or nested more than 200 levels deep."""
     if not text:
         return None
     try:
-        return json.loads(text)
-    except (TypeError, ValueError, RecursionError):
+        return parse_json_text(text, lone_surrogates=True)
+    except (TypeError, ValueError):
         return text

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Final, NamedTuple, Self
 
 from mlcore import errors
+from mlcore.wire.json_text import NestedTooDeeply, check_depth
 from mlcore.wire.message import Message
 
 JsonPath = tuple[str | int, ...]
@@ -352,11 +353,12 @@ def _parsed(content: str, *, listed: bool) -> Any:
     try:
         data = json.loads(content)
         json.dumps(data, allow_nan=False)
+        check_depth(data, content)
     except json.JSONDecodeError as error:
         misfits.note((error.pos,), "JSON decode error", "json_invalid", {}, {"error": error.msg})
+    except (NestedTooDeeply, RecursionError):
+        misfits.note((), "The request body is nested too deeply.", "recursion_loop", None)
     except ValueError:
         misfits.note((), "Numbers must be finite.", "finite_number", None)
-    except RecursionError:
-        misfits.note((), "The request body is nested too deeply.", "recursion_loop", None)
     misfits.check()
     return data

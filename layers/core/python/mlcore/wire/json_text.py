@@ -11,6 +11,10 @@ MAX_DEPTH: Final = 200
 of recursion."""
 
 
+class NestedTooDeeply(ValueError):
+    """Raised for a JSON value that is nested deeper than :data:`MAX_DEPTH`."""
+
+
 def parse_json_text(text: str, *, lone_surrogates: bool = False) -> Any:
     """Returns the value of a JSON text. Raises ValueError for a text that is no JSON, and for a
     value that :func:`check_storable` refuses.
@@ -22,8 +26,8 @@ def parse_json_text(text: str, *, lone_surrogates: bool = False) -> Any:
     try:
         value = json.loads(text)
     except RecursionError as error:
-        raise ValueError("nested too deeply") from error
-    _check_depth(value, text)
+        raise NestedTooDeeply("nested too deeply") from error
+    check_depth(value, text)
     if "\\" in text and not lone_surrogates:  # only an escape can make an unpaired surrogate
         check_storable(value)
     return value
@@ -42,9 +46,9 @@ def check_storable(value: Any) -> None:
     try:
         text = json.dumps(value, ensure_ascii=False)
     except RecursionError as error:
-        raise ValueError("nested too deeply") from error
+        raise NestedTooDeeply("nested too deeply") from error
     text.encode()  # raises UnicodeEncodeError, a ValueError
-    _check_depth(value, text)
+    check_depth(value, text)
 
 
 def storable(text: str) -> str:
@@ -53,9 +57,11 @@ def storable(text: str) -> str:
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
-def _check_depth(value: Any, text: str) -> None:
+def check_depth(value: Any, text: str) -> None:
+    """Raises NestedTooDeeply for the value of a JSON text that is nested deeper than
+    :data:`MAX_DEPTH`."""
     if text.count("[") + text.count("{") > MAX_DEPTH and _depth(value) > MAX_DEPTH:
-        raise ValueError("nested too deeply")
+        raise NestedTooDeeply("nested too deeply")
 
 
 def _depth(value: Any) -> int:
