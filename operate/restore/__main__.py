@@ -8,12 +8,12 @@
     python -m operate.restore files BUCKET --at TIME [--count]
     python -m operate.restore adopt --into NEW --table NAME [--bucket NAME] [--key ID] …
 
-``freeze`` makes a stack answer 429 to every request until ``thaw``, so that no client writes data
-that the restore would miss. ``whole`` runs ``table``, ``files`` and ``adopt``: it restores the
-table of a stack and its bucket's files, deletes the stack (which keeps its data) and creates a new
-stack with the restored table and the old bucket and key. ``complete`` turns on what a table lacks
-that AWS Backup restored: stream, expiry, backups, protection. After an interruption each command
-may be repeated. `make deploy` then adds the functions.
+``freeze`` makes both APIs of a stack answer 429 to every request until ``thaw``, so that no client
+writes data that the restore would miss. ``whole`` runs ``table``, ``files`` and ``adopt``: it
+restores the table of a stack and its bucket's files, deletes the stack (which keeps its data) and
+creates a new stack with the restored table and the old bucket and key. ``complete`` turns on what a
+table lacks that AWS Backup restored: stream, expiry, backups, protection. After an interruption
+each command may be repeated. `make deploy` then adds the functions.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
 from operate.restore import adoption, files, tables
-from operate.restore.api_stage import ApiStage
 from operate.restore.failure import CannotRestore
+from operate.restore.freeze import Freeze
 
 BUILT: Final = Path(__file__).resolve().parents[2] / ".aws-sam" / "build" / "template.yaml"
 LATEST: Final = "latest"
@@ -95,25 +95,40 @@ def _whole(given: argparse.Namespace) -> None:
 
 
 def _serve(stack: str, *, stops: bool) -> None:
-    stage = ApiStage(boto3.client("cloudformation"), boto3.client("apigatewayv2"), stack)
+    freeze = _freeze(boto3.client("cloudformation"), stack)
     if stops:
-        stage.stop()
-        print(f"{stack}: every request is answered 429; `operate.restore thaw {stack}` ends that")
-        print("work of earlier requests is finished in the background: wait a minute")
-    else:
-        rate, burst = stage.continue_()
-        print(f"{stack}: {rate:,} requests a second are served, {burst:,} at one moment")
+        names = " and ".join(freeze.stop())
+        print(f"{stack}: every request to {names} is answered 429")
+        print(f"`operate.restore thaw {stack}` ends that")
+        print("calls of models that were admitted before take up to 15 minutes, and functions of")
+        print("queues and schedules go on: wait as docs/operations.md says")
+        return
+    served = freeze.end()
+    if not served:
+        print(f"{stack}: no API is frozen, nothing was changed")
+    for name, limits in served.items():
+        if limits.rate is None or limits.burst is None:
+            print(f"{stack}: {name} serves requests again, up to the quota of the account")
+        else:
+            print(
+                f"{stack}: {name} serves {limits.rate:,.0f} requests a second again,"
+                f" {limits.burst:,} at one moment"
+            )
+
+
+def _freeze(cloudformation: Any, stack: str) -> Freeze:
+    return Freeze(cloudformation, boto3.client("apigatewayv2"), boto3.client("apigateway"), stack)
 
 
 def _warn_of_writers(cloudformation: Any, stack: str) -> None:
     try:
-        stopped = ApiStage(cloudformation, boto3.client("apigatewayv2"), stack).is_stopped()
+        admitting = _freeze(cloudformation, stack).admitting()
     except CannotRestore:  # nobody can write through an API that does not exist
         return
-    if not stopped:
+    if admitting:
         print(
-            f"{stack} serves requests: the restored table will lack what they write from now on."
-            f" `operate.restore freeze {stack}` stops them"
+            f"{stack} serves requests to {' and '.join(admitting)}: the restored table will lack"
+            f" what they write from now on. `operate.restore freeze {stack}` stops them"
         )
 
 

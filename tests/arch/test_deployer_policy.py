@@ -58,6 +58,30 @@ def test_every_service_of_the_template_is_allowed() -> None:
     assert "cloudformation" in allowed
 
 
+@pytest.mark.parametrize(
+    ("action", "path"),
+    [
+        ("POST", "/apis"),
+        ("PATCH", "/apis/a1b2c3/stages/$default"),
+        ("POST", "/restapis"),
+        ("PUT", "/restapis/a1b2c3/resources/d4/methods/ANY"),
+        ("PATCH", "/restapis/a1b2c3/stages/live"),
+        ("GET", "/account"),
+    ],
+)
+def test_calls_of_both_apis_are_allowed(action: str, path: str) -> None:
+    """An HTTP API and a REST API have other paths (AWS, "Actions, resources, and condition keys for
+    API Gateway Management")."""
+    arn = f"arn:aws:apigateway:eu-west-1::{path}"
+    assert any(
+        fnmatchcase(f"apigateway:{action}", allowed) and fnmatchcase(arn, pattern)
+        for statement in STATEMENTS
+        for allowed in _listed(statement["Action"])
+        for pattern in _listed(statement["Resource"])
+        if pattern != "*"
+    )
+
+
 def test_it_is_a_policy_that_iam_takes() -> None:
     assert len(re.sub(r"\s", "", json.dumps(POLICY))) <= MOST_CHARACTERS
     identities = [statement["Sid"] for statement in STATEMENTS]

@@ -1,0 +1,161 @@
+"""The stages of a stack's two APIs in API Gateway: how many requests each admits, and how many it
+admitted before it was stopped.
+
+The limits of before are a variable of the stage, written by the same call as the limits: so they
+outlive the process that stopped the stage, and no interruption leaves one without the other. The
+functions get the variable with each request, and ignore it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final, NamedTuple, Protocol
+
+BEFORE: Final = "limits_before_freeze"
+"""The variable of a stage that has the limits of before."""
+_WRITTEN: Final = re.compile(r"(none|-?\d+(?:\.\d+)?),(none|-?\d+)")
+
+
+class Limits(NamedTuple):
+    """Requests that a stage admits. None where the stage has no limit of its own: then the quota of
+    the account applies."""
+
+    rate: float | None
+    """Requests a second."""
+    burst: int | None
+    """Requests at one moment."""
+
+    def __str__(self) -> str:
+        """As a stage variable, whose value has neither spaces nor braces: ``2000.0,4000``."""
+        return ",".join("none" if limit is None else str(limit) for limit in self)
+
+
+STOPPED: Final = Limits(0, 0)
+"""API Gateway answers 429 to every request."""
+NO_LIMITS: Final = Limits(None, None)
+"""A stage without limits of its own."""
+
+
+class State(NamedTuple):
+    """A stage as it is now."""
+
+    limits: Limits
+    before: Limits | None
+    """The limits before the stage was stopped; None if it was not stopped, or nobody knows."""
+    exempt: list[str]
+    """Routes with limits of their own, which those of the stage do not stop."""
+
+
+class Stage(Protocol):
+    """A stage whose requests can be stopped."""
+
+    name: str
+
+    def read(self) -> State:
+        """Reads the state from API Gateway."""
+
+    def write(self, limits: Limits, before: Limits | None) -> None:
+        """Sets limits, and the variable with the limits of before, which None removes. All other
+        settings and variables stay."""
+
+
+class HttpStage:
+    """The stage of the HTTP API (``ApiUrl``), which serves everything."""
+
+    name = "ApiUrl"
+
+    def __init__(self, apis: Any, accounts: Any, api: str, stage: str) -> None:
+        """``apis`` is a client for ``apigatewayv2``, ``accounts`` one for ``apigateway``."""
+        self._apis = apis
+        self._accounts = accounts
+        self._named = {"ApiId": api, "StageName": stage}
+
+    def read(self) -> State:
+        stage = self._apis.get_stage(**self._named)
+        variables = stage.get("StageVariables", {})
+        exempt = [
+            route
+            for route, settings in stage.get("RouteSettings", {}).items()
+            if _http_limits(settings) not in (STOPPED, NO_LIMITS)
+        ]
+        limits = _http_limits(stage.get("DefaultRouteSettings", {}))
+        return State(limits, limits_of(variables.get(BEFORE)), exempt)
+
+    def write(self, limits: Limits, before: Limits | None) -> None:
+        """A limit of None becomes the account's quota, because API Gateway removes no limit of an
+        HTTP API's stage."""
+        stage = self._apis.get_stage(**self._named)
+        if None in limits:
+            quota = self._accounts.get_account()["throttleSettings"]
+            limits = Limits(
+                quota["rateLimit"] if limits.rate is None else limits.rate,
+                quota["burstLimit"] if limits.burst is None else limits.burst,
+            )
+        settings = {"ThrottlingRateLimit": limits.rate, "ThrottlingBurstLimit": limits.burst}
+        # An empty value removes a variable.
+        variables = {BEFORE: "" if before is None else str(before)}
+        self._apis.update_stage(
+            **self._named,
+            DefaultRouteSettings={**stage.get("DefaultRouteSettings", {}), **settings},
+            StageVariables={**stage.get("StageVariables", {}), **variables},
+        )
+
+
+class RestStage:
+    """The stage of the REST API (``StreamsUrl``), which serves the calls of models that stream;
+    CloudFront's ``/gateway/*`` leads to it."""
+
+    name = "StreamsUrl"
+    _ALL: Final = "*/*"
+    """The key of the settings of all methods that have no settings of their own."""
+
+    def __init__(self, apis: Any, api: str, stage: str) -> None:
+        """``apis`` is a client for ``apigateway``."""
+        self._apis = apis
+        self._named = {"restApiId": api, "stageName": stage}
+
+    def read(self) -> State:
+        stage = self._apis.get_stage(**self._named)
+        methods = {
+            method: Limits(
+                settings.get("throttlingRateLimit"), settings.get("throttlingBurstLimit")
+            )
+            for method, settings in stage.get("methodSettings", {}).items()
+        }
+        limits = methods.pop(self._ALL, NO_LIMITS)
+        exempt = [method for method, own in methods.items() if own not in (STOPPED, NO_LIMITS)]
+        return State(limits, limits_of(stage.get("variables", {}).get(BEFORE)), exempt)
+
+    def write(self, limits: Limits, before: Limits | None) -> None:
+        """``NO_LIMITS`` removes the settings under ``*/*``: where a stage has settings there, API
+        Gateway returns limits among them."""
+        stage = self._apis.get_stage(**self._named)
+        operations = []
+        if limits.rate is not None:
+            operations.append(_replacing(f"/{self._ALL}/throttling/rateLimit", limits.rate))
+        if limits.burst is not None:
+            operations.append(_replacing(f"/{self._ALL}/throttling/burstLimit", limits.burst))
+        if limits == NO_LIMITS and self._ALL in stage.get("methodSettings", {}):
+            operations.append({"op": "remove", "path": f"/{self._ALL}"})
+        if before is not None:
+            operations.append(_replacing(f"/variables/{BEFORE}", before))
+        elif BEFORE in stage.get("variables", {}):
+            operations.append({"op": "remove", "path": f"/variables/{BEFORE}"})
+        self._apis.update_stage(**self._named, patchOperations=operations)
+
+
+def _replacing(path: str, value: object) -> dict[str, str]:
+    return {"op": "replace", "path": path, "value": str(value)}
+
+
+def _http_limits(settings: dict[str, Any]) -> Limits:
+    return Limits(settings.get("ThrottlingRateLimit"), settings.get("ThrottlingBurstLimit"))
+
+
+def limits_of(variable: str | None) -> Limits | None:
+    """Returns the limits that a variable names; None without it, or if somebody else wrote it."""
+    match = _WRITTEN.fullmatch(variable or "")
+    if match is None:
+        return None
+    rate, burst = match.groups()
+    return Limits(None if rate == "none" else float(rate), None if burst == "none" else int(burst))
