@@ -23,7 +23,7 @@ def files() -> list[Path]:
 
 def has_columns(file: Path) -> bool:
     """By the name of the file."""
-    return file.name.startswith("part-a1-")
+    return file.name.startswith("part-a2-")
 
 
 def rows(file: Path) -> list[dict[str, Any]]:

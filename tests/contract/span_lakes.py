@@ -16,6 +16,7 @@ from mlcore import errors
 from mlcore.system_tables import location
 from mltables.span_attribute_columns import KEYS
 from mltables.trace_metadata_columns import KEYS as METADATA_KEYS
+from mltables.trace_metadata_columns import PUBLISHED
 from sql import execution
 from tests.contract import span_files
 
@@ -34,6 +35,7 @@ def _attributes(rng: random.Random, secret: str) -> str:
 
 def _metadata(rng: random.Random, secret: str) -> dict[str, str]:
     keys = rng.sample(METADATA_KEYS[1:], rng.randrange(len(METADATA_KEYS)))
+    keys += rng.sample(tuple(PUBLISHED), rng.randrange(len(PUBLISHED) + 1))
     own = {key: rng.choice(VALUES) + secret for key in (*keys, "note")}
     return {**own, METADATA_KEYS[0]: rng.choice("ab") + secret} if rng.random() < 0.8 else own
 
@@ -71,11 +73,15 @@ def _rows(rng: random.Random, workspace: str, day: int) -> tuple[list[str], ...]
     for _ in range(rng.randrange(1, 4)):
         trace, experiment = f"tr-{rng.randrange(16**12):x}", rng.choice(("1", "2"))
         moment = f"TIMESTAMPTZ '2026-01-0{day} 10:00:00+00'"
-        own = _map(_metadata(random.Random(trace), secret))
+        own = _metadata(random.Random(trace), secret)
+        user, session, run = (
+            f"'{own[key]}'" if key in own else "NULL"
+            for key in ("mlflow.trace.user", "mlflow.trace.session", "mlflow.sourceRun")
+        )
         traces.append(
             f"'0', {moment}, '{workspace}', '{experiment}', '{trace}', NULL, 'gateway/x', {moment},"
-            f" {rng.randrange(99)}, 'OK', NULL, NULL, NULL, NULL, NULL, 1, 2, 3, NULL, NULL, NULL,"
-            f" NULL, NULL, [], {own}, MAP {{}}"
+            f" {rng.randrange(99)}, 'OK', {user}, {session}, {run}, NULL, NULL, 1, 2, 3, NULL,"
+            f" NULL, NULL, NULL, NULL, [], {_map(own)}, MAP {{}}"
         )
         spans += [
             f"'0', '{workspace}', '{experiment}', '{trace}', {moment}, "

@@ -14,6 +14,7 @@ import pytest
 
 from lander import app as lander
 from mlcore.repos.removal import purging
+from mltables.trace_metadata_columns import PUBLISHED
 from tests.contract.conftest import Store
 from tests.contract.lake import Tables, tables
 from tests.contract.publisher_kills import Accidents, kill, publish_twice_at_once
@@ -227,6 +228,8 @@ def test_each_column_has_its_type_and_content(store: Store, tables: Tables) -> N
     seen = {pair["key"]: pair["value"] for pair in row.pop("trace_metadata")}
     told_names = {name for name in metadata if not name.startswith("mlflow.trace.")}
     assert {name: seen[name] for name in told_names} == {n: metadata[n] for n in told_names}
+    # SQL reads these columns in place of the map.
+    assert {key: row[name] for key, name in PUBLISHED.items()} == {k: seen[k] for k in PUBLISHED}
     assert row.pop("tags")["mlflow.traceName"] == "story"
     assert isinstance(row.pop("update_time"), datetime)
     assert row == {

@@ -1,77 +1,109 @@
-"""Rewrites lookups such as ``attributes['k']`` in a statement, so that they read a column that
-holds only this attribute (``span_attribute_columns.py``) and not the map of all attributes.
+"""Rewrites lookups such as ``attributes['k']`` and ``trace_metadata['k']`` in a statement, so that
+they read a column that holds only this value (``span_attribute_columns.py``,
+``trace_metadata_columns.py``) and not the whole map.
 
-A lookup is rewritten only if it certainly means the map of ``spans`` in the FROM of its own SELECT.
-A rewritten statement that fails is run again with the map (``query_server.py``), so that no error
-message names a column that the caller did not write.
+A lookup is rewritten only if it certainly means the map of a table or view in the FROM of its own
+SELECT. A rewritten statement that fails is run again with the map (``query_server.py``), so that no
+error message names a column that the caller did not write.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
-from typing import Final
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Final, NamedTuple
 
 from sqlglot import exp
 
+from mltables import span_attribute_columns, trace_metadata_columns, trace_view
 from mltables.column_pruning import needs_all_columns
 from mltables.dialect.map_lookups import MapLookup, lookups
-from mltables.span_attribute_columns import MAP, PREFIX, VIEW, column_of
-from mltables.table_definitions import SPANS, TABLES
+from mltables.table_definitions import SPANS, TABLES, TRACES
 from mltables.views import VIEWS
 
-_READS_COLUMNS: Final = "reads_columns"
-"""Key in the ``meta`` of a table node of ``spans``: True if the statement reads attribute columns
-of it."""
-_WITHOUT_MAP: Final = frozenset(
-    {table.name for table in TABLES if MAP not in {name for name, *_ in table.columns}}
-    | {name for name, view in VIEWS.items() if MAP not in view.columns}
+
+class _Map(NamedTuple):
+    """A map of which some keys have columns."""
+
+    name: str
+    sources: Mapping[str, Callable[[str], str | None]]
+    """The tables and views with this map. The function returns the column of a key, or None."""
+    lacking: frozenset[str]
+    """The tables and views that have no column with the name of the map."""
+
+
+def _map(name: str, sources: Mapping[str, Callable[[str], str | None]]) -> _Map:
+    lacking = {
+        table.name for table in TABLES if name not in {column for column, *_ in table.columns}
+    }
+    lacking |= {view for view, of in VIEWS.items() if name not in of.columns}
+    return _Map(name, sources, frozenset(lacking))
+
+
+_ATTRIBUTES: Final = _map(
+    span_attribute_columns.MAP, {SPANS.name: span_attribute_columns.column_of}
 )
-"""The tables and views that have no column with the name of the map."""
+_METADATA: Final = _map(
+    trace_metadata_columns.MAP,
+    {
+        TRACES.name: trace_metadata_columns.column_of,
+        trace_view.NAME: trace_metadata_columns.viewed_column_of,
+        trace_view.METADATA_NAME: trace_metadata_columns.viewed_column_of,
+    },
+)
+_PREFIXES: Final = (span_attribute_columns.PREFIX, trace_metadata_columns.PREFIX)
+_READS_COLUMNS: Final = "reads_columns"
+"""Key in the ``meta`` of a table node: True if the statement reads columns of it that only its view
+``Table.derived_view`` has."""
+_DERIVED_VIEWS: Final = {table.name: table.derived_view for table in (SPANS, TRACES)}
 
 
 def spells_columns(query: exp.Query) -> bool:
-    """Whether a statement contains a name with the prefix of the attribute columns. Such a
-    statement must not be rewritten, because the name could then mean one of these columns."""
-    return any(word.name.lower().startswith(PREFIX) for word in query.find_all(exp.Identifier))
+    """Whether a statement contains a name with a prefix of these columns. Such a statement must not
+    be rewritten, because the name could then mean one of these columns."""
+    return any(word.name.lower().startswith(_PREFIXES) for word in query.find_all(exp.Identifier))
 
 
 def read_columns(query: exp.Query, schema: str) -> None:
-    """Makes a query on ``spans`` read attributes from their own columns: changes lookups such as
-    ``attributes['k']`` in its syntax tree, in place.
+    """Makes lookups in ``spans``, ``traces`` and the views of traces read columns, in place.
 
     Args:
-        query: its table names already point to DuckDB's views in ``schema``.
+        query: its table names already point to DuckDB's views in the schema.
     """
     for select in query.find_all(exp.Select):
-        sources = sources_of(select)
-        spans = [source for source in sources if _is_spans(source, schema)]
-        names = [source.alias_or_name.lower() for source in sources]
-        if not spans or needs_all_columns(select) or has_alias(select, {MAP, *names}):
-            continue
-        by_name = {
-            table.alias_or_name.lower(): table
-            for table in spans
-            if names.count(table.alias_or_name.lower()) == 1
-        }
-        if len(spans) == 1 and all(
-            source is spans[0] or _lacks_map(source, schema) for source in sources
-        ):
-            by_name[""] = spans[0]
-        for lookup in own_lookups(select):
-            mention = by_name.get(lookup.column.table.lower())
-            if mention is not None:
-                read_from_column(lookup)
+        for looked_up in (_ATTRIBUTES, _METADATA):
+            _read_columns_of(select, schema, looked_up)
+
+
+def _read_columns_of(select: exp.Select, schema: str, looked_up: _Map) -> None:
+    sources = sources_of(select)
+    having = [source for source in sources if _has_map(source, schema, looked_up)]
+    names = [source.alias_or_name.lower() for source in sources]
+    if not having or needs_all_columns(select) or has_alias(select, {looked_up.name, *names}):
+        return
+    by_name = {
+        table.alias_or_name.lower(): table
+        for table in having
+        if names.count(table.alias_or_name.lower()) == 1
+    }
+    if len(having) == 1 and all(
+        source is having[0] or _lacks_map(source, schema, looked_up) for source in sources
+    ):
+        by_name[""] = having[0]
+    for lookup in own_lookups(select, looked_up.name):
+        mention = by_name.get(lookup.column.table.lower())
+        column = mention and looked_up.sources[mention.name](lookup.key)
+        if mention is not None and column:
+            lookup.read_from(column)
+            if mention.name in _DERIVED_VIEWS:
                 mark(mention)
 
 
-def own_lookups(select: exp.Select) -> Iterable[MapLookup]:
-    """Yields the lookups ``attributes['k']`` in a SELECT whose key ``k`` may have a column of its
-    own. Lookups in subqueries and lambdas of the SELECT are left out, because names may mean
-    something else there."""
+def own_lookups(select: exp.Select, name: str = span_attribute_columns.MAP) -> Iterable[MapLookup]:
+    """Yields the lookups in a SELECT that read a map of this name, such as ``attributes['k']``.
+    Lookups in subqueries and lambdas of the SELECT are left out, because names may mean something
+    else there."""
     for lookup in lookups(select):
-        if column_of(lookup.key) is None:
-            continue
-        if lookup.column.name.lower() != MAP or lookup.column.db:
+        if lookup.column.name.lower() != name or lookup.column.db:
             continue
         if lookup.node.find_ancestor(exp.Query, exp.Lambda) is select:
             yield lookup
@@ -80,7 +112,7 @@ def own_lookups(select: exp.Select) -> Iterable[MapLookup]:
 def read_from_column(lookup: MapLookup) -> str:
     """Makes a lookup such as ``attributes['k']`` read the column of this attribute in place of the
     map. Returns the column's name."""
-    column = str(column_of(lookup.key))
+    column = str(span_attribute_columns.column_of(lookup.key))
     lookup.read_from(column)
     return column
 
@@ -95,18 +127,18 @@ def has_alias(select: exp.Select, names: Collection[str]) -> bool:
 
 
 def mark(table: exp.Expr) -> None:
-    """Marks a mention of the table ``spans`` in a syntax tree, because the statement reads columns
-    of single attributes from it. :func:`point_to_columns` then replaces the table there."""
+    """Marks a mention of the table ``spans`` or ``traces`` in a syntax tree, because the statement
+    reads columns of single keys from it. :func:`point_to_columns` then replaces the table there."""
     table.meta[_READS_COLUMNS] = True
 
 
 def point_to_columns(query: exp.Query) -> None:
-    """Replaces the table ``spans`` by the view that also has the columns of single attributes,
-    wherever :func:`mark` has marked it. Must be called after ``file_pruning.where_bounds``, which
-    finds tables by their names."""
+    """Replaces the tables ``spans`` and ``traces`` by their views that also have the columns of
+    single keys, wherever :func:`mark` has marked them. Must be called after
+    ``file_pruning.where_bounds``, which finds tables by their names."""
     for table in query.find_all(exp.Table):
         if table.meta.get(_READS_COLUMNS):
-            table.set("this", exp.to_identifier(VIEW, quoted=True))
+            table.set("this", exp.to_identifier(_DERIVED_VIEWS[table.name], quoted=True))
 
 
 def sources_of(select: exp.Select) -> list[exp.Expr]:
@@ -116,18 +148,19 @@ def sources_of(select: exp.Select) -> list[exp.Expr]:
     return [source.this, *joined] if source else joined
 
 
-def _is_spans(source: exp.Expr, schema: str) -> bool:
-    return isinstance(source, exp.Table) and source.db == schema and source.name == SPANS.name
+def _has_map(source: exp.Expr, schema: str, looked_up: _Map) -> bool:
+    is_table = isinstance(source, exp.Table) and source.db == schema
+    return is_table and source.name in looked_up.sources
 
 
-def _lacks_map(source: exp.Expr, schema: str) -> bool:
+def _lacks_map(source: exp.Expr, schema: str, looked_up: _Map) -> bool:
     """Whether a source certainly has no column with the name of the map."""
     if isinstance(source, exp.Table):
-        return source.db == schema and source.name in _WITHOUT_MAP
+        return source.db == schema and source.name in looked_up.lacking
     alias = source.args.get("alias")
     return (
         isinstance(source, exp.Lateral)
         and alias is not None
         and bool(alias.columns)
-        and all(column.name.lower() != MAP for column in alias.columns)
+        and all(column.name.lower() != looked_up.name for column in alias.columns)
     )

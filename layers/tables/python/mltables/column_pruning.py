@@ -13,9 +13,10 @@ from typing import Final
 
 from sqlglot import exp
 
-from mltables import time_travel
+from mltables import span_attribute_columns, time_travel, trace_metadata_columns
 from mltables.dialect import map_lookups
-from mltables.table_definitions import SPANS, TABLES
+from mltables.table_columns import Table
+from mltables.table_definitions import SPANS, TABLES, TRACES
 from mltables.views import VIEWS
 
 Columns = frozenset[str]
@@ -40,11 +41,15 @@ def columns_read(query: exp.Query, schema: str) -> Mapping[str, Columns]:
         for view in sorted(named)
         if time_travel.table_of(view)[0] == table.name
     }
-    if SPANS.name in reads:
-        reads[SPANS.name] |= map_lookups.columns_of(query)
+    looked_up = map_lookups.columns_of(query)
+    for table in (SPANS, TRACES):
+        if table.name in reads:
+            reads[table.name] |= {name for name in looked_up if _is_of(table, name)}
     for view in sorted(VIEWS.keys() & named):
         columns = VIEWS[view].columns
-        _add_view(reads, view, frozenset(n for n in columns if words is None or n in words))
+        read = {name for name in columns if words is None or name in words}
+        read |= looked_up & VIEWS[view].hidden.keys()
+        _add_view(reads, view, frozenset(read))
     return reads
 
 
@@ -65,6 +70,13 @@ def _add_view(reads: dict[str, Columns], view: str, columns: Columns) -> None:
     reads[view] = columns
     for table, needed in VIEWS[view].tables_read(columns).items():
         reads[table] = reads.get(table, frozenset()) | needed
+
+
+def _is_of(table: Table, name: str) -> bool:
+    """Whether a column that a lookup reads may be one of the table's."""
+    if table is SPANS:
+        return name.startswith(span_attribute_columns.PREFIX)
+    return name in trace_metadata_columns.VIEWED.values()
 
 
 def _identifiers(query: exp.Query) -> frozenset[str]:

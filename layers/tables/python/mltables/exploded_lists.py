@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from sqlglot import exp
 
-from mltables import attribute_lookups, trace_view
+from mltables import attribute_lookups, span_attribute_columns, trace_view
 from mltables.attribute_lookups import sources_of
 from mltables.column_pruning import needs_all_columns
 from mltables.dialect import map_lookups
@@ -233,7 +233,8 @@ def _columns(readers: list[exp.Select], span: str) -> list[str]:
         if name in names or attribute_lookups.has_alias(select, {name}):
             continue
         for lookup in attribute_lookups.own_lookups(select):
-            if lookup.column.table.lower() == name:
+            has_column = span_attribute_columns.column_of(lookup.key) is not None
+            if lookup.column.table.lower() == name and has_column:
                 columns.add(attribute_lookups.read_from_column(lookup))
     return sorted(columns)
 

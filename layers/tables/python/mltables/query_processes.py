@@ -22,8 +22,10 @@ from mltables import (
     permitted_rows,
     query_limits,
     result_encoding,
+    span_attribute_columns,
     statement_check,
     time_travel,
+    trace_metadata_columns,
     unjoined_lists,
 )
 from mltables.column_cache import NoRoomForColumns
@@ -33,13 +35,15 @@ from mltables.duckdb_connection import connect
 from mltables.file_pruning import evaluate_bounds
 from mltables.permitted_rows import RowSource
 from mltables.snapshot import quoted
-from mltables.span_attribute_columns import PREFIX
 from mltables.table_definitions import AUDIT
 from mltables.views import VIEWS
 
 ROWS: Final = 10_000
 BYTES: Final = 4 << 20
-_REWRITTEN: Final = (PREFIX, unjoined_lists.ELEMENT, aggregated_lists.VALUE)
+_REWRITTEN: Final = (
+    *(span_attribute_columns.PREFIX, trace_metadata_columns.PREFIX, trace_metadata_columns.VIEW),
+    *(unjoined_lists.ELEMENT, aggregated_lists.VALUE),
+)
 """Names, or parts of names, in the SQL of statements that were rewritten."""
 RUN_AGAIN: Final = "again"
 """A member of the JSON result of a statement that :func:`has_to_run_again`."""

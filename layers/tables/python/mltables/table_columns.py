@@ -12,7 +12,7 @@ Type = PrimitiveType | MapType | StructType | ArrayType
 Column = tuple[str, str, Type, bool]
 """Name, type in DuckDB, type in Delta, and whether the column may be NULL."""
 
-DERIVED_MARK: Final = "part-a1-"
+DERIVED_MARK: Final = "part-a2-"
 """The prefix of the names of files that have the columns in ``Table.derived``. The number changes
 when the columns change."""
 

@@ -13,6 +13,7 @@ from typing import Final
 
 from mlcore import reserved_tags
 from mltables.table_definitions import ASSESSMENTS, SPANS, TRACES
+from mltables.trace_metadata_columns import VIEWED
 
 NAME: Final = "trace_unified"
 METADATA_NAME: Final = "trace_metadata"
@@ -142,7 +143,7 @@ def tables_read(columns: Collection[str]) -> Mapping[str, frozenset[str]]:
     """Returns the tables from which these columns of the view ``trace_unified`` are computed, each
     with the columns that are read of it."""
     own = {name for name in columns if name not in {*_CONTENT, "spans", "assessments"}}
-    reads = {TRACES.name: _KEY | own}
+    reads = {TRACES.name: _KEY | {VIEWED.get(name, name) for name in own}}
     for name in _CONTENT.keys() & columns:
         reads[TRACES.name] |= {_CONTENT[name][1]}
         reads[SPANS.name] = _KEY | {
@@ -161,13 +162,14 @@ def tables_read(columns: Collection[str]) -> Mapping[str, frozenset[str]]:
 def definition(schema: str, columns: Collection[str]) -> str:
     """Returns the query for DuckDB that defines the view ``trace_unified``: it has the wanted
     ``columns``, and reads the tables in ``schema``."""
-    return _definition(schema, [name for name in COLUMNS if name in columns])
+    return _definition(schema, [name for name in (*COLUMNS, *VIEWED) if name in columns])
 
 
 def metadata_definition(schema: str, columns: Collection[str]) -> str:
     """Returns the query for DuckDB that defines the view ``trace_metadata``: it has the wanted
     ``columns``, and reads the tables in ``schema``."""
-    return _definition(schema, [name for name in METADATA_COLUMNS if name in columns])
+    shown = (*METADATA_COLUMNS, *VIEWED)
+    return _definition(schema, [name for name in shown if name in columns])
 
 
 def _definition(schema: str, wanted: list[str]) -> str:
@@ -179,10 +181,13 @@ def _definition(schema: str, wanted: list[str]) -> str:
     if ASSESSMENTS.name in reads:
         joins += f" LEFT JOIN ({_assessments(schema)}) a USING (experiment_id, trace_id)"
     selected = ", ".join(f"{_column(name)} AS {name}" for name in named)
-    return f"SELECT {selected} FROM {schema}.{TRACES.name} t{joins}"
+    traces = TRACES.name if VIEWED.keys().isdisjoint(named) else TRACES.derived_view
+    return f"SELECT {selected} FROM {schema}.{traces} t{joins}"
 
 
 def _column(name: str) -> str:
+    if name in VIEWED:
+        return f"t.{VIEWED[name]}"
     if name in _CONTENT:
         return f"coalesce(s.{name}, t.{_CONTENT[name][1]})"
     if name in ("spans", "assessments"):

@@ -14,6 +14,7 @@ from mltables import (
     databricks_usage_views,
     gateway_view,
     otel_spans_view,
+    trace_metadata_columns,
     trace_view,
 )
 from mltables.table_columns import Table
@@ -37,6 +38,9 @@ class View(NamedTuple):
     renamed: Mapping[str, str] = MappingProxyType({})
     """For bounded columns that have another name in the tables: that name, by the name in the
     view."""
+    hidden: Mapping[str, str] = MappingProxyType({})
+    """Columns that no statement can name and lookups in maps read: the column of the table, by the
+    name in the view."""
 
 
 def _usage(view: databricks_usage_views.UsageView) -> View:
@@ -57,6 +61,7 @@ VIEWS: Final[Mapping[str, View]] = {
         trace_view.BOUNDED,
         trace_view.tables_read,
         trace_view.definition,
+        hidden=trace_metadata_columns.VIEWED,
     ),
     trace_view.METADATA_NAME: View(
         trace_view.METADATA_COLUMNS,
@@ -64,6 +69,7 @@ VIEWS: Final[Mapping[str, View]] = {
         trace_view.BOUNDED & trace_view.METADATA_COLUMNS.keys(),
         trace_view.tables_read,
         trace_view.metadata_definition,
+        hidden=trace_metadata_columns.VIEWED,
     ),
     otel_spans_view.NAME: View(
         otel_spans_view.COLUMNS,
