@@ -150,8 +150,8 @@ class Generation:
         return f"attribute:{columns.attribute_name(level, name)}"
 
     def properties_part(self, name: str) -> str:
-        """Returns the name, as :meth:`fetch` takes it, of the stored part that contains a custom
-        property of all models and artifacts."""
+        """Returns the name, as :meth:`fetch` takes it, of the stored part that contains the values
+        of a custom property of all models and artifacts of the catalog."""
         count = len(self._directory.get("properties", ()))
         return f"properties:{columns.bucket_of(name, count)}" if count else "properties"
 

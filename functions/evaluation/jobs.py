@@ -1,7 +1,8 @@
 """Reads, cancels and searches the jobs that the server runs, such as judging traces.
 
-MLflow serves them under two paths, which differ in the form of their errors: ``/ajax-api/3.0/jobs``
-answers in FastAPI's form (``{"detail": …}``), ``/ajax-api/3.0/mlflow/jobs`` in MLflow's
+MLflow serves them under two paths. ``/ajax-api/3.0/jobs`` returns whole jobs, and errors in
+FastAPI's form (``{"detail": …}``); only there can jobs be searched. ``/ajax-api/3.0/mlflow/jobs``
+returns the status and result of a job, and errors in MLflow's form
 (``{"error_code": …, "message": …}``).
 """
 

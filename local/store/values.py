@@ -246,7 +246,8 @@ def normal_number(text: Any) -> str:
 
 
 def normal_decimal(number: Decimal | int) -> str:
-    """Returns the normal form of a finite number. Raises ClientError like :func:`normal_number`."""
+    """Returns a finite number as text in normal form, without superfluous digits. Raises
+    ClientError like :func:`normal_number`."""
     if not number:
         return "0"
     number = _EXACT.normalize(Decimal(number))

@@ -1,8 +1,9 @@
 """Writes rows into the database of MLflow's own server, by the table definitions of the installed
 MLflow.
 
-The methods of MLflow's store would give every entity a new id and time, so the rows are written
-into its tables directly. Columns that the installed version lacks are left out.
+MLflow's store would give all entities but traces and spans new ids and times, so rows are written
+into its tables directly; only traces and spans are first written by the store's own methods
+(:meth:`StockStore.writing`). Columns that the installed version lacks are left out.
 """
 
 from __future__ import annotations

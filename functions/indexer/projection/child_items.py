@@ -108,6 +108,6 @@ def is_outside(item: Raw) -> bool:
 
 
 def content(image: Raw | None, attribute: str) -> dict[str, str]:
-    """Returns the keys and values of one map of an item in a stream record; empty without the item
-    or the map."""
+    """Returns the keys and values of one map of an item, as it was read or as in a stream record;
+    empty without the item or the map."""
     return {} if image is None or attribute not in image else texts_in(image[attribute])

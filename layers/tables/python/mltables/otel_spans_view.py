@@ -1,8 +1,8 @@
 """The view ``otel_spans``: the table ``spans`` in the columns of Databricks' tables of spans.
 
-What MLflow does not store of a span is NULL: the resource, the instrumentation scope, the trace
-state, the flags and the counts of dropped attributes, events and links. Databricks has no
-``experiment_id`` and ``workspace_id``.
+What MLflow does not store of a span is NULL: the resource with the service's name, the
+instrumentation scope, the trace state, the flags, the URLs of schemas, and how many attributes,
+events and links were dropped. Databricks has no ``experiment_id`` and ``workspace_id``.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Checks the JSON body of a request: the fields that it may have, and the values that each may
-hold.
+"""Checks the JSON body of a request to Kubeflow's APIs: the fields that it may have, and the values
+that each may hold.
 
 Field names match as in Go: exactly, or else case-insensitively. A null field counts as missing.
 """

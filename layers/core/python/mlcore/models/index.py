@@ -80,7 +80,8 @@ class RankRows(Item):
 
 class RankRowsSorted(Item):
     """Counts in ``version`` how often the experiment's ``RankRows`` were sorted into segments. A
-    search that sees the counter change reads the segments again."""
+    search reads its segments again if the counter differs from what an earlier search of the same
+    process read (from 0 for the first), because rows may have been sorted after it read them."""
 
     pattern = keys.RANK_ROWS_SORTED
 

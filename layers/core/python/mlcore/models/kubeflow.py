@@ -1,7 +1,7 @@
 """Declares the items of Kubeflow's model registry for which MLflow has none.
 
-Kubeflow identifies entities by numbers. A *context* is Kubeflow's word for a model, version, run,
-environment or service.
+Kubeflow identifies entities by numbers. A *context* is Kubeflow's word for a model, version,
+experiment, run, environment or service.
 """
 
 from __future__ import annotations

@@ -236,7 +236,8 @@ class Counter(Item):
 class IdCounter(Item):
     """The last numeric ids that were assigned. ``contexts`` counts experiments and Kubeflow's
     contexts; Kubeflow's artifacts and executions have counters of their own. ``since`` is when the
-    first experiment id was assigned, or when the oldest imported experiment was made."""
+    first of all these ids was assigned, or, if earlier, when the oldest imported experiment was
+    made."""
 
     pattern = keys.ID_COUNTER
 

@@ -291,7 +291,8 @@ class Access:
         ]
 
     def may_create(self) -> bool:
-        """Whether the caller may create experiments and models in the request's workspace."""
+        """Whether the caller may create resources (such as experiments, models, skills and secrets)
+        in the request's workspace. Policies check separately whether DENY forbids the type."""
         if self.is_admin or not workspaces_enabled():
             return True
         granted = self.grants().on(WORKSPACE, ANY)

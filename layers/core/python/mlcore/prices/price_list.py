@@ -3,8 +3,8 @@
 ``llm.json`` is made by ``make prices``: ``{"source": …, "providers": {provider: {model: [input,
 output, read from a cache, written to one, written to one for an hour]}}}``, in US dollars per
 million tokens. An unknown price is null, or omitted at the end of its list. The order of providers
-matters: for a model without a known provider, the first provider with a price for it is used, as on
-MLflow's server.
+matters: for a model without a known provider, the first provider with an input price above zero is
+used, otherwise the first that lists the model, as on MLflow's server.
 
 Reading the list takes 4 ms, so it is read when a price is first needed.
 """

@@ -98,9 +98,10 @@ class Map:
     def whole(self, texts: Texts, most: int) -> Raw | None:
         """Returns the attribute value that stores all entries of this map in the document's item.
 
-        The value is one string of the joined entries if that takes at most ``most`` bytes, else a
-        DynamoDB map. Returns None if there is no entry to join: the attribute is then absent,
-        because an empty string would be no map.
+        The value is one string of the joined entries if the map is one with ``as_text`` and the
+        string takes at most ``most`` bytes (0 for never); else a DynamoDB map. Returns None in
+        place of a string without entries: the attribute is then absent, because an empty string
+        would be no map.
         """
         if not self.as_text or not most:
             return self.field.raw(texts)

@@ -1,9 +1,9 @@
 """Keys of entities that exist in Kubeflow's model registry only, and of references to MLflow's.
 
 Kubeflow's ids are numbers. They are unique among artifacts, among executions, and among *contexts*:
-Kubeflow's word for models, versions, runs, environments and services. Each number has a partition.
-It holds the names that the entity's children use, and either the entity itself or, for an entity
-that MLflow also has, a reference to its item.
+Kubeflow's word for models, versions, experiments, runs, environments and services. Each number has
+a partition. It holds the names that the entity's children use, and either the entity itself or, for
+an entity that MLflow also has, a reference to its item.
 """
 
 from __future__ import annotations
@@ -91,8 +91,8 @@ KUBEFLOW_INDEX_PATTERNS = (GSI1_CREATED, GSI2_NUMBER, GSI2_UNSEEN, GSI4_UPDATED)
 
 
 def context(number: int) -> str:
-    """Returns the partition key of a Kubeflow context (a model, version, run, environment or
-    service) with this number."""
+    """Returns the partition key of a Kubeflow context (a model, version, experiment, run,
+    environment or service) with this number."""
     return CONTEXT_REF.pk.build(str(number))
 
 

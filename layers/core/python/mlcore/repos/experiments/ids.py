@@ -95,8 +95,9 @@ def note_creation_time(creation_time: int) -> None:
 
 
 def oldest_creation_time() -> int | None:
-    """Returns when the oldest experiment other than 0 was created, in milliseconds since the epoch;
-    None without such an experiment. One GetItem."""
+    """Returns when the first id was taken from the counter item (for an experiment other than 0 or
+    for an entity of Kubeflow's registry), or when the oldest imported experiment was created,
+    whichever is earlier, in milliseconds since the epoch; None if neither happened. One GetItem."""
     item = table.get(keys.id_counter())
     return None if item is None else IdCounter.of(item).since
 

@@ -2,7 +2,7 @@
 numbered 1, 2, … by the model.
 
 A new number and a change of stage are each one transaction over the model and its versions. The
-item of a deleted version stays, so that its number is not given again, and is never shown.
+item of a deleted version stays and is never shown. The model's item holds the last number given.
 """
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ class StoredRegisteredModel(NamedTuple):
 
 def find(workspace: str, name: str) -> StoredRegisteredModel | None:
     """Returns a registered model; None if the workspace has none of this name. One consistent
-    GetItem, and a Query if tags overflowed."""
+    GetItem, and a Query each for tags and aliases if they overflowed."""
     item = table.get(keys.registered_model(workspace, name))
     return None if item is None else of_item(item)
 

@@ -212,7 +212,7 @@ def replace_permission(permission_id: int, permission: str | None) -> RolePermis
 
 def assign(user: User, role_id: int) -> Assignment:
     """Assigns a role to a user: writes it in the list of the role and in the list of the user, in
-    one transaction. Raises ResourceDoesNotExist, AlreadyAssigned."""
+    one transaction. Raises ResourceDoesNotExist if there is no such role, AlreadyAssigned."""
     get(role_id)
     made = Assignment(next_number("assignment"), user.user_id, role_id)
     of_role, of_user = (

@@ -349,8 +349,9 @@ class MetricCandidates(Candidates):
 
     @property
     def most(self) -> int | None:
-        """Upper bound of the number of runs that the metric's segments refer to; None if the metric
-        has no segments. Runs in the other forms of the index are not counted."""
+        """Upper bound of the number of runs whose values in the metric's segments are in the range
+        of the condition; None if the metric has no segments. Runs in the other forms of the index
+        are not counted."""
         return self._pages.most if self._ranks.segments(self._key) else None
 
     def sort_keys(self) -> dict[str, None]:
