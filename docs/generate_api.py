@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from mlcore.http import Rpc
 from mlcore.http.routes import OLDEST, Route
@@ -76,15 +77,27 @@ def _row(route: Route, *, previewed: bool) -> str:
         path += " *UI*"
     if previewed:
         path += " *preview*"
-    function = route.function
-    name = f"{function.__module__}.{getattr(function, '__qualname__', '')}"
     policy = f"`{route.policy}`"
     if route.follow:
         policy += f", follows `{route.follow}`"
     if route.hides:
         policy += f", hides `{route.hides}`"
-    cells = (path, f"`{name}`", policy, _cost(route), _mlflow(route), route.deviation)
+    cells = (
+        path,
+        f"`{_name(route.function)}`",
+        policy,
+        _cost(route),
+        _mlflow(route),
+        route.deviation,
+    )
     return "| " + " | ".join(cells) + " |"
+
+
+def _name(function: Callable[..., Any]) -> str:
+    """Returns module and name of a function; of the function that a partial calls."""
+    while isinstance(function, partial):
+        function = function.func
+    return f"{function.__module__}.{function.__qualname__}"
 
 
 def _cost(route: Route) -> str:

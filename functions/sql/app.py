@@ -19,6 +19,7 @@ RPCS = (
         service.query,
         "system_tables.query",
         version="3.0",
+        since="",
         reads=True,
     ),
     post(

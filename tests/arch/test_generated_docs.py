@@ -1,6 +1,7 @@
 """The documents that come from the code are what the code says now."""
 
 import importlib.util
+import re
 from pathlib import Path
 from types import ModuleType
 
@@ -29,6 +30,16 @@ def test_the_document_is_what_the_code_says(document: str) -> None:
     written = (DOCS / f"{document}.md").read_text(encoding="utf-8")
     assert written == made.markdown(), "run: make docs"
     assert made.main(["--check"]) == 0
+
+
+def test_routes_name_their_functions_and_which_are_ours() -> None:
+    lines = (DOCS / "api.md").read_text(encoding="utf-8").splitlines()
+    rows = [line.split(" | ") for line in lines if line.startswith("| ") and " `/" in line]
+    assert len(rows) > 300
+    for route, function, _, _, version, *_ in rows:
+        assert re.fullmatch(r"`\w+(\.\w+)+`", function), route
+        # No server of MLflow has a path with this product's name.
+        assert "/mlflow-serverless/" not in route or version == "ours", route
 
 
 def test_the_product_uses_every_key() -> None:
