@@ -63,18 +63,19 @@ def unpack(archive: Path, sha512: str, folder: Path) -> None:
     into the folder.
 
     Raises:
-        ValueError: the archive has another SHA-512.
-        KeyError: the archive lacks one of the files.
+        ValueError: the archive has another SHA-512, or lacks one of the files. Nothing was written.
+        tarfile.TarError: the archive is no tar archive.
     """
     digest = hashlib.sha512(archive.read_bytes()).hexdigest()
     if digest != sha512:
         raise ValueError(f"{archive} has the SHA-512 {digest} instead of {sha512}.")
     with tarfile.open(archive) as content:
+        names = {member.name for member in content if member.isfile()}
+        if missing := [member for member in WANTED if member not in names]:
+            raise ValueError(f"{archive} lacks {', '.join(missing)}.")
         for member, name in WANTED.items():
-            file = content.extractfile(member)
-            if file is None:
-                raise KeyError(member)
-            (folder / name).write_bytes(file.read())
+            if file := content.extractfile(member):
+                (folder / name).write_bytes(file.read())
 
 
 def main(name: str, version: str, sha512: str, folder: Path) -> None:
@@ -86,7 +87,7 @@ def main(name: str, version: str, sha512: str, folder: Path) -> None:
     try:
         fetch(name, version, archive, address)
         unpack(archive, sha512, folder)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, tarfile.TarError) as error:
         sys.exit(f"{name} {version} cannot be fetched from {address}: {error}")
     finally:
         archive.unlink(missing_ok=True)

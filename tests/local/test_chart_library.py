@@ -44,6 +44,16 @@ def test_another_archive_is_refused(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["a.tgz"]
 
 
+@pytest.mark.parametrize("lacking", WANTED)
+def test_an_archive_that_lacks_a_file_is_refused(tmp_path: Path, lacking: str) -> None:
+    archive, folder = tmp_path / "a.tgz", tmp_path / "folder"
+    folder.mkdir()
+    digest = _archive(archive, [name for name in WANTED if name != lacking])
+    with pytest.raises(ValueError, match=f"lacks {lacking}"):
+        unpack(archive, digest, folder)
+    assert not [*folder.iterdir()]
+
+
 def test_it_is_fetched_from_the_registry_that_npm_would_ask(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -51,6 +61,9 @@ def test_it_is_fetched_from_the_registry_that_npm_would_ask(
     (served / "npm/charts/-").mkdir(parents=True)
     folder.mkdir()
     digest = _archive(served / "npm/charts/-/charts-1.2.3.tgz", list(WANTED))
+    empty = _archive(served / "npm/charts/-/charts-1.2.5.tgz", ["package/other.js"])
+    (served / "npm/charts/-/charts-1.2.6.tgz").write_bytes(b"text")
+    text = hashlib.sha512(b"text").hexdigest()
 
     class Quiet(http.server.SimpleHTTPRequestHandler):
         def log_message(self, *_: object) -> None:
@@ -62,7 +75,10 @@ def test_it_is_fetched_from_the_registry_that_npm_would_ask(
         monkeypatch.setenv("npm_config_registry", f"http://127.0.0.1:{server.server_port}/npm/")
         main("charts", "1.2.3", digest, folder)
         assert {path.name for path in folder.iterdir()} == set(WANTED.values())
-        for version, sha512 in (("1.2.4", digest), ("1.2.3", "0" * 128)):
+        for version, sha512 in (
+            *(("1.2.4", digest), ("1.2.3", "0" * 128)),
+            *(("1.2.5", empty), ("1.2.6", text)),
+        ):
             with pytest.raises(SystemExit, match=r"charts 1\.2"):
                 main("charts", version, sha512, folder)
         assert not (folder / "archive.tgz").exists()
