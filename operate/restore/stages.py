@@ -83,21 +83,29 @@ class HttpStage:
 
     def write(self, limits: Limits, before: Limits | None) -> None:
         """A limit of None becomes the account's quota, because API Gateway removes no limit of an
-        HTTP API's stage."""
+        HTTP API's stage; in the variable, too. So a caller who may not read the quota is refused
+        before requests stop, not after."""
         stage = self._apis.get_stage(**self._named)
-        if None in limits:
-            quota = self._accounts.get_account()["throttleSettings"]
-            limits = Limits(
-                quota["rateLimit"] if limits.rate is None else limits.rate,
-                quota["burstLimit"] if limits.burst is None else limits.burst,
-            )
+        limits = self._set_limits(limits)
         settings = {"ThrottlingRateLimit": limits.rate, "ThrottlingBurstLimit": limits.burst}
-        # An empty value removes a variable.
-        variables = {BEFORE: "" if before is None else str(before)}
+        variables = dict(stage.get("StageVariables", {}))
+        if before is not None:
+            variables[BEFORE] = str(self._set_limits(before))
+        elif BEFORE in variables:
+            variables[BEFORE] = ""  # removes it
         self._apis.update_stage(
             **self._named,
             DefaultRouteSettings={**stage.get("DefaultRouteSettings", {}), **settings},
-            StageVariables={**stage.get("StageVariables", {}), **variables},
+            StageVariables=variables,
+        )
+
+    def _set_limits(self, limits: Limits) -> Limits:
+        if None not in limits:
+            return limits
+        quota = self._accounts.get_account()["throttleSettings"]
+        return Limits(
+            quota["rateLimit"] if limits.rate is None else limits.rate,
+            quota["burstLimit"] if limits.burst is None else limits.burst,
         )
 
 

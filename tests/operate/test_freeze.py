@@ -186,7 +186,7 @@ def _environment(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @contextmanager
 def failing(client: Any, operation: str) -> Iterator[None]:
-    """The process dies before this call of the client."""
+    """The process ends before this call of the client."""
 
     def end(**_: Any) -> None:
         raise KeyboardInterrupt
@@ -253,6 +253,17 @@ def test_without_limits_the_quota_of_the_account_applies(
     assert "StreamsUrl serves requests again, up to the quota of the account" in output
     assert stack.settings()[1:] == before[1:]
     assert stack.status() == 200
+
+
+def test_who_may_not_read_the_quota_is_refused_before_requests_stop(cloud: Cloud) -> None:
+    stack = Stack(cloud, {})
+    before = stack.settings()
+    with failing(cloud.rest, "GetAccount"), pytest.raises(KeyboardInterrupt):
+        stack.freeze().stop()
+    assert stack.settings() == before
+    stack.freeze().stop()
+    with failing(cloud.rest, "GetAccount"):
+        assert stack.freeze().end()["ApiUrl"] == (10_000, 5_000)
 
 
 @pytest.mark.parametrize("parameters", [LIMITED, {}])
