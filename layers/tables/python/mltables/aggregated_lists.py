@@ -184,10 +184,22 @@ def _of_all(call: exp.Anonymous, listed: _List) -> _Call | None:
     if condition is None:
         return None
     is_any = call.name.lower() == "exists"
+    if is_any and _is_demanded(call):
+        # For WHERE, NULL is as good as false, so elements with NULL do not matter.
+        found = Duck(this="bool_or({0})", expressions=[condition])
+        return _Call(call, listed, found, "coalesce({0}, false)", condition.copy())
     searched = condition if is_any else exp.Not(this=exp.Paren(this=condition))
     value = _OF_ANY.format(*(("true", "false") if is_any else ("false", "true")))
     needed = Duck(this="({0}) IS NOT FALSE", expressions=[searched.copy()])
     return _Call(call, listed, Duck(this=_IS_ANY, expressions=[searched]), value, needed)
+
+
+def _is_demanded(condition: exp.Expr) -> bool:
+    """Whether a WHERE selects only rows for which a condition is true."""
+    parent = condition.parent
+    while isinstance(parent, exp.Paren | exp.And):
+        parent = parent.parent
+    return isinstance(parent, exp.Where)
 
 
 class _Field(NamedTuple):
