@@ -12,7 +12,7 @@ from local.data_folder import DataFolder
 from local.disk_health import damage_message, unwritable_message
 from local.events.checkpoints import Checkpoints
 from local.log import report
-from local.store import conversion
+from local.store import migration
 from local.store.store import endpoint_of, is_table_name, table_path
 from local.store.table_file import TableFile, is_damage
 
@@ -44,7 +44,7 @@ def prepare_store(folder: DataFolder, table: str) -> TableFile:
     try:
         folder.store.mkdir(mode=0o700, exist_ok=True)
         folder.store.chmod(0o700)
-        if not path.exists() and conversion.holds(folder.engine_database, table):
+        if not path.exists() and migration.holds(folder.engine_database, table):
             _convert(folder, table, path)
         if not folder.ephemeral:
             folder_format.record(folder.path)
@@ -94,7 +94,7 @@ def endpoint(folder: DataFolder) -> str:
 def _convert(folder: DataFolder, table: str, path: Path) -> None:
     report(f"{folder.engine_database} is converted to {path}, once; the old file stays as it is")
     progress = _Progress()
-    conversion.convert(folder.engine_database, table, path, progress.show)
+    migration.convert(folder.engine_database, table, path, progress.show)
     report(
         "converted. When `python -m local.admin verify --all` finds nothing wrong, "
         f"{folder.engine_database.name} can be removed"

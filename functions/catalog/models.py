@@ -8,7 +8,7 @@ from typing import Any, Final
 from catalog import entry_json, model_search, recommendations, sorting, sources
 from catalog.calls import CatalogCall, Position, descending, page
 from catalog.generations import MODELS, OPTIONS, Generation
-from mlcore.catalog import filters, options
+from mlcore.catalog import filter_fields, options
 from mlcore.catalog.entry import MODEL, CatalogEntry
 from mlcore.errors import ResourceDoesNotExist
 from mlcore.kubeflow.errors import invalid
@@ -19,7 +19,7 @@ _RECOMMENDED: Final = "RECOMMENDED"
 
 def list_models(call: CatalogCall) -> Any:
     arguments = call.arguments()
-    node = kubeflow_filter.parse_node(arguments.get("filterQuery", ""), filters.MODELS)
+    node = kubeflow_filter.parse_node(arguments.get("filterQuery", ""), filter_fields.MODELS)
     words = arguments.get("q", "").lower()
     by, down = arguments.get("orderBy", ""), descending(arguments)
     recommended = call.flag("recommendations") or by.upper() == _RECOMMENDED
@@ -169,7 +169,9 @@ def list_performance(call: CatalogCall) -> Any:
 
 
 def _parse_filter(call: CatalogCall) -> kubeflow_filter.Test:
-    return kubeflow_filter.parse_test(call.arguments().get("filterQuery", ""), filters.ARTIFACTS)
+    return kubeflow_filter.parse_test(
+        call.arguments().get("filterQuery", ""), filter_fields.ARTIFACTS
+    )
 
 
 def _sorted(call: CatalogCall, entries: Sequence[CatalogEntry]) -> list[CatalogEntry]:

@@ -10,7 +10,7 @@ from catalog import entry_json, sorting, sources
 from catalog.calls import CatalogCall, descending, page
 from catalog.generations import Generation
 from catalog.models import filter_options_of
-from mlcore.catalog import filters
+from mlcore.catalog import filter_fields
 from mlcore.catalog.entry import SERVER, CatalogEntry
 from mlcore.errors import MlflowError, ResourceDoesNotExist
 from mlcore.http import Response
@@ -36,7 +36,7 @@ class UnsupportedImage(MlflowError):
 
 def list_servers(call: CatalogCall) -> Any:
     arguments = call.arguments()
-    node = kubeflow_filter.parse_node(arguments.get("filterQuery", ""), filters.SERVERS)
+    node = kubeflow_filter.parse_node(arguments.get("filterQuery", ""), filter_fields.SERVERS)
     words = arguments.get("q", "").lower()
     name = arguments.get("name", "")
     fits = ilike(name if "%" in name else f"%{name}%") if name else None
@@ -45,7 +45,7 @@ def list_servers(call: CatalogCall) -> Any:
     generation, after = call.pinned_generation()
     keys = sources.requested_source_keys(call, generation, "mcp_servers")
     query, named = _named_query(call, generation)
-    test = kubeflow_filter.compile_test(kubeflow_filter.AllOf((node, named)), filters.SERVERS)
+    test = kubeflow_filter.compile_test(kubeflow_filter.AllOf((node, named)), filter_fields.SERVERS)
 
     def in_order() -> list[CatalogEntry]:
         return sorting.sort_entries(generation.servers, by, descending=down)
@@ -105,7 +105,7 @@ def _named_query(call: CatalogCall, generation: Generation) -> tuple[str, kubefl
         (field, condition["operator"], condition.get("value", ""))
         for field, condition in query.items()
     )
-    return name, kubeflow_filter.all_of(conditions, filters.SERVERS)
+    return name, kubeflow_filter.all_of(conditions, filter_fields.SERVERS)
 
 
 def _filter_options(call: CatalogCall, generation: Generation) -> Any:
@@ -158,7 +158,7 @@ def get_logo(call: CatalogCall) -> Response:
 
 def list_tools(call: CatalogCall) -> Any:
     arguments = call.arguments()
-    test = kubeflow_filter.parse_test(arguments.get("filterQuery", ""), filters.TOOLS)
+    test = kubeflow_filter.parse_test(arguments.get("filterQuery", ""), filter_fields.TOOLS)
     by, down = arguments.get("orderBy", ""), descending(arguments)
     generation, after = call.pinned_generation()
     server = _find(call, generation)

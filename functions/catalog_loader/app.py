@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from catalog_loader import loading
-from catalog_loader.catalog_files import files
+from catalog_loader.file_store import files
 from catalog_loader.preview import parse, preview
 from mlcore.http import PlainRoute, Request, lambda_handler, nothing
 from mlcore.http.kubeflow import Versions

@@ -8,10 +8,15 @@ from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
-from catalog_loader import generation_parts, source_files, source_reading, yaml_text
-from catalog_loader.catalog_files import Files, OutsideCatalog
+from catalog_loader import generation_parts, source_reading, yaml_text
+from catalog_loader.configuration import (
+    Configuration,
+    ConfiguredSource,
+    defining_files,
+    merge,
+)
 from catalog_loader.field_checks import InvalidField
-from catalog_loader.source_files import Configuration, ConfiguredSource
+from catalog_loader.file_store import Files, OutsideCatalog
 from catalog_loader.source_reading import DISABLED, ERROR, MAX_ERROR_LENGTH, PARTIAL, SourceContent
 from catalog_loader.yaml_text import NotYaml
 from mlcore.ids import now_ms
@@ -49,7 +54,7 @@ def _attempt(files: Files, force: bool) -> LoadReport:
     now = now_ms()
     names = files.names()
     fingerprint = _fingerprint(names)
-    if not before.version and not source_files.defining_files(names):
+    if not before.version and not defining_files(names):
         return _report(before, changed=False)
     due = any((source.get("due") or now + 1) <= now for source in before.state.get("sources", ()))
     if before.version and not force and not due and before.state.get("mark") == fingerprint:
@@ -63,9 +68,7 @@ def _attempt(files: Files, force: bool) -> LoadReport:
         return texts[name]
 
     try:
-        configuration = source_files.merge(
-            (name, text(name)) for name in source_files.defining_files(names)
-        )
+        configuration = merge((name, text(name)) for name in defining_files(names))
     except (InvalidField, NotYaml, OutsideCatalog) as error:
         logger.warning("the catalog's sources cannot be read: %s", error)
         after = catalog.renew(before, _state_after_error(before.state, fingerprint, str(error)))

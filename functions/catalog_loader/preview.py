@@ -7,11 +7,11 @@ from email.parser import BytesParser
 from email.policy import HTTP
 from typing import Any, Final, NamedTuple
 
-from catalog_loader import entry_parsing, hugging_face, source_files, yaml_text
-from catalog_loader.catalog_files import OutsideCatalog, files, resolve
+from catalog_loader import configuration, entry_parsing, hugging_face, yaml_text
+from catalog_loader.configuration import HUGGING_FACE, ConfiguredSource
 from catalog_loader.field_checks import InvalidField
+from catalog_loader.file_store import OutsideCatalog, files, resolve
 from catalog_loader.hugging_face import NotReached
-from catalog_loader.source_files import HUGGING_FACE, ConfiguredSource
 from catalog_loader.source_reading import PATH
 from catalog_loader.yaml_text import NotYaml
 from mlcore.errors import MlflowError
@@ -67,7 +67,7 @@ def preview(preview_request: PreviewRequest, request: Request) -> dict[str, Any]
     if not parts.get(CONFIG, b"").strip():
         raise Unprocessable(f"{CONFIG} is required")
     try:
-        source = source_files.source_of(CONFIG, yaml_text.parse(parts[CONFIG]))
+        source = configuration.source_of(CONFIG, yaml_text.parse(parts[CONFIG]))
         if source.type in HUGGING_FACE:
             source = hugging_face.within_organization(source)
         names = sorted(_names(source, parts.get(DATA)))
@@ -102,7 +102,7 @@ def _number(name: str, text: str, least: int) -> int:
 
 
 def _names(source: ConfiguredSource, data: bytes | None) -> list[str]:
-    if source.type not in source_files.TYPES:
+    if source.type not in configuration.TYPES:
         raise InvalidField(f"unsupported source type: {source.type} (must be yaml or hf)")
     if source.type in HUGGING_FACE:
         hub_models = hugging_face.fetch(source, seconds=_HUB_SECONDS, trusted=False, cards=False)

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any, Final, NamedTuple
 
-from catalog_loader import entry_parsing, hugging_face, source_files
-from catalog_loader.catalog_files import OutsideCatalog, resolve
+from catalog_loader import configuration, entry_parsing, hugging_face
+from catalog_loader.configuration import ConfiguredSource
 from catalog_loader.field_checks import InvalidField
+from catalog_loader.file_store import OutsideCatalog, resolve
 from catalog_loader.hugging_face import NotReached
-from catalog_loader.source_files import ConfiguredSource
 from catalog_loader.yaml_text import NotYaml
 from mlcore.catalog.entry import ASSET_TYPES, CatalogEntry, stored
 
@@ -75,7 +75,7 @@ def read(
     """
     if not source.enabled:
         return SourceContent(source, DISABLED, "")
-    if source.type in source_files.HUGGING_FACE:
+    if source.type in configuration.HUGGING_FACE:
         return _read_hub(source, now)
     content = SourceContent(
         source, AVAILABLE, "", file=before.get("file", ""), loaded=before.get("loaded", now)
@@ -129,7 +129,7 @@ def _read_file(
 ) -> tuple[list[CatalogEntry], str]:
     """Reads a source's YAML file. Returns its entries, and the file's name together with a mark
     that changes with the content. Raises InvalidField, NotYaml or OutsideCatalog."""
-    if source.type != source_files.YAML:
+    if source.type != configuration.YAML:
         raise InvalidField(f"unknown source type {source.type!r}")
     path = source.properties.get(PATH)
     if not isinstance(path, str) or not path:

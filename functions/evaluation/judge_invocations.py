@@ -17,7 +17,8 @@ from mlcore.entities.evaluation.jobs import (
 from mlcore.entities.evaluation.scorers import ScorerVersion, SealedSource
 from mlcore.entities.experiments import Experiment
 from mlcore.http import Request
-from mlcore.limits.evaluation.code_scorers import parse_scorer, sealed_source
+from mlcore.limits.evaluation.code_scorers import sealed_source
+from mlcore.limits.evaluation.scorer_parsing import parse_scorer
 from mlcore.limits.evaluation.scorers import check_payload
 from mlcore.repos.evaluation import job_runs, jobs, scorers
 from mlcore.repos.traces import traces

@@ -28,7 +28,8 @@ from mlcore.entities.runs import Dataset, DatasetInput, Param, Run
 from mlcore.entities.tags import Tag
 from mlcore.http import Request
 from mlcore.limits.evaluation import prompt_optimization as limits
-from mlcore.limits.evaluation.code_scorers import parse_scorer, sealed_source
+from mlcore.limits.evaluation.code_scorers import sealed_source
+from mlcore.limits.evaluation.scorer_parsing import parse_scorer
 from mlcore.limits.run_datasets import MAX_NAME_LENGTH
 from mlcore.limits.runs import check_log_batch
 from mlcore.prompt_templates import PromptTemplate

@@ -22,6 +22,7 @@ from mlcore.entities.stages import ACTIVE
 from mlcore.http import Request
 from mlcore.limits.evaluation import code_scorers as code_limits
 from mlcore.limits.evaluation import judges as judge_limits
+from mlcore.limits.evaluation.scorer_parsing import parse_scorer
 from mlcore.limits.evaluation.scorers import (
     check_name,
     check_payload,
@@ -283,7 +284,7 @@ def _check_online(version: ScorerVersion) -> None:
             "gateway models."
         )
     try:
-        scorer = code_limits.parse_scorer(data)
+        scorer = parse_scorer(data)
     except judge_limits.OnlyRunByClients:
         raise
     except errors.InvalidParameterValue:

@@ -14,8 +14,7 @@ from mlcore.entities.experiments import Experiment
 from mlcore.entities.stages import VIEW_STAGES
 from mlcore.http import Request
 from mlcore.limits.shared_checks import check_max_results
-from mlcore.repos.experiments import experiments
-from mlcore.repos.experiments import names as experiment_names
+from mlcore.repos.experiments import experiments, name_search
 from mlcore.repos.experiments.ids import canonical_ids
 from mlcore.repos.runs.search import dataset_pages
 from mlcore.repos.workspaces import trace_retention
@@ -61,7 +60,7 @@ def _page(message: m.SearchExperiments, limit: int, request: Request) -> dict[st
     keyed = (
         (key_of(experiment), experiment)
         for experiment in _experiments(
-            experiment_names.ids(request.workspace, comparisons), request.workspace
+            name_search.ids(request.workspace, comparisons), request.workspace
         )
         if experiment.lifecycle_stage in VIEW_STAGES[view]
         and readable(experiment.experiment_id)

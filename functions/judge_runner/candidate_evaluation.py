@@ -21,7 +21,7 @@ from mlcore.entities.traces import Assessment
 from mlcore.judges import content
 from mlcore.judges.content import Subject
 from mlcore.judges.verdicts import text_of
-from mlcore.limits.evaluation.code_scorers import parse_scorer
+from mlcore.limits.evaluation.scorer_parsing import parse_scorer
 from mlcore.prompt_templates import PromptTemplate
 
 _ABOUT_THE_CHAT: Final = frozenset((400, 413, 422))

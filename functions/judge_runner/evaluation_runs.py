@@ -21,7 +21,7 @@ from mlcore.entities.runs import RUNNING
 from mlcore.entities.traces import Assessment
 from mlcore.judges import content
 from mlcore.judges.chat import Complete
-from mlcore.limits.evaluation.code_scorers import parse_scorer
+from mlcore.limits.evaluation.scorer_parsing import parse_scorer
 from mlcore.repos.evaluation import job_calls, job_runs
 from mlcore.repos.evaluation.job_calls import CallId
 from mlcore.repos.runs.core import endings

@@ -16,7 +16,7 @@ from mlcore.entities.traces import Assessment
 from mlcore.judges import content
 from mlcore.judges.chat import Complete
 from mlcore.judges.content import Subject
-from mlcore.limits.evaluation.code_scorers import parse_scorer
+from mlcore.limits.evaluation.scorer_parsing import parse_scorer
 from mlcore.repos.traces import traces
 from mlcore.repos.traces.traces import StoredTrace
 from mlcore.responses import traces as responses

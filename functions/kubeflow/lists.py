@@ -22,7 +22,7 @@ from mlcore.db import deadline
 from mlcore.db.keys import Key
 from mlcore.db.table import table
 from mlcore.errors import RequestLimitExceeded, TemporarilyUnavailable
-from mlcore.kubeflow import filters, pages
+from mlcore.kubeflow import filter_fields, pages
 from mlcore.kubeflow.entity import Entity
 from mlcore.kubeflow.kinds import EntityKind
 from mlcore.kubeflow.pages import PageOrder
@@ -72,7 +72,7 @@ def page_by_number(call: KubeflowCall, kind: str, entities_above: EntitiesAbove)
 def filtered(call: KubeflowCall, kind: str, entities: Iterable[Entity]) -> Iterator[Entity]:
     """Yields the entities that match the request's ``filterQuery``. Raises
     InvalidParameterValue."""
-    matches = filters.test_of(call.parsed.arguments.get("filterQuery", ""), kind)
+    matches = filter_fields.test_of(call.parsed.arguments.get("filterQuery", ""), kind)
     return (entity for entity in entities if matches(entity))
 
 
@@ -159,7 +159,7 @@ def page_from_indexes(call: KubeflowCall, kind: str, source: ListSource) -> Any:
     entities that the page needs. A filter that demands one name or external id reads no index."""
     arguments = call.parsed.arguments
     order = pages.order_of(arguments)
-    demanded = filters.required_texts(arguments.get("filterQuery", ""), kind)
+    demanded = filter_fields.required_texts(arguments.get("filterQuery", ""), kind)
     finders = (("name", source.find_by_name), ("externalId", source.find_by_external_id))
     for field, find in finders:
         if find is not None and field in demanded:

@@ -32,7 +32,9 @@ from mlcore.repos.kubeflow import (
     transaction_steps,
     versions,
 )
-from operate.transfer.kubeflow_reader import Registry, altering, content, contents, labelled, within
+from operate.transfer.kubeflow_comparison import content, contents, labelled, within
+from operate.transfer.kubeflow_merge import altering
+from operate.transfer.kubeflow_reader import Registry
 from operate.transfer.mlflow_server import SourceFailed
 from operate.transfer.transfer_item import Content, TransferItem
 

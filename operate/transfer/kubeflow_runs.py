@@ -15,15 +15,9 @@ from mlcore.kubeflow.entity import Entity
 from mlcore.kubeflow.kinds import EXPERIMENT_RUN, METRIC, PARAMETER
 from mlcore.repos.experiments.experiments import StoredExperiment
 from mlcore.repos.kubeflow import artifacts, experiments, numbers, run_values, runs
-from operate.transfer.kubeflow_reader import (
-    Registry,
-    altering,
-    content,
-    contents,
-    labelled,
-    values,
-    within,
-)
+from operate.transfer.kubeflow_comparison import content, contents, labelled, within
+from operate.transfer.kubeflow_merge import altering, values
+from operate.transfer.kubeflow_reader import Registry
 from operate.transfer.mlflow_server import SourceFailed
 from operate.transfer.transfer_item import Content, TransferItem
 

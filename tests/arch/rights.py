@@ -64,7 +64,7 @@ STORE_ACTIONS = {
     "delete_older": (_REMOVE, _LIST),
 }
 INTERNAL_FILES = (
-    "catalog_loader.catalog_files",
+    "catalog_loader.file_store",
     "mlcore.repos.runs.history.history_files",
     "mlcore.repos.traces.span_packs",
     "mlcore.repos.traces.traces",

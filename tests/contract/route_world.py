@@ -15,7 +15,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from catalog_loader.catalog_files import FolderFiles
+from catalog_loader.file_store import FolderFiles
 from catalog_loader.loading import load
 from mlcore.auth.passwords import SERVICE_ACCOUNT_HASH, hash_password
 from mlcore.environment import AUTHENTICATION

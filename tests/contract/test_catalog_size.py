@@ -18,7 +18,7 @@ import pytest
 from catalog import generations, recommendations
 from catalog.recommendations import Setting
 from catalog_loader import generation_parts
-from mlcore.catalog import filters
+from mlcore.catalog import filter_fields
 from mlcore.catalog.candidates import PropertyNames
 from mlcore.catalog.entry import MODEL, CatalogEntry
 from mlcore.db import capacity
@@ -89,7 +89,7 @@ FILTERS: Final = (
 
 @pytest.mark.parametrize("text", FILTERS)
 def test_a_filter_finds_what_looking_at_each_model_finds(full: CatalogApi, text: str) -> None:
-    test = kubeflow_filter.parse_test(text, filters.MODELS)
+    test = kubeflow_filter.parse_test(text, filter_fields.MODELS)
     expected = sorted(entry.name for entry in full.entries if test(entry))
     items = full.get("models", filterQuery=text, pageSize=MODELS)["items"]
     assert [item["name"] for item in items] == expected[: len(items)]

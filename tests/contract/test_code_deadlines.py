@@ -8,7 +8,7 @@ import os
 import pytest
 
 from mlcore.entities.evaluation.jobs import MAX_SECONDS
-from mlcore.limits.evaluation.code_scorers import parse_scorer
+from mlcore.limits.evaluation.scorer_parsing import parse_scorer
 from mlcore.repos.evaluation import job_runs, jobs
 from tests.contract.code_scorer_calls import FLAG, code
 from tests.contract.conftest import Store

@@ -18,7 +18,7 @@ from mlcore.db import keys
 from mlcore.db.table import table
 from mlcore.entities.evaluation.jobs import NOBODY, OPTIMIZE_PROMPT
 from mlcore.entities.evaluation.scorers import ScorerVersion
-from mlcore.limits.evaluation.code_scorers import parse_scorer
+from mlcore.limits.evaluation.scorer_parsing import parse_scorer
 from mlcore.repos.evaluation import jobs, scorers
 from mlcore.repos.experiments import experiments
 from mlcore.repos.users import grants

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from mlcore.errors import InvalidParameterValue
-from mlcore.limits.evaluation.code_scorers import parse_scorer
+from mlcore.limits.evaluation.scorer_parsing import parse_scorer
 from mlcore.limits.evaluation.scorers import check_payload, judge_endpoint, with_endpoint
 from mlcore.wire.json_text import MAX_DEPTH
 from tests.contract.judges_world import builtin, judge

@@ -12,6 +12,7 @@ from operate.doctor.steps import (
     experiments,
     failure_queues,
     gateway,
+    health,
     index,
     kubeflow,
     logged_models,
@@ -33,7 +34,7 @@ from operate.doctor.steps.step import Step
 __all__ = ["STEPS", "Step"]
 
 STEPS: Final = (
-    Step("server", 5.0, login.reach, decides=True),
+    Step("server", 5.0, health.reach, decides=True),
     Step("login", 10.0, login.log_in, decides=True),
     Step("leftovers", 10.0, experiments.remove_leftovers),
     Step("experiment", 5.0, experiments.create, decides=True),

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any, Final, NamedTuple
 
-from mlcore.catalog import filters
+from mlcore.catalog import filter_fields
 from mlcore.catalog.entry import CatalogEntry
 
 MODEL_LEVEL: Final = "m"
@@ -28,9 +28,9 @@ _MAX_BUCKETS: Final = 200
 _ATTRIBUTES: Final = {
     # The list of all models already holds id, name and source.
     MODEL_LEVEL: tuple(
-        name for name in filters.MODEL_NAMES if name not in ("id", "name", "source_id")
+        name for name in filter_fields.MODEL_NAMES if name not in ("id", "name", "source_id")
     ),
-    ARTIFACT_LEVEL: filters.ARTIFACT_NAMES,
+    ARTIFACT_LEVEL: filter_fields.ARTIFACT_NAMES,
 }
 
 
@@ -67,7 +67,7 @@ class ColumnCollector:
         index = self._counts[level]
         self._counts[level] = index + 1
         for name in _ATTRIBUTES[level]:
-            value = filters.attribute(entry, name)
+            value = filter_fields.attribute(entry, name)
             if value is not None:
                 column_name = attribute_name(level, name)
                 column = self._attributes.get(column_name)
@@ -140,7 +140,7 @@ def of_stored(data: Sequence[Any], count: int) -> Column:
 def attribute_name(level: str, name: str) -> str:
     """Returns the name of the column of an attribute; alternative spellings of the attribute share
     it."""
-    return f"{level}:{filters.ALTERNATIVE_NAMES.get(name, name)}"
+    return f"{level}:{filter_fields.ALTERNATIVE_NAMES.get(name, name)}"
 
 
 def bucket_of(name: str, count: int) -> int:

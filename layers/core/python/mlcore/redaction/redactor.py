@@ -15,12 +15,13 @@ import math
 import re
 import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, TypeVar
 
 from mlcore.redaction import fields as field_paths
 from mlcore.redaction import leaves
 from mlcore.redaction.detectors import Searched
 from mlcore.redaction.fields import Paths, RedactedField
+from mlcore.redaction.replacers import Replacer
 
 T = TypeVar("T")
 
@@ -38,24 +39,6 @@ _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 class SearchTooLong(Exception):
     """Raised if rules cannot search all of a request in time. A text that is not searched cannot
     simply be replaced: without a message's role, for example, a request has another meaning."""
-
-
-class Replacer(NamedTuple):
-    """Replaces the parts of a text that a rule matches. If a text cannot be searched in time,
-    ``replacement`` replaces the whole text. ``replace`` and ``matches`` may raise TimeoutError."""
-
-    replace: Callable[[str], str]
-    matches: Callable[[Searched], bool]
-    """Whether :attr:`replace` may change the text. False is certain, True is not."""
-    replacement: str
-    timed: bool
-    """Whether its time counts towards :data:`TOTAL_SECONDS` (regular expressions of rules), and not
-    towards the time of detectors."""
-    line_by_line: bool = False
-    """Whether texts must be searched one by one, because a match depends on the begin or end of a
-    text, or on characters around the match. Otherwise many texts are searched as lines of one."""
-    finds_credentials: bool = False
-    """Whether it finds credentials: keys and tokens with which programs log in."""
 
 
 class Redactor:

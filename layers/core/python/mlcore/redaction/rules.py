@@ -3,15 +3,13 @@ experiment."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
-from mlcore.process_cache import ProcessCache
-from mlcore.redaction import detectors, fields
-from mlcore.redaction.detectors import Searched
+from mlcore.redaction import fields
 from mlcore.redaction.fields import RedactedField
-from mlcore.redaction.redactor import REQUEST_SECONDS, Redactor, Replacer
+from mlcore.redaction.redactor import REQUEST_SECONDS, Redactor
+from mlcore.redaction.replacers import DEFAULT_REPLACEMENT, Replacer, of_entity, of_pattern
 from mlcore.redaction.setting import (
     APPLY_TO,
     CONTENT,
@@ -32,20 +30,7 @@ from mlcore.redaction.setting import (
     UNSEARCHABLES,
     WORKSPACES,
 )
-from mlcore.search.rlike import compiled
 
-DEFAULT_REPLACEMENT: Final = "[REDACTED]"
-PATTERN_SECONDS: Final = 0.1
-"""Maximum CPU time for one expression in one text."""
-MAX_PATTERN_REPETITIONS: Final = 1_000
-"""Product of the minimum counts of ``{n}`` in one expression."""
-_expressions: ProcessCache[str, Any] = ProcessCache("expression of redaction")
-_AT_BORDERS: Final = re.compile(r"\\[^bdDwWsS.+*?()\[\]{}|/@:,_-]|[$^]|\(\?(?!i?:|i\))|[*+?}]\+")
-"""Matches parts of an expression by which a match may depend on more than the matched characters:
-anchors, lookarounds, references to groups, possessive repeats. It also matches harmless parts, such
-as ``^`` in a set. It does not match ``\\b``, which behaves the same at the end of a line and of a
-text."""
-_CREDENTIALS: Final = ("aws_key", "bearer_token")
 _MEMBERS: Final = frozenset(
     (*KINDS, APPLY_TO, ENDPOINTS, EXPERIMENTS, REPLACEMENT, UNSEARCHABLE, WORKSPACES)
 )
@@ -186,50 +171,10 @@ def _rule(value: Mapping[str, Any]) -> Rule:
             fields.parse(text, replacement or DEFAULT_REPLACEMENT) for text in value.get(FIELDS, ())
         ),
         (
-            *(_of_entity(kind, replacement) for kind in value.get(ENTITIES, ())),
-            *([_of_pattern(value[PATTERN], replacement)] if PATTERN in value else ()),
+            *(of_entity(kind, replacement) for kind in value.get(ENTITIES, ())),
+            *([of_pattern(value[PATTERN], replacement)] if PATTERN in value else ()),
         ),
         is_content_free=CONTENT in value,
         apply_to=apply_to,
         sends_unsearchable=value.get(UNSEARCHABLE) == SEND,
     )
-
-
-def _of_entity(kind: str, replacement: str | None) -> Replacer:
-    new = replacement or f"[REDACTED {kind.replace('_', ' ')}]"
-    detect = detectors.DETECTORS[kind]  # raises KeyError for an unknown kind
-    return Replacer(
-        lambda text: detectors.replaced(kind, text, new),
-        lambda searched: next(iter(detect(searched)), None) is not None,
-        new,
-        timed=False,
-        finds_credentials=kind in _CREDENTIALS,
-    )
-
-
-def _of_pattern(pattern: str, replacement: str | None) -> Replacer:
-    new = replacement or DEFAULT_REPLACEMENT
-    expression = _compiled(pattern)
-
-    def replace(text: str) -> str:
-        text = expression.sub(
-            lambda match: new if match.group() else "", text, timeout=PATTERN_SECONDS
-        )
-        return str(text)
-
-    def matches(searched: Searched) -> bool:
-        return expression.search(searched.text, timeout=PATTERN_SECONDS) is not None
-
-    return Replacer(
-        replace, matches, new, timed=True, line_by_line=_AT_BORDERS.search(pattern) is not None
-    )
-
-
-def _compiled(pattern: str) -> Any:
-    """Compiles an expression. Processes read the setting every minute, and need not compile its
-    expressions again."""
-    expression = _expressions.get(pattern)
-    if expression is None:
-        expression = compiled(pattern, MAX_PATTERN_REPETITIONS)
-        _expressions.put(pattern, expression)
-    return expression

@@ -7,11 +7,9 @@ import math
 from typing import Any, Final
 
 from mlcore.entities.evaluation.code_scorers import CodeScorer
-from mlcore.entities.evaluation.judges import Judge
 from mlcore.entities.evaluation.scorers import ScorerVersion, SealedSource
 from mlcore.errors import InvalidParameterValue
 from mlcore.limits.evaluation import judges
-from mlcore.limits.evaluation.scorers import code_is_allowed
 
 DEFAULT_SECONDS: Final = 300.0
 """MLflow's timeout of a scorer without its own."""
@@ -33,19 +31,10 @@ def is_code(data: Any) -> bool:
     return bool(parts) and all(map(is_code, parts))
 
 
-def parse_scorer(data: dict[str, Any]) -> Judge | CodeScorer:
-    """Returns the scorer that a job can run: a judge or a code scorer.
-
-    Raises:
-        InvalidParameterValue: the JSON is not a valid scorer.
-        OnlyRunByClients: the scorer is valid, but only a client can run it.
-    """
-    if not (is_code(data) and code_is_allowed()):
-        return judges.parse_judge(data)
-    try:
-        return _code_scorer(data)
-    except InvalidParameterValue as error:
-        raise type(error)(f"Failed to validate scorer: {error.message}") from None
+def parse_code_scorer(data: dict[str, Any]) -> CodeScorer:
+    """Returns the scorer of a JSON for which :func:`is_code` is true. Raises
+    InvalidParameterValue."""
+    return _function(data) if data.get("call_source") else _ensemble(data)
 
 
 def sealed_source(version: ScorerVersion) -> SealedSource | None:
@@ -69,10 +58,6 @@ def takes_expectations(scorer: CodeScorer) -> bool:
     words = scorer.call_signature.replace(",", " ").replace(":", " ").replace("(", " ")
     is_asked = "expectations" in words.replace(")", " ").replace("=", " ").split()
     return is_asked or any(map(takes_expectations, scorer.scorers))
-
-
-def _code_scorer(data: dict[str, Any]) -> CodeScorer:
-    return _function(data) if data.get("call_source") else _ensemble(data)
 
 
 def _function(data: dict[str, Any]) -> CodeScorer:
@@ -115,7 +100,7 @@ def _ensemble(data: dict[str, Any]) -> CodeScorer:
             f"Ensemble scorer '{name}': unknown ensemble function '{function}'. "
             f"Available: {sorted(ENSEMBLE_FUNCTIONS)}."
         )
-    scorers = tuple(map(_code_scorer, _parts_of_ensemble(data)))
+    scorers = tuple(map(parse_code_scorer, _parts_of_ensemble(data)))
     if len({scorer.of_sessions for scorer in scorers}) > 1:
         raise InvalidParameterValue(
             "All sub-scorers passed to make_scorer_ensemble must be the same level: "

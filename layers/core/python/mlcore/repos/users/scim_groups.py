@@ -17,7 +17,7 @@ from mlcore.models.platform import User as UserItem
 from mlcore.models.scim import ScimGroup as ScimGroupItem
 from mlcore.models.scim import ScimMember, ScimMembership, ScimName, ScimValue
 from mlcore.optimistic_retry import WriteConflict, retry_on_conflict
-from mlcore.repos.users import scim_lookups
+from mlcore.repos.users import scim_lookup_items
 
 EXTERNAL_ID: Final = "externalId"
 MEMBERS_AT_ONCE: Final = 30
@@ -292,7 +292,7 @@ def _free_lock(name: str, group_id: str) -> Raw | None:
 
 
 def _reserving(group: ScimGroup, lock: Raw | None) -> Put:
-    return scim_lookups.reserving(GROUP, group.display_name, group.group_id, lock)
+    return scim_lookup_items.reserving(GROUP, group.display_name, group.group_id, lock)
 
 
 def _value_keys(group: ScimGroup) -> list[keys.Key]:
@@ -302,7 +302,7 @@ def _value_keys(group: ScimGroup) -> list[keys.Key]:
 
 
 def _listing(group: ScimGroup) -> list[Put]:
-    return [Put(scim_lookups.value_item(key, group.group_id)) for key in _value_keys(group)]
+    return [Put(scim_lookup_items.value_item(key, group.group_id)) for key in _value_keys(group)]
 
 
 def _item(group: ScimGroup) -> Raw:

@@ -22,7 +22,7 @@ from mlcore.models.scim import ScimName, ScimValue
 from mlcore.models.scim import ScimUser as ScimUserItem
 from mlcore.optimistic_retry import WriteConflict, retry_on_conflict
 from mlcore.repos.counters import next_number
-from mlcore.repos.users import scim_lookups, users
+from mlcore.repos.users import scim_lookup_items, users
 
 EXTERNAL_ID: Final = "externalId"
 E_MAIL: Final = "emails.value"
@@ -125,7 +125,7 @@ def create(new_user: ScimUser) -> ScimUser:
         Put(item.serialize(), absent),
         Put(UserName(PK=listed.pk, SK=listed.sk, username=name, updated_at=now).serialize()),
         Put(_item(made)),
-        scim_lookups.reserving(USER, name, made.scim_id, lock),
+        scim_lookup_items.reserving(USER, name, made.scim_id, lock),
         *(Put(value) for value in _value_items(made)),
     ]
     try:
@@ -185,7 +185,7 @@ def _changing(before: ScimUser, after: ScimUser) -> list[Operation]:
         lock = table.get(keys.scim_name(USER, name.lower()))
         if lock is not None and find(ScimName.of(lock).scim_id) not in (None, before):
             raise UserNameTaken(name)
-        operations.append(scim_lookups.reserving(USER, name, after.scim_id, lock))
+        operations.append(scim_lookup_items.reserving(USER, name, after.scim_id, lock))
     old, new = _values(before) if before.version else set(), _values(after)
     operations += [Put(item) for item in _value_items(after, new - old)]
     operations += [
@@ -295,7 +295,7 @@ def _values(entity: ScimUser) -> set[tuple[str, str]]:
 
 def _value_items(entity: ScimUser, values: Iterable[tuple[str, str]] | None = None) -> list[Raw]:
     return [
-        scim_lookups.value_item(
+        scim_lookup_items.value_item(
             keys.scim_value(USER, attribute, text, entity.scim_id), entity.scim_id
         )
         for attribute, text in sorted(_values(entity) if values is None else values)

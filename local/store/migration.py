@@ -1,5 +1,5 @@
-"""Converts the file in which a DynamoDB engine (dynoxide) stored a table to the store's file of
-that table.
+"""Migrates the data of an earlier engine: converts the file in which that engine (dynoxide) stored
+a table to the store's file of the table.
 
 Data folders from before this product had a store of its own contain such a file, which is not
 changed. An interrupted conversion continues where it stopped.

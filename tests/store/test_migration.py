@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from local.store import conversion
+from local.store import migration
 from local.store.store import Store, endpoint_of, table_path
 from local.store.stream import StreamReader
 from mlcore.db.client import transport
@@ -65,11 +65,11 @@ def fill(client: Any) -> None:
         client.call("BatchWriteItem", {"RequestItems": {TABLE: puts}})
 
 
-def converted(folder: Path, progress: conversion.Progress = lambda done, total: None) -> Store:
+def converted(folder: Path, progress: migration.Progress = lambda done, total: None) -> Store:
     path = table_path(folder / "store", TABLE)
-    assert conversion.holds(folder / "dynamodb.sqlite", TABLE)
-    assert not conversion.holds(folder / "dynamodb.sqlite", "another-table")
-    conversion.convert(folder / "dynamodb.sqlite", TABLE, path, progress)
+    assert migration.holds(folder / "dynamodb.sqlite", TABLE)
+    assert not migration.holds(folder / "dynamodb.sqlite", "another-table")
+    migration.convert(folder / "dynamodb.sqlite", TABLE, path, progress)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     return Store(endpoint_of(folder / "store"))
 
@@ -109,7 +109,7 @@ class _Interrupted(Exception):
 
 
 def test_an_interrupted_conversion_goes_on(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(conversion, "ROWS", 700)
+    monkeypatch.setattr(migration, "ROWS", 700)
     with engine_on(folder, monkeypatch) as engine:
         fill(engine)
         before: list[int] = []
@@ -138,7 +138,7 @@ def test_an_interrupted_conversion_goes_on(folder: Path, monkeypatch: pytest.Mon
 def test_what_was_written_since_an_interruption_is_there(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(conversion, "ROWS", 700)
+    monkeypatch.setattr(migration, "ROWS", 700)
 
     def interrupt(done: int, total: int) -> None:
         if done > 1000:

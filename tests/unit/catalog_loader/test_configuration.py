@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from catalog_loader import source_files
+from catalog_loader import configuration
+from catalog_loader.configuration import matches
 from catalog_loader.field_checks import InvalidField
-from catalog_loader.source_files import matches
 
 LETTERS = st.text("aB.*", max_size=8)
 
@@ -31,7 +31,7 @@ def test_files_that_name_sources() -> None:
         *("sources.yaml", "a-SOURCES.yml", "models.yaml", "sub/sources.yaml", "sources.txt"),
         *("workspaces/team/sources.yaml", "workspaces/team/more/sources.yaml"),
     ]
-    assert source_files.defining_files(names) == [
+    assert configuration.defining_files(names) == [
         "a-SOURCES.yml",
         "sources.yaml",
         "workspaces/team/sources.yaml",
@@ -40,7 +40,7 @@ def test_files_that_name_sources() -> None:
 
 def test_the_later_file_wins_field_by_field() -> None:
     first = {"id": "a", "name": "A", "type": "yaml", "properties": {"yamlCatalogPath": "x.yaml"}}
-    merge = source_files.merge(
+    merge = configuration.merge(
         [
             ("1.yaml", {"catalogs": [first]}),
             ("2.yaml", {"model_catalogs": [{"id": "a", "enabled": False, "labels": ["L", " "]}]}),
@@ -71,12 +71,12 @@ def test_the_later_file_wins_field_by_field() -> None:
 )
 def test_what_is_wrong_is_said(data: object, message: str) -> None:
     with pytest.raises(InvalidField, match=message):
-        source_files.merge([("s.yaml", data)])
+        configuration.merge([("s.yaml", data)])
 
 
 def test_named_queries_in_both_forms() -> None:
     condition = {"operator": ">", "value": 1}
-    merge = source_files.merge(
+    merge = configuration.merge(
         [
             (
                 "s.yaml",
@@ -106,7 +106,7 @@ def test_what_is_said_of_other_assets_is_passed_over() -> None:
         "labels": [other, {"name": None}],
         "namedQueries": {"q": query},
     }
-    merge = source_files.merge([("s.yaml", with_others)])
+    merge = configuration.merge([("s.yaml", with_others)])
     assert [source.id for source in merge.sources] == ["a"]
     assert merge.labels == ({"name": None, "assetType": "models"},)
     assert merge.queries == {}
