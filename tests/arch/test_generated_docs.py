@@ -2,6 +2,7 @@
 
 import importlib.util
 import re
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 
@@ -14,6 +15,7 @@ from mltables.views import VIEWS
 DOCS = Path(__file__).parents[2] / "docs"
 
 
+@cache  # reading the sources takes most of the time
 def generator(document: str) -> ModuleType:
     name = f"generate_{document.replace('-', '_')}"
     spec = importlib.util.spec_from_file_location(name, DOCS / f"{name}.py")
