@@ -17,6 +17,7 @@ from mlcore.repos.experiments.ids import canonical_ids
 from mlcore.repos.logged_models import search as logged_model_search
 from mlcore.responses import logged_models as responses
 from mlcore.search import logged_models as language
+from mlcore.search.grammar import check_ordering_count
 from mlcore.search.logged_models import MetricDataset, ModelOrderBy
 from mlcore.search.order import Key
 
@@ -34,6 +35,7 @@ def search_logged_models(message: m.SearchLoggedModels, request: Request) -> Jso
         raise InvalidParameterValue("`dataset_name` in the `datasets` clause must be specified.")
     wanted = message.experiment_ids
     limit = _limit(message.max_results)
+    check_ordering_count(message.order_by)
     tokens = _QueryTokens(wanted, message.filter or None, _order_by(message) or None)
     position = tokens.position_of(message.page_token) if message.page_token else None
     comparisons = language.parse_filter(message.filter)

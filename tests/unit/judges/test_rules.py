@@ -131,3 +131,14 @@ def test_files_and_names_are_no_texts() -> None:
     body |= {"messages": [{**labels, "content": [*files, {"type": "text", "text": "hi"}]}]}
     assert call_texts.all_of_request(body) == "hi"
     assert call_texts.of_request({**body, "user": "ann"}) == "hi"
+
+
+@pytest.mark.parametrize("name", ["x", "images", "arguments"])
+def test_texts_below_many_levels_are_found_in_linear_time(name: str) -> None:
+    value: Any = ["text"] * 300_000
+    for _ in range(95):
+        value = [{name: value}]
+    began = time.process_time()
+    texts = call_texts.of_request_to_bedrock({"a": value}).split("\n")
+    assert texts.count("text") == 300_000
+    assert time.process_time() - began < 10

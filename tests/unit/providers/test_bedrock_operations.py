@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from typing import Any
 from urllib.parse import quote
 
@@ -144,6 +145,18 @@ def test_null_is_no_tier(name: str) -> None:
     for value in dearer:
         with pytest.raises(GatewayCallFailed, match="cost more"):
             sent("invoke", {name: value})
+
+
+@pytest.mark.parametrize("name", ["uri", "s3Location", "s3_uri"])
+def test_addresses_below_many_levels_are_found_in_linear_time(name: str) -> None:
+    for last in ("text", " S3://bucket/key"):
+        value: Any = [1] * 300_000 + [last]
+        for _ in range(90):
+            value = [{name: value}]
+        began = time.process_time()
+        with contextlib.nullcontext() if last == "text" else pytest.raises(GatewayCallFailed):
+            sent("invoke", {"a": value})
+        assert time.process_time() - began < 10
 
 
 @given(st.lists(EVENTS, max_size=4), st.lists(st.floats(0, 1), max_size=4))

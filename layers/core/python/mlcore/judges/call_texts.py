@@ -5,7 +5,7 @@ of Amazon Bedrock."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 _READ_BY_MODEL: Final = frozenset(
@@ -93,45 +93,55 @@ def of_answer(answer: Mapping[str, Any]) -> str:
 
 
 def _joined(fields: Mapping[str, Any]) -> str:
-    return "\n".join(text for name, value in fields.items() for text in _of_member(name, value))
+    # The texts are appended to one list, because nested generators would pass each text through
+    # all levels of the request.
+    texts: list[str] = []
+    for name, value in fields.items():
+        _add_member(texts, name, value, is_file=False)
+    return "\n".join(texts)
 
 
-def _of_member(name: str, value: Any) -> Iterator[str]:
-    texts = _texts(value)
-    if isinstance(value, dict) or _FILE.search(name) is None:
-        return texts
-    return (text for text in texts if _BASE64.fullmatch(text) is None)
+def _add_member(texts: list[str], name: str, value: Any, *, is_file: bool) -> None:
+    """Appends the texts in a member of an object. ``is_file`` is whether the object is in a member
+    that holds files in Base64, which are left out."""
+    holds_files = not isinstance(value, dict) and _FILE.search(name) is not None
+    _add(texts, value, is_file=is_file or holds_files)
 
 
-def _texts(value: Any) -> Iterator[str]:
+def _add(texts: list[str], value: Any, *, is_file: bool) -> None:
     if isinstance(value, str):
         if not _DATA_URL.match(value):
-            yield value
+            _add_text(texts, value, is_file=is_file)
     elif isinstance(value, list):
         for part in value:
-            yield from _texts(part)
+            _add(texts, part, is_file=is_file)
     elif isinstance(value, dict):
         encodes_file = _encodes_file(value)
         for name, part in value.items():
             if name in _ARGUMENTS:
-                yield from _strings(part)
+                _add_strings(texts, part, is_file=is_file)
             elif name in _NOT_SHOWN or (encodes_file and name in _FILE_CONTENTS):
                 continue
             elif not (name in _LABELS and isinstance(part, str) and _LABEL.fullmatch(part)):
-                yield from _of_member(name, part)
+                _add_member(texts, name, part, is_file=is_file)
 
 
-def _strings(value: Any) -> Iterator[str]:
-    """Yields all strings in a value, also the names of fields."""
+def _add_strings(texts: list[str], value: Any, *, is_file: bool) -> None:
+    """Appends all strings in a value, also the names of fields."""
     if isinstance(value, str):
-        yield value
+        _add_text(texts, value, is_file=is_file)
     elif isinstance(value, list):
         for part in value:
-            yield from _strings(part)
+            _add_strings(texts, part, is_file=is_file)
     elif isinstance(value, dict):
         for name, part in value.items():
-            yield name
-            yield from _strings(part)
+            _add_text(texts, name, is_file=is_file)
+            _add_strings(texts, part, is_file=is_file)
+
+
+def _add_text(texts: list[str], text: str, *, is_file: bool) -> None:
+    if not (is_file and _BASE64.fullmatch(text)):
+        texts.append(text)
 
 
 def _encodes_file(part: Mapping[str, Any]) -> bool:

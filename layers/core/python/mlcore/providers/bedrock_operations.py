@@ -12,6 +12,7 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Mapping
+from enum import Enum, auto
 from typing import Any, Final, NamedTuple
 from urllib.parse import unquote
 
@@ -87,6 +88,16 @@ class _Place(NamedTuple):
         return _Place(self.member)
 
 
+class _Use(Enum):
+    """What Bedrock may do with a value in a body."""
+
+    OTHER = auto()
+    LOCATION = auto()
+    """It reads the object in S3 that the members of this object name."""
+    ADDRESS = auto()
+    """It reads the object in S3 that this text names, or a text in this list."""
+
+
 class Operation(NamedTuple):
     """A request to Bedrock: an operation on a model, with further headers and the body."""
 
@@ -154,28 +165,31 @@ def check_invoked(body: Json) -> None:
     for name, value in body.items():
         # Every spelling of a name is checked, because Bedrock or the model may read any of them.
         permitted = _PRICED.get(_folded(name))
-        chosen = {str(leaf) for leaf in _leaves(value) if leaf is not None}
-        if permitted is not None and not chosen <= permitted:
+        if permitted is None:
+            continue
+        if not {str(leaf) for leaf in _leaves(value) if leaf is not None} <= permitted:
             raise _dearer()
     _check_files(body)
 
 
 def _check_files(body: Any) -> None:
-    pending = [(body, 0, _Place())]
+    """Raises GatewayCallFailed (403) if a field names an object in S3 that Bedrock would read: an
+    address as a URI, or in an ``s3Location``. Texts that only mention such an address, as in a
+    description, do not count."""
+    pending = [(body, 0, _Place(), _Use.OTHER)]
     while pending:
-        part, depth, place = pending.pop()
+        part, depth, place, use = pending.pop()
         if depth > _MAX_DEPTH:
             raise GatewayCallFailed(400, "The body is nested too deeply.")
         if isinstance(part, dict):
-            if any(_names_file(name, member) for name, member in part.items()):
-                raise _refused("Files in S3 are not forwarded: send the bytes of a file.")
-            pending += [
-                (member, depth + 1, place.of_member(name))
-                for name, member in part.items()
-                if not _is_data(place, part, name)
-            ]
+            for name, member in part.items():
+                used = _use_of(name, member, use)
+                if used != _Use.OTHER or not _is_data(place, part, name):
+                    pending.append((member, depth + 1, place.of_member(name), used))
         elif isinstance(part, list):
-            pending += [(member, depth + 1, place.of_item()) for member in part]
+            pending += [(member, depth + 1, place.of_item(), use) for member in part]
+        elif use == _Use.ADDRESS and str(part).strip().lower().startswith("s3:"):
+            raise _refused("Files in S3 are not forwarded: send the bytes of a file.")
 
 
 def _is_data(place: _Place, part: Json, name: str) -> bool:
@@ -203,25 +217,17 @@ def _is_data(place: _Place, part: Json, name: str) -> bool:
     return name == "input" and part.get("type") in CALL_TYPES and "id" in part
 
 
-def _names_file(name: str, value: Any) -> bool:
-    """Whether a field names an object in S3 that Bedrock would read: an address as a URI, or in an
-    ``s3Location``. Texts that only mention such an address, as in a description, do not count."""
+def _use_of(name: str, value: Any, outer: _Use) -> _Use:
+    """Returns the use of a member of an object, whose own use is ``outer``."""
+    if outer == _Use.ADDRESS:
+        return outer
     folded = _folded(name)
-    if folded in _URIS:
-        return _is_in_s3(value)
-    if folded != _IN_S3:
-        return False
-    if not isinstance(value, dict):
-        return _is_in_s3(value)
-    return any(
-        _is_in_s3(member) for inner, member in value.items() if _folded(inner) not in _ANNOTATIONS
-    )
-
-
-def _is_in_s3(value: Any) -> bool:
-    """Whether a value is the address of an object in S3, or a list with one."""
-    texts = [value] if isinstance(value, str) else _leaves(value) if isinstance(value, list) else []
-    return any(str(text).strip().lower().startswith("s3:") for text in texts)
+    is_address = folded in _URIS or (outer == _Use.LOCATION and folded not in _ANNOTATIONS)
+    if folded == _IN_S3 and isinstance(value, dict):
+        return _Use.LOCATION
+    if (is_address or folded == _IN_S3) and not isinstance(value, dict):
+        return _Use.ADDRESS
+    return _Use.OTHER
 
 
 def _folded(name: str) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import shlex
 from collections.abc import Container, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from mlcore.errors import InvalidParameterValue
 from mlcore.search import tokens as t
@@ -36,6 +36,11 @@ from mlcore.search.fields import (
 
 Value = str | int | float | tuple[str, ...] | None
 
+MAX_ORDERINGS: Final = 100
+"""Maximum number of ``order_by`` entries. MLflow's server joins a table for each metric, param or
+tag in them, and its databases join at most 64."""
+MAX_ORDERING_CHARACTERS: Final = 2_000
+"""Maximum length of an ``order_by`` entry, which names one field: keys have at most 250."""
 _MAX_INT64 = 2**63 - 1
 _QUOTABLE = (t.STRING, IDENTIFIER, PARENTHESIS)
 
@@ -105,12 +110,23 @@ def _tokens(text: str, words: Container[str]) -> list[t.Token]:
 
 def parse_order_by(texts: Sequence[str], entity: SearchableEntity) -> tuple[OrderBy, ...]:
     """Parses the entries of a search's ``order_by`` to orderings, most significant first. Of a
-    repeated field only the first entry counts."""
+    repeated field only the first entry counts. Raises InvalidParameterValue for a malformed entry,
+    and for more than MAX_ORDERINGS entries."""
+    check_ordering_count(texts)
     orders: dict[tuple[str, str], OrderBy] = {}
     for text in texts:
         order = _order(text, entity)
         orders.setdefault((order.kind, order.key), order)
     return tuple(orders.values())
+
+
+def check_ordering_count(entries: Sequence[object]) -> None:
+    """Checks that an ``order_by`` has at most MAX_ORDERINGS entries. Raises InvalidParameterValue
+    otherwise."""
+    if len(entries) > MAX_ORDERINGS:
+        raise InvalidParameterValue(
+            f"A search has at most {MAX_ORDERINGS} order_by entries; this one has {len(entries)}."
+        )
 
 
 def _clause(item: ClauseItem, entity: SearchableEntity) -> tuple[Comparison, Operators]:
@@ -286,7 +302,13 @@ def parse_list(text: str) -> tuple[str, ...]:
 
 def parse_direction(text: str, words: Container[str] = ()) -> tuple[str, bool]:
     """Returns the field of an ``order_by`` entry, and whether the order is ascending. ``words`` are
-    SQL keywords to read as names."""
+    SQL keywords to read as names. Raises InvalidParameterValue for an entry that names no field,
+    and for one with more than MAX_ORDERING_CHARACTERS."""
+    if len(text) > MAX_ORDERING_CHARACTERS:  # shlex takes time in proportion to its square
+        raise InvalidParameterValue(
+            f"An order_by entry has at most {MAX_ORDERING_CHARACTERS} characters; this one has "
+            f"{len(text)}."
+        )
     unreadable = f"Invalid order_by clause '{text}'. Could not be parsed."
     items = join_aliases(text, ClauseReader(text, _tokens(text, words)).items())
     if len(items) != 1 or items[0].kind != IDENTIFIER or items[0].text != text:

@@ -14,7 +14,7 @@ import ast
 import math
 import operator
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from mlcore import paging
@@ -178,23 +178,21 @@ def predicate(comparisons: Sequence[ModelComparison], datasets: Sequence[MetricD
     without a comparison of a metric requires that the model has such a point.
     """
     counts = _dataset_test(datasets)
-    tests = [_test(comparison, counts) for comparison in comparisons]
-    if datasets and not any(comparison.kind == METRICS for comparison in comparisons):
+    of_metrics = [comparison for comparison in comparisons if comparison.kind == METRICS]
+    tests = [_test(comparison) for comparison in comparisons if comparison.kind != METRICS]
+    if of_metrics:
+        tests.append(_metrics_test(of_metrics, counts))
+    elif datasets:
         tests.append(lambda model: any(map(counts, model.metrics)))
     return lambda model: all(test(model) for test in tests)
 
 
 def _dataset_test(datasets: Sequence[MetricDataset]) -> Test:
-    """Returns a function that says whether a metric point belongs to one of the datasets; without
-    datasets every point does."""
-
-    def counts(point: ModelMetric) -> bool:
-        return not datasets or any(
-            point.dataset_name == name and digest is not None and point.dataset_digest == digest
-            for name, digest in datasets
-        )
-
-    return counts
+    """Returns a test whether a metric point belongs to one of the datasets, if there are any."""
+    if not datasets:
+        return lambda _point: True
+    known = {(name, digest) for name, digest in datasets if digest is not None}
+    return lambda point: (point.dataset_name, point.dataset_digest) in known
 
 
 def newest_first(ordering: Sequence[ModelOrderBy]) -> bool:
@@ -268,19 +266,15 @@ def _total(ordering: Sequence[ModelOrderBy]) -> list[ModelOrderBy]:
 
 
 def _ordered_value(model: LoggedModel, order: ModelOrderBy, counts: Test) -> float | None:
-    point = _latest(
+    points = [
         point
         for point in model.metrics
         if point.key == order.key
         and order.dataset_name in (None, point.dataset_name)
         and order.dataset_digest in (None, point.dataset_digest)
         and counts(point)
-    )
-    return None if point is None else point.value
-
-
-def _latest(points: Iterable[ModelMetric]) -> ModelMetric | None:
-    return max(points, key=_recency, default=None)
+    ]
+    return max(points, key=_recency).value if points else None
 
 
 def _recency(point: ModelMetric) -> tuple[int, int, bool, float]:
@@ -364,19 +358,25 @@ def _text(sign: str, right: ClauseItem) -> Value:
     return tuple(str(value) for value in values)
 
 
-def _test(comparison: ModelComparison, counts: Test) -> Test:
-    kind, key, _sign, value = comparison
-    if kind == METRICS:
-        compare = _NUMERIC[comparison.operator]
-        if value != value:  # noqa: PLR0124 - NaN: no comparison of SQL holds
-            return lambda _model: False
+def _metrics_test(comparisons: Sequence[ModelComparison], counts: Test) -> Test:
+    """Returns a test whether the latest points of a model's metrics meet all comparisons."""
+    if any(value != value for *_, value in comparisons):  # noqa: PLR0124 - in SQL, NaN meets none
+        return lambda _model: False
+    tests = [(each.key, _NUMERIC[each.operator], each.value) for each in comparisons]
+    keys = {key for key, *_ in tests}
 
-        def latest_holds(model: LoggedModel) -> bool:
-            point = _latest(point for point in model.metrics if point.key == key and counts(point))
-            return point is not None and compare(point.value, value)
+    def holds(model: LoggedModel) -> bool:
+        latest: dict[str, ModelMetric] = {}
+        for point in model.metrics:
+            if point.key in keys and counts(point):
+                latest[point.key] = max(latest.get(point.key, point), point, key=_recency)
+        return all(key in latest and meets(latest[key].value, value) for key, meets, value in tests)
 
-        return latest_holds
-    holds = _value_test(comparison)
+    return holds
+
+
+def _test(comparison: ModelComparison) -> Test:
+    (kind, key, _sign, value), holds = comparison, _value_test(comparison)
     if kind == ATTRIBUTES:
         column = _COLUMNS[key]
         if key in _TIMES:

@@ -16,6 +16,7 @@ from mlcore.search import tokens as t
 from mlcore.search.clauses import IDENTIFIER, NULL_CHECK, PARENTHESIS, ClauseItem
 from mlcore.search.grammar import (
     OrderBy,
+    check_ordering_count,
     parse_conditions,
     parse_direction,
     parse_list,
@@ -119,6 +120,7 @@ def parse_filter(text: str) -> TraceFilter:
 def parse_order_by(texts: Sequence[str]) -> tuple[OrderBy, ...]:
     """Parses ``order_by`` entries to orderings, most significant first. If a field is repeated,
     only its first ordering is kept."""
+    check_ordering_count(texts)
     orders: dict[tuple[str, str], OrderBy] = {}
     for text in texts:
         field, ascending = parse_direction(text)
