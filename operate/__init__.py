@@ -1,3 +1,3 @@
-"""The administration commands of ``python -m local.admin`` and ``python -m operate.…``. They work
+"""The administration commands of ``python -m local.admin`` and ``python -m operate.…``. Most work
 on a table or a deployment without its API functions: verify, rebuild, import, remove, publish,
 deploy."""

@@ -14,9 +14,9 @@ ACTIONS = ("create", "list", "revoke", "create-account")
 
 
 def run(given: argparse.Namespace) -> int:
-    """Creates, lists or revokes API keys, as the arguments of the command line say (``given``).
-    Returns 0. A new key's token is printed once, on a line of its own. Raises CannotRun if the
-    product refuses the action."""
+    """Creates, lists or revokes API keys, or creates a service account, as the arguments of the
+    command line say (``given``). Returns 0. A new key's token is printed once, on a line of its
+    own. Raises CannotRun if the product refuses the action."""
     load_modules()
     errors = import_module("mlcore.errors")
     try:

@@ -11,11 +11,11 @@ from operate.product_modules import CannotRun, load_modules
 
 
 def create_admin(name: str, *, replace: bool) -> int:
-    """Creates an administrator with a password. With ``replace`` an existing user of this name
-    gets a new password and becomes an administrator. Reads the password from the terminal or
-    standard input, so that it appears in no template, log, argument or environment variable.
-    Returns 0. Raises CannotRun if the user exists and ``replace`` is False, or if the password is
-    too short."""
+    """Creates an administrator with a password. With ``replace`` an existing user of this name gets
+    a new password and becomes an administrator. Reads the password from the terminal or standard
+    input, so that it appears in no template, log, argument or environment variable. Returns 0.
+    Raises CannotRun if the user exists and ``replace`` is False, or if the password is too short or
+    its repetition differs."""
     load_modules()
     passwords, users = (
         import_module("mlcore.auth.passwords"),

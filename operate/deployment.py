@@ -139,8 +139,8 @@ def show(findings: Sequence[CheckResult]) -> None:
 
 def deploy(plan: Plan, session: Any, sam: Sequence[str], others: Sequence[str]) -> int:
     """Deploys the stack that ``plan`` describes with the SAM CLI, with the further arguments
-    ``others`` of `sam deploy`. If the stack is new, turns on its table's deletion protection
-    afterwards. Returns the SAM CLI's exit code."""
+    ``others`` of `sam deploy`. If the stack is new and its parameter ``DeletionProtection`` is
+    true, sets the parameter only afterwards. Returns the SAM CLI's exit code."""
     late = plan.status in UNMADE and plan.value(PROTECTION) == "true"
     parameters = {**plan.given, **({PROTECTION: "false"} if late else {})}
     done = subprocess.run(

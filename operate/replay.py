@@ -32,7 +32,8 @@ def replay(
 ) -> bool:
     """For each message of the indexer's failure queue: rebuilds the experiments of its records,
     repeats their side effects (webhooks and file removals), and deletes the message if both
-    succeeded. Returns whether the queue is empty afterwards.
+    succeeded. Returns whether none of them remains. A message that an earlier call left is hidden
+    for :data:`.failure_queue.HIDDEN_SECONDS`, and does not count.
 
     Args:
         rebuild: rebuilds an experiment by its id; returns whether that succeeded.
@@ -62,7 +63,8 @@ def replay_to_landing(queue: FailureQueue, land: Callable[[Sequence[Record]], No
     """Repeats the work of the lander (which writes changes for the system tables) for each message
     of its failure queue: writes the records of the message to a landing object and deletes the
     message. Records that are written twice have no further effect. A message whose records the
-    stream no longer has stays. Returns whether the queue is empty afterwards.
+    stream no longer has stays. Returns whether none of the messages remains, as :func:`replay`
+    does.
 
     Args:
         land: writes the changes in the records as a landing object.
@@ -83,7 +85,7 @@ def replay_to_landing(queue: FailureQueue, land: Callable[[Sequence[Record]], No
 
 def run_landing(url: str) -> int:
     """Processes the messages of the failure queue of the lander (which writes changes for the
-    system tables) again. Returns 0 if the queue is empty afterwards, otherwise 1."""
+    system tables) again. Returns 0 if none of them remains, otherwise 1."""
     load_modules()
     if not os.environ.get(_BUCKET):
         print(f"set {_BUCKET}: the stack's output SystemTablesBucketName", file=sys.stderr)
@@ -98,8 +100,8 @@ def run_landing(url: str) -> int:
 
 def run(url: str | None, lander_url: str | None = None) -> int:
     """Processes the messages of a failure queue again: of the indexer's if ``url`` is given,
-    otherwise of the lander's (the lander writes changes for the system tables). Returns 0 if the
-    queue is empty afterwards, otherwise 1."""
+    otherwise of the lander's (the lander writes changes for the system tables). Returns 0 if none
+    of them remains, otherwise 1."""
     return run_indexing(url) if url else run_landing(lander_url or "")
 
 

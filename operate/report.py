@@ -42,7 +42,8 @@ Ask = Callable[[str, dict[str, Any]], dict[str, Any]]
 
 
 class ReportOptions(NamedTuple):
-    """The values of the report's filters. An empty value means all; days are ``YYYY-MM-DD``."""
+    """The values of the report's filters. An empty experiment, user or day means all; for an empty
+    metric or run the report chooses one. Days are ``YYYY-MM-DD``."""
 
     experiment: str = ""
     user: str = ""

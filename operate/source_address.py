@@ -1,5 +1,5 @@
-"""Interprets ``--from``: the source of an import or export is the address of a server, or a
-database or folder that MLflow's own server can read."""
+"""Interprets ``--from``: the source of an import is the address of a server, or a database or
+folder that MLflow's own server can read; that of an export is the address of a server."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def without_password(source: str) -> str:
 
 
 def check(source: str) -> None:
-    """Checks that the source of an import is the address of a server, not a database or a folder.
+    """Checks that the source of an export is the address of a server, not a database or a folder.
 
     Raises:
         CannotRun: the source is not a server's address.

@@ -53,9 +53,9 @@ def bucket_of(cloudformation: Any, stack: str) -> str:
 
 
 def publish(s3: Any, bucket: str, folder: Path) -> tuple[int, int]:
-    """Uploads the UI's files that the bucket lacks. Returns how many were uploaded, and how many
-    the bucket already had. Raises CannotPublish if the UI's page or the chart library is missing in
-    this machine's folders."""
+    """Uploads the UI's files that the bucket lacks or has in another version. Returns how many were
+    uploaded, and how many the bucket already had. Raises CannotPublish if the UI's page or the
+    chart library is missing in this machine's folders."""
     wanted = {path or "index.html": file for path, file in files(folder)}
     if "index.html" not in wanted:
         raise CannotPublish(f"{folder} holds no UI: run `make setup`")

@@ -13,8 +13,9 @@ from mlcore.http import Request, Response
 from mlcore.http.compression import MAX_BODY_BYTES
 
 MAX_INLINE_BYTES: Final = 1 << 20
-"""Size of the largest file that a response contains. A larger file is downloaded from the store,
-which costs the client one more request but no transfer through the function."""
+"""Size of the largest file that a response contains, unless the request has an AWS signature. A
+larger file is downloaded from the store, which costs the client one more request but no transfer
+through the function."""
 
 MAX_RESPONSE_BYTES: Final = MAX_BODY_BYTES // 4 * 3 - 4
 """Largest file that fits Lambda's response, which is JSON with the file in Base64."""
@@ -58,8 +59,9 @@ def existing_file(key: str, max_bytes: int) -> OpenedFile:
 
 
 def file_response(key: str, request: Request) -> Response:
-    """Returns the file itself if it is small, else a redirect to a presigned URL. The file is
-    always an attachment: a browser must not run its content with this site's rights.
+    """Returns the file itself if it is small and the request asks for no range of it, else a
+    redirect to a presigned URL. The file is always an attachment: a browser must not run its
+    content with this site's rights.
 
     Requests with an AWS signature are not redirected: clients repeat the signature's headers, and
     S3 refuses headers that its URL was not signed for. Raises BadRequest if the request is signed

@@ -50,7 +50,8 @@ def download(message: m.ProxyDownload, request: Request) -> Response:
 
 def upload(message: m.ProxyUpload, request: Request) -> Response:
     """Writes the body of the request as a file of the artifact store. If API Gateway did not
-    deliver the body unchanged, redirects the client to upload it to the store directly."""
+    deliver the body unchanged, redirects the client to upload it to the store directly. Raises
+    BadRequest instead if the request has an AWS signature."""
     path = message.artifact_path
     key = exact_key_of(path, request)
     if not names_file(path):

@@ -31,8 +31,8 @@ def authenticate(authorization: str, address: str) -> User | None:
     An unknown name and a user without a password take as long as a wrong password.
 
     Args:
-        address: the caller's address. Wrong passwords are counted per address and name, so that
-            guessing does not lock the user out elsewhere.
+        address: the caller's address. Wrong passwords are counted per address (of IPv6, per
+            network) and name, so that guessing does not lock the user out elsewhere.
     """
     sent = credentials(authorization)
     if sent is None:

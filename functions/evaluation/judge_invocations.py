@@ -38,8 +38,8 @@ JOB_TAG: Final = "mlflow.genaiEvaluate.jobId"
 
 def invoke_scorer(message: m.InvokeScorer, request: Request) -> dict[str, Any]:
     """Submits jobs in which a scorer assesses the traces that the request names: one job per 100
-    traces; for a judge of conversations, one job per session. Returns the ids of the jobs and their
-    traces."""
+    traces; for a judge of conversations, one job per session, without traces that have no session.
+    Returns the ids of the jobs and their traces."""
     trace_ids = _check_invocation(message)
     text, version = message.serialized_scorer, message.scorer_version
     data = check_payload(_check_text(text))

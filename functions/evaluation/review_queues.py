@@ -124,7 +124,8 @@ def list_review_queues(message: m.ListReviewQueues, request: Request) -> dict[st
 
 
 def update_review_queue(message: m.UpdateReviewQueue, request: Request) -> dict[str, Any]:
-    """Changes a review queue. Its label schemas cannot be changed while it has items."""
+    """Changes a review queue. A user's own queue cannot be changed, nor can the label schemas of a
+    queue that has items."""
 
     def attempt() -> ReviewQueue:
         queue = get(message.queue_id, request)
@@ -227,9 +228,9 @@ def list_items(message: m.ListReviewQueueItems, request: Request) -> dict[str, A
 
 
 def set_item_status(message: m.SetReviewQueueItemStatus, request: Request) -> dict[str, Any]:
-    """Sets the status of a review queue's item. Where authentication is on, ``completed_by`` is
-    always the caller, even if the request names another user. Setting the same status again changes
-    nothing."""
+    """Sets the status of a review queue's item. Where authentication is on, ``completed_by`` is the
+    caller (None for PENDING), even if the request names another user. Setting the same status again
+    changes nothing."""
     status = message.status
     if status is None or status == "REVIEW_STATUS_UNSPECIFIED":
         raise errors.InvalidParameterValue(

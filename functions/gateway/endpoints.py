@@ -93,7 +93,8 @@ def get_endpoint(message: m.GetGatewayEndpoint, request: Request) -> dict[str, A
 
 def update_endpoint(message: m.UpdateGatewayEndpoint, request: Request) -> dict[str, Any]:
     """Changes the fields of a gateway endpoint that the request has; an empty field counts as
-    omitted. If the request has models, they replace all models of the endpoint."""
+    omitted. If the request has models, they replace all models of the endpoint, and its fallback
+    configuration is replaced or reset."""
     limits.check_endpoint_name(message.name)
     _check_linkages(message.model_configs)
     now = ids.now_ms()

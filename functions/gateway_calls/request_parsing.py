@@ -64,8 +64,8 @@ class GatewayCall(NamedTuple):
 
 def parse(sent: Sent) -> GatewayCall:
     """Reads the endpoint's name and the JSON body of a call. The name is in the path or in the
-    body's ``model``. Raises GatewayCallFailed (400) if the body is not a JSON object, or if no
-    endpoint is named."""
+    body's ``model``. Raises GatewayCallFailed: 400 if the body is not a JSON object or cannot be
+    decompressed, or if no endpoint is named; 413 if it is too large."""
     body = _body(sent)
     name = sent.parameters.get("endpoint_name") or body.pop("model", None)
     if not name or not isinstance(name, str):
@@ -87,9 +87,9 @@ def parse_proxy(sent: Sent) -> ProxyCall:
     Raises:
         GatewayCallFailed: 400 if the body is none of these, if a GET or DELETE has a body or a
             PATCH another one than JSON, if the path contains ``.`` or ``..``, leads to batches of
-            requests or to realtime sessions, or if the query sets the method, the type or headers.
-            401 if the address contains an API key of this server, because addresses are written to
-            logs. 413 if the body is too large or incomplete.
+            requests or to realtime sessions, or if the query is not percent-encoded or sets the
+            method, the type or headers. 401 if the address contains an API key of this server,
+            because addresses are written to logs. 413 if the body is too large or incomplete.
     """
     path = sent.parameters["path"]
     segments = [segment.partition(";")[0].strip().lower() for segment in path.split("/")]

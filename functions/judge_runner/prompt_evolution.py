@@ -64,8 +64,8 @@ def evolve(
     validated: Validated,
 ) -> list[Candidate]:
     """Returns the candidate prompts in the order in which they were found, the given prompt first.
-    No further one is tried after ``max_metric_calls`` evaluations of a record, or after a candidate
-    that is perfect on all records.
+    No further one is tried after ``max_metric_calls`` evaluations of a record, or, if
+    ``skip_perfect_score`` is set, after a candidate that is perfect on all records.
 
     Args:
         text: the prompt to improve.

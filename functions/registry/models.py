@@ -60,8 +60,8 @@ def update_registered_model(message: m.UpdateRegisteredModel, request: Request) 
 
 def rename_registered_model(message: m.RenameRegisteredModel, request: Request) -> dict[str, Any]:
     """Renames a model in one transaction, however many versions it has. The old name can be used
-    again at once. If authentication is on, the caller's rights on the new name must be those on the
-    old one."""
+    again at once. If authentication is on, the rename is refused if roles have grants on either
+    name, or users on the new one."""
     if request.access is not None:
         from mlcore.policies.model_names import check_rename  # noqa: PLC0415 -- only with logins
 

@@ -1,6 +1,6 @@
 """Logs metrics, params and tags, singly and in batches.
 
-A run that this process has cached is written without a read
+A run that this process has cached is written without a read, unless a metric names a logged model
 (:mod:`mlcore.repos.runs.core.optimistic_writes`). Any other run is read first, with its experiment,
 so every rule is checked before anything is written.
 """
@@ -58,8 +58,9 @@ def log_param(message: m.LogParam, request: Request) -> dict[str, Any]:
 
 def log_batch(message: m.LogBatch, request: Request) -> dict[str, Any]:
     """Logs metrics, params and tags. Takes one round trip if the run is cached, otherwise two; one
-    more to locate a run that this process has not seen. With params it takes three round trips
-    while other requests write to the run at the same time."""
+    more to locate a run that this process has not seen. If a metric names a logged model, run and
+    model are always read. With params it takes three round trips while other requests write to the
+    run at the same time."""
     batch = limits.check_log_batch(message.run_id, message.metrics, message.params, message.tags)
     for metric in message.metrics:
         model_metrics.check_dataset(metric)

@@ -25,7 +25,7 @@ def move_runs(message: m.MoveRuns, request: Request) -> dict[str, Any]:
     parent in a tag, which stays: move them in one request to keep them nested.
 
     Raises:
-        InvalidParameterValue: a run or the target is deleted.
+        InvalidParameterValue: the request names no run, or a run or the target is deleted.
         InvalidState: a run cannot be moved now, or a logged model, a trace or an issue names it.
         ResourceDoesNotExist: a run or the target does not exist in this workspace.
         RequestLimitExceeded: the time was too short for all runs.

@@ -95,8 +95,8 @@ def _parameters(prompt: Prompt) -> Plain:
 
 
 def _conda() -> Plain:
-    """Returns the text of the file ``conda.yaml``. It names no version of pip, because this server
-    has no pip. MLflow omits the version, too, if pip is not installed."""
+    """Returns the content of the file ``conda.yaml``. It names no version of pip, because this
+    server has no pip. MLflow omits the version, too, if pip is not installed."""
     return {
         "channels": ["conda-forge"],
         "dependencies": [f"python={_python()}", "pip", {"pip": [_REQUIREMENT]}],

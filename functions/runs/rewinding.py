@@ -21,8 +21,8 @@ def rewind(message: m.RewindRun, request: Request) -> dict[str, Any]:
     the next such request, by the next request that logs metrics to the run, or by the indexer.
 
     Raises:
-        InvalidParameterValue: the request does not say which points, ``metric_keys`` is empty, or
-            the run is deleted.
+        InvalidParameterValue: the request does not say which points or says it twice,
+            ``metric_keys`` is empty or too long, or the run is deleted.
         ResourceDoesNotExist: the run does not exist in this workspace.
     """
     if message.has("after_step") == bool(message.delete_all):

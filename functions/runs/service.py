@@ -1,5 +1,5 @@
-"""Creates, reads, updates, deletes and restores runs, sets single tags, and records logged models
-of old clients. :mod:`runs.logged_values` logs metrics, params and batches."""
+"""Creates, reads, updates, deletes and restores runs, sets and deletes single tags, and records
+logged models of old clients. :mod:`runs.logged_values` logs metrics, params and batches."""
 
 from __future__ import annotations
 

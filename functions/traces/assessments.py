@@ -102,7 +102,8 @@ def from_message(fields: m.Assessment, trace_id: str) -> Assessment:
     """Converts the assessment in a request, and marks it as valid. If the request has a creation
     time but no id, the id stays empty until :func:`stored_texts` sets it.
 
-    Raises InvalidParameterValue if the assessment has no value, or a value of an unknown form.
+    Raises InvalidParameterValue if the assessment has no known type, an expectation has no value,
+    or a value or time cannot be read.
     """
     kind, value, error = _content(fields)
     created = parse_point(fields.create_time, "create_time") if fields.create_time else 0

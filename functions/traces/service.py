@@ -1,5 +1,5 @@
-"""Creates, completes and deletes traces, reads their info (not their spans), and sets their
-tags."""
+"""Creates, completes and deletes traces, reads their info (not their spans), and sets and deletes
+their tags."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ def check_not_archived(trace: StoredTrace) -> None:
 
 
 def accepted_tags(tags: Texts) -> dict[str, str]:
-    """Returns the tags of a new trace that a client may set; the server's own are dropped. Raises
+    """Returns those tags of a request that a client may set; the server's own are dropped. Raises
     InvalidParameterValue if the trace's name is too long."""
     check_trace_name(tags.get(reserved_tags.TRACE_NAME))
     return {key: text for key, text in tags.items() if key not in SYSTEM_TAGS}

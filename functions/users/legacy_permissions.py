@@ -1,4 +1,4 @@
-"""The RPCs with which clients up to 3.7 grant permissions on experiments, registered models and
+"""The RPCs with which clients up to 3.12 grant permissions on experiments, registered models and
 scorers. They write the same grants as :mod:`users.permissions`."""
 
 from __future__ import annotations

@@ -31,8 +31,8 @@ def parse(sent: Any, *, tells_addresses: bool) -> list[WantedDestination]:
         tells_addresses: whether an error may contain the IP address of a host name.
 
     Raises:
-        InvalidParameterValue: ``sent`` is no list or too long, or a destination has an unknown
-            type, or a URL that is not allowed for webhooks.
+        InvalidParameterValue: ``sent`` is no list or too long, or a destination is malformed or has
+            a URL that is not allowed for webhooks.
     """
     if not isinstance(sent, list) or len(sent) > MAX_DESTINATIONS:
         raise InvalidParameterValue(
@@ -60,7 +60,7 @@ def are_stored(wanted: list[WantedDestination], alert: Alert) -> bool:
 def seal(wanted: list[WantedDestination], alert: Alert) -> tuple[AlertDestination, ...]:
     """Returns the destinations of an alert in stored form, with encrypted secrets. A destination
     that the request names by its id stays as it is stored. Raises InvalidParameterValue if the
-    alert has no destination with the id."""
+    alert has no destination with the id, or the id is named twice."""
     stored = {destination.destination_id: destination for destination in alert.destinations}
     named = [entry.destination_id for entry in wanted if entry.destination_id]
     if len(set(named)) < len(named) or not set(named) <= stored.keys():

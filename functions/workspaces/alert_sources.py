@@ -37,8 +37,8 @@ def source_of(message: m.CreateAlert | m.UpdateAlert, workspace: str) -> AlertSo
     """Returns the query, parameters or budget that a request names for an alert.
 
     Raises:
-        InvalidParameterValue: the request does not name exactly one of a query, a saved query and
-            a budget; or a value does not have its parameter's type.
+        InvalidParameterValue: the request does not name exactly one of a query, a saved query and a
+            budget; or the SQL, a name or a value of a parameter is not valid.
         ResourceDoesNotExist: there is no such saved query or budget.
     """
     if sum(message.has(field) for field in _FIELDS) != 1:

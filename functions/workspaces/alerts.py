@@ -28,8 +28,10 @@ def create_alert(message: m.CreateAlert, request: Request) -> dict[str, Any]:
     """Creates an alert. Its query is not run. Repeating the request returns the same alert.
 
     Raises:
-        InvalidParameterValue: a field has no valid value.
-        PermissionDenied: the caller may not send mail to those who operate the deployment.
+        InvalidParameterValue: a field has no valid value, or the caller has too many alerts.
+        PermissionDenied: the caller may not send mail to those who operate the deployment, or has
+            the rights only through a group of the login.
+        ResourceDoesNotExist: there is no such saved query or budget.
         ResourceAlreadyExists: the caller has another alert of this name.
     """
     limits.check_name(message.name)

@@ -22,7 +22,8 @@ DEFAULT_RESULTS: Final = 100
 
 def create_query(message: m.CreateQuery, request: Request) -> dict[str, Any]:
     """Saves a query under a new name. The SQL is not run. Repeating the request returns the same
-    query. Raises ResourceAlreadyExists if the name has another query."""
+    query. Raises ResourceAlreadyExists if the name has another query, or the same one of another
+    user."""
     limits.check_name(message.name)
     now = ids.now_ms()
     access = request.access
@@ -80,7 +81,8 @@ def update_query(message: m.UpdateQuery, request: Request) -> dict[str, Any]:
 
     Raises:
         ResourceConflict: ``revision`` is not that of the stored query.
-        PermissionDenied: the query is another user's.
+        PermissionDenied: the query is another user's, and the caller does not administer the
+            workspace.
         ResourceDoesNotExist: there is no query of this name.
     """
 

@@ -74,8 +74,9 @@ def purge_trash(message: m.PurgeTrash, request: Request) -> dict[str, Any]:
     request, and returns them. Ids that the experiment does not contain are ignored, so that a
     repeated request continues.
 
-    ``finished`` is false if something remains; the client then repeats the request. ``files_kept``
-    has the ids of those whose files are kept because another entity may refer to them.
+    With ``dry_run`` nothing is removed, and what would be removed is returned. ``finished`` is
+    false if something remains; the client then repeats the request. ``files_kept`` has the ids of
+    those whose files are kept because another entity may refer to them.
 
     Raises:
         InvalidState: a named run or model is not deleted, or the experiment is deleted and the

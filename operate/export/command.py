@@ -1,5 +1,6 @@
-"""``python -m local.admin export``: copies everything that this product's REST API returns into the
-database and file folder of MLflow's own server, and compares the copy through that server's API.
+"""``python -m local.admin export``: copies experiments with their runs, models, traces, scorers,
+datasets and files from this product's REST API into the database and file folder of MLflow's own
+server, and compares the copy through that server's API.
 
 An export is an import in the other direction. MLflow's server runs on the target meanwhile. Each
 item is read from both servers; an item that differs is written to the target and read again.

@@ -32,8 +32,8 @@ def restore(
         pause: seconds between two checks of a table that is being created.
 
     Raises:
-        CannotRestore: the moment is outside the recovery window, or ``target`` is an unrelated
-            table.
+        CannotRestore: the moment is outside the recovery window, or ``target`` lacks a stack's
+            indexes or was not active within two days.
     """
     if not _exists(dynamodb, target):
         _check_window(dynamodb, source, moment)

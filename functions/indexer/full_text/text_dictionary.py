@@ -120,8 +120,8 @@ def complete(fts_items: Iterable[Raw]) -> None:
 
 
 def missing_entries(fts_items: Iterable[Raw]) -> list[tuple[Page | None, list[DictionaryEntry]]]:
-    """Returns, for each experiment of the given FTS items, the first page of its dictionary (None
-    if there is none) and the entries that the dictionary lacks. One BatchGetItem."""
+    """Returns, for each experiment whose dictionary lacks entries of the given FTS items, its first
+    page (None if there is none) and these entries. One BatchGetItem."""
     entries = list(dict.fromkeys(_entries_of(fts_items)))
     pages = {entry.experiment_id: keys.fts_texts(entry.experiment_id) for entry in entries}
     lasts = [item_keys(entry)[-1] for entry in entries]

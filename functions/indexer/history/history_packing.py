@@ -48,7 +48,7 @@ PORTION_BYTES: Final = 2_000_000
 FEW_KEYS: Final = 16
 SPARSE_POINTS: Final = 8
 """Batches of more metrics than :data:`FEW_KEYS`, with fewer points per metric than this, are not
-packed: they would become many packs of few points."""
+packed, unless they have enough points for a file: they would become many packs of few points."""
 IN_PARALLEL: Final = 16
 SIDE_BY_SIDE: Final = 100
 """Runs that are packed at a time. Each reads at most :data:`PORTION_BYTES`, most far less."""

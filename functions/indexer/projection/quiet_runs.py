@@ -50,7 +50,7 @@ def sweep() -> int:
     """Finds the quiet runs of all experiments (not ended, and not written to for :data:`QUIET_MS`,
     or for :data:`CALM_MS` if the experiment has more than :data:`CROWD` marked runs) and writes
     their ``quiet`` attribute, so that the indexer processes them. Returns how many runs it
-    wrote."""
+    found."""
     count = 0
     for entry in marked_experiments.every():
         marked = _marked(entry.experiment_id)

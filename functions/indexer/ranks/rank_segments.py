@@ -120,8 +120,8 @@ def _count(group: Sequence[Segment]) -> int:
 
 
 def _merge(experiment_id: str, group: Sequence[Segment]) -> None:
-    """Merges a group of segments into one. If one lacks a page, changes nothing: another process
-    has merged it, or :func:`remove_stale` repairs it."""
+    """Merges a group of segments into one, without those that lack a page: another process has
+    merged them, or :func:`remove_stale` repairs them."""
     page_keys = [segment.page_keys(experiment_id) for segment in group]
     page_items = iter(table.batch_get([page_key for pages in page_keys for page_key in pages]))
     whole: list[Segment] = []

@@ -99,7 +99,7 @@ class DetectedProblem(NamedTuple):
 
 
 def find(detection: Detection, failures: Sequence[FailedGroup]) -> list[DetectedProblem]:
-    """Returns the problems that the failures show, worst first.
+    """Returns the problems that the failures show, worst first, at most ``MAX_ISSUES``.
 
     Raises:
         MlflowError: the model cannot be asked, or does not answer in the requested form.

@@ -1,8 +1,9 @@
 """Starts the detections of issues that are due by a schedule.
 
-A sweep looks for due schedules every five minutes. For each it creates, in one transaction with the
-schedule's next time, one run: with a job, or finished because there are no traces, or failed with
-the reason why no detection was started. So two sweeps at once, or one that dies, create one run.
+A sweep looks for due schedules every five minutes. For each whose experiment is active and has no
+running detection it creates, in one transaction with the schedule's next time, one run: with a job,
+or finished because there are no traces, or failed with the reason why no detection was started. So
+two sweeps at once, or one that dies, create one run.
 """
 
 from __future__ import annotations

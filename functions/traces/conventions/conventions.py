@@ -35,7 +35,8 @@ def json_text(value: Any) -> str:
 
 
 def value_of(attributes: Attributes, key: str) -> Any:
-    """Returns the value of a span's attribute; None if it is absent or empty."""
+    """Returns the value of a span's attribute; None if it is absent, or JSON of an empty value, 0
+    or false."""
     value = attributes.get(key)
     if isinstance(value, str):
         try:

@@ -44,8 +44,8 @@ _OWN: Final = ("mlflow.",)
 
 def translate(attributes: Attributes, events: Events) -> None:
     """Adds MLflow's attributes to a span's ``attributes``, in place, translated from those of the
-    instrumentation that made the span. Existing ones stay unchanged, except the span type
-    ``UNKNOWN``."""
+    instrumentation that made the span. Existing ones stay unchanged, except a span type that is
+    empty or ``UNKNOWN``, and the message format of chats of Vercel AI."""
     if not events and all(key.startswith(_OWN) for key in attributes):
         _complete_model(attributes)
         return

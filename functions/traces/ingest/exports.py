@@ -58,8 +58,9 @@ class Export(NamedTuple):
 
 
 def parse(sent: Sent) -> Export:
-    """Parses an export. If its spans cannot be parsed, the result still has the experiment's id,
-    because the policy decides about the experiment before an error is answered."""
+    """Parses an export. If its spans cannot be parsed, the result still has the experiment's id
+    (empty without the header), because the policy decides about the experiment before an error is
+    answered."""
     experiment = sent.headers.get(EXPERIMENT_HEADER)
     run_id = sent.headers.get(RUN_HEADER, "")
     try:

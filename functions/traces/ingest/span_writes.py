@@ -57,7 +57,7 @@ def convert_by_trace(exported: Iterable[otlp.ResourceSpans]) -> dict[str, list[S
 def log_spans(
     experiment_id: str, spans_of: Mapping[str, Sequence[SpanOfResource]], workspace: str
 ) -> None:
-    """Writes the spans of all traces in parallel, in at most three round trips.
+    """Writes the spans of all traces in parallel, usually in at most three round trips.
 
     Args:
         experiment_id: the experiment of the traces.
@@ -66,6 +66,7 @@ def log_spans(
     Raises:
         InvalidParameterValue: one of the traces is in another experiment; nothing is written then.
         InvalidState: one of the traces is archived; nothing is written then.
+        ResourceDoesNotExist: the experiment does not exist.
     """
     batches = [_SpanBatch(trace_id, spans) for trace_id, spans in spans_of.items()]
     with_prices = any(batch.needs_prices for batch in batches)

@@ -1,5 +1,6 @@
-"""Computes metrics of traces, their spans and assessments. Each request reads all traces in its
-time window; nothing is precomputed."""
+"""Computes metrics of traces, their spans and assessments. Nothing is precomputed: a request reads
+all traces in its time window, for costs of spans all traces of its experiments, and for plain
+counts only the keys of an index."""
 
 from __future__ import annotations
 

@@ -153,7 +153,7 @@ def nothing() -> Response:
 
 def selected(resource: Resource, message: ScimRequest) -> Resource:
     """Returns the JSON of a user, group or other resource with only those attributes that the
-    request asks for."""
+    request asks for, and always ``schemas`` and ``id``."""
     return {k: v for k, v in resource.items() if k in _ALWAYS or is_wanted(k.lower(), message)}
 
 
