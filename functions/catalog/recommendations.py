@@ -56,8 +56,9 @@ def parse_setting(call: CatalogCall) -> Setting:
 
 
 def performance_artifacts(model: CatalogEntry, setting: Setting) -> list[CatalogEntry]:
-    """Returns the performance artifacts of a model. With a target rate, each has the number of
-    replicas that the rate needs and the total rate of these replicas as custom properties."""
+    """Returns the performance artifacts of a model. With a target rate, each that has a rate of its
+    own gets the number of replicas that the rate needs and the total rate of these replicas as
+    custom properties."""
     artifacts = [
         child for child in model.children if child.fields.get("metricsType") == PERFORMANCE
     ]

@@ -42,7 +42,7 @@ _answer: Final = lambda_handler((), PLAIN_ROUTES, _VERSIONS.error_format())
 
 def handler(event: Mapping[str, Any], context: Any) -> dict[str, Any]:
     """Handles an HTTP event. Any other event (a schedule, a change of a file) loads the catalog if
-    its files have changed."""
+    its files have changed or one of its sources on the Hugging Face Hub is due."""
     if "requestContext" in event:
         return _answer(dict(event), context)
     report = loading.load(files())

@@ -85,7 +85,7 @@ def entity(kind: EntityKind, use: str, path_kind: EntityKind | None = None) -> P
 
     Args:
         kind: the kind of the entity in the body.
-        use: what the body is for: :data:`body.CREATE`, :data:`body.UPDATE` or :data:`body.WHOLE`.
+        use: what the body is for: :data:`body.CREATE`, :data:`body.UPDATE` or :data:`body.UPSERT`.
         path_kind: see :func:`without_body`.
     """
 

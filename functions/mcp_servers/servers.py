@@ -1,4 +1,4 @@
-"""Creates, reads, changes and deletes MCP servers, and sets their tags and aliases."""
+"""Creates, reads, changes and deletes MCP servers, and sets and deletes their tags and aliases."""
 
 from __future__ import annotations
 

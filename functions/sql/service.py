@@ -38,8 +38,8 @@ class _Statement(NamedTuple):
 def query(message: m.Query, request: Request) -> dict[str, Any] | Response:
     """Runs a query, or a saved query, with the rights of the caller. Returns ``{"columns", "types",
     "rows", "truncated"}``; for CSV ``{"text"}``; for Arrow ``{"arrow"}`` with a stream in its IPC
-    format as Base64. If ``Accept`` names CSV or Arrow, the response is the text or the stream
-    itself.
+    format as Base64. If ``Accept`` names CSV or Arrow and the request no other format, the response
+    is the text or the stream itself. If all slots for queries are taken, the response is 429.
 
     Raises:
         InvalidParameterValue: the statement is refused, wrong, or exceeds its limits; a parameter

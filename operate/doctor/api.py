@@ -127,6 +127,7 @@ class Api:
         Raises:
             KeyboardInterrupt: a signal arrived since the last call; nothing is sent.
             Wrong: the server does not answer.
+            CannotRun: requests have to be signed, but AWS credentials or a region are missing.
         """
         self.interruption.check()
         target = f"{self.url}{path}" + (f"?{urlencode(query)}" if query else "")

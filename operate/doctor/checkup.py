@@ -13,7 +13,8 @@ from operate.doctor.deployment import Deployment
 from operate.doctor.outcome import LeftOut, Wrong
 
 PREFIX: Final = "mlflow-doctor-"
-"""The names of everything that a checkup creates begin with this."""
+"""The names of the experiment, the registered model and the webhook that a checkup creates begin
+with this."""
 PAUSE_SECONDS: Final = 0.5
 
 

@@ -63,11 +63,12 @@ class Deployment:
 
 
 def deployment_of(url: str, stack: str | None, profile: str | None) -> Deployment | None:
-    """Returns the stack with this name or, without a name, the stack that has the server's URL
-    among its outputs. Returns None if neither ``stack`` nor ``profile`` is given.
+    """Returns the stack with this name, without checking that it exists, or, without a name, the
+    stack that has the server's URL among its outputs. Returns None if neither ``stack`` nor
+    ``profile`` is given.
 
     Raises:
-        CannotRun: there is no such stack, or AWS does not answer.
+        CannotRun: no name is given and no stack has the URL, or AWS does not answer.
     """
     if not stack and not profile:
         return None
