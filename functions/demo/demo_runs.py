@@ -46,7 +46,7 @@ def create(
 def find_or_create(
     client: ApiClient, experiment_id: str, name: str, tags: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Returns the ``info`` of the demo's run with this name that an interrupted call left, or of a
+    """Returns the ``info`` of the demo's run with this name that an earlier call created, or of a
     new run."""
     former = of_experiment(client, experiment_id).get(name)
     marked = {reserved_tags.DEMO: "true", **tags}

@@ -244,7 +244,8 @@ class ChangeTagsOfRuns(Message):
 
 
 class RewindRun(Message):
-    """The request to delete the points of a run after a step. MLflow's API has no such request."""
+    """The request to delete the points of a run after a step, or all of them (``delete_all``).
+    MLflow's API has no such request."""
 
     run_id: str
     metric_keys: list[str]
