@@ -101,7 +101,8 @@ class TextMapAttribute(ItemAttribute[V]):
     """A map from text to text, stored in one of two forms.
 
     Either as a DynamoDB *map*, whose entries an expression can name, or as *one text* like a URL
-    query, ``lr=0.01&opt=adam``, which is faster to read. A missing attribute is an empty map.
+    query, ``lr=0.01&opt=adam``, which is faster to read. For :meth:`of` and :meth:`reader`, a
+    missing attribute is an empty map; a view returns None for it if ``null=True``.
     """
 
     attr_type = MAP
@@ -147,7 +148,7 @@ class TextMapAttribute(ItemAttribute[V]):
 
     def like(self, item: Mapping[str, Any], value: Mapping[str, str]) -> dict[str, Any]:
         """Returns ``value`` as DynamoDB JSON, in the form (DynamoDB map or one text) in which the
-        raw item stores this attribute."""
+        raw item stores this attribute; one text if the item lacks it."""
         return {STRING: _as_text(value)} if self.is_text(item) else self.raw(value)
 
     def serialize(self, value: Mapping[str, str]) -> dict[str, Any]:

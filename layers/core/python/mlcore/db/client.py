@@ -68,6 +68,7 @@ def client() -> TableClient:
 
     Raises:
         NoRegionError, NoCredentialsError: neither the environment nor files have them.
+        ValueError: no store is registered for the endpoint's scheme.
     """
     endpoint = os.environ.get("AWS_ENDPOINT_URL_DYNAMODB", "")
     if embedded.is_embedded(endpoint):

@@ -32,7 +32,7 @@ def current() -> float:
 @contextmanager
 def within(context: Any, most: float = math.inf) -> Iterator[None]:
     """Sets this thread's deadline while the block runs: the end of Lambda's invocation, less the
-    time to answer.
+    time to answer. An earlier deadline that is set already stays.
 
     Args:
         context: Lambda's context, which knows the remaining time. With any other object, only

@@ -204,8 +204,7 @@ class Update:
         )
 
     def parameters(self) -> Raw:
-        """Returns the expression parameters for UpdateItem, or for an Update, Put or Delete in a
-        transaction."""
+        """Returns the expression parameters for UpdateItem, or for an Update in a transaction."""
         parameters: Raw = self.condition_parameters()
         expression = self._update_expression()
         if expression:

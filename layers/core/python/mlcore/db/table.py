@@ -2,7 +2,8 @@
 
 Items are DynamoDB JSON (``{"PK": {"S": "…"}, …}``). Reads of the table and of local indexes are
 strongly consistent; only global indexes can lag. Failures of the service raise errors of
-:mod:`mlcore.errors`; a failed condition raises :class:`ConditionFailed` with the existing item.
+:mod:`mlcore.errors`, unexpected ones botocore's; a failed condition raises ConditionFailed with the
+existing item, in a transaction :class:`TransactionFailed`.
 """
 
 from __future__ import annotations
@@ -266,10 +267,9 @@ class Table:
     # -- parallel calls ------------------------------------------------------------------------
 
     def parallel(self, calls: Sequence[Callable[[], T]]) -> list[T]:
-        """Runs calls in parallel and returns their results in order; they count as one round trip.
-
-        The first failure is raised after all calls have ended.
-        """
+        """Runs calls in parallel and returns their results in order. Only the round trips of the
+        longest call are counted. The first failure is raised after all calls have ended; within
+        another parallel call, the calls run one after the other, up to the first failure."""
         if len(calls) <= 1 or capacity.in_branch():
             # A nested call would wait for the thread pool that it occupies itself.
             return [call() for call in calls]

@@ -98,7 +98,7 @@ class Transport:
         keys: returns the current credentials.
         connect_timeout, read_timeout: seconds for one attempt.
         attempts: maximum for one call, the first included.
-        patience: seconds in which refused connections are retried without counting attempts.
+        patience: seconds in which a connection that fails is retried, beyond ``attempts`` too.
         longest: maximum seconds of one call; :mod:`mlcore.db.deadline` may shorten it.
         connections: maximum of idle connections in the pool.
         authorities: file with the trusted certificate authorities for ``https``.
@@ -156,9 +156,9 @@ class Transport:
         Raises:
             ClientError: DynamoDB returned an error; ``response`` holds it.
             NotSent: the call was not executed.
-            EndpointConnectionError, ReadTimeoutError, ConnectionClosedError: no response; the call
-                may have been executed. Also raised if such an attempt was followed by one that was
-                refused because of the load.
+            ReadTimeoutError, ConnectionClosedError: no response; the call may have been executed.
+                Also raised if such an attempt was followed by one that was not sent, or was refused
+                because of the load.
         """
         body = _encode(parameters).encode()
         started = time.monotonic()

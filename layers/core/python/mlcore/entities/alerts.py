@@ -50,7 +50,7 @@ class AlertState(NamedTuple):
     since: int | None = None
     """When this state began, in ms since the epoch."""
     value: float | None = None
-    """The value of the last evaluation; None without rows and if it failed."""
+    """The value of the last evaluation; None without rows, for NULL, and if it failed."""
     error: str = ""
     """Why the last evaluation failed."""
     evaluated_at: int | None = None

@@ -11,7 +11,8 @@ class User(NamedTuple):
     user_id: int
     username: str
     password_hash: str
-    """Empty if the user logs in through another identity provider."""
+    """Empty for a user without a password, who logs in through an identity provider; a fixed mark
+    (:data:`mlcore.auth.passwords.SERVICE_ACCOUNT_HASH`) for a service account."""
     is_admin: bool
     role_ids: dict[str, int]
     """By workspace, the id of the role under which the user's own grants are shown."""

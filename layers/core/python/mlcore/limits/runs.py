@@ -184,7 +184,7 @@ def check_create_run(run_name: str, tags: Sequence[KeyValue]) -> tuple[str | Non
     tags, including the tag of the name if the run has one.
 
     As in MLflow, neither characters nor lengths are checked here. Only an empty key, which a
-    DynamoDB map cannot store, and a repeated key are refused.
+    DynamoDB map cannot store, a repeated key, and a name other than that of the tag are refused.
     """
     kept: dict[str, Tag] = {}
     for tag in tags:

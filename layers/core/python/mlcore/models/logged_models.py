@@ -10,9 +10,9 @@ from mlcore.models.base import ChildItem, Item, MetaItem
 class LoggedModel(MetaItem):
     """A logged model.
 
-    ``points`` holds the metric points of the first requests: by a hash of a request's points, JSON
-    as in :class:`LoggedModelPoints`. ``more_points`` is set if the points of further requests are
-    in items of their own.
+    ``points`` holds the metric points of requests with few points, while it has room: by a hash of
+    a request's points, JSON as in :class:`LoggedModelPoints`. ``more_points`` is set if the points
+    of other requests are in items of their own.
     """
 
     pattern = keys.LOGGED_MODEL

@@ -33,8 +33,9 @@ class WorkspaceName(Item):
 
 
 class User(Item):
-    """A user. ``password_hash`` holds the parameters of scrypt, the salt and the hash; ``role_ids``
-    holds, for each workspace, the number of the role that represents the user's own grants. With
+    """A user. ``password_hash`` holds the parameters of scrypt, the salt and the hash; it is empty
+    for a user without a password, and a fixed mark for a service account. ``role_ids`` holds, for
+    each workspace, the number of the role that represents the user's own grants. With
     ``is_inactive`` no login of the user is accepted."""
 
     pattern = keys.USER

@@ -96,7 +96,7 @@ class TraceSpans(Item):
     """Set until the indexer has processed the pack, if the full-text index covers fields of
     spans."""
     location = TextAttribute(null=True)
-    """The file with the spans, if they are too large for ``data``."""
+    """The file with the spans, if they are too large for ``data`` or are archived."""
 
 
 class TraceSpansPack(TraceSpans):

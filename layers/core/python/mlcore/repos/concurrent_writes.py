@@ -36,14 +36,15 @@ def write(
     Args:
         noun: the kind of entity, for the error message if conflicts persist.
         read: the entity that was read.
-        send: computes the change of an entity and writes it; raises ConditionFailed and TooLarge as
-            :func:`mlcore.repos.document_writes.write` does.
+        send: computes the change of an entity and writes it; raises ConditionFailed as
+            :func:`mlcore.repos.document_writes.write` does, and ItemTooLarge.
         meanwhile: is called after a conflict with the entity and the item as the other writer left
             it (None: deleted); returns the current entity, or raises if it may no longer be
             written.
 
     Raises:
-        TooLarge: the item is full, not because of another writer.
+        ItemTooLarge: the item is full, not because of another writer.
+        RequestLimitExceeded: every attempt conflicted with other writers.
     """
     current = read
 

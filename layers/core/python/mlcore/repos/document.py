@@ -17,7 +17,7 @@ rewritten as a whole, on the condition of the version that was read. That suits 
 concurrent writer turns it into a map again, whose keys have separate conditions.
 
 Child items *without* the mark are derived: the indexer makes them from the maps, and this module
-does not read them.
+ignores them.
 """
 
 from __future__ import annotations
@@ -92,7 +92,8 @@ class Map:
         self.as_text = as_text
 
     def is_text(self, item: Raw) -> bool:
-        """Whether an item stores this map as one text, or does not have it."""
+        """Whether an item stores this map as one text, or does not have it; False for a map without
+        ``as_text``."""
         return self.as_text and self.field.is_text(item)
 
     def whole(self, texts: Texts, most: int) -> Raw | None:
@@ -126,8 +127,8 @@ class Document(NamedTuple):
 
     @property
     def overflowed(self) -> list[str]:
-        """Names of the maps that have values in child items, because the item has no room for
-        them."""
+        """Names of the maps that have, or once had, values in child items, because the item had no
+        room for them."""
         return (MetaItem.of(self.item).overflow or "").split()
 
     def texts(self, attribute: str) -> dict[str, str]:

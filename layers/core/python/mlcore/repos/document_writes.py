@@ -61,7 +61,8 @@ def write(
         complete: adds the caller's own attributes and conditions to the update.
         beside: further operations of the same transaction.
         exclusive: fail if the item was written since it was read.
-        shared: other processes write at the same time; maps stored as one text are stored as maps.
+        shared: other processes write at the same time; a changed map that is stored as one text is
+            stored as a map.
         compact: store each map as one text if possible, because few writes will follow; the write
             then fails if the item was written since it was read.
         returning: whether the caller wants the item.

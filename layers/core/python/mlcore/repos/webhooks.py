@@ -18,7 +18,8 @@ from mlcore.repos.workspaces import guarded_writes
 
 
 def put(webhook: Webhook) -> None:
-    """Writes a new webhook. Its id must be new: a webhook with the same id would be overwritten."""
+    """Writes a new webhook. Its id must be new: a webhook with the same id would be overwritten.
+    Raises ResourceDoesNotExist if the workspace was deleted."""
     key = keys.webhook(webhook.workspace, webhook.webhook_id)
     model = WebhookItem(
         PK=key.pk,

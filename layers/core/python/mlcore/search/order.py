@@ -51,7 +51,7 @@ def sortable_experiment_id(experiment_id: str) -> str:
     size.
 
     Ids that are not numbers sort after 0, the id of the first experiment, and before all other
-    numbers; among themselves they ascend with the time of creation.
+    numbers; among themselves they sort as texts.
     """
     if not (experiment_id.isascii() and experiment_id.isdecimal()):
         return f"1{experiment_id}"

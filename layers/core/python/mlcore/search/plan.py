@@ -3,8 +3,8 @@ of the filter.
 
 An *access* describes a set of runs that an index can list and that contains every match of the
 filter. The set may contain more runs, because each candidate is tested against the whole filter
-afterwards. The planner does not know which access is the cheapest: the search runs them in parallel
-and uses the first that ends.
+afterwards. The planner does not know which access is the cheapest: the search reads them in
+parallel, page by page, and uses the cheapest that is complete.
 """
 
 from __future__ import annotations

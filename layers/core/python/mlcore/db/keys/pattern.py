@@ -3,10 +3,11 @@
 A pattern consists of segments, joined by ``#``. The name and position of a field decide how it is
 encoded:
 
-* numbers, doubles and inverted ids as in :mod:`mlcore.db.sortable`, with a fixed length;
+* numbers and doubles as in :mod:`mlcore.db.sortable`, with a fixed length; inverted ids as there;
 * ids, and texts that are not the last segment, escaped: they contain no ``#``, so the prefix
   ``…<key>#`` matches this key only;
-* a text at the end of a key unchanged, so that it can be queried without knowledge of the escapes.
+* a text at the end of a key unchanged, so that it can be queried without knowledge of the escapes,
+  except the texts by which an index is ordered (``run_name``, ``trace_name``, ``value``).
 
 DynamoDB allows partition keys of 2,048 bytes and sort keys of 1,024. The texts of a pattern share
 the remaining room evenly. A longer text is cut and extended with ``~`` and a hash of the whole

@@ -16,7 +16,7 @@ from mlcore.repos.workspaces import guarded_writes
 
 def create(dataset: EvaluationDataset) -> None:
     """Writes a new evaluation dataset. Its id must be new: a dataset with the same id would be
-    overwritten."""
+    overwritten. Raises ResourceDoesNotExist if the workspace was deleted."""
     guarded_writes.write([Put(_item(dataset))], creates_in=dataset.workspace)
 
 

@@ -42,7 +42,8 @@ def submit(job: Job, run: Run, experiment: Experiment, also: Sequence[Operation]
     Raises:
         InvalidParameterValue: the params of the job are too large; nothing is stored.
         RequestLimitExceeded: the queue accepts no messages; nothing is stored.
-        AdditionalOperationFailed: a condition of ``also`` does not hold; nothing is stored.
+        AdditionalOperationFailed: a condition of ``also`` does not hold; nothing is stored. Its
+            ``position`` is one more than the index in ``also``, since the job comes first.
     """
     stored = jobs.creation(job)
     jobs.enqueue(job)

@@ -83,7 +83,7 @@ def submit(new_jobs: Iterable[Job]) -> None:
     """Queues and stores new jobs.
 
     Raises:
-        InvalidParameterValue: the params of a job are too large.
+        InvalidParameterValue: the params of a job are too large; jobs before it are stored.
         RequestLimitExceeded: the queue accepts no messages; no job is stored.
         TemporarilyUnavailable: some jobs are stored and queued, others are not.
     """
@@ -157,7 +157,7 @@ def of_workspace(workspace: str) -> Iterator[Job]:
 
 def change(workspace: str, job_id: str, decide: Callable[[Job], Job | None]) -> Job | None:
     """Reads a job and writes the job that ``decide`` returns; repeats both after each conflict with
-    another writer. Returns the changed job; None if it does not exist.
+    another writer. Returns the job afterwards; None if it does not exist.
 
     Args:
         decide: returns the changed job, None for no change; raises if the change is not allowed.

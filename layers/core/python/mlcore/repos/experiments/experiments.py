@@ -1,8 +1,8 @@
 """Experiments: the ``E#META`` document with its tags, and the lock item that makes its name unique.
 
 Deleting or restoring an experiment changes only ``E#META``: its ``epoch`` (a counter of deletions
-and restorations) goes up by one. A run stores the epoch of its own last deletion or restoration; if
-the experiment's epoch is later, the run has the experiment's stage (see
+and restorations) goes up by one. A run stores the epoch of its creation or its own last deletion or
+restoration; if the experiment's epoch is later, the run has the experiment's stage (see
 :func:`mlcore.repos.runs.core.runs.stage`).
 """
 
@@ -111,8 +111,8 @@ def find_existing(experiment_ids: Sequence[str], workspace: str) -> list[Experim
 
 
 def entity_of(experiment_id: str, item: Raw | None, workspace: str) -> Experiment | None:
-    """Returns the experiment that ``item`` holds; None if there is no item or the experiment is in
-    another workspace."""
+    """Returns the experiment that ``item`` holds; None if it is in another workspace or there is no
+    item. Without an item, the default experiment is created and returned."""
     item = _item_of(experiment_id, item)
     if item is None or ExperimentItem.of(item).workspace != workspace:
         return None
@@ -196,7 +196,7 @@ def create(experiment: Experiment, also: Sequence[Operation] = (), more: Raw | N
 
     Raises:
         ExperimentNameTaken: another experiment has the name.
-        IdTaken: another experiment has the id, and the name is free.
+        IdTaken: another experiment has the id. The name is free, or unchecked if tags overflowed.
         ResourceDoesNotExist: the workspace was deleted.
         ExperimentOperationFailed: a condition of ``also`` does not hold.
         TemporarilyUnavailable, RequestLimitExceeded: it may have been executed, or may be later.
@@ -255,7 +255,7 @@ def rename(experiment: Experiment, new_name: str) -> None:
 
     Raises:
         ExperimentNameTaken: another experiment has the new name.
-        WriteConflict: the experiment was renamed or deleted since it was read.
+        WriteConflict: the experiment is deleted, or was renamed since it was read.
     """
     _before_naming(experiment, new_name)
     absent = ConditionExpression()

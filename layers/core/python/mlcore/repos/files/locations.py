@@ -130,7 +130,7 @@ def of_experiment(experiment_id: str, location: str, workspace: str) -> list[Put
 def of_moved(experiment_id: str, location: str, workspace: str) -> list[Put]:
     """Returns the put of an experiment's entry in the list of locations, for the transaction that
     moves it to another workspace: its files stay where they are, which is not its default folder
-    any more."""
+    any more. Empty if they lie outside our store."""
     key = key_of(location, workspace, experiment_id)
     return [] if not key else [Put(_entry(key, experiment_id, experiment_id=experiment_id))]
 

@@ -1,5 +1,5 @@
-"""Decides which files may be removed with a deleted item: those that no other item refers to. All
-code that removes files asks this module first.
+"""Decides which files may be removed with a deleted item: those that no other item refers to. Code
+that removes artifacts with their owner asks this module first.
 
 - The folder of a run, logged model or trace is named by its id and belongs to it, wherever its
   experiment keeps files; unless the folder contains a run, model or trace of another experiment.

@@ -51,6 +51,7 @@ def begin(target: str, call: str, limit: int, now: int) -> None:
     Raises:
         OpenCallsReached: ``limit`` calls are open. If several calls begin at the same time, exactly
             as many succeed as the limit allows.
+        TemporarilyUnavailable: every attempt failed, although leases had ended.
     """
     key = keys.gateway_open_calls(target)
     for _ in range(_ATTEMPTS):

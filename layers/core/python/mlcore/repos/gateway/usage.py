@@ -145,6 +145,7 @@ def count(
     Raises:
         LimitReached: a limit is reached. Of several requests at the same time, exactly as many
             succeed as the limit allows.
+        TemporarilyUnavailable: every attempt failed, although no limit is reached.
     """
     day, minute = now // DAY_MS * DAY_MS, now // MINUTE_MS * MINUTE_MS
     key = keys.gateway_usage(target, day)

@@ -113,8 +113,9 @@ def owned(raws: Sequence[Raw]) -> list[Owned]:
 
 def owners(raws: Sequence[Raw]) -> list[tuple[str | None, str | None]]:
     """Returns for each artifact the owner under which it was created, a model version or a run, as
-    (model's name, experiment's id). The model's name is None for a run's artifact and "" if the
-    owner was deleted; the id is None unless the owner is a run. One BatchGetItem."""
+    (model's name, experiment's id). The model's name is None for the artifact of a run or of no
+    owner, and "" if the owner was deleted; the id is None unless the owner is a run. One
+    BatchGetItem."""
     items = [Artifact.of(raw) for raw in raws]
     wanted = list(
         dict.fromkeys(item.model or item.parent or 0 for item in items if item.parent is not None)
@@ -308,7 +309,8 @@ def _source_steps(item: Artifact, after: Entity) -> list[TransactionStep]:
 
 def delete(raw: Raw, parents: Sequence[int] = ()) -> None:
     """Deletes an artifact, the lock of its external id, and the items that list it below its
-    versions and runs.
+    versions and runs. If it is the source of its version, the version's next model artifact becomes
+    the source. Raises WriteConflict if the artifact was written since it was read.
 
     Args:
         raw: the artifact's item.

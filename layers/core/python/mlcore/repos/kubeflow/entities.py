@@ -209,7 +209,8 @@ def _of(raw: Raw | None, wanted: Sequence[str], workspace: str) -> Raw | None:
 
 def find_many(kind: str, numbers: Sequence[int]) -> list[Raw]:
     """Returns the items of those entities of a kind (which only Kubeflow's registry has) that
-    exist, in the order of the numbers; one BatchGetItem per hundred."""
+    exist, in whatever workspace, in the order of the numbers; for a kind of artifact, also items of
+    other kinds of artifacts. One BatchGetItem per hundred."""
     key_of = _MODELS[kind][1]
     return [item for item in table.batch_get(list(map(key_of, numbers))) if item is not None]
 
@@ -243,7 +244,7 @@ def by_number(
     unseen: Callable[[], Iterable[R]],
 ) -> Iterator[R]:
     """Yields all entities of a kind that MLflow also has: in order of their numbers (Kubeflow's
-    integer ids), then those that have none and get one now. Indexes may lag.
+    integer ids), then those that the index lacks; of these, some had no number and get one now.
 
     Args:
         above: yield only entities with greater numbers.
@@ -269,8 +270,8 @@ def side_by_side(children: Callable[[P], list[R]], parents: Iterator[P]) -> Iter
 
 
 def listed(workspace: str, kind: str) -> Iterator[Raw]:
-    """Yields the items of a workspace's entities of a kind that only Kubeflow has, by number,
-    reading a hundred per request."""
+    """Yields the items of a workspace's entities of a kind that only Kubeflow has (for a kind of
+    artifact: all artifacts), by number, reading a hundred per request."""
     numbers = numbers_of(workspace, list_kind(kind))
     while chunk := list(islice(numbers, LISTED_TOGETHER)):
         yield from find_many(kind, chunk)

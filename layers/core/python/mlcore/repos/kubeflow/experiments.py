@@ -172,6 +172,7 @@ def change(read: Record, alter: Callable[[Entity], Entity]) -> Entity:
     Raises:
         ResourceDoesNotExist: the experiment was deleted.
         ResourceConflict: another experiment has the external id.
+        InvalidParameterValue: the default experiment is to be archived.
     """
     number = number_of(read) or 0
     workspace = read.experiment.workspace

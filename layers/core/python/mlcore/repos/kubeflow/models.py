@@ -54,8 +54,8 @@ def entity_of(read: Record) -> Entity:
 
 
 def find_by_name(workspace: str, name: str) -> Record | None:
-    """Returns the registered model with a name; None if there is none. One consistent GetItem, and
-    two more requests if the model has no number yet."""
+    """Returns the registered model with a name; None if there is none or it is a prompt. One
+    consistent GetItem, and a few more requests if the model has no number yet."""
     read = registered_models.find(workspace, name)
     if read is None or is_prompt(read.model.tags):
         return None

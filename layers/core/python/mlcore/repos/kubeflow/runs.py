@@ -296,8 +296,8 @@ def delete(read: NumberedRun) -> None:
 
 
 def listed(workspace: str, above: int = 0) -> Iterator[NumberedRun]:
-    """Yields all runs of a workspace whose Kubeflow number is greater than ``above``, by number; a
-    run that has none gets one. Indexes may lag."""
+    """Yields all runs of a workspace whose Kubeflow number is greater than ``above``, by number,
+    then those that the index lacks; a run that has no number gets one. Indexes may lag."""
 
     def unseen() -> Iterator[NumberedRun]:
         return entities.side_by_side(of_experiment, experiments.listed(workspace))

@@ -2,11 +2,11 @@
 their own.
 
 MLflow shows all points of a model; filters and orders use the latest one. A pack has the points
-that one request logged; it is named by its content, so a repeated request writes it once. Up to
-:data:`INLINE_BYTES`, packs are entries of the item's map ``points``, so that a search reads them
-with the item. Later packs are items that are put without touching the model; the model's attribute
-``more_points``, which tells readers of them, is set before the first. Of two points with the same
-identity (metric, time, step, run), the one written first stays.
+that one request logged; it is named by its content, so a repeated request writes it once. A small
+pack is an entry of the item's map ``points`` while the map has room (:data:`INLINE_BYTES`), so that
+a search reads it with the item. Other packs are items; the model's attribute ``more_points``, which
+tells readers of them, is set with the first, later ones do not touch the model. Of two points with
+the same identity (metric, time, step, run), the one written first stays.
 """
 
 from __future__ import annotations
@@ -78,7 +78,8 @@ def new_points(item: Raw, points: Iterable[ModelMetric]) -> list[ModelMetric]:
 
 
 def write(item: Raw, points: Sequence[ModelMetric]) -> None:
-    """Writes metric points of a logged model, in one transaction. Idempotent.
+    """Writes metric points of a logged model, in one transaction. Idempotent. Raises BadRequest if
+    the model no longer exists.
 
     Args:
         item: the model's item as it was read.

@@ -302,7 +302,7 @@ def write(
     beside: Sequence[Operation] = (),
 ) -> StoredModelVersion:
     """Changes a model version, retrying on conflicts; returns it as it was before. Raises
-    ResourceDoesNotExist if the version was deleted, or its model was deleted or renamed.
+    ResourceDoesNotExist if the version was deleted, or a condition of ``beside`` does not hold.
 
     Args:
         sets, removals: values to set by map and key, and (map, key) pairs to remove.

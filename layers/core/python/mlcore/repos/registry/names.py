@@ -42,7 +42,8 @@ def create(
     model: RegisteredModel, *, announced: bool = True, also: Also = (), more: Raw | None = None
 ) -> None:
     """Creates a registered model in one transaction. The model's versions will be stored in its
-    home: the partition of its name, or another one if that still holds items of a former model.
+    home: the partition of its name, or another one if that still holds items of a former model, or
+    if the tags do not fit into the model's item.
 
     Args:
         announced: whether webhooks get an event.
@@ -51,6 +52,7 @@ def create(
 
     Raises:
         ModelNameTaken: another model has the name.
+        ResourceDoesNotExist: the workspace was deleted.
         AdditionalOperationFailed: a condition of ``also`` does not hold.
     """
     incarnation = new_ulid()
@@ -143,7 +145,7 @@ def rename(stored: StoredRegisteredModel, new_name: str, also: Sequence[Operatio
 
     Raises:
         ModelNameTaken: another model has the new name.
-        ConditionFailed: the model changed meanwhile.
+        ConditionFailed: the model changed meanwhile, or a condition of ``also`` does not hold.
     """
     old = stored.item
     workspace = stored.model.workspace

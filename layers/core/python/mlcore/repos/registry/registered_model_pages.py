@@ -41,7 +41,7 @@ def search(
 ) -> dict[str, Any]:
     """Returns a page of registered models as MLflow's JSON. Names come from GSI5, which may lag by
     seconds, and are filtered there; the models are then read strongly consistently. In the order of
-    names, only the models of the page are read.
+    names, models are read only until the page is full.
 
     Args:
         limit: models per page.
@@ -98,8 +98,9 @@ def of_names(
     descending: bool = False,
     together: int = READ_TOGETHER,
 ) -> Iterator[StoredRegisteredModel]:
-    """Yields the models whose names meet the conditions, ordered by name. A model whose whole name
-    a condition gives is read without an index, so it does not lag.
+    """Yields the models whose names can meet the conditions, ordered by name; the caller tests all
+    conditions. A model whose whole name a condition gives is read without an index, so it does not
+    lag.
 
     Args:
         start: the first name wanted.

@@ -29,8 +29,8 @@ LOCATION: Final = "mlflow-artifacts:/"
 class ArchivalOutcome(Enum):
     ARCHIVED = auto()
     NOT_POSSIBLE = auto()
-    """The trace is in progress, is archived, has no spans in the table, or is marked as one that
-    cannot be archived."""
+    """The trace is in progress, is archived, has no spans in the table or a slash in its id, or is
+    marked as one that cannot be archived."""
     LATER = auto()
     """The indexer has not processed the trace's spans yet, or the trace was written meanwhile."""
     REMOVED = auto()

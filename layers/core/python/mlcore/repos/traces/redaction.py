@@ -1,4 +1,5 @@
-"""Redacts what a trace's item stores besides spans: previews, tags, metadata and assessments."""
+"""Redacts what a trace's item stores besides spans: the client's request id, previews, tags,
+metadata and assessments."""
 
 from __future__ import annotations
 
@@ -154,7 +155,8 @@ def redacted_maps_of(rules: Redactor, trace: Trace) -> Trace:
 
 
 def redacted_assessment(rules: Redactor | None, assessment: Assessment) -> Assessment:
-    """Returns a redacted assessment; ids and times stay."""
+    """Returns a redacted assessment, unchanged if ``rules`` is None. Times and ids stay, except the
+    id of the source."""
     if rules is None:
         return assessment
     if rules.is_content_free:

@@ -53,7 +53,8 @@ from mlcore.search.trace_plan import TraceIds
 _logger = logging.getLogger("mlcore.search")
 
 SMALL_TRACES = 300
-"""Experiments with up to this many traces are always read whole."""
+"""Experiments with up to this many traces are read whole, unless the newest traces suffice or the
+filter names traces by id."""
 STREAMED_TRACES = 3_000
 """Traces read in an index's order before the filter counts as too selective for it."""
 READ_TOGETHER = 1_000

@@ -1,5 +1,5 @@
 """Stores spans as they arrived: the spans of a trace in one export (one request of a client) are
-stored together as a pack, which never changes.
+stored together as a pack, or as several if they are many. The spans in a pack never change.
 
 A pack is named by its content, so a repeated export writes nothing new, and concurrent exports
 never conflict. The first pack of a trace has a fixed key, ``#SPANS``; others follow it. If a span
@@ -170,7 +170,7 @@ def count(owner: Owner) -> int:
 
 def read(owner: Owner) -> list[tuple[Node, str]]:
     """Returns all spans of a trace, each once, as (node, JSON); the node has the fields that
-    aggregations need."""
+    aggregations need. Raises SpansMissing if a file with spans does not exist."""
     items = list(_items(owner, None))
     contents = table.parallel([partial(_content, item) for item in items])
     spans_by_id: dict[str, tuple[_Rank, tuple[Node, str]]] = {}

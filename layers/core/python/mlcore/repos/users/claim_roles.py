@@ -32,8 +32,8 @@ def rights_of(
     claims: Mapping[str, Any], issuer_name: str, rules: Sequence[Mapping[str, Any]]
 ) -> Rights:
     """Returns the rights that the rules of the setting ``sign_in_roles`` give for verified claims.
-    A missing role whose permissions a rule lists is created; an existing one gets exactly these
-    permissions."""
+    A missing role whose permissions a rule lists is created if its workspace exists; an existing
+    one gets exactly these permissions."""
     matching = [rule for rule in rules if _matches(rule, claims, issuer_name)]
     role_ids = {role.role_id for rule in matching if "role" in rule for role in _role_of(rule)}
     return Rights(frozenset(role_ids), any(rule.get("administrator") is True for rule in matching))

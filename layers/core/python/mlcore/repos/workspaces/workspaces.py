@@ -1,9 +1,9 @@
 """Workspaces: one item and one list entry each. The default workspace needs neither.
 
-Every transaction that creates something (an experiment, a model, a webhook, …) in a workspace also
-sets the workspace's attribute ``entered_at``. So nothing can be created in a workspace that is
-being deleted. The deletion learns from ``entered_at`` how long the global indexes may still lack
-the latest items.
+A transaction that creates something of a workspace, such as an experiment, a model or a webhook,
+also sets the workspace's attribute ``entered_at`` (but not that of the default workspace). So these
+cannot be created in a workspace that is being deleted. The deletion learns from ``entered_at`` how
+long the global indexes may still lack the latest items.
 """
 
 from __future__ import annotations

@@ -2,10 +2,10 @@
 two of them sees a metric in both or in neither, even if the process dies in between.
 
 If each point is the latest of its metric, the run item and the points are written in parallel, in
-one round trip: a reader can tell from either what is missing in the other (see
-:mod:`.latest_points`). Everything else is one transaction, which costs twice the write units:
-several points of one metric, older points beside latest ones, and points of logged models. See
-``docs/adr/0061``.
+one round trip (with params, one after the other): a reader can tell from either what is missing in
+the other (see :mod:`.latest_points`). Everything else is one transaction, which costs twice the
+write units: several points of one metric, older points beside latest ones, and points of logged
+models. See ``docs/adr/0061``.
 """
 
 from __future__ import annotations

@@ -34,7 +34,12 @@ def history_interval(
 ) -> list[tuple[str, MetricColumns]]:
     """Returns (run id, points) for each run: at most ``limit`` of its points of the metric ``key``
     from step ``low`` to step ``high``: the first of each of ``limit`` groups of consecutive points,
-    and the last point. If ``low`` or ``high`` is None, points of all steps count."""
+    and the last point. If ``low`` and ``high`` are None, points of all steps count.
+
+    Raises:
+        InvalidParameterValue: only one of ``low`` and ``high`` is None, or ``low`` is greater.
+        ResourceDoesNotExist: with workspaces, if one of the runs is not in this one.
+    """
     limits.check_step_range(low, high)
 
     def read(run_id: str, home: str) -> HistoryParts:
@@ -66,7 +71,8 @@ def read_page(
             for the first page.
 
     Raises:
-        ResourceDoesNotExist: with workspaces, if the run does not exist.
+        ResourceDoesNotExist: with workspaces, if the run is not in this one. (Without, an unknown
+            run has an empty page.)
     """
     home = runs.locate(run_id)
     if home is not None:
@@ -120,8 +126,8 @@ def read_beginnings(
 
 
 def read_many(workspace: str, run_ids: Sequence[str], key: str) -> list[list[Metric]]:
-    """Returns the points of the metric ``key`` of each run; an empty list for runs of another
-    workspace."""
+    """Returns the points of the metric ``key`` of each run; an empty list for unknown runs and runs
+    of another workspace."""
 
     def read(run_id: str, home: str) -> list[Metric]:
         return metric_history.read(home, run_id, key)

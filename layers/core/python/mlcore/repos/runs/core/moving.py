@@ -71,6 +71,7 @@ def move(run_id: str, target: Experiment) -> None:
 
     Raises:
         ResourceDoesNotExist: the run does not exist in this workspace.
+        InvalidParameterValue: the run is deleted.
         InvalidState: the run cannot be moved now (:func:`check_movable`).
         RunMoved: another request has moved the run.
         RequestLimitExceeded: every attempt conflicted with other writes to the run.
@@ -99,7 +100,7 @@ def check_movable(run: StoredRun) -> None:
         InvalidParameterValue: the run is deleted.
         InvalidState: the run was written to within the last :data:`QUIET_SECONDS`, is being
             rewound, has a number in the Kubeflow API, has logged models as inputs or outputs, or
-            has files in a folder that is not named by its id.
+            has files in a folder that is not named by its id or is another workspace's.
     """
     runs.check_active(run)
     item = run.item

@@ -56,8 +56,8 @@ def write(run_id: str, workspace: str, decide: Decision, metrics: Sequence[Metri
         metrics: the points to add to the metric history.
 
     Returns:
-        False if nothing was written, for example because the run is not cached: the caller should
-            read the run and write then.
+        False if nothing was written, for example because the run is not cached, or the write was
+            reverted: the caller should read the run and write then.
 
     Raises:
         MlflowError: as ``decide`` and :func:`mlcore.repos.runs.core.writes.write` do. After a 4xx

@@ -97,7 +97,8 @@ def _learn(run_id: str, reference: Raw | None) -> str | None:
 
 def load(run_id: str, workspace: str, beside: Callable[[str], None] | None = None) -> StoredRun:
     """Returns a run. One consistent BatchGetItem, and one request before it if the run's experiment
-    is not cached. Raises ResourceDoesNotExist, also for a run of another workspace.
+    is not cached. Raises ResourceDoesNotExist, also for a run of another workspace, and RunMoved if
+    the run is not in the experiment that was cached.
 
     Args:
         beside: is called with the experiment's id, in parallel with the read.
@@ -118,8 +119,8 @@ def load(run_id: str, workspace: str, beside: Callable[[str], None] | None = Non
 
 def load_all(run_ids: Sequence[str], workspace: str) -> list[StoredRun]:
     """Returns runs in the order of ``run_ids``. One consistent BatchGetItem, and one before it for
-    runs whose experiment is not cached. Raises ResourceDoesNotExist, also for a run of another
-    workspace."""
+    runs whose experiment is not cached. Raises ResourceDoesNotExist and RunMoved as
+    :func:`load`."""
     owners: list[tuple[str, str]] = []
     for run_id, experiment_id in zip(run_ids, locate_all(run_ids), strict=True):
         if experiment_id is None:
@@ -260,7 +261,7 @@ def metrics(document: Document) -> dict[str, Metric]:
 
 
 def check_active(run: StoredRun) -> None:
-    """Raises InvalidParameterValue if a run is deleted, as MLflow does for any write."""
+    """Raises InvalidParameterValue if a run is deleted, as MLflow does for writes of its data."""
     if run.stage != ACTIVE:
         raise errors.InvalidParameterValue(
             f"The run {run.run_id} must be in the 'active' state. Current state is {run.stage}."

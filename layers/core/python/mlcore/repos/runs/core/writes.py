@@ -145,6 +145,7 @@ def write(
 
     Raises:
         InvalidParameterValue: the run is not active.
+        ResourceDoesNotExist: the run was removed meanwhile.
     """
     check = _any if any_stage else runs.check_active
     check(run)
@@ -198,8 +199,8 @@ def send_change(
     """Writes changes of a run, and caches the run if it is running and small enough. Returns the
     run's item after the write; None if it is not known.
 
-    Raises ConditionFailed, TooLarge and TransactionFailed as
-    :func:`mlcore.repos.document_writes.write` does.
+    Raises ConditionFailed and TransactionFailed as :func:`mlcore.repos.document_writes.write` does,
+    and ItemTooLarge.
 
     Args:
         exclusive, shared: as for :func:`write`.

@@ -1,11 +1,12 @@
 """Metric history: points are written in batches and read merged, each distinct point once.
 
-The points of one request are one ``MBATCH`` item, a *batch*. Once there are many, the indexer
-writes their points again, either as ``MHIST`` items, *packs*, each with points of one metric, or as
-a file (:mod:`.history_files`), and then deletes the batches. So a reader reads the batches *first*:
-if a batch is gone, its points were in packs or a file before, and the later consistent read of the
-packs finds them; the item that describes a file sorts after all batches in the same query. Points
-found twice (a repeated request, a batch packed twice) are one point, as in MLflow.
+The points of one request are one ``MBATCH`` item, a *batch* (or several, if they are many). Once
+there are many batches, the indexer writes their points again, either as ``MHIST`` items, *packs*,
+each with points of one metric, or as a file (:mod:`.history_files`), and then deletes the batches.
+So a reader reads the batches *first*: if a batch is gone, its points were in packs or a file
+before, and the later consistent read of the packs finds them; the item that describes a file sorts
+after all batches in the same query. Points found twice (a repeated request, a batch packed twice)
+are one point, as in MLflow.
 """
 
 from __future__ import annotations

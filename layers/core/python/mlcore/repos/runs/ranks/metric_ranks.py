@@ -152,8 +152,8 @@ def values_of(segment: Segment, pages: Iterable[Raw | None]) -> list[Ranked]:
 
 
 def are_ranked(experiment_id: str, wanted: Mapping[str, Ranked]) -> set[str]:
-    """Returns the names of those metrics of a run whose values are in a row or a segment of the
-    index of metric values.
+    """Returns the names of those metrics of a run whose values are in the index of metric values:
+    in a row, a segment or a RANK item.
 
     Args:
         wanted: the run's values by metric.
@@ -374,7 +374,7 @@ class MetricCandidates(Candidates):
 
 
 def within(entries: Sequence[Ranked], first: int, last: int) -> list[Ranked]:
-    """Returns those of the ordered metric values whose rank (the 64-bit encoding of a value, the
+    """Returns those of the metric values whose rank (the 64-bit encoding of a value, the
     greatest value first) is from ``first`` to ``last``."""
     return [entry for entry in entries if first <= entry.inverted_bits <= last]
 

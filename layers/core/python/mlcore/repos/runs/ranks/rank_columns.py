@@ -189,8 +189,9 @@ def _is_before(entry: Ranked, other: Ranked) -> bool:
 
 def _ids(ids: Sequence[str]) -> tuple[int | list[str], bytes]:
     """Returns the header's description of run ids, and the column of their bytes. The description
-    is 0 if the column has ids of 32 hexadecimal digits as 16 bytes each, the common case; otherwise
-    it is the list of the ids, and the column is empty."""
+    is 0 if the column has ids of 32 hexadecimal digits as 16 bytes each, the common case; the
+    length of the ids if all are ASCII and equally long; otherwise it is the list of the ids, and
+    the column is empty."""
     if all(map(_IS_HEX, ids)):
         return 0, byte_planes.apart(bytes.fromhex("".join(ids)), _ID_BYTES)
     text, width = "".join(ids), len(ids[0])

@@ -1,6 +1,7 @@
 """Finds the first runs of an order that match a filter, by the cheapest exact way.
 
-For each experiment, the first of these that applies:
+Newest first, without a condition that an index can answer, runs are read in that order until enough
+match. Otherwise, for each experiment, the first of these that applies:
 
 1. The experiment is small: all its runs are read.
 2. Some conditions' index entries fit one page: the runs to which all of them refer are read.
@@ -8,9 +9,8 @@ For each experiment, the first of these that applies:
 4. All conditions' index entries and the list of all runs are read in parallel, until none can be
    cheaper than the cheapest complete one.
 
-All runs are read strongly consistently and tested against the whole filter. What the indexer writes
-may be stale. Runs that it has not processed yet have a mark; marks are read first, and these runs
-are always tested.
+All runs are read strongly consistently and tested against the whole filter. Runs that the indexer
+has not processed yet have a mark; marks are read first, and these runs are always tested.
 """
 
 from __future__ import annotations
