@@ -19,6 +19,7 @@ LONG: Final = {
     "tests/browser/test_crawl.py": "all pages of MLflow's UI; test_pages.py opens the main ones",
     "tests/contract/test_publication_requests.py::test_a_publication_makes"
     "_as_many_requests_as_the_bill_says[publication of five": "115 traces in each publication",
+    "tests/contract/test_large_traces.py": "hundreds of megabytes of spans, in half the memory",
     "tests/contract/test_no_crash.py": "4,200 random requests to 176 routes",
     "tests/e2e/test_gateway_limits.py::test_many_processes": "sixteen, each limit in one minute",
     "tests/e2e/test_offline_folder.py::test_a_folder_of_runs": "kills at every stage of a push",

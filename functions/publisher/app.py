@@ -24,7 +24,7 @@ def handler(event: Mapping[str, Any], context: Any) -> dict[str, Any]:
             n}`` sets the time after which no new step begins.
     """
     upkeep = bool(event.get("upkeep"))
-    waiting = landing.waiting()
+    waiting = landing.waiting((*landing.KINDS, landing.DEFERRED) if upkeep else landing.KINDS)
     if not upkeep and not waiting:
         return {}
     age = landing.age(waiting, time.time())

@@ -132,7 +132,7 @@ def _write(
             f"SEMI JOIN (SELECT * FROM places WHERE later = {later} AND part = {part}) "
             f"USING (filename, file_row_number) ORDER BY {order}",
             day,
-            is_packed=True,
+            mark=PACKED_MARK,
         )
     connection.execute("DROP TABLE places")
     change.commit()

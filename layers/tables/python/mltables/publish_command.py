@@ -10,13 +10,16 @@ import json
 import sys
 import time
 
+from mlcore.system_tables import landing
 from mltables.publisher import publish
 from mltables.table_maintenance import maintain_tables
 
 
 def main(arguments: list[str]) -> int:
-    done: dict[str, float] = {**publish()._asdict()}
-    if "--upkeep" in arguments:
+    is_upkeep = "--upkeep" in arguments
+    kinds = (*landing.KINDS, landing.DEFERRED) if is_upkeep else landing.KINDS
+    done: dict[str, float] = {**publish(waiting=landing.waiting(kinds))._asdict()}
+    if is_upkeep:
         done["files"] = maintain_tables()
     done["processor_seconds"] = time.process_time()
     sys.stdout.write(json.dumps(done) + "\n")

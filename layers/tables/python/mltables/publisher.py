@@ -18,12 +18,14 @@ publishers. A step that is killed at any point is repeated from its landing obje
 from __future__ import annotations
 
 import itertools
+import logging
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
+import duckdb
 from deltalake.exceptions import CommitFailedError
 
 from mlcore import errors
@@ -47,6 +49,8 @@ from mltables.table_definitions import (
 )
 from mltables.trace_publishing import TraceStep
 
+_logger = logging.getLogger("mlcore.system_tables")
+
 STEP_BYTES: Final = 4 << 20
 """Compressed bytes of landing objects in one step, some 80,000 points. Bounds the memory."""
 
@@ -69,9 +73,12 @@ def publish(seconds: float = float("inf"), waiting: Sequence[Landed] | None = No
 
     Raises:
         CommitFailedError: other publishers committed first in each of :data:`ATTEMPTS` attempts.
+        duckdb.OutOfMemoryException: a landing object does not fit into memory. It stays, and all
+            others were published before.
     """
     end = time.monotonic() + seconds
     total = Published()
+    failed: duckdb.OutOfMemoryException | None = None
     with Lake() as lake:
         if waiting is None:
             waiting = landing.waiting()
@@ -86,10 +93,34 @@ def publish(seconds: float = float("inf"), waiting: Sequence[Landed] | None = No
         for turn in itertools.zip_longest(*steps):
             for keys, step in filter(None, turn):
                 if total.objects and time.monotonic() >= end:
-                    return total
-                done = _publish_with_retries(lake, keys, step)
-                total = Published(*(a + b for a, b in zip(total, done, strict=True)))
+                    break
+                try:
+                    total = _sum(total, _publish_fitting(lake, keys, step))
+                except duckdb.OutOfMemoryException as error:
+                    _logger.exception("%s does not fit into memory", keys)
+                    failed = error
+    if failed:
+        raise failed
     return total
+
+
+def _publish_fitting(
+    lake: Lake, keys: list[str], step: Callable[[Lake, list[str]], Published]
+) -> Published:
+    """Publishes landing objects. If they do not fit into memory together, publishes each half."""
+    try:
+        return _publish_with_retries(lake, keys, step)
+    except duckdb.OutOfMemoryException:
+        if len(keys) == 1:
+            raise
+    half = len(keys) // 2
+    return _sum(
+        _publish_fitting(lake, keys[:half], step), _publish_fitting(lake, keys[half:], step)
+    )
+
+
+def _sum(one: Published, other: Published) -> Published:
+    return Published(*(a + b for a, b in zip(one, other, strict=True)))
 
 
 def _batches(waiting: Iterable[Landed]) -> list[list[str]]:
@@ -191,6 +222,7 @@ def _publish_audit(lake: Lake, keys: list[str]) -> Published:
 _STEPS: Final = {
     landing.RUNS: _publish_runs,
     landing.TRACES: _publish_traces,
+    landing.DEFERRED: _publish_traces,
     landing.ENTITIES: _publish_entities,
     landing.AUDIT: _publish_audit,
     landing.AUDIT_LOGS: _publish_audit,

@@ -7,20 +7,27 @@ there are many.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 import duckdb
 
 from mltables.snapshot import quoted
-from mltables.table_commit import PACKED_MARK, TableCommit
+from mltables.table_commit import PACKED_MARK, PIECE_MARK, TableCommit
 from mltables.table_definitions import FILE_BYTES
 from mltables.writable_table import ListedFile, WritableTable
+
+_logger = logging.getLogger("mlcore.system_tables")
 
 FULL_FILE_ROWS: Final = 20_000
 """A file with this many rows is full: it is rewritten only if a row in it is replaced."""
 FULL_FILE_BYTES: Final = FILE_BYTES // 4
 """A file with this many bytes is full, even if it has fewer rows."""
+PIECE_BYTES: Final = 24 << 20
+"""If the rows of a partition do not fit into memory, files are written that hold about so many
+bytes of rows, before compression. DuckDB handles up to 2,048 rows at once, so that it cannot sort
+large rows in little memory, though it spills."""
 SMALL_FILES: Final = 8
 """A commit merges the small files of a partition if it has more than this many."""
 
@@ -116,7 +123,13 @@ def merge_small_files(
         if len(small) > 1 and rows < most_rows:
             rows += sum(file.rows for file in small)
             partition = Partition(value, 0, small)
-            _rewrite_partition(connection, table, change, partition, {file.name for file in small})
+            names = {file.name for file in small}
+            before = change.actions()
+            try:
+                _rewrite_partition(connection, table, change, partition, names)
+            except duckdb.OutOfMemoryException as error:
+                change.undo(before)
+                _logger.warning("files of %s stay as they are: %s", value, error)
     change.commit()
 
 
@@ -152,44 +165,135 @@ def _rewrite_partition(
     Args:
         touched: names of files that hold rows to replace.
     """
-    columns, column = table.table.names, table.table.partition
-    identity, order = table.table.identity, table.table.order
-    file_order = table.table.file_order
     small = {file.name for file in partition.files if _is_small(file)}
     replaced = {file.name for file in partition.files if file.name in touched}
-    if len(replaced | small) > SMALL_FILES:
-        replaced |= small
+    before = change.actions()
+    if small - replaced and len(replaced | small) > SMALL_FILES:
+        try:
+            _rewrite_files(connection, table, change, partition, replaced | small)
+        except duckdb.OutOfMemoryException as error:
+            # Those that need not be replaced can stay.
+            change.undo(before)
+            _logger.warning("files of %s are not merged: %s", partition.value, error)
+        else:
+            return
+    _rewrite_files(connection, table, change, partition, replaced)
+
+
+def _rewrite_files(
+    connection: duckdb.DuckDBPyConnection,
+    table: WritableTable,
+    change: TableCommit,
+    partition: Partition,
+    replaced: set[str],
+) -> None:
+    """Writes a partition's changed rows into new files, together with the unchanged rows of these
+    files, which are removed."""
+    columns, identity = table.table.names, table.table.identity
     names = sorted(replaced)
     change.remove(names)
-    rows = f"""
-        SELECT {columns} FROM (
+    rows = f"""(
+        SELECT {columns}, file FROM (
             SELECT * RENAME (filename AS file) FROM {table.read(table.local(names))}
         ) ANTI JOIN replaced USING ({identity}, file)
-        UNION ALL SELECT {columns} FROM changed_rows WHERE {column} = {quoted(partition.value)}
-        """
+        UNION ALL
+        SELECT {columns}, '' AS file FROM changed_rows
+        WHERE {table.table.partition} = {quoted(partition.value)}
+        )"""
     most = partition.changed + sum(file.rows for file in partition.files if file.name in replaced)
-    if most <= FULL_FILE_ROWS:
-        change.add(f"SELECT * FROM ({rows}) ORDER BY {file_order}", partition.value)
-        return
+    before = change.actions()
+    try:
+        if most <= FULL_FILE_ROWS:
+            query = f"SELECT {columns} FROM {rows} ORDER BY {table.table.file_order}"
+            change.add(query, partition.value)
+        else:
+            _write_full_files(connection, table, change, partition.value, rows)
+    except duckdb.OutOfMemoryException:
+        change.undo(before)
+        _write_pieces(connection, table, change, partition.value, rows)
+
+
+def _write_full_files(
+    connection: duckdb.DuckDBPyConnection,
+    table: WritableTable,
+    change: TableCommit,
+    partition: str,
+    rows: str,
+) -> None:
+    """Writes the rows of a partition to files of :data:`FULL_FILE_ROWS`, in the table's order."""
+    columns = table.table.names
     connection.execute(
         f"""
         CREATE OR REPLACE TEMP TABLE partition_rows AS
-        SELECT *, (row_number() OVER (ORDER BY {order}) - 1) // {FULL_FILE_ROWS} AS number
-        FROM ({rows})
+        SELECT {columns},
+               (row_number() OVER (ORDER BY {table.table.order}) - 1) // {FULL_FILE_ROWS} AS number
+        FROM {rows}
         """
     )
-    for number in range(
-        _number(connection, "SELECT coalesce(max(number) + 1, 0) FROM partition_rows")
-    ):
-        part = f"SELECT {columns} FROM partition_rows WHERE number = {number} ORDER BY {file_order}"
-        change.add(part, partition.value)
+    for number in _numbers(connection, "partition_rows"):
+        part = f"SELECT {columns} FROM partition_rows WHERE number = {number}"
+        change.add(f"{part} ORDER BY {table.table.file_order}", partition)
     connection.execute("DROP TABLE partition_rows")
 
 
+def _write_pieces(
+    connection: duckdb.DuckDBPyConnection,
+    table: WritableTable,
+    change: TableCommit,
+    partition: str,
+    rows: str,
+) -> None:
+    """Writes the rows of a partition to files of :data:`PIECE_BYTES` and at most
+    :data:`FULL_FILE_ROWS`, in the table's order. Sorts only the rows' ids, and reads the rows once
+    for each file. All but the last file count as full."""
+    columns, identity, order = table.table.names, table.table.identity, table.table.order
+    size = " + ".join(_size_of(name, kind) for name, kind, *_ in table.table.columns)
+    connection.execute(
+        f"""
+        DROP TABLE IF EXISTS partition_rows;
+        CREATE OR REPLACE TEMP TABLE pieces AS
+        SELECT {identity}, file, dense_rank() OVER (ORDER BY full_files, full_pieces) AS number
+        FROM (
+            SELECT {identity}, file,
+                   (row_number() OVER places - 1) // {FULL_FILE_ROWS} AS full_files,
+                   (sum(size) OVER places - size) // {PIECE_BYTES} AS full_pieces
+            FROM (SELECT {identity}, file, row({order}) AS place, {size} AS size FROM {rows})
+            WINDOW places AS (ORDER BY place, file ROWS UNBOUNDED PRECEDING)
+        )
+        """
+    )
+    numbers = _numbers(connection, "pieces")
+    for number in numbers:
+        part = f"SELECT {identity}, file FROM pieces WHERE number = {number}"
+        change.add(
+            f"SELECT {columns} FROM {rows} SEMI JOIN ({part}) USING ({identity}, file) "
+            f"ORDER BY {table.table.file_order}",
+            partition,
+            mark="" if number == numbers[-1] else PIECE_MARK,
+        )
+    connection.execute("DROP TABLE pieces")
+
+
+def _size_of(column: str, kind: str) -> str:
+    """Returns an SQL expression for the approximate bytes of a column's value. It copies no large
+    text."""
+    if kind.startswith("MAP"):
+        texts = f"list_sum([strlen(text::VARCHAR) FOR text IN map_values({column})])"
+        return f"coalesce({texts}, 0)::BIGINT"
+    return f"coalesce(strlen({column}::VARCHAR), 0)"
+
+
 def _is_small(file: ListedFile) -> bool:
-    # A packed file may be small: it holds root spans only, or the last rows of a day.
-    is_packed = PACKED_MARK in file.name
-    return not is_packed and file.rows < FULL_FILE_ROWS and file.size < FULL_FILE_BYTES
+    # A packed file may be small: it holds root spans only, or the last rows of a day. The rows of a
+    # piece are few, but large.
+    is_full = PACKED_MARK in file.name or PIECE_MARK in file.name
+    return not is_full and file.rows < FULL_FILE_ROWS and file.size < FULL_FILE_BYTES
+
+
+def _numbers(connection: duckdb.DuckDBPyConnection, table: str) -> list[int]:
+    """Returns the numbers of the files to write that the rows of a temporary table name."""
+    rows = connection.execute(f"SELECT DISTINCT number FROM {table} ORDER BY 1").fetchall()
+    return [number for (number,) in rows]
 
 
 def _texts(connection: duckdb.DuckDBPyConnection, query: str) -> list[str]:

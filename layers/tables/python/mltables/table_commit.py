@@ -26,6 +26,9 @@ from mltables.table_definitions import CHECKPOINT_VERSIONS, ROW_GROUP, WRITER
 
 PACKED_MARK: Final = "packed-"
 """Is part of the names of packed files (``packed_files.py``)."""
+PIECE_MARK: Final = "piece-"
+"""Is part of the names of files that have few rows because these are large
+(``row_replacement.py``)."""
 
 Action = dict[str, Any]
 """An action of Delta's log, as JSON."""
@@ -45,7 +48,7 @@ class TableCommit:
         self._folder = folder
         self._actions: list[Action] = []
 
-    def add(self, rows: str, partition: str | None = None, *, is_packed: bool = False) -> int:
+    def add(self, rows: str, partition: str | None = None, *, mark: str = "") -> int:
         """Writes rows to a new file and adds it to the commit. Returns the number of rows; without
         rows no file is written.
 
@@ -53,10 +56,10 @@ class TableCommit:
             rows: a query for the table's columns without the partition's, in the order in which the
                 rows are stored. The columns in ``Table.derived`` are added here.
             partition: the value of the table's partition column.
-            is_packed: whether the name says that the file is packed.
+            mark: is part of the file's name, such as :data:`PACKED_MARK`.
         """
         table = self._snapshot.table
-        unique = f"{PACKED_MARK if is_packed else ''}{uuid4()}.parquet"
+        unique = f"{mark}{uuid4()}.parquet"
         name = f"part-{unique}"
         if table.derived:
             derived = ", ".join(f"{sql} AS {column}" for column, sql in table.derived)
@@ -94,6 +97,15 @@ class TableCommit:
             {"remove": {"path": name, "deletionTimestamp": now, "dataChange": True}}
             for name in files
         ]
+
+    def actions(self) -> int:
+        """Returns how many actions the commit has, for :meth:`undo`."""
+        return len(self._actions)
+
+    def undo(self, actions: int) -> None:
+        """Drops all but the first ``actions`` actions. Files that they added are not committed, and
+        are deleted by ``table_maintenance``."""
+        del self._actions[actions:]
 
     def commit(self) -> None:
         """Commits the added and removed files, if any. The snapshot then has the new version.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -15,7 +15,8 @@ import duckdb
 from deltalake.exceptions import CommitFailedError
 
 from mlcore.repos.traces.traces import StoredTrace
-from mlcore.system_tables import source, span_source, trace_source
+from mlcore.system_tables import source, span_source, trace_landing, trace_source
+from mlcore.system_tables.source import Stored
 from mltables import file_rewriting, span_staging, trace_staging
 from mltables.column_cache import NoRoomForColumns
 from mltables.lake import Lake, NoRoom
@@ -34,6 +35,11 @@ _BY_TIME: Final = "first_time, experiment_id, trace_id"
 would write to all days in each commit."""
 _OWNER: Final = "experiment_id, trace_id"
 """The columns that identify a trace."""
+_LARGE: Final = (
+    *("new_traces", "new_assessments", "new_spans", "entries"),
+    *("old_rows", "changed_rows", "replaced", "partition_rows", "pieces"),
+)
+"""Temporary tables that may hold large rows."""
 STAGED: Final = {
     TRACES.name: "new_traces",
     ASSESSMENTS.name: "new_assessments",
@@ -76,17 +82,47 @@ class TraceStep:
             self._connection.execute("INSERT INTO known_experiments VALUES (?)", [experiment_id])
         changed = 0
         for at in range(0, len(trace_keys), TRACES_TOGETHER):
-            stored_traces = trace_source.find_traces(trace_keys[at : at + TRACES_TOGETHER], known)
-            trace_staging.load_traces(
-                self._connection, self._collecting_spans(stored_traces), self._folder
-            )
-            changed += self._publish_part(at)
+            changed += self._publish_fitting(at, trace_keys[at : at + TRACES_TOGETHER], known)
         for table in self._tables:
             table.finish_step()
         self._check_workspaces(known)
         return changed
 
-    def _publish_part(self, at: int) -> int:
+    def _publish_fitting(
+        self, at: int, trace_keys: Sequence[tuple[str, str]], known: dict[str, Stored]
+    ) -> int:
+        """Publishes traces, given by their ids and their position among all traces of the step. If
+        they do not fit into memory together, publishes each half. A trace that does not even fit
+        alone is left to a later step: its published rows stay as they are, and so do all other
+        traces."""
+        stored_traces = trace_source.find_traces(trace_keys, known)
+        try:
+            trace_staging.load_traces(
+                self._connection, self._collecting_spans(stored_traces), self._folder
+            )
+            return self._publish_part(at, len(trace_keys))
+        except duckdb.OutOfMemoryException as error:
+            for name in _LARGE:
+                self._connection.execute(f"DROP TABLE IF EXISTS {name}")
+            if len(trace_keys) == 1:
+                self._defer(at, error)
+                return 0
+        half = len(trace_keys) // 2
+        return self._publish_fitting(at, trace_keys[:half], known) + self._publish_fitting(
+            at + half, trace_keys[half:], known
+        )
+
+    def _defer(self, at: int, error: Exception) -> None:
+        """Lands a trace, given by its position among all traces of the step, for the next step that
+        retries deferred traces."""
+        ((experiment_id, trace_id, gone),) = self._connection.execute(
+            f"SELECT experiment_id, trace_id, gone FROM named_traces ORDER BY {_BY_TIME} "
+            f"LIMIT 1 OFFSET {at}"
+        ).fetchall()
+        _logger.error("trace %s does not fit into memory and is deferred: %s", trace_id, error)
+        trace_landing.defer(experiment_id, trace_id, is_deleted=gone)
+
+    def _publish_part(self, at: int, traces: int) -> int:
         """Commits the traces in ``new_traces``, and removes the rows of traces that a request has
         deleted. Keeps the rows of traces that DynamoDB lacks for another reason: they expired, or
         the stream record of their deletion has not arrived."""
@@ -94,7 +130,7 @@ class TraceStep:
             f"""
             CREATE OR REPLACE TEMP TABLE part AS
             SELECT * FROM named_traces ORDER BY {_BY_TIME}
-            LIMIT {TRACES_TOGETHER} OFFSET {at};
+            LIMIT {traces} OFFSET {at};
             CREATE OR REPLACE TEMP TABLE read_traces AS
             SELECT experiment_id, trace_id FROM new_traces;
             CREATE OR REPLACE TEMP TABLE decided AS

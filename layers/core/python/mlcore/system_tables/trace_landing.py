@@ -107,6 +107,19 @@ def forget(experiment_id: str, trace_ids: Iterable[str]) -> None:
     put(landing.name_of(f"{landing.BACKFILL}forgotten", number, number), changed)
 
 
+def defer(experiment_id: str, trace_id: str, *, is_deleted: bool) -> None:
+    """Writes a landing object that makes the publisher read this trace again, or remove its rows,
+    when it retries deferred traces."""
+    changed = ChangedTraces()
+    if is_deleted:
+        changed.forget(experiment_id, trace_id)
+    else:
+        changed.add(experiment_id, trace_id)
+    number = str(time.time_ns())
+    name = landing.name_of(f"{landing.BACKFILL}deferred", number, number)
+    landing.put(name, landing.compress(changed.lines()), landing.DEFERRED)
+
+
 def is_expiry(record: Record) -> bool:
     """Whether DynamoDB itself removed the item, because the time in its attribute ``ttl`` has
     passed."""
