@@ -128,7 +128,8 @@ class Lake:
             NoRoom: the disk has no space for the copies.
         """
         if not self._is_remote:
-            return [f"{self.uri(name)}/{file}" for file in files]
+            folder = self.uri(name)  # resolves links: once, not for each of hundreds of files
+            return [f"{folder}/{file}" for file in files]
         sizes = self.forget(name, table)
         kept = self._copies_of(name)
         missing = [file for file in files if not (kept / file).is_file()]
@@ -174,7 +175,8 @@ class Lake:
             NoRoomForColumns: the disk has no space for the columns.
         """
         if not self._is_remote:
-            return [f"{self.uri(name)}/{file}" for file, _ in files]
+            table = self.uri(name)
+            return [f"{table}/{file}" for file, _ in files]
         kept, key = self._copies_of(name), location.table_key(name)
         missing = [(file, size) for file, size in files if not (kept / file).is_file()]
         ids_folder = self._ids_folder

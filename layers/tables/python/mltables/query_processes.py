@@ -8,6 +8,7 @@ at a memory limit (``query_limits.py``).
 from __future__ import annotations
 
 import contextlib
+import re
 import resource
 import signal
 from collections.abc import Collection, Mapping, Sequence
@@ -38,6 +39,7 @@ from mltables.snapshot import quoted
 from mltables.table_definitions import AUDIT
 from mltables.views import VIEWS
 
+_WORD: Final = re.compile(r"\w+")
 ROWS: Final = 10_000
 BYTES: Final = 4 << 20
 _REWRITTEN: Final = (
@@ -101,7 +103,7 @@ def run_statement(request: dict[str, Any], plan: dict[str, Any]) -> dict[str, An
     """
     try:
         sources = [RowSource.of_json(source) for source in plan["sources"]]
-        connection = open_views(sources, plan["views"])
+        connection = open_views(sources, plan["views"], plan["sql"])
         # From here on the caller's statement runs. It can neither write files nor read other files.
         _restrict_resources()
         _set_deadline(float(request["seconds"]))
@@ -146,14 +148,18 @@ def execute(
 
 
 def open_views(
-    sources: Sequence[RowSource], views: Mapping[str, Collection[str]] = MappingProxyType({})
+    sources: Sequence[RowSource],
+    views: Mapping[str, Collection[str]] = MappingProxyType({}),
+    sql: str | None = None,
 ) -> duckdb.DuckDBPyConnection:
-    """Returns a connection to a new database that has a view of each source. The database can read
+    """Returns a connection to a new database that has views of the sources. The database can read
     only the files of the sources, and does not spill to disk.
 
     Args:
         views: the views of ``views.py`` that are created over these sources: by name, the columns
             that each has.
+        sql: the statement. Views of sources that neither it nor ``views`` names are left out; None
+            means that all are needed.
     """
     limits = query_limits.here()
     connection = connect(None, limits.text, limits.threads)
@@ -163,15 +169,20 @@ def open_views(
         # makes a plan that fails: "Vector::Reference used on vector of different type".
         connection.execute("SET disabled_optimizers = 'late_materialization'")
     connection.execute(f"CREATE SCHEMA {statement_check.SCHEMA}")
+    definitions = {
+        name: VIEWS[name].definition(statement_check.SCHEMA, columns)
+        for name, columns in views.items()
+    }
+    words = None if sql is None else set(_WORD.findall(" ".join((sql, *definitions.values()))))
     for source in sources:
         for view, shown in source.views():
-            connection.execute(
-                f"CREATE VIEW {statement_check.SCHEMA}.{view} AS "
-                f"SELECT {', '.join(shown)} FROM {source.relation()}"
-            )
-    for name, columns in views.items():
-        view = VIEWS[name].definition(statement_check.SCHEMA, columns)
-        connection.execute(f"CREATE VIEW {statement_check.SCHEMA}.{name} AS {view}")
+            if words is None or view in words:
+                connection.execute(
+                    f"CREATE VIEW {statement_check.SCHEMA}.{view} AS "
+                    f"SELECT {', '.join(shown)} FROM {source.relation()}"
+                )
+    for name, definition in definitions.items():
+        connection.execute(f"CREATE VIEW {statement_check.SCHEMA}.{name} AS {definition}")
     paths = ", ".join(quoted(path) for source in sources for path in source.paths)
     connection.execute(
         f"SET allowed_paths = [{paths}]; SET python_enable_replacements = false; "

@@ -32,6 +32,7 @@ import signal
 import socket
 import tempfile
 import traceback
+import zoneinfo  # noqa: F401 -- for times in Delta's log; else each query would load it
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final, NoReturn
