@@ -117,8 +117,8 @@ class DiskHealth(logging.Handler):
             self.fault()
 
     def fault(self) -> str | None:
-        """Checks the disk if there was a warning since the last check without a fault. Returns a
-        description of the fault for the user; None without a fault."""
+        """Checks the disk if there was a warning or a failed request since the last check without a
+        fault. Returns a description of the fault for the user; None without a fault."""
         if not self.suspected:
             return None
         with self._checking:

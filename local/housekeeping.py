@@ -1,5 +1,5 @@
-"""Runs every hour the tasks that DynamoDB does by itself and the embedded engine does not: deletes
-expired items, trims the stream.
+"""Runs tasks every hour: what DynamoDB does by itself and the embedded engine does not (deletes
+expired items, trims the stream), and the deletion of abandoned uploads.
 """
 
 from __future__ import annotations

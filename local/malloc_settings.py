@@ -19,7 +19,7 @@ BLOCK_BYTES: Final = 128 * 1024
 
 def return_freed_memory() -> bool:
     """Makes malloc return freed memory. Must be called before the first thread is started. Returns
-    False, and changes nothing, if the C library is not glibc.
+    False if the C library lacks glibc's ``mallopt`` or refuses a setting.
 
     By default glibc gives each thread an arena of its own (up to eight for each processor), each
     arena keeps the memory of its largest answers, and the size from which blocks are mapped one by

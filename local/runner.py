@@ -78,7 +78,7 @@ class Runner:
         """Serves requests until the process is stopped. Returns the exit code 0.
 
         Raises:
-            CannotStart, TemplateError, FolderInUse: with a message for the user.
+            CannotStart, TemplateError, FolderInUse, FolderTooNew: with a message for the user.
         """
         options = self._options
         name, region = environment.table_name(), environment.region()

@@ -47,7 +47,8 @@ class Kms:
 
     def decrypt(self, request: dict[str, Any]) -> dict[str, Any]:
         """KMS's operation Decrypt: decrypts CiphertextBlob and returns Plaintext. Raises
-        ServiceError if it was encrypted with another key or another context."""
+        ServiceError if it was encrypted with another key or another context, or if the key cannot
+        be saved or read."""
         sealed = base64.b64decode(request["CiphertextBlob"])
         nonce, rest = sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:]
         from cryptography.exceptions import InvalidTag  # noqa: PLC0415 - as _cipher
@@ -115,7 +116,7 @@ class KmsClient:
 
     def encrypt(self, **parameters: Any) -> dict[str, Any]:
         """KMS's operation Encrypt: encrypts Plaintext and returns CiphertextBlob. Raises
-        ClientError if there is no key."""
+        ClientError if the key cannot be saved or read."""
         plain = base64.b64encode(parameters["Plaintext"]).decode()
         with _translated("Encrypt"):
             answer = self._kms.encrypt({**parameters, "Plaintext": plain})
@@ -123,8 +124,8 @@ class KmsClient:
 
     def decrypt(self, **parameters: Any) -> dict[str, Any]:
         """KMS's operation Decrypt: decrypts CiphertextBlob and returns Plaintext. Raises
-        ClientError if it was encrypted with another key or another context, or if there is no
-        key."""
+        ClientError if it was encrypted with another key or another context, or if the key cannot be
+        saved or read."""
         sealed = base64.b64encode(parameters["CiphertextBlob"]).decode()
         with _translated("Decrypt"):
             answer = self._kms.decrypt({**parameters, "CiphertextBlob": sealed})

@@ -65,7 +65,8 @@ class Queues:
         self._database = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
         self._database.execute("PRAGMA journal_mode=WAL")
         self._database.executescript(_SCHEMA)
-        # Messages that an earlier run received and did not finish become visible again.
+        # Messages that an earlier run received and did not finish become visible again, and delayed
+        # messages become visible at once.
         self._database.execute(
             "UPDATE messages SET visible = min(visible, ?), handle = NULL", (time.time(),)
         )
@@ -91,8 +92,8 @@ class Queues:
         ``delay`` seconds, by default after the queue's own delay.
 
         Raises:
-            ServiceError: the message cannot be saved, because the disk is full or the file
-                read-only.
+            ServiceError: there is no such queue, or the message cannot be saved, because the disk
+                is full or the file read-only.
         """
         definition = self._definition(queue)
         message_id, now = str(uuid.uuid4()), time.time()

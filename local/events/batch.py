@@ -130,8 +130,8 @@ class BatchQueue:
         return max(0.0, self._not_before - now)
 
     def step(self) -> bool:
-        """Invokes the function with the first batch of the queue. Returns whether any of its
-        records were processed or given up."""
+        """Invokes the function with the first batch of the queue, or gives the batch up if it is
+        too old for a retry. Returns whether any of its records were processed or given up."""
         batch = self._batches.popleft()
         if batch.attempts and self._too_old(batch):
             self._drop(batch, "RecordAgeExceeded")

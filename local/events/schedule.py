@@ -21,8 +21,8 @@ class Schedule:
     def __init__(
         self, rules: Sequence[ScheduleDefinition], invoke: Callable[[str, Any], Any]
     ) -> None:
-        """Takes the rules. The first call of each function comes one interval after
-        :meth:`start`."""
+        """Takes the rules. The first call of each function comes one interval after :meth:`start`,
+        each further call one interval after the last one has ended."""
         self._rules = rules
         self._invoke = invoke
         self._stop = threading.Event()

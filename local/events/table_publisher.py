@@ -104,8 +104,9 @@ class TablePublisher:
                 clock of :func:`time.monotonic`. The publication then continues.
 
         Returns:
-            Whether the publication ended in time. It lacks writes that the lander (which prepares
-            the stream's changes for publishing) has not read within INDEX_WAIT_SECONDS.
+            Whether the publication ended in time, even if its process failed, which is only logged.
+            It lacks writes that the lander (which prepares the stream's changes for publishing) has
+            not read within INDEX_WAIT_SECONDS.
         """
         end = self._file.last_record()
         deadline = min(until, time.monotonic() + INDEX_WAIT_SECONDS)

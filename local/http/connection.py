@@ -142,7 +142,7 @@ class Connection:
         """Yields the unread rest of the request's body in parts.
 
         Raises:
-            Disconnected: the connection ended before the end of the body.
+            Disconnected, OSError: the body did not arrive to its end, or is malformed.
         """
         events = self._parser.events
         while not self._body_ended:
@@ -175,7 +175,7 @@ class Connection:
         is too long is read to its end and dropped, because the client reads the answer only then.
 
         Raises:
-            Disconnected: the connection ended before the end of the body.
+            Disconnected, OSError: the body did not arrive to its end, or is malformed.
             NoRoom: the body does not fit the memory limit for all bodies.
         """
         if self._body_ended:
@@ -225,7 +225,8 @@ class Connection:
     def send(self, response: HttpResponse) -> int:
         """Sends the response and returns its status. If :meth:`watch` has already sent an answer
         for this request, drops the response and returns the status of that answer. If the client
-        has closed the connection, no error is raised.
+        has closed the connection, no error is raised. If a header of the response has a line break,
+        the client gets an answer 500 instead.
         """
         if not self._answering.acquire(blocking=False):
             self._discard(response)
@@ -313,7 +314,7 @@ class Connection:
         self._until = math.inf
 
     def _discard(self, response: HttpResponse) -> None:
-        """Closes the file or the stream of a response that is not sent. Closing a stream ends the
+        """Closes the file or the stream of a response, sent or not. Closing a stream ends the
         function call that produces it.
         """
         if response.file is not None:
@@ -352,7 +353,7 @@ class Connection:
     def watch(self, now: float) -> None:
         """Enforces the timeouts; the server calls it regularly with the current monotonic time.
         Sends the late answer if the function exceeded its time, or closes the connection if the
-        client is too slow or idle for too long.
+        client is too slow or idle for too long. Abandons a call of a model whose client has left.
         """
         call = self.call
         if call and has_left(self._socket):
@@ -384,8 +385,8 @@ class Connection:
         return self._until
 
     def end(self) -> None:
-        """Ends the connection after the request that is being served is answered. Requests that
-        have already been received are served first.
+        """Ends the connection after the answer to the request that is being served or, if none is,
+        to the next one that has arrived. Further ones are not served.
         """
         self._ending = True
         if self._waiting:

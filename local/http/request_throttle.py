@@ -1,5 +1,6 @@
-"""Applies backpressure: while the index lags far behind, the local server serves four requests at a
-time; otherwise any number.
+"""Applies backpressure: while the index lags far behind, the local server serves four short
+requests at a time, and a further one waits for a quarter of a second at most; otherwise it serves
+any number.
 
 The indexer shares the store with the requests. With many clients it would lag more and more, and
 searches would become slow, because they read each run that is not yet indexed.

@@ -68,8 +68,8 @@ _DASHBOARDS: Final = {
 }
 DASHBOARD_PAGES: Final = tuple(path for paths in _DASHBOARDS.values() for path in paths)
 PAGES: Final = ("/", *(f"/{path}" for path in DASHBOARD_PAGES))
-"""Paths that a browser opens as a page. If a login is required and missing, they are answered
-with the login challenge."""
+"""Paths that a browser opens as a page. If a login is required and missing, they are answered with
+the login challenge or a redirect to the sign-in page."""
 FRAMED: Final = f"{_FILES}lib/notebook-trace-renderer/"
 """Pages below this path may be shown in a frame, as notebooks do."""
 

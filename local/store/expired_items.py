@@ -12,8 +12,8 @@ from local.store.table_file import TableFile
 def delete_expired(
     dynamodb: Any, file: TableFile, table: str, key: list[str], attribute: str
 ) -> int:
-    """Deletes every item whose expiry time in ``attribute`` has passed, unless a writer has changed
-    that time meanwhile. Returns the number of deleted items.
+    """Deletes every item whose expiry time in ``attribute`` has passed, but not more than five
+    years ago, unless a writer has changed that time meanwhile. Returns the number of deleted items.
     """
     swept = 0
     for item in file.expired(attribute):

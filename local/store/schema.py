@@ -105,7 +105,8 @@ class Schema:
         """Returns the partition key and sort key in a request's key, as texts.
 
         Raises:
-            ClientError: the attributes are not those of this table's key.
+            ClientError: the attributes are not those of this table's key, or one is empty or too
+                long.
         """
         try:
             pk, sk = key[self.partition]["S"], key[self.sort]["S"]
@@ -120,7 +121,8 @@ class Schema:
         """Returns the partition key and sort key of an item to be written, as texts.
 
         Raises:
-            ClientError: the item lacks a key attribute, or a key is not a string or is too long.
+            ClientError: the item lacks a key attribute, or a key is not a string, is empty or is
+                too long.
         """
         texts = []
         for name in self.keys:

@@ -51,8 +51,8 @@ def workspaces_enabled() -> bool:
 
 
 def artifact_bucket() -> str | None:
-    """Returns the S3 bucket that holds the artifacts; None if they are in a folder of this
-    machine."""
+    """Returns the S3 bucket that holds the artifacts; None if they are in a folder of this machine,
+    or if none is configured."""
     return None if os.environ.get("ARTIFACT_FOLDER") else os.environ.get("ARTIFACT_BUCKET") or None
 
 

@@ -1,9 +1,9 @@
 """MLflow's errors, with their error codes and HTTP statuses.
 
 Clients get ``{"error_code", "message", "sqlstate", "error_class"}``; the last two only for codes
-that MLflow classifies. Clients retry 429, 500, 502, 503 and 504 for minutes, so a caller's mistake
-never has such a status. Since MLflow 3.18 they retry a POST that creates after 429 only: see
-:mod:`mlcore.http.handler`.
+that MLflow classifies. (:class:`Detailed` and :class:`GatewayCallFailed` have other bodies.)
+Clients retry 429, 500, 502, 503 and 504 for minutes, so a caller's mistake never has such a status.
+Since MLflow 3.18 they retry a POST that creates after 429 only: see :mod:`mlcore.http.handler`.
 """
 
 from __future__ import annotations

@@ -26,8 +26,8 @@ class Removal(NamedTuple):
 
 
 def send(queue_url: str, removals: Sequence[Removal]) -> None:
-    """Sends the names of files to remove to the file remover's queue. Raises TemporarilyUnavailable
-    if some may not have been sent."""
+    """Sends the names of files to remove to the file remover's queue. Raises the errors of
+    :func:`mlcore.queues.send`."""
     queues.send(
         queue_url,
         [

@@ -1,5 +1,6 @@
 """Reads the icons of MCP servers and skills in requests. As on MLflow's server, an icon's URL must
-be on the public internet. This server never fetches icons."""
+be on the public internet, unless a setting allows private addresses. This server never fetches
+icons."""
 
 from __future__ import annotations
 

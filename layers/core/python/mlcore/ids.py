@@ -9,7 +9,8 @@ from ulid import ULID
 
 
 def new_ulid() -> str:
-    """Returns a ULID in its canonical form: 26 characters, upper case, ordered by creation time."""
+    """Returns a ULID in its canonical form: 26 characters, upper case, ordered by the millisecond
+    of its creation."""
     return str(ULID())
 
 

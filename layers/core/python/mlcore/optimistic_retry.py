@@ -18,7 +18,7 @@ _MIN_ATTEMPT_SECONDS: Final = 2.0
 """Time that an attempt and the response need; with less time left, there is no further attempt."""
 
 _MAX_SECONDS: Final = 20.0
-"""Limit of all attempts if the request has no deadline."""
+"""Limit of all attempts if the request's deadline is later, or if it has none."""
 
 _random: Final = random.SystemRandom()
 """Not the default generator: its state is the same in all processes started from one snapshot."""
@@ -37,7 +37,8 @@ def retry_on_conflict(noun: str, attempt: Callable[[], T]) -> T:
         attempt: reads, decides and writes; raises WriteConflict if another write came first.
 
     Raises:
-        RequestLimitExceeded: conflicts continued until the request's deadline, or for 20 s.
+        RequestLimitExceeded: conflicts continued until 2 s before the request's deadline, or for
+            18 s.
     """
     end = min(deadline.current(), time.monotonic() + _MAX_SECONDS) - _MIN_ATTEMPT_SECONDS
     for number in itertools.count():

@@ -1,7 +1,7 @@
 """Caches that live as long as the process, for values that requests share.
 
-All caches together have one limit of memory. Requests must be correct without them: a cached value
-never changes, or may be stale for the time to live of its cache.
+All caches but :class:`SingleEntryCache` together have one limit of memory. Requests must be correct
+without them: a cached value never changes, or may be stale for the time to live of its cache.
 """
 
 from __future__ import annotations

@@ -52,7 +52,8 @@ def send(queue_url: str, messages: Sequence[QueueMessage]) -> None:
 
 
 def postpone(queue_url: str, receipt_handle: str, seconds: float) -> None:
-    """Makes the queue deliver a received message again after ``seconds``, at most 12 hours."""
+    """Makes the queue deliver a received message again after ``seconds``, at most 12 hours. Raises
+    TemporarilyUnavailable if the queue does not confirm it."""
     _call(
         "change_message_visibility",
         QueueUrl=queue_url,

@@ -1,5 +1,5 @@
-"""Encrypts and decrypts secrets with KMS; only functions that need the key may use it. Secrets are
-neither cached nor logged.
+"""Encrypts and decrypts secrets with KMS; only functions that need the key may use it. This module
+neither caches nor logs them.
 
 The local runner stands in for KMS, with a key in the data folder.
 """
@@ -62,10 +62,10 @@ def seal(secret: str, context: Mapping[str, str]) -> str:
 
     Raises:
         InvalidParameterValue: the secret is longer than 4,096 bytes.
-        InternalError: KMS denies access.
+        InternalError: KMS denies access, or the key does not exist.
         InsufficientStorage: the key of a laptop cannot be saved, because the disk is full.
-        RequestLimitExceeded: KMS cannot be reached. Clients repeat a request that creates after
-            this error, and not after TemporarilyUnavailable.
+        RequestLimitExceeded: KMS cannot be reached, or fails in another way. Clients repeat a
+            request that creates after this error, and not after TemporarilyUnavailable.
     """
     plain = secret.encode()
     if len(plain) > MAX_BYTES:
@@ -83,8 +83,8 @@ def open_sealed(sealed: str, context: Mapping[str, str]) -> str:
     """Decrypts a secret that :func:`seal` encrypted.
 
     Raises:
-        InternalError: KMS denies access, or the text or the context is wrong.
-        TemporarilyUnavailable: KMS cannot be reached.
+        InternalError: KMS denies access, the key does not exist, or the text or context is wrong.
+        TemporarilyUnavailable: KMS cannot be reached, or fails in another way.
     """
     answer = _call(
         "decrypt",

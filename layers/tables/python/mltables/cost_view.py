@@ -2,7 +2,7 @@
 
 The numbers are those of the request's log line, the prices those of ``make cost``. A row has the
 costs of the request itself: API Gateway, the function, and DynamoDB. The view has no rows of its
-own: it shows those of ``audit_log``, with the rights of that table.
+own: it shows those of ``audit_log`` that have measured costs, with the rights of that table.
 """
 
 from __future__ import annotations

@@ -207,7 +207,8 @@ class Lake:
 
     def forget(self, name: str, table: DeltaTable) -> dict[str, int]:
         """Deletes the local copies of files that are not part of this version of a table. Returns
-        the sizes of the files of this version, by their names in the log."""
+        the sizes of the files of this version, by their names in the log; empty for tables in a
+        folder, which have no copies."""
         if not self._is_remote:
             return {}
         actions = table.get_add_actions(flatten=True)

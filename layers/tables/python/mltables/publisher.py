@@ -68,13 +68,15 @@ def publish(seconds: float = float("inf"), waiting: Sequence[Landed] | None = No
     without pause would keep this one running forever, in small steps.
 
     Args:
-        seconds: after this time no new step begins.
+        seconds: after this time no new step begins, once one has succeeded.
         waiting: the landing objects to publish, if the caller has listed them already.
 
     Raises:
         CommitFailedError: other publishers committed first in each of :data:`ATTEMPTS` attempts.
         duckdb.OutOfMemoryException: a landing object does not fit into memory. It stays, and all
             others were published before.
+        ResourceDoesNotExist: a file of a table is missing in each of :data:`MISSING_ATTEMPTS`
+            attempts.
     """
     end = time.monotonic() + seconds
     total = Published()

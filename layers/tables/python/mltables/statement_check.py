@@ -1,8 +1,9 @@
 """Checks a statement in Databricks' dialect and translates it to DuckDB's SQL. Runs nothing.
 
-A statement is refused unless it is a single query of the system tables. The SQL for DuckDB is
-generated from the syntax tree only: comments, hints, further statements and names of files do not
-get into it. ``mltables/dialect`` translates functions and operators.
+A statement is refused unless it is a single query of the system tables, or a SHOW or DESCRIBE
+statement about them. The SQL for DuckDB is generated from the syntax tree only: comments, hints,
+further statements and names of files do not get into it. ``mltables/dialect`` translates functions
+and operators.
 """
 
 from __future__ import annotations
@@ -74,7 +75,8 @@ def translate(
     text: str, casts: Mapping[str, str] = MappingProxyType({}), *, from_maps: bool = False
 ) -> TranslatedStatement:
     """Checks a statement and translates it for DuckDB. Raises StatementRefused if the statement is
-    not a single query of the system tables.
+    neither a single query of the system tables nor a SHOW or DESCRIBE statement about them, or uses
+    something that is not supported.
 
     Args:
         casts: the SQL types to which the statement casts parameters, by name.

@@ -294,7 +294,7 @@ TABLES: Final = (
     *OF_ENTITIES,
     AUDIT,
 )
-"""All system tables. A step of the publisher writes its tables in this order."""
+"""All system tables. A step of the publisher for runs writes the experiments last."""
 
 
 def writer_properties(table: Table) -> WriterProperties:

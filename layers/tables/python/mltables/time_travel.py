@@ -131,8 +131,8 @@ def table_of(view: str) -> tuple[str, int | None]:
 def evaluate(
     as_ofs: Sequence[AsOf], parameters: Mapping[str, Any], *, reads_all: bool
 ) -> list[Moment]:
-    """Computes the values of ``AS OF`` and checks that they are within the retention of past
-    versions.
+    """Computes the values of ``AS OF`` and checks that times are within the retention of past
+    versions; :func:`travel` checks the numbers of versions.
 
     Args:
         parameters: the values of the statement's parameters.
@@ -140,7 +140,8 @@ def evaluate(
             numbers of versions would show how often other workspaces change.
 
     Raises:
-        StatementRefused: a value is no time or number, in the future, or too old.
+        StatementRefused: a value is no time or number, or is a time in the future or too long ago;
+            there are more than :data:`MOST` values; or the caller may not give a version.
     """
     if len(as_ofs) > MOST:
         raise StatementRefused(f"A statement reads at most {MOST} past versions.")

@@ -380,7 +380,7 @@ def _tell_of_room(table: WritableTable, error: Exception) -> None:
 
 def follow_experiments(connection: duckdb.DuckDBPyConnection, tables: list[WritableTable]) -> None:
     """Corrects the workspace in the rows of moved experiments (staged table ``placed``), and
-    removes the rows of deleted experiments (staged table ``gone_experiments``); one or two commits
+    removes the rows of deleted experiments (staged table ``gone_experiments``); two commits at most
     for each table."""
     for table in tables:
         change = table.change()

@@ -1,7 +1,7 @@
 """Compares the published traces, assessments and spans with the DynamoDB table; writes nothing.
 
-Published rows of traces that the DynamoDB table lacks are no difference: the system tables keep
-traces that expired there.
+Published rows of traces that the DynamoDB table lacks are no difference, as long as their
+experiment exists: the system tables keep traces that expired there.
 """
 
 from __future__ import annotations

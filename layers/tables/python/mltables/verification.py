@@ -1,4 +1,4 @@
-"""Compares the published tables with the DynamoDB table; writes nothing.
+"""Compares the published tables, except the audit log, with the DynamoDB table; writes nothing.
 
 Changes that are not published yet (in the stream or in files that wait to be published) appear as
 differences, too.

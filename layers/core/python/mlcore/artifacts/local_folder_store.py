@@ -226,6 +226,9 @@ class Folder:
         Args:
             is_new: whether the key must be free. If it has a file, the file stays and
                 FileExistsError is raised.
+
+        Raises:
+            InvalidParameterValue: the key is a directory, or lies below a file.
         """
         for attempt in range(_ATTEMPTS):
             try:
@@ -309,7 +312,8 @@ class Folder:
             shutil.rmtree(self._upload(key, upload_id), ignore_errors=True)
 
     def drop_abandoned(self) -> int:
-        """Deletes multipart uploads that were not finished within UPLOAD_DAYS; returns how many."""
+        """Deletes multipart uploads (finished ones, too) and unfinished files that were not changed
+        for UPLOAD_DAYS; returns how many."""
         before = time.time() - UPLOAD_DAYS * 86_400
         abandoned = [path for path in self.uploads.iterdir() if _modified_time(path) < before]
         for path in abandoned:

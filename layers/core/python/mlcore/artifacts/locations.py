@@ -25,8 +25,8 @@ def locate(location: str, workspace: str, path: str = "") -> str:
     """Returns the key of a location, or of ``path`` below it, which is checked here.
 
     Raises:
-        InvalidParameterValue: the path is not safe, or the location is not in this server's store,
-            e.g. in another bucket or service or a local folder.
+        InvalidParameterValue: the path is not safe, or the location is another workspace's or not
+            in this server's store, e.g. in another bucket or service or a local folder.
     """
     root = root_of(location)
     if root is None:

@@ -48,8 +48,8 @@ class Store(Protocol):
     """A store of files by key. A directory exists only while it contains files.
 
     Methods raise TemporarilyUnavailable or RequestLimitExceeded when S3 cannot answer now, and
-    InsufficientStorage when the disk of a local folder is full. A repeated call leaves the same
-    files; only a repeated :meth:`create_upload` begins another upload.
+    InsufficientStorage when the disk of a local folder is full or read-only. A repeated call leaves
+    the same files; only a repeated :meth:`create_upload` begins another upload.
     """
 
     def put(self, key: str, data: bytes) -> None:
@@ -114,8 +114,8 @@ class Store(Protocol):
         """
 
     def upload_url(self, key: str, *, seconds: int, content_type: str | None, origin: str) -> str:
-        """Returns a signed URL that accepts the file by PUT. If ``content_type`` is given, the
-        request must have exactly this Content-Type."""
+        """Returns a signed URL that accepts the file by PUT. If ``content_type`` is given, S3
+        requires exactly this Content-Type; a local folder ignores it."""
 
     def create_upload(self, key: str) -> str:
         """Begins a multipart upload and returns its id."""

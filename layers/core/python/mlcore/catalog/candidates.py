@@ -127,7 +127,7 @@ def _never_dearer(faster: Measurement, other: Measurement) -> bool:
 
 
 def of_model(model: CatalogEntry, names: PropertyNames) -> list[Measurement]:
-    """Returns the measurements of a model's performance artifacts."""
+    """Returns the measurements of a model's performance artifacts that have a latency."""
     measurements = []
     for child in model.children:
         if child.fields.get("metricsType") != PERFORMANCE:

@@ -29,6 +29,7 @@ def begin(
         ResourceDoesNotExist: no endpoint has the name, or it has no usable model.
         GatewayCallFailed: a budget is spent or a limit is reached (429), or a guardrail of the
             endpoint cannot be applied by this server (501).
+        TemporarilyUnavailable: the rules of redaction cannot be read.
     """
     call = invocation.begin(workspace, endpoint_name, caller, known=known)
     if call.route.known.guardrails_of(call.route.endpoint):

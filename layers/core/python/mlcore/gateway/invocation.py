@@ -127,7 +127,7 @@ class Invocation:
             shape: the form that a rewritten request must have; None for a provider's own.
 
         Raises:
-            GatewayCallFailed: as
+            GatewayCallFailed, InvalidParameterValue: as
                 :meth:`mlcore.gateway.guardrails.EndpointGuardrails.before` and :meth:`redacted`.
         """
         if self.guardrails is None:

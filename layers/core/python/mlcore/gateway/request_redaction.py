@@ -81,8 +81,9 @@ class RequestRedaction(NamedTuple):
             headers: names in lower case.
 
         Raises:
-            GatewayCallFailed: another rule matches in such credentials. They cannot be removed,
-                since the call would then use the endpoint's credentials; status 400.
+            GatewayCallFailed: another rule matches in such credentials, or any rule in the
+                User-Agent beside them. They cannot be removed, since the call would then use the
+                endpoint's credentials; status 400.
         """
         redactor = self.rules.redactor()
         brought = LOGINS if brings_credentials(headers) else frozenset()

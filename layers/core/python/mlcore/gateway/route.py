@@ -67,7 +67,9 @@ class Route(NamedTuple):
             handling: whether a call is repeated, and whether circuit breakers apply to it.
 
         Raises:
-            GatewayCallFailed: every model failed; with the status of the last failure.
+            GatewayCallFailed: every model failed; with the status of the last failure, or 500 if
+                its secret could not be decrypted.
+            TemporarilyUnavailable, InternalError: the same, without fallbacks.
         """
         for mapping in self.mappings[:-1]:
             try:

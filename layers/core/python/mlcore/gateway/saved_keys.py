@@ -1,7 +1,7 @@
 """Calls a provider's model with a saved key, for a caller inside the server that has no endpoint.
 
 The call goes through an endpoint that is made for it and stored nowhere. So it has no guardrails
-and leaves no trace; budgets and limits of its user and workspace apply.
+and leaves no trace; global budgets, and budgets and limits of its user and workspace, apply.
 """
 
 from __future__ import annotations

@@ -13,8 +13,8 @@ from mlcore.errors import GatewayCallFailed
 
 
 def seal(values: Mapping[str, str], secret_id: str) -> str:
-    """Encrypts the values of a secret to the text that the secret's item stores. Raises
-    InvalidParameterValue if they are too long."""
+    """Encrypts the values of a secret to the text that the secret's item stores. Raises the errors
+    of :func:`mlcore.secrets.seal`."""
     return secrets.seal(json.dumps(values), _encryption_context(secret_id))
 
 
@@ -26,7 +26,8 @@ def is_unset(secret: Secret) -> bool:
 
 def open_values(secret: Secret) -> dict[str, str]:
     """Decrypts the values of a secret and returns them by name. Raises GatewayCallFailed (401, as
-    for a missing key) if the secret was imported without its values."""
+    for a missing key) if the secret was imported without its values, and the errors of
+    :func:`mlcore.secrets.open_sealed`."""
     if is_unset(secret):
         if secret.masked:
             raise GatewayCallFailed(

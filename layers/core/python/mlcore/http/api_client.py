@@ -40,7 +40,9 @@ _ERRORS_BY_CODE: Final[dict[str, type[errors.MlflowError]]] = {
 
 class ApiClient:
     """A client of this deployment's API that acts as the caller of a request. Methods raise the
-    error with which the API answers."""
+    error with which the API answers; TemporarilyUnavailable if it cannot be reached, or answers
+    with an error of another kind. Making a client raises InvalidParameterValue for a request with
+    an AWS signature."""
 
     def __init__(self, request: Request) -> None:
         if request.is_signed() or request.is_signed_by_query:

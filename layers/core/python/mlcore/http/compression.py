@@ -29,8 +29,9 @@ _IN_LAMBDA: Final = "AWS_LAMBDA_RUNTIME_API"
 
 def fit(response: Response, headers: Mapping[str, str]) -> Response:
     """Returns the response. It is compressed if the client accepts gzip, and compression saves time
-    or the response is too large. Raises BadRequest if the response is too large even when
-    compressed.
+    or the response is too large. A streamed response is returned unchanged. Raises BadRequest if
+    the response is too large even when compressed, or is too large and the client does not accept
+    gzip.
 
     Args:
         headers: those of the request, with names in lower case.

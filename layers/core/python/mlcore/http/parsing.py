@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 def decode_request(message: type[Message], sent: Sent) -> Message:
     """Returns the message of a request, from the query string of a GET that has one, else from the
-    body. Path variables replace fields with the same name."""
+    body. Path variables replace fields with the same name. Messages of the kinds Parameters
+    (without path variables), SentMessage and JsonBody are read in their own ways. Raises
+    InvalidParameterValue if the request is not valid."""
     if issubclass(message, Parameters):
         return _parameters(message, sent)
     if issubclass(message, SentMessage):

@@ -54,7 +54,7 @@ class Request(NamedTuple):
         return self.access
 
     def has_query(self) -> bool:
-        """Whether the URL has a query string other than an AWS signature."""
+        """Whether the URL has a query string; False if it contains an AWS signature."""
         return bool(self.query_text) and not self.is_signed_by_query
 
     def username(self) -> str | None:

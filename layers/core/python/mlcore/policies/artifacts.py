@@ -1,5 +1,5 @@
-"""Permission checks for reading and writing files, decided by the run, logged model or trace that a
-path names."""
+"""Permission checks for reading and writing files, decided by what a path names: a run, logged
+model, trace, experiment or skill."""
 
 from __future__ import annotations
 

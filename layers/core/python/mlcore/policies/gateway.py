@@ -2,7 +2,8 @@
 from their answers.
 
 Secrets, model definitions and endpoints have grants one by one. To refer to such a resource from
-another one, the caller needs USE on it. Budgets and guardrails are for administrators.
+another one, the caller needs USE on it. Budgets and guardrails are made by administrators; who may
+update an endpoint may add guardrails to it and remove them.
 """
 
 from __future__ import annotations

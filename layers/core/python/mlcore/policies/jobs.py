@@ -41,7 +41,8 @@ def may_judge(
     access: Access, experiment_id: str, serialized_scorer: Any, scorer_name: Any, *, writes: bool
 ) -> bool:
     """Whether the caller may update the experiment (judging writes assessments on its traces), is
-    not denied the registered scorer, and may use the endpoint that the scorer calls.
+    denied neither its traces, nor assessments if they are written, nor the registered scorer, and
+    may use the endpoint that the scorer calls.
 
     Args:
         scorer_name: the name of a registered scorer; None if the request has the scorer's text.

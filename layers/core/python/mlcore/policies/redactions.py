@@ -1,8 +1,9 @@
-"""Removes from answers the references of readable resources to denied ones.
+"""Removes from answers the references of readable resources to denied ones, and adds
+``allowed_actions``.
 
-A run names its logged models, a model version its run, a trace its assessments. Only DENY on the
-type hides such a reference; assessments are also hidden without the right to read them. Functions
-change the dicts of the answer (``body``) in place.
+A run names its logged models, a model version its run, a trace its assessments. Usually only DENY
+hides such a reference; assessments, a model's latest versions and folders of runs are also hidden
+without the right to read them. Functions change the dicts of the answer (``body``) in place.
 """
 
 from __future__ import annotations

@@ -47,8 +47,9 @@ def create_queue(access: Access, message: Any) -> bool:
 
 
 def view(access: Access, message: Any) -> bool:
-    """Allows reading a review queue to its members, to its owner if the owner may update the
-    experiment's queues, and to callers who may manage queues."""
+    """Allows reading a review queue to those who may read the experiment's queues and are its
+    members, to its owner if the owner may update the experiment's queues, and to callers who may
+    manage queues."""
     return _may_view(access, _find_queue(access, message))
 
 

@@ -1,5 +1,5 @@
 """Builders for completions, chunks and embeddings in the form in which MLflow's gateway returns
-them: OpenAI's, with all of its fields and no others."""
+them: OpenAI's, with all of its fields; ``usage`` may have further fields of the provider."""
 
 from __future__ import annotations
 

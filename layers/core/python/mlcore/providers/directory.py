@@ -85,7 +85,8 @@ _UNSUPPORTED: Final = frozenset(("databricks", "databricks-model-serving", "vert
 
 
 def has_address(provider: str) -> bool:
-    """Whether models of the provider can be called without an ``api_base`` in their secret."""
+    """Whether this server can call models of the provider itself; most of them need no ``api_base``
+    in their secret, Azure's do."""
     return provider in _PROVIDERS
 
 

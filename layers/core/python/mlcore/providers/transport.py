@@ -262,7 +262,8 @@ def exchange(
     url: str, headers: Mapping[str, str], request: ProxiedRequest, *, configured: bool
 ) -> Iterator[BaseHTTPResponse]:
     """Sends a request to a URL, in place of the request's own path. Gives the response to the
-    ``with`` block."""
+    ``with`` block. Raises GatewayCallFailed (502, 504) if no answer arrives in time, or a
+    redirect."""
     try:
         url_parts = urlsplit(url)
         host = url_parts.hostname or ""

@@ -29,7 +29,7 @@ REQUEST_SECONDS: Final = 10.0
 """Maximum processor time of detectors in one request to a provider, whose caller waits."""
 TOTAL_SECONDS: Final = 2.0
 """Maximum time of one redactor for all regular expressions of rules. A redactor is made for one
-trace or one export."""
+trace, export or request."""
 MAX_PASSES: Final = 8
 WITHOUT_CONTENT: Final = "[REDACTED]"
 """Replaces required values if traces are stored without their content."""

@@ -5,7 +5,8 @@ The process is *sealed* when it has given up all rights. No code of the scorer r
 source is not even parsed. When the process is sealed, it writes :data:`SEALED`. An answer that does
 not begin with it was written before the scorer ran, so it can be trusted. Exit codes: 0 after
 :data:`SEALED` and the feedback; :data:`REFUSED` with the reason, without :data:`SEALED`, if the
-system offers no cage.
+system offers no cage, and without a reason if the server has ended; another one if a package cannot
+be imported.
 """
 
 from __future__ import annotations

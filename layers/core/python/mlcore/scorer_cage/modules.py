@@ -1,9 +1,10 @@
 """The modules that the code of a scorer can import: modules of the standard library that only
 compute, packages that the server's operator allows, and a part of MLflow.
 
-All of it is imported before the process is sealed (gives up all rights), because a sealed process
-can open no file. This list is a convenience and no boundary: a scorer that reaches another module
-through an object gains nothing, because the kernel refuses what such a module would do.
+Those that the scorer's source names are imported before the process is sealed (gives up all
+rights), because a sealed process can open no file. This list is a convenience and no boundary: a
+scorer that reaches another module through an object gains nothing, because the kernel refuses what
+such a module would do.
 """
 
 from __future__ import annotations
@@ -151,9 +152,9 @@ _failures: Final[dict[str, str]] = {}
 
 
 def prepare(source: str, packages: Sequence[str]) -> dict[str, Any]:
-    """Imports the allowed modules that the scorer's source imports, and forbids all other imports
-    from now on. Returns the globals in which the scorer's function runs: the names that MLflow
-    gives to such functions.
+    """Imports the allowed modules that the scorer's source imports, and forbids the scorer's code
+    to import others from now on. Returns the globals in which the scorer's function runs: the names
+    that MLflow gives to such functions.
 
     Args:
         packages: names of installed packages that the scorer may import.
@@ -230,8 +231,8 @@ def _install_mlflow() -> None:
 
 
 def _restrict_imports(packages: Sequence[str]) -> None:
-    """Makes imports of modules that are not allowed fail, with a message that lists the allowed
-    ones."""
+    """Makes imports of modules that are not allowed fail in the scorer's code, with a message that
+    lists the allowed packages."""
     import_before = builtins.__import__
 
     def restricted(

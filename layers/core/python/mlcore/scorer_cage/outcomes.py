@@ -24,8 +24,8 @@ _USER_DEFINED_NAME: Final = "mlflow.assessment.userDefinedAssessmentName"
 
 def checked(scorer_name: str, result: Any) -> Any:
     """Checks the result of a scorer and returns it, with NumPy's scalars converted to Python's and
-    with the scorer's name on feedback without a name. Raises MlflowException if the result has a
-    wrong type."""
+    with the scorer's name on a single feedback without a name. Raises MlflowException if the result
+    has a wrong type."""
     result = _python_scalar(result)
     for item in result if isinstance(result, list) else [result]:
         if isinstance(item, Feedback):
@@ -80,7 +80,7 @@ def dump(made: list[dict[str, Any]]) -> bytes:
 
 
 def _fields(scorer_name: str, result: Any) -> dict[str, Any]:
-    """Returns the JSON of one feedback. If the feedback has no source, the scorer is its source."""
+    """Returns the JSON of one feedback. If its source has no id, the feedback's name is the id."""
     if not isinstance(result, Feedback):
         value = str(result) if isinstance(result, str) else result
         return {"name": scorer_name, "source_id": scorer_name, "value": value}

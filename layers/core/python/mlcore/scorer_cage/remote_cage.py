@@ -54,7 +54,8 @@ _REFUSED_FOR_NOW: Final = frozenset(
     )
 )
 _PAUSES: Final = (0.5, 1.0, 2.0)
-"""Seconds before each retry of a call that Lambda refused because too many functions run."""
+"""Seconds before each retry of a call that Lambda refused before it began, or that found no
+connection."""
 
 
 class Throttled(Exception):
@@ -73,13 +74,14 @@ class AnswerLost(TemporarilyUnavailable):
 
 def judge(scorer: Mapping[str, Any], call: Mapping[str, Any], seconds: float) -> Judgement:
     """Runs a scorer in the Lambda function for code scorers, and returns its feedback and costs, as
-    :func:`mlcore.scorer_cage.cage.judge` does. Makes one call, which lasts at most
-    :data:`EXTRA_SECONDS` longer than ``seconds``, the time limit of the scorer.
+    :func:`mlcore.scorer_cage.cage.judge` does. Makes one call (only a call that did not begin is
+    repeated), which lasts at most :data:`EXTRA_SECONDS` longer than ``seconds``, the time limit of
+    the scorer.
 
     Raises:
         CageUnavailable: the deployment has no such function, or Lambda offers no cage. The scorer
             has not run.
-        Throttled: too many functions run.
+        Throttled: too many functions run, or this one is not ready.
         AnswerLost: the scorer may have run.
         TemporarilyUnavailable: the function could not be called.
     """

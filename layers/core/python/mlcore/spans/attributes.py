@@ -17,7 +17,7 @@ def json_text(value: Any) -> str:
 
 def json_value(text: Any) -> Any:
     """Returns the value of a span attribute: the parsed JSON text, or the text itself if it is not
-    JSON, or nested more than 200 levels deep."""
+    JSON, or nested more than 200 levels deep; None for an empty one."""
     if not text:
         return None
     try:

@@ -26,7 +26,8 @@ OrderedText = list[Any]
 
 
 class RootFacts(NamedTuple):
-    """The facts (times, state and texts) that come from the trace's earliest root span."""
+    """The facts (times, state and texts) that come from the trace's earliest root span. Times are
+    in nanoseconds."""
 
     start: int
     span_id: str
@@ -40,7 +41,7 @@ class RootFacts(NamedTuple):
 
 class SpanFacts(NamedTuple):
     """The facts of a set of spans: what they say about their trace, such as its times, session and
-    tags. Times are in milliseconds."""
+    tags. ``start`` and ``end`` are in milliseconds; all other times are in nanoseconds."""
 
     start: int
     end: int | None = None

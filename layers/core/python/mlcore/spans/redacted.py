@@ -47,7 +47,7 @@ _OWN = "mlflow."
 
 def span(rules: Redactor, original: StoredSpan) -> StoredSpan:
     """Returns a redacted copy of a span, with the same ids, times and kind. A span in which no rule
-    matches is returned itself."""
+    matches is returned itself, or without its content if a rule removes that."""
     if rules.is_content_free:
         original = _without_content(original)
     if _is_clean(rules, (original,)):

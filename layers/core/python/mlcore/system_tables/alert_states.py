@@ -1,5 +1,6 @@
 """Computes the state of an alert after an evaluation, and whether its destinations are notified:
-when the state changes, and again after some hours in a state that needs attention."""
+when the state changes (except from unknown to OK), and again after some hours in a state that needs
+attention."""
 
 from __future__ import annotations
 

@@ -26,8 +26,8 @@ def find_datasets(
 ) -> Iterator[DatasetRow]:
     """Yields the rows of the existing evaluation datasets among those given, each once. A dataset
     is looked for in the workspaces that its references and its published row name, and in the
-    default workspace, to which datasets are moved. Sends at most three BatchGetItem per hundred
-    datasets.
+    default workspace, to which datasets are moved. Sends three BatchGetItem per hundred datasets at
+    most, more if references name several workspaces of a dataset.
 
     Args:
         refs: (dataset id, workspace).

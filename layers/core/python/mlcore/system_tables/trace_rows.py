@@ -56,8 +56,8 @@ class TraceRow(NamedTuple):
 class AssessmentRow(NamedTuple):
     """A row of ``assessments``, without the column of the AWS account.
 
-    ``value`` is JSON. ``numeric_value`` is the value if it is a number, 1 or 0 if it is a boolean,
-    else None.
+    ``value`` is JSON. ``numeric_value`` is the value if it is a finite number, 1 or 0 if it is a
+    boolean, else None.
     """
 
     trace_id: str

@@ -14,7 +14,7 @@ from urllib3 import HTTPConnectionPool, HTTPSConnectionPool, Timeout
 def pool(
     scheme: str, address: str, port: int, host: str, *, connect: float, read: float
 ) -> HTTPConnectionPool:
-    """Returns a connection pool for one request to a checked address; the caller closes it.
+    """Returns a connection pool to a checked address; the caller closes it.
 
     Args:
         address: the address to connect to.

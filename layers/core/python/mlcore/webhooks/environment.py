@@ -1,5 +1,5 @@
-"""Settings of a deployment for webhooks, read once from the environment. The first two variables
-are those of MLflow's server."""
+"""Settings of a deployment for webhooks, read once from the environment. Variables whose names
+begin with ``MLFLOW_`` are those of MLflow's server."""
 
 from __future__ import annotations
 

@@ -13,7 +13,8 @@ from mlcore.errors import InvalidParameterValue
 SEE_DOCS: Final = " See the API docs for more information about request parameters."
 
 Check = Callable[[Any], None]
-"""Checks the raw JSON value of a parameter; raises CheckFailed."""
+"""Checks the raw JSON value of a parameter; raises CheckFailed or, for a value of a wrong type,
+TypeError, ValueError, AttributeError or OverflowError."""
 
 
 class CheckFailed(Exception):

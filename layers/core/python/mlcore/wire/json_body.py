@@ -242,7 +242,8 @@ def object_of(
 
 class JsonBody(Message):
     """Base of messages whose fields come from the JSON body, or from the query string, and from the
-    variables of the path. A field that was not sent is None."""
+    variables of the path. A field that was not sent reads as its default
+    (:class:`mlcore.wire.message.Message`)."""
 
     pydantic = True
     body: ClassVar[Fields | None] = None

@@ -37,7 +37,8 @@ from mlcore.wire.scalars import Convert, Stop, scalar, string
 
 class Message:
     """Base of request messages. An unset field reads as the default given in the class, or as
-    protobuf's default: "", 0, 0.0, False, a new list or dict, None for an enum or a message."""
+    protobuf's default: "", 0, 0.0, False, a new list or dict, None for an enum, a message or
+    ``Any``."""
 
     checks: ClassVar[Mapping[str, tuple[Check, ...]]] = {}
     from_arguments: ClassVar[tuple[str, ...]] = ()

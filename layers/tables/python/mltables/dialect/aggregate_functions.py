@@ -10,8 +10,10 @@ from typing import Final, NamedTuple
 
 class Aggregate(NamedTuple):
     """How an aggregate of Databricks is computed in DuckDB. ``inner`` is DuckDB's aggregate over
-    the rows, ``outer`` an expression on its result. In both, ``{0}`` stands for the first argument
-    and ``{a}`` for the aggregate. ``least`` and ``most`` bound the number of arguments."""
+    the rows, ``outer`` an expression on its result. In ``inner``, ``{0}`` stands for the first
+    argument; in ``outer``, ``{a}`` stands for the aggregate, ``{least}`` for the smallest first
+    argument and ``{rows}`` for the number of rows in which both arguments are present. ``least``
+    and ``most`` bound the number of arguments."""
 
     least: int
     most: int

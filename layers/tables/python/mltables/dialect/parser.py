@@ -31,8 +31,8 @@ def _cast(parser: Any, *, safe: bool) -> exp.Expr:
 
 
 class Reader(Databricks):
-    """sqlglot's Databricks dialect, except that a function call stays an ``exp.Anonymous`` node
-    with its name and arguments."""
+    """sqlglot's Databricks dialect, except that a function call without special syntax stays an
+    ``exp.Anonymous`` node with its name and arguments."""
 
     class Parser(DatabricksParser):
         FUNCTIONS: ClassVar[dict[str, Any]] = {}

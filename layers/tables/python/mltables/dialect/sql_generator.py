@@ -344,8 +344,8 @@ class Generator(DuckDBGenerator):
         return f"{self.comparable(a, b)} {sign} {self.comparable(b, a)}"
 
     def comparable(self, operand: exp.Expr, other: exp.Expr) -> str:
-        """Returns the SQL of one side of a comparison. It is cast to a number if the other side is
-        a number, because DuckDB would compare both as texts."""
+        """Returns the SQL of one side of a comparison. A text, column, item or parameter is cast to
+        a number if the other side is one: DuckDB would compare both as texts."""
         if (
             isinstance(other, exp.Null)
             or isinstance(operand, exp.Null)

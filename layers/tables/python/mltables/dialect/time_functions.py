@@ -195,8 +195,8 @@ def _difference(writer: Generator, call: exp.Anonymous) -> str:
 
 
 def _addition(writer: Generator, call: exp.Anonymous) -> str | None:
-    """Returns the DuckDB SQL of ``date_add(unit, number, start)``; None for the form without a
-    unit."""
+    """Returns the DuckDB SQL of ``date_add(unit, number, start)``, or of ``date_add(start,
+    days)``."""
     if len(call.expressions) == 2 and call.name.lower() != "timestampadd":
         days = writer.arguments(call.expressions, FUNCTIONS["date_add"])
         return f"spark_date_add({', '.join(days)})"

@@ -1,10 +1,10 @@
 """DuckDB macros for functions of Databricks that DuckDB lacks or defines differently.
 
 The macro ``spark_pmod`` implements the function ``pmod``; a macro whose name begins with ``inner_``
-only serves other macros. A macro that depends on types uses ``typeof()``, which DuckDB computes
-before it runs the query. Few macros are overloaded by type: DuckDB chooses the right overload only
-if it knows the type, which it does not for an aggregate. A wrong choice must fail or give the same
-result.
+serves other macros and the generated SQL, and cannot be called by a statement. A macro that depends
+on types uses ``typeof()``, which DuckDB computes before it runs the query. Few macros are
+overloaded by type: DuckDB chooses the right overload only if it knows the type, which it does not
+for an aggregate. A wrong choice must fail or give the same result.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Macros for casts. Databricks is stricter than DuckDB with texts, truncates fractions where DuckDB
 rounds, and formats numbers and times differently.
 
-Casts to whole numbers first check whether the text is exactly as DuckDB would write the number,
+Casts to INT and BIGINT first check whether the text is exactly as DuckDB would write the number,
 which is nearly always true. Only other texts are matched with a regular expression, which is slow.
 Casts of integers, and of doubles below 2^53, to BIGINT use no text."""
 

@@ -1,5 +1,6 @@
 """``hash()``: Murmur3 with 32 bits and the seed 42, as Spark computes it over its own layout of
-values; it calculates with 64-bit integers, so that no product of two 32-bit integers overflows."""
+values; it calculates with 64-bit integers, and multiplies with 128-bit ones, so that no product
+overflows."""
 
 # ruff: noqa: E501 -- SQL in lines of its own length
 
