@@ -28,7 +28,9 @@ def read(data: bytes) -> list[ResourceSpans]:
     try:
         request = json.loads(data)
         return [_resource_spans(entry) for entry in _list(request, "resourceSpans")]
-    except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
+    except (
+        *(AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError),
+    ) as error:
         raise InvalidExport from error
 
 

@@ -19,15 +19,30 @@ def parse(data: bytes) -> list[StoredSpan] | None:
     file has another format."""
     try:
         content = parse_json_bytes(data, lone_surrogates=True)
-        spans = [_stored(span) for span in content["spans"]]
-    except (AttributeError, KeyError, TypeError, ValueError):
+        return sorted((_checked(_stored(span)) for span in content["spans"]), key=sort_key)
+    except (AttributeError, KeyError, OverflowError, TypeError, ValueError):
         return None
-    return sorted(spans, key=sort_key)
 
 
 def sort_key(span: StoredSpan) -> tuple[bool, int]:
     """Returns the key by which spans are sorted: root spans first, then by start."""
     return span["parent_span_id"] is not None, span["start_time_unix_nano"]
+
+
+def _checked(span: StoredSpan) -> StoredSpan:
+    """Returns a span whose parts have the types that the responses need: clients may send any file.
+    Raises KeyError, TypeError or ValueError otherwise."""
+    links = span.get("links") or []
+    texts = [span["name"], span["status"].get("message") or ""]
+    texts += [event["name"] for event in span["events"]]
+    texts += [link[name] for link in links for name in ("trace_id", "span_id")]
+    maps = [span["attributes"]]
+    maps += [part.get("attributes") or {} for part in (*span["events"], *links)]
+    if not all(isinstance(text, str) for text in texts):
+        raise ValueError
+    if not all(isinstance(attributes, dict) for attributes in maps):
+        raise ValueError
+    return span
 
 
 def _stored(span: dict[str, Any]) -> StoredSpan:
@@ -60,12 +75,12 @@ def _from_version_2(span: dict[str, Any]) -> StoredSpan:
         "span_id": _hex_to_base64(context["span_id"], 8),
         "parent_span_id": _hex_to_base64(span["parent_id"], 8) if span["parent_id"] else None,
         "name": span["name"],
-        "start_time_unix_nano": span["start_time"],
-        "end_time_unix_nano": span["end_time"],
+        "start_time_unix_nano": int(span["start_time"]),
+        "end_time_unix_nano": int(span["end_time"]) if span["end_time"] else None,
         "events": [
             {
                 "name": event["name"],
-                "time_unix_nano": event["timestamp"],
+                "time_unix_nano": int(event["timestamp"]),
                 "attributes": event["attributes"],
             }
             for event in span["events"]

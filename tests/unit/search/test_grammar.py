@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from mlcore.errors import InvalidParameterValue
-from mlcore.search import fields, grammar
+from mlcore.search import fields, grammar, trace_filter
 from mlcore.search.grammar import Comparison, OrderBy
 
 
@@ -205,3 +207,29 @@ def test_a_repeated_order_counts_once() -> None:
 def test_order_refused(text: str) -> None:
     with pytest.raises(InvalidParameterValue):
         grammar.parse_order_by([text], fields.RUN)
+
+
+def test_long_orders() -> None:
+    began = time.process_time()
+    longest = "a" * (grammar.MAX_ORDERING_CHARACTERS - len("metrics.``"))
+    [order] = grammar.parse_order_by([f"metrics.`{longest}`"], fields.RUN)
+    assert order.key == longest
+    for text in ("metrics.`" + "a" * 5_000_000 + "`", "a " * 3_000_000, "'" * 5_000_000):
+        for parse in (
+            lambda text: grammar.parse_order_by([text], fields.RUN),
+            lambda text: trace_filter.parse_order_by([text]),
+            grammar.parse_direction,
+        ):
+            with pytest.raises(InvalidParameterValue, match="at most 2000 characters"):
+                parse(text)
+    assert time.process_time() - began < 5
+
+
+def test_many_orders() -> None:
+    texts = [f"tags.a{number}" for number in range(grammar.MAX_ORDERINGS)]
+    assert len(grammar.parse_order_by(texts, fields.RUN)) == grammar.MAX_ORDERINGS
+    assert len(trace_filter.parse_order_by(texts)) == grammar.MAX_ORDERINGS
+    with pytest.raises(InvalidParameterValue, match="at most 100 order_by entries"):
+        grammar.parse_order_by([*texts, "tags.b"], fields.RUN)
+    with pytest.raises(InvalidParameterValue, match="at most 100 order_by entries"):
+        trace_filter.parse_order_by([*texts, "tags.b"])
