@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 import pytest
@@ -47,6 +48,17 @@ values = st.recursive(
     ),
     max_leaves=12,
 )
+
+
+def test_a_long_name_with_many_members() -> None:
+    """The path of each member repeats the name."""
+    began = time.process_time()
+    members = {f"b{number}": f"private {number}" for number in range(50_000)}
+    value = {"c": {"token": "private", "d": 1}, "a" * 1_000_000: {**members, "token": "private"}}
+    redacted = redacting({"fields": ["**.token"]}).value(value, "inputs")
+    assert redacted["c"] == {"token": "[REDACTED]", "d": 1}
+    assert redacted["a" * 1_000_000]["token"] == "[REDACTED]"
+    assert time.process_time() - began < 20
 
 
 def form(value: Any) -> Any:

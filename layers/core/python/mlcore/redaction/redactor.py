@@ -30,6 +30,13 @@ REQUEST_SECONDS: Final = 10.0
 TOTAL_SECONDS: Final = 2.0
 """Maximum time of one redactor for all regular expressions of rules. A redactor is made for one
 trace, export or request."""
+MAX_PATH_CHARACTERS: Final = 50_000_000
+"""Maximum length of all paths together that one redactor compares with the fields of rules. A path
+repeats the names of all objects around a member, so a long name with many members in it would take
+hours. 6 MB of usual JSON have less than 20 million."""
+_KNOWN_PATHS: Final = 20_000
+_KNOWN_CHARACTERS: Final = 300
+"""Maximum number and length of the paths that a redactor remembers."""
 MAX_PASSES: Final = 8
 WITHOUT_CONTENT: Final = "[REDACTED]"
 """Replaces required values if traces are stored without their content."""
@@ -49,6 +56,7 @@ class Redactor:
         "_fields",
         "_last_segments",
         "_of_paths",
+        "_path_characters_left",
         "_raises",
         "_replacers",
         "_seconds_left",
@@ -80,6 +88,7 @@ class Redactor:
         self._of_paths: dict[Paths, str | None] = {}
         self._replacers = replacers
         self._seconds_left = TOTAL_SECONDS
+        self._path_characters_left = MAX_PATH_CHARACTERS
         self._detector_seconds_left = detector_seconds
         self._raises = detector_seconds < math.inf
 
@@ -182,12 +191,20 @@ class Redactor:
 
     def _replacement_at(self, paths: Paths) -> str | None:
         """Returns the text that replaces the whole value at these paths; None if no field names
-        them."""
+        them. Every value is replaced once the paths are longer than MAX_PATH_CHARACTERS together.
+        """
         if not paths:
             return None
-        if paths not in self._of_paths:
-            self._of_paths[paths] = field_paths.replacement_at(self._fields, paths)
-        return self._of_paths[paths]
+        if paths in self._of_paths:
+            return self._of_paths[paths]
+        length = sum(map(len, paths))
+        self._path_characters_left -= length
+        if self._path_characters_left < 0:
+            return self._whole
+        replacement = field_paths.replacement_at(self._fields, paths)
+        if length <= _KNOWN_CHARACTERS and len(self._of_paths) < _KNOWN_PATHS:
+            self._of_paths[paths] = replacement
+        return replacement
 
     def _normalized(self, paths: Sequence[str]) -> Paths:
         return tuple(map(field_paths.normalized, paths)) if self._fields else ()
@@ -236,6 +253,9 @@ class Redactor:
                 name = f"{new} {number}"
                 number += 1
             numbers[new] = number
+            if paths and self._path_characters_left < 0:
+                redacted[name] = self._whole  # to make the path would take the time
+                continue
             redacted[name] = self._value(item, field_paths.below(paths, key) if paths else paths)
         return redacted
 
