@@ -28,8 +28,8 @@ clients before 2.0 call. A request to a path that is not on this page gets `ENDP
 - **Function** is the Python function that answers, as module and name below `functions/`.
 - **Who may** is the policy that decides who may call the route, a function of `mlcore/policies`.
   In this column, the word `follows` stands before the function that changes grants after a call of
-  the route has succeeded, and `hides` before the function of `mlcore/policies/redactions` that
-  removes from the answer what the caller may not read.
+  the route has succeeded, and `hides` before the function of
+  `mlcore/policies/hidden_references` that removes from the answer what the caller may not read.
 - **Cost** is the number of sequential round trips to DynamoDB for the smallest sensible request,
   with filled caches and without authentication (for routes of users: for an administrator). A
   process of the server needs one more round trip the first time that it reads a certain run, trace

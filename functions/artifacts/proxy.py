@@ -13,7 +13,7 @@ from mlcore.artifacts.paths import is_hidden, key_in_workspace, names_file
 from mlcore.artifacts.skill_files import check_not_skill
 from mlcore.http import Request, Response
 from mlcore.repos.runs.core.artifact_listing import listing
-from mlcore.spans import trace_files
+from mlcore.spans import trace_file_redaction
 
 UPLOAD_SECONDS = 43_200
 """Seconds for which upload URLs are valid; in AWS they also end with the credentials that signed
@@ -59,7 +59,7 @@ def upload(message: m.ProxyUpload, request: Request) -> Response:
             "Artifact path must include a filename (cannot end with '/')."
         )
     if message.data is None:
-        trace_files.check_direct(key, request.workspace)
+        trace_file_redaction.check_direct(key, request.workspace)
         if request.is_signed():
             raise errors.BadRequest(
                 "The body did not arrive as it was sent: it is too large, or its Content-Type says "
@@ -72,7 +72,7 @@ def upload(message: m.ProxyUpload, request: Request) -> Response:
             origin=file_responses.origin(request),
         )
         return Response(307, "", headers={"location": location, "cache-control": "no-store"})
-    store().put(key, trace_files.redacted(key, message.data, request.workspace))
+    store().put(key, trace_file_redaction.redacted(key, message.data, request.workspace))
     return Response(200, "", "text/plain; charset=utf-8")
 
 

@@ -15,7 +15,7 @@ from mlcore.artifacts.locations import PROXIED, scheme
 from mlcore.artifacts.skill_files import check_not_skill
 from mlcore.http import Request
 from mlcore.http.compression import MAX_BODY_BYTES
-from mlcore.spans import trace_files
+from mlcore.spans import trace_file_redaction
 
 MAX_PARTS: Final = 10_000
 MAX_URL_SECONDS: Final = 604_800
@@ -26,7 +26,7 @@ _CREDENTIAL_OVERHEAD: Final = 60
 
 def create(message: m.CreateMultipartUpload, request: Request) -> dict[str, Any]:
     key = _key(message, request)
-    trace_files.check_direct(key, request.workspace)
+    trace_file_redaction.check_direct(key, request.workspace)
     # For an empty file clients ask for 0 parts; one empty part creates it.
     count = message.num_parts or 1
     if not 1 <= count <= MAX_PARTS:
@@ -59,7 +59,7 @@ def complete(message: m.CompleteMultipartUpload, request: Request) -> dict[str, 
     if not parts or numbers != sorted(set(numbers)) or numbers[0] < 1:
         raise errors.InvalidParameterValue("The parts are not in the order of their numbers.")
     key = _key(message, request)
-    trace_files.check_direct(key, request.workspace)
+    trace_file_redaction.check_direct(key, request.workspace)
     store().complete_upload(key, message.upload_id, parts)
     return {}
 
@@ -95,7 +95,7 @@ def create_presigned_upload_url(
         )
     key = locate(root, request.workspace, path)
     check_not_skill(key)
-    trace_files.check_direct(key, request.workspace)
+    trace_file_redaction.check_direct(key, request.workspace)
     kind = content_type(path)
     url = store().upload_url(
         key, seconds=seconds, content_type=kind, origin=file_responses.origin(request)

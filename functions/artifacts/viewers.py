@@ -12,7 +12,7 @@ from mlcore.artifacts import exact_path, locate, safe_path, store
 from mlcore.artifacts.skill_files import check_not_skill
 from mlcore.http import Request, Response
 from mlcore.repos.runs.core import artifact_listing as queries
-from mlcore.spans import trace_files
+from mlcore.spans import trace_file_redaction
 from mlcore.wire import encode
 
 MAX_UPLOAD_BYTES: Final = 10 * 1024 * 1024
@@ -83,5 +83,5 @@ def upload_artifact(message: m.RunFileUpload, request: Request) -> Response:
         raise errors.InvalidParameterValue(f"'{path}' names no file.")
     key = locate(artifact_roots.root_of_run(run_id, request), request.workspace, safe)
     check_not_skill(key)
-    store().put(key, trace_files.redacted(key, data, request.workspace))
+    store().put(key, trace_file_redaction.redacted(key, data, request.workspace))
     return Response(200, "")

@@ -21,8 +21,8 @@ from mlcore.models.base import Item
 from mlcore.repos.runs.history import metric_history
 from mlcore.system_tables import entity_kinds, entity_landing, landing, trace_landing
 from mlcore.system_tables.landing import Changed
-from mlcore.system_tables.rows import PointRow, point_row
-from mlcore.system_tables.source import distinct
+from mlcore.system_tables.run_rows import PointRow, point_row
+from mlcore.system_tables.run_source import distinct
 
 Record = Mapping[str, Any]
 

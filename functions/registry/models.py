@@ -15,9 +15,8 @@ from mlcore.limits.shared_checks import check_key
 from mlcore.optimistic_retry import WriteConflict, retry_on_conflict
 from mlcore.prompts import is_prompt
 from mlcore.repos.registry import homes as model_homes
-from mlcore.repos.registry import latest_versions, model_versions, registered_models
-from mlcore.repos.registry import names as model_names
-from mlcore.repos.registry.names import ModelNameTaken
+from mlcore.repos.registry import latest_versions, lifecycle, model_versions, registered_models
+from mlcore.repos.registry.lifecycle import ModelNameTaken
 from mlcore.repos.registry.registered_models import StoredRegisteredModel
 from mlcore.responses import registry as responses
 from registry import messages as m
@@ -42,7 +41,7 @@ def create_registered_model(message: m.CreateRegisteredModel, request: Request) 
         latest={},
     )
     try:
-        model_names.create(model, also=request.granting(kind, model.name))
+        lifecycle.create(model, also=request.granting(kind, model.name))
     except ModelNameTaken as taken:
         raise prompts.name_taken(message.name, taken.holder.tags, tags) from taken
     return {"registered_model": responses.registered_model(model, [])}
@@ -75,7 +74,7 @@ def rename_registered_model(message: m.RenameRegisteredModel, request: Request) 
             return
         try:
             moved_grants = request.moving_grants(message.name, message.new_name)
-            model_names.rename(stored, message.new_name, moved_grants)
+            lifecycle.rename(stored, message.new_name, moved_grants)
         except ModelNameTaken as taken:
             raise errors.ResourceAlreadyExists(
                 f"Registered Model (name={message.new_name}) already exists."
@@ -94,7 +93,7 @@ def delete_registered_model(message: m.DeleteRegisteredModel, request: Request) 
     def attempt() -> StoredRegisteredModel:
         stored = _get(message.name, request)
         try:
-            model_names.delete(stored, request.moving_grants(message.name, None))
+            lifecycle.delete(stored, request.moving_grants(message.name, None))
         except ConditionFailed as failed:
             raise WriteConflict from failed
         return stored

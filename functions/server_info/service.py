@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any, Final
 
-from mlcore import trace_archival
+from mlcore import archival_configuration
 from mlcore.environment import artifact_bucket, in_lambda, workspaces_enabled
 from mlcore.http import Request, Response
 from mlcore.limits import skills
@@ -35,7 +35,7 @@ def get_server_info(_message: GetServerInfo, _request: Request) -> dict[str, Any
     return {
         "store_type": "SqlStore",
         "workspaces_enabled": workspaces_enabled(),
-        "trace_archival_enabled": trace_archival.server() is not None,
+        "trace_archival_enabled": archival_configuration.server() is not None,
         "multipart_uploads_enabled": True,
         "multipart_downloads_enabled": True,
         "artifact_serving_enabled": True,

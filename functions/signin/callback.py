@@ -21,7 +21,7 @@ from mlcore.repos.users.claim_roles import e_mail_domain, rights_of
 from mlcore.sign_in import cookie_headers, cookies, lifetime
 from signin import issuers, pages
 from signin.addresses import base_url, cookie_name
-from signin.exchange import Proof, SignInRefused, exchange
+from signin.code_exchange import Proof, SignInRefused, exchange
 from signin.issuers import Issuer
 from signin.messages import Answer
 from signin.start import SignInAttempt, callback_address

@@ -28,16 +28,16 @@ def may_read_runs(request: Request, run_ids: Iterable[str]) -> bool:
 
 def hide_in_runs(request: Request, runs: Iterable[dict[str, Any]]) -> None:
     if request.access is not None and not request.access.is_admin:
-        from mlcore.policies import redactions  # noqa: PLC0415 -- needed only with logins
+        from mlcore.policies import hidden_references  # noqa: PLC0415 -- needed only with logins
 
-        redactions.hide_in_runs(request.access, runs)
+        hidden_references.hide_in_runs(request.access, runs)
 
 
 def hide_in_versions(request: Request, versions: Iterable[dict[str, Any]]) -> None:
     if request.access is not None and not request.access.is_admin:
-        from mlcore.policies import redactions  # noqa: PLC0415 -- needed only with logins
+        from mlcore.policies import hidden_references  # noqa: PLC0415 -- needed only with logins
 
-        redactions.hide_in_versions(request.access, versions)
+        hidden_references.hide_in_versions(request.access, versions)
 
 
 def may_find_by_run(request: Request, filter_string: str) -> bool:

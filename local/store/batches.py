@@ -11,10 +11,10 @@ from typing import Any, Final
 
 from botocore.exceptions import ClientError
 
+from local.store.attribute_values import Raw, binary_text
 from local.store.capacity import TRANSACTION_FACTOR, Capacity
 from local.store.errors import code_of, error, invalid, message_of
 from local.store.table_store import Statement, StoredItem, TableStore, flat
-from local.store.values import Raw, binary_text
 from local.store.writes import ItemChange, Write, collection_metrics
 
 BATCH_REQUESTS: Final = 25

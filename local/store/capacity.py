@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from local.store.attribute_values import Raw, name_size, size_of
 from local.store.schema import Index, Schema
-from local.store.values import Raw, name_size, size_of
 
 READ_BYTES: Final = 4096
 WRITE_BYTES: Final = 1024

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
+from local.store.attribute_values import decimal, decoded
 from local.store.errors import invalid
 from local.store.parser import ConditionNode, Operand, Path
-from local.store.values import decimal, decoded
 
 Given = dict[Any, Any]
 """Names or values of placeholders, by placeholder."""

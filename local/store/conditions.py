@@ -7,9 +7,9 @@ import operator
 from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
+from local.store.attribute_values import Raw, decimal, decoded
 from local.store.condition_checks import ORDERED, Check, Given, checks_of
 from local.store.parser import ConditionNode, Operand, Path, parse_condition
-from local.store.values import Raw, decimal, decoded
 
 Evaluate = Callable[[Raw, Given, Given], Any]
 """A function that takes an item, the names and the values of placeholders, and returns a value

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from local.store.attribute_values import Raw
 from local.store.conditions import placeholders
 from local.store.errors import invalid
 from local.store.parser import ConditionNode, Operand, parse_condition
 from local.store.placeholders import Placeholders
 from local.store.schema import Index
-from local.store.values import Raw
 
 _PARAMETER = "KeyConditionExpression"
 _MIRRORED = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}

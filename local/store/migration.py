@@ -14,10 +14,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from local.store.attribute_values import checked_values
 from local.store.database import connect, create, remove
 from local.store.schema import Schema, quoted
 from local.store.table_store import encode, next_revision, type_of
-from local.store.values import checked_values
 
 ROWS: Final = 2000
 """Rows that are copied in one transaction. After an interruption at most this many are copied

@@ -6,12 +6,12 @@ import functools
 from itertools import repeat
 from typing import Any, Final, NamedTuple
 
+from local.store.attribute_values import name_size
 from local.store.capacity import entry_size
 from local.store.database import Database
 from local.store.key_conditions import KeyBound, KeyRange
 from local.store.schema import Index, quoted
 from local.store.table_store import decode
-from local.store.values import name_size
 
 PAGE_BYTES: Final = 1024 * 1024
 FIRST_ROWS: Final = 16

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
+from local.store.attribute_values import Raw, checked_values
 from local.store.condition_checks import Given
 from local.store.conditions import compiled_condition
 from local.store.errors import invalid
-from local.store.values import Raw, checked_values
 
 
 class Placeholders:

@@ -6,11 +6,11 @@ import itertools
 from collections.abc import Iterable
 from typing import Any
 
+from local.store.attribute_values import Raw
 from local.store.conditions import placeholders, value_at
 from local.store.errors import invalid
 from local.store.parser import Path, parse_projection
 from local.store.placeholders import Placeholders
-from local.store.values import Raw
 
 
 class Projection:

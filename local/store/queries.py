@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from local.store.attribute_values import Raw
 from local.store.capacity import Capacity
 from local.store.errors import invalid, invalid_parameter
 from local.store.key_conditions import KeyRange, key_range
@@ -12,7 +13,6 @@ from local.store.placeholders import Placeholders, bound_condition
 from local.store.projection import Projection, bound_projection
 from local.store.schema import Index
 from local.store.table_store import TableStore
-from local.store.values import Raw
 
 _SELECTS: Final = ("ALL_ATTRIBUTES", "ALL_PROJECTED_ATTRIBUTES", "SPECIFIC_ATTRIBUTES", "COUNT")
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
+from local.store.attribute_values import Raw
 from local.store.capacity import TRANSACTION_FACTOR, Capacity
 from local.store.errors import invalid
 from local.store.placeholders import Placeholders
 from local.store.projection import Projection, bound_projection
 from local.store.table_store import TableStore, decode, flat
-from local.store.values import Raw
 
 BATCH_KEYS: Final = 100
 BATCH_BYTES: Final = 16 * 1024 * 1024

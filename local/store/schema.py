@@ -9,8 +9,8 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any, Final, NamedTuple
 
+from local.store.attribute_values import Raw, name_size
 from local.store.errors import invalid, invalid_parameter
-from local.store.values import Raw, name_size
 
 HASH_KEY_BYTES: Final = 2048
 RANGE_KEY_BYTES: Final = 1024

@@ -16,11 +16,11 @@ from typing import Any, Final
 from urllib.parse import quote, unquote
 
 from local.store import batches, database, queries, reads, writes
+from local.store.attribute_values import Raw
 from local.store.database import Unusable
 from local.store.errors import error, invalid
 from local.store.schema import Schema
 from local.store.table_store import TableStore, encode, not_found
-from local.store.values import Raw
 from mlcore.db import embedded
 
 SCHEME: Final = "sqlite"

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from local.store.attribute_values import Raw
 from local.store.database import Database
 from local.store.errors import error
 from local.store.schema import Schema, quoted
-from local.store.values import Raw
 
 encode: Final = json.JSONEncoder(
     separators=(",", ":"), check_circular=False, ensure_ascii=False

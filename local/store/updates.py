@@ -6,12 +6,12 @@ import functools
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
+from local.store.attribute_values import Raw, decimal, exact_sum, name_size, normal_decimal, size_of
 from local.store.condition_checks import Given
 from local.store.conditions import Evaluate, evaluation, nested_operands, placeholders
 from local.store.errors import invalid, invalid_parameter
 from local.store.parser import Action, Operand, Path, parse_update
 from local.store.placeholders import Placeholders
-from local.store.values import Raw, decimal, exact_sum, name_size, normal_decimal, size_of
 
 _BAD_PATH: Final = "The document path provided in the update expression is invalid for update"
 _BAD_TYPE: Final = "An operand in the update expression has an incorrect data type"

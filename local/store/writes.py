@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from local.store.attribute_values import ITEM_BYTES, Raw, checked_item, name_size
 from local.store.capacity import Capacity
 from local.store.errors import condition_failed, invalid
 from local.store.placeholders import BoundCondition, Placeholders, bound_condition
 from local.store.projection import parts_of
 from local.store.table_store import Statement, StoredItem, TableStore, decode
 from local.store.updates import BoundUpdate
-from local.store.values import ITEM_BYTES, Raw, checked_item, name_size
 
 _RETURNED: Final = {
     "PutItem": ("NONE", "ALL_OLD"),

@@ -21,8 +21,7 @@ from mlcore.entities.stages import ACTIVE
 from mlcore.entities.traces import Trace
 from operate.export import evaluation_rows, files, model_rows, run_rows, trace_rows
 from operate.export.stock_store import StockStore
-from operate.transfer import datasets, registry, runs, scorers, traces, workspaces
-from operate.transfer import models as logged_models
+from operate.transfer import datasets, logged_models, registry, runs, scorers, traces, workspaces
 from operate.transfer.command import Transfer, TransferOptions
 from operate.transfer.mlflow_server import Json, Server, SourceFailed
 from operate.transfer.source_reader import SourceReader, proxy_path

@@ -24,8 +24,8 @@ from operate.transfer import (
     guardrails,
     issues,
     label_schemas,
+    logged_models,
     mcp_servers,
-    models,
     registry,
     review_queues,
     runs,
@@ -187,7 +187,7 @@ class Transfer:
             self._files(source, name, [location for _, location in made])
         if "models" in parts:
             logged = list(source.logged_models(experiment.experiment_id))
-            items = [models.item(model, source.workspace) for model in logged]
+            items = [logged_models.item(model, source.workspace) for model in logged]
             self.each(f"logged models of {name}", items)
             there = target_inventory.logged_model_ids(target_id)
             self._surplus("logged model", (model.model_id for model in logged), there)

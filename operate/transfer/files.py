@@ -12,7 +12,7 @@ import urllib3
 from mlcore import artifacts, errors
 from mlcore.artifacts import UploadedPart
 from mlcore.artifacts.local_folder_store import Folder
-from mlcore.spans import trace_files
+from mlcore.spans import trace_file_redaction
 from operate.transfer.mlflow_server import Server, SourceFailed
 from operate.transfer.transfer_item import Content, TransferItem
 
@@ -41,11 +41,11 @@ def _wanted(server: Server, root: str) -> Iterator[tuple[str, int]]:
     """Yields (path, size) of each file that the store must have after the copy."""
     for below, size in offered(server, root, ""):
         key = _key(server.workspace, root, below)
-        rules = trace_files.rules_of(key, server.workspace)
+        rules = trace_file_redaction.rules_of(key, server.workspace)
         if rules is None:
             yield below, size
-        elif trace_files.can_be_redacted(key):
-            yield below, len(trace_files.redacted_spans(rules, _read(server, root, below)))
+        elif trace_file_redaction.can_be_redacted(key):
+            yield below, len(trace_file_redaction.redacted_spans(rules, _read(server, root, below)))
 
 
 def offered(server: Server, root: str, below: str) -> Iterator[tuple[str, int]]:
@@ -84,9 +84,9 @@ def _key(workspace: str, root: str, below: str) -> str:
 
 def _copy(server: Server, root: str, below: str) -> None:
     store, key = artifacts.store(), _key(server.workspace, root, below)
-    rules = trace_files.rules_of(key, server.workspace)
+    rules = trace_file_redaction.rules_of(key, server.workspace)
     if rules is not None:
-        store.put(key, trace_files.redacted_spans(rules, _read(server, root, below)))
+        store.put(key, trace_file_redaction.redacted_spans(rules, _read(server, root, below)))
         return
     data = server.stream(f"{ROUTE}/{root}/{below}")
     if isinstance(store, Folder):

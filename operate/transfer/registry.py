@@ -16,8 +16,7 @@ from mlcore.entities.workspaces import DEFAULT_WORKSPACE
 from mlcore.ids import new_ulid
 from mlcore.models.registry import ModelVersion as ModelVersionItem
 from mlcore.models.registry import RegisteredModel as RegisteredModelItem
-from mlcore.repos.registry import model_versions, registered_models
-from mlcore.repos.registry import names as model_names
+from mlcore.repos.registry import lifecycle, model_versions, registered_models
 from mlcore.repos.registry import stages as model_stages
 from mlcore.webhooks import announcement
 from operate.transfer.experiments import change
@@ -170,7 +169,7 @@ def _create(workspace: str, name: str, want: Content) -> None:
         aliases={},
         latest={},
     )
-    model_names.create(model, announced=False)
+    lifecycle.create(model, announced=False)
 
 
 def _complete(workspace: str, name: str, want: Content) -> None:

@@ -12,7 +12,7 @@ from lander import app as lander
 from mlcore.entities.workspaces import Workspace
 from mlcore.repos.removal import workspace_moves
 from mlcore.repos.workspaces import workspaces
-from mlcore.system_tables import source, trace_source
+from mlcore.system_tables import run_source, trace_source
 from tests.contract.conftest import Store
 from tests.contract.lake import Tables, tables
 from tests.contract.publisher_kills import Killed
@@ -55,7 +55,7 @@ def test_a_run_moved_there_and_back_stays_where_it_is(
         lander.handler({"Records": tables.stream.fresh()}, None)
         publisher.publish()
 
-    _between(monkeypatch, source, "find_runs", back)
+    _between(monkeypatch, run_source, "find_runs", back)
     publisher.publish()
     for table in ("runs_latest", "run_metrics_history", "experiments_latest"):
         places = {
@@ -113,13 +113,13 @@ def test_deleted_runs_are_read_again_only_if_their_experiment_was_deleted(
     deleted = store.api.new_run(experiment)
     store.api.post("runs/delete", run_id=deleted)
     tables.follow()
-    find_runs, places_read = source.find_runs, []
+    find_runs, places_read = run_source.find_runs, []
 
     def counting(places: Any, known: Any) -> Any:
         places_read.extend(places)
         return find_runs(places, known)
 
-    monkeypatch.setattr(source, "find_runs", counting)
+    monkeypatch.setattr(run_source, "find_runs", counting)
 
     def rename(name: str) -> None:
         store.api.post("experiments/update", experiment_id=experiment, new_name=name)

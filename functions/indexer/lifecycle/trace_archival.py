@@ -14,7 +14,7 @@ from functools import partial
 from time import monotonic
 from typing import Final
 
-from mlcore import file_removal, trace_archival
+from mlcore import archival_configuration, file_removal
 from mlcore.db import keys
 from mlcore.db.table import table
 from mlcore.entities.stages import ACTIVE
@@ -51,7 +51,7 @@ CLOCKS_MS: Final = 1000
 def run() -> int:
     """Archives traces for at most 40 seconds, and returns how many. Does nothing if the server has
     no retention for traces."""
-    config = trace_archival.server()
+    config = archival_configuration.server()
     if config is None:
         return 0
     end, count = monotonic() + WORK_SECONDS, 0
@@ -96,17 +96,20 @@ class _Pass:
     """One pass through the traces of one experiment."""
 
     def __init__(
-        self, config: trace_archival.Server, workspace: Workspace, stored: StoredExperiment
+        self,
+        config: archival_configuration.Server,
+        workspace: Workspace,
+        stored: StoredExperiment,
     ) -> None:
         self._stored = stored
         self._experiment = stored.experiment
         now = now_ms()
         tags = self._experiment.tags
-        retention = trace_archival.effective_retention(
+        retention = archival_configuration.effective_retention(
             config, workspace.trace_archival_retention, self._experiment.experiment_id, tags
         )
-        self._request = trace_archival.archive_now(tags)
-        age = trace_archival.milliseconds(retention)
+        self._request = archival_configuration.archive_now(tags)
+        age = archival_configuration.milliseconds(retention)
         self._retention_end = EARLIEST if age is None else max(EARLIEST, now - age)
         """The request time up to which traces are archived without a request."""
         self._latest = self._retention_end

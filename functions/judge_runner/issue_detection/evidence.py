@@ -9,10 +9,10 @@ from hashlib import blake2b
 from typing import Any, Final, NamedTuple
 
 from judge_runner import assessing, trace_scoring
-from judge_runner.issue_detection import recordings
+from judge_runner.issue_detection import trace_texts
 from judge_runner.issue_detection.detection_job import Detection
-from judge_runner.issue_detection.recordings import cut
 from judge_runner.issue_detection.reported_issues import ReportedIssue
+from judge_runner.issue_detection.trace_texts import cut
 from judge_runner.issue_detection.triage import FailedGroup
 from judge_runner.structured_questions import object_schema, objects, texts
 from mlcore import errors, ids, reserved_tags
@@ -104,7 +104,7 @@ def _explain(detection: Detection, issue: Issue, failure: FailedGroup) -> _Evide
             f"reasons: {cut('; '.join(issue.root_causes), _RATIONALE_CHARACTERS)}",
             f"why the trace was noticed: {cut(failure.rationale, _RATIONALE_CHARACTERS)}",
             "spans:",
-            recordings.spans(subject, _MOST_SPANS, _SPAN_CHARACTERS),
+            trace_texts.spans(subject, _MOST_SPANS, _SPAN_CHARACTERS),
         )
     )
 

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from judge_runner.issue_detection.detection_job import Detection
 from judge_runner.issue_detection.findings import DetectedProblem
-from judge_runner.issue_detection.recordings import cut
+from judge_runner.issue_detection.trace_texts import cut
 from judge_runner.issue_detection.triage import FailedGroup
 from judge_runner.structured_questions import object_schema, objects
 from mlcore import errors, ids

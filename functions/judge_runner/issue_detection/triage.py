@@ -9,7 +9,7 @@ from hashlib import blake2b
 from typing import Any, Final, NamedTuple
 
 from judge_runner import assessing, trace_scoring
-from judge_runner.issue_detection import cost_outliers, recordings
+from judge_runner.issue_detection import cost_outliers, trace_texts
 from judge_runner.issue_detection.detection_job import Detection
 from judge_runner.issue_detection.groups import Group
 from judge_runner.structured_questions import object_schema, texts
@@ -138,14 +138,14 @@ def _judge(detection: Detection, group: Group, instructions: str) -> _Verdict:
             rationale if isinstance(rationale, str) else "",
         )
 
-    verdict = detection.questions.ask(instructions, recordings.recording(subjects), _SCHEMA, parse)
+    verdict = detection.questions.ask(instructions, trace_texts.recording(subjects), _SCHEMA, parse)
     detection.work.rights.check()  # the model may have taken minutes
     assessing.write(group.first, [_assessment(detection, group, verdict)])
     if verdict.passed:
         return verdict
-    span_errors = recordings.errors_of(subjects)
+    span_errors = trace_texts.errors_of(subjects)
     reasons = [verdict.rationale, *([f"errors of steps: {span_errors}"] if span_errors else [])]
-    return verdict._replace(rationale="; ".join(reasons), path=recordings.path(subjects))
+    return verdict._replace(rationale="; ".join(reasons), path=trace_texts.path(subjects))
 
 
 def _instructions(detection: Detection, groups: Sequence[Group]) -> str:

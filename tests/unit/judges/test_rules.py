@@ -10,7 +10,7 @@ import pytest
 from mlcore.errors import InvalidParameterValue
 from mlcore.judges import call_texts, rules
 from mlcore.limits.evaluation.judges import parse_judge
-from mlcore.limits.evaluation.rules import MAX_PATTERN
+from mlcore.limits.evaluation.rule_scorers import MAX_PATTERN
 
 
 def parsed(kind: str, **settings: Any) -> Any:

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 import duckdb
 
-from mlcore.system_tables import source
+from mlcore.system_tables import run_source
 from mltables import (
     file_rewriting,
     history_publishing,
@@ -81,7 +81,7 @@ class PublishStep:
                 "SELECT experiment_id FROM touched_experiments ORDER BY 1"
             ).fetchall()
         ]
-        stored = source.find_experiments(named)
+        stored = run_source.find_experiments(named)
         staging.load_experiments(
             self._connection, (name.row for name in stored.values()), self._folder
         )
@@ -98,7 +98,7 @@ class PublishStep:
         appended = changed = 0
         for at in range(0, len(places), RUNS_TOGETHER):
             some = places[at : at + RUNS_TOGETHER]
-            staging.load_runs(self._connection, source.find_runs(some, stored), self._folder)
+            staging.load_runs(self._connection, run_source.find_runs(some, stored), self._folder)
             self._connection.execute(
                 f"""
                 CREATE OR REPLACE TEMP TABLE part AS

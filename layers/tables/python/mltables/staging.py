@@ -13,7 +13,7 @@ import duckdb
 
 from mlcore.system_tables import landing
 from mlcore.system_tables.location import account_id
-from mlcore.system_tables.rows import ExperimentRow, RunRow
+from mlcore.system_tables.run_rows import ExperimentRow, RunRow
 from mltables.snapshot import quoted
 
 _LINES: Final = (

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 import duckdb
 
-from mlcore.system_tables import source
+from mlcore.system_tables import run_source
 from mltables import entity_verification, staging, trace_verification
 from mltables.duckdb_connection import connect
 from mltables.lake import Lake
@@ -55,7 +55,7 @@ class _Comparison:
         self._connection, self._folder = connection, folder
 
     def run(self) -> Iterator[Difference]:
-        stored = source.find_experiments(list(source.experiment_ids()))
+        stored = run_source.find_experiments(list(run_source.experiment_ids()))
         staging.load_experiments(
             self._connection, (experiment.row for experiment in stored.values()), self._folder
         )
@@ -66,7 +66,7 @@ class _Comparison:
         seen = "CREATE TEMP TABLE seen (run_id VARCHAR)"
         self._connection.execute(seen)
         for experiment_id, experiment in stored.items():
-            runs = list(source.run_ids(experiment.experiment))
+            runs = list(run_source.run_ids(experiment.experiment))
             for at in range(0, len(runs), TOGETHER):
                 yield from self._runs(stored, experiment_id, runs[at : at + TOGETHER])
         for table in (RUNS.name, HISTORY.name):
@@ -80,10 +80,10 @@ class _Comparison:
             yield Difference(*difference)
 
     def _runs(
-        self, stored: dict[str, source.Stored], experiment_id: str, run_ids: list[str]
+        self, stored: dict[str, run_source.Stored], experiment_id: str, run_ids: list[str]
     ) -> Iterator[Difference]:
         places = [(experiment_id, run_id) for run_id in run_ids]
-        staging.load_runs(self._connection, source.find_runs(places, stored), self._folder)
+        staging.load_runs(self._connection, run_source.find_runs(places, stored), self._folder)
         self._connection.execute("INSERT INTO seen SELECT run_id FROM new_runs")
         listed = ", ".join(map(quoted, run_ids))
         self._connection.execute(
@@ -146,7 +146,7 @@ class _Comparison:
         known = {point for (point,) in published}
         if len(known) != len(published):
             yield Difference("surplus", HISTORY.name, run_id)
-        missing = {point.record_id for point in source.points_of(experiment_id, run_id)} - known
+        missing = {point.record_id for point in run_source.points_of(experiment_id, run_id)} - known
         if missing:
             yield Difference("missing", HISTORY.name, f"{run_id}: {len(missing)} points")
 

@@ -26,7 +26,7 @@ from botocore.exceptions import (
     ReadTimeoutError,
 )
 
-from mlcore.db import deadline, exchange, failures
+from mlcore.db import deadline, failures, http_exchange
 from mlcore.db.signature import Credentials, Signer
 
 
@@ -277,7 +277,7 @@ class Transport:
     ) -> tuple[int, dict[str, Any] | None]:
         try:
             connection.sock.settimeout(min(self._read_timeout, self._left(ends)))
-            reply = exchange.post(connection.sock, headers, body, self._path)
+            reply = http_exchange.post(connection.sock, headers, body, self._path)
         except TimeoutError as error:
             connection.close()
             self.close()  # the other idle connections are probably dead, too

@@ -39,7 +39,7 @@ class Rpc(NamedTuple):
     follow: str = ""
     """Updates grants after success; a name like that of ``policy``."""
     hides: str = ""
-    """Redaction of the answer, in :mod:`mlcore.policies.redactions`."""
+    """Redaction of the answer, in :mod:`mlcore.policies.hidden_references`."""
     ajax_only: bool = False
     """Only under ``/ajax-api``: for the UI; not in MLflow's service definition."""
     status: int = 200

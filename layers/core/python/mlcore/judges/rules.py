@@ -20,7 +20,7 @@ from mlcore.entities.evaluation.judges import (
 )
 from mlcore.errors import InvalidParameterValue
 from mlcore.judges.verdicts import Verdict
-from mlcore.limits.evaluation.rules import MAX_REPETITIONS
+from mlcore.limits.evaluation.rule_scorers import MAX_REPETITIONS
 from mlcore.process_cache import ProcessCache
 from mlcore.search import rlike
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Protocol
 
-from mlcore import reserved_tags, trace_archival
+from mlcore import archival_configuration, reserved_tags
 from mlcore.entities.tags import Tag
 from mlcore.errors import BadRequest, InvalidParameterValue
 from mlcore.limits.artifact_locations import check_location
@@ -149,9 +149,9 @@ def _check_retention(config: Mapping[str, Any], key: str, *, required: bool) -> 
         return
     if isinstance(duration, str):
         duration = duration.strip()
-        if len(duration) > trace_archival.MAX_LENGTH:
+        if len(duration) > archival_configuration.MAX_LENGTH:
             raise InvalidParameterValue("Trace archival duration must be at most 32 characters.")
-        if trace_archival.milliseconds(duration) is not None:
+        if archival_configuration.milliseconds(duration) is not None:
             return
     raise InvalidParameterValue(
         "Trace archival retention must be in the form `<int><unit>`, "

@@ -6,7 +6,7 @@ import re
 from typing import Final
 from urllib.parse import urlparse
 
-from mlcore import trace_archival
+from mlcore import archival_configuration
 from mlcore.errors import InvalidParameterValue
 from mlcore.limits.artifact_locations import check_location
 
@@ -75,12 +75,12 @@ def archival_retention(text: str) -> str:
     it, stripped; an empty text for none. Raises InvalidParameterValue for any other text."""
     field = "trace_archival_config.retention"
     retention = text.strip()
-    if len(retention) > trace_archival.MAX_LENGTH:
+    if len(retention) > archival_configuration.MAX_LENGTH:
         raise InvalidParameterValue(
             f"Invalid value for '{field}'. "
-            f"Maximum length is {trace_archival.MAX_LENGTH} characters."
+            f"Maximum length is {archival_configuration.MAX_LENGTH} characters."
         )
-    if retention and trace_archival.milliseconds(retention) is None:
+    if retention and archival_configuration.milliseconds(retention) is None:
         raise InvalidParameterValue(
             f"Invalid value for '{field}'. Expected a duration in the form "
             "`<int><unit>`, where unit is one of 'm', 'h', or 'd' (for example '30d' or '12h')."

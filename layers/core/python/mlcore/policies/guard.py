@@ -7,11 +7,11 @@ import importlib
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from mlcore.policies import redactions
+from mlcore.policies import hidden_references
 from mlcore.policies.access import Access
 from mlcore.policies.caller_limits import admit_caller, admit_workspace
+from mlcore.policies.hidden_references import Redaction
 from mlcore.policies.key_callers import KeyRoute, is_in_scope, key_caller
-from mlcore.policies.redactions import Redaction
 from mlcore.policies.requests import Follow, Policy
 from mlcore.policies.signed_callers import signed_caller
 
@@ -87,13 +87,14 @@ def load_rules(
     policy: str, follow: str, hides: str, path: str = "", *, reads: bool = False
 ) -> RouteRules:
     """Loads the functions that a route declares by name: ``runs.update_run`` is that function of
-    :mod:`mlcore.policies.runs`; ``hides`` names a function of :mod:`mlcore.policies.redactions`.
+    :mod:`mlcore.policies.runs`; ``hides`` names a function of
+    :mod:`mlcore.policies.hidden_references`.
 
     Raises:
         AttributeError, ModuleNotFoundError: no such function exists; the process then does not
             start.
     """
-    redaction = getattr(redactions, hides) if hides else None
+    redaction = getattr(hidden_references, hides) if hides else None
     return RouteRules(
         _policy_function(policy),
         _policy_function(follow) if follow else None,

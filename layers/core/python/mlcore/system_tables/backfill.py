@@ -13,11 +13,11 @@ import json
 from collections.abc import Iterator
 from typing import Final
 
-from mlcore.system_tables import entity_landing, landing, source, trace_landing, trace_source
+from mlcore.system_tables import entity_landing, landing, run_source, trace_landing, trace_source
 from mlcore.system_tables.entity_sources import ROOTS, RootSource
 from mlcore.system_tables.landing import Changed
 from mlcore.system_tables.location import store
-from mlcore.system_tables.rows import PointRow
+from mlcore.system_tables.run_rows import PointRow
 
 JOURNAL: Final = f"{landing.FOLDER}/backfill.json"
 """Lists the finished experiments and tables of other entities while a backfill runs. It is next to
@@ -38,11 +38,11 @@ def land() -> Iterator[str]:
     seconds."""
     known = store().get(JOURNAL)
     through: set[str] = set(json.loads(known)) if known else set()
-    for experiment_id in source.experiment_ids():
+    for experiment_id in run_source.experiment_ids():
         if experiment_id in through:
             continue
         for number, (points, changed) in enumerate(_parts(experiment_id)):
-            content = landing.encode(source.distinct(points), changed)
+            content = landing.encode(run_source.distinct(points), changed)
             landing.put(_name(experiment_id, number), content)
         for number, traces in enumerate(_traces(experiment_id)):
             trace_landing.put(_name(experiment_id, number), traces)
@@ -68,12 +68,12 @@ def _name(part: str, number: int) -> str:
 def _parts(experiment_id: str) -> Iterator[tuple[list[PointRow], Changed]]:
     """Yields (points, changed runs) of an experiment, each the content of one landing object with
     at most OBJECT_POINTS points."""
-    stored = source.find_experiments([experiment_id]).get(experiment_id)
+    stored = run_source.find_experiments([experiment_id]).get(experiment_id)
     points: list[PointRow] = []
     runs: set[tuple[str, str]] = set()
-    for run_id in source.run_ids(stored.experiment) if stored else ():
+    for run_id in run_source.run_ids(stored.experiment) if stored else ():
         runs.add((experiment_id, run_id))
-        for point in source.points_of(experiment_id, run_id):
+        for point in run_source.points_of(experiment_id, run_id):
             points.append(point)
             if len(points) >= OBJECT_POINTS:
                 yield points, Changed((experiment_id,), runs)
@@ -83,7 +83,7 @@ def _parts(experiment_id: str) -> Iterator[tuple[list[PointRow], Changed]]:
 
 def _traces(experiment_id: str) -> Iterator[trace_landing.ChangedTraces]:
     """Yields the traces of an experiment in parts of at most OBJECT_TRACES."""
-    stored = source.find_experiments([experiment_id]).get(experiment_id)
+    stored = run_source.find_experiments([experiment_id]).get(experiment_id)
     ids = trace_source.trace_ids(stored.experiment) if stored else iter(())
     while part := list(itertools.islice(ids, OBJECT_TRACES)):
         yield trace_landing.of_traces((experiment_id, trace_id) for trace_id in part)

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from mlcore.entities.evaluation.datasets import EvaluationDataset, EvaluationRecord
-from mlcore.system_tables.rows import within
+from mlcore.system_tables.run_rows import within
 from mlcore.wire.json_text import storable
 
 

@@ -18,7 +18,7 @@ from mlcore.repos.evaluation import datasets, records
 from mlcore.repos.workspaces import workspaces
 from mlcore.system_tables.dataset_rows import DatasetRow, RecordRow, dataset_row, record_row
 from mlcore.system_tables.entity_kinds import DATASETS, EntityRef
-from mlcore.system_tables.source import in_parts
+from mlcore.system_tables.run_source import in_parts
 
 
 def find_datasets(

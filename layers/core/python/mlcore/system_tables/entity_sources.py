@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from mlcore.system_tables import dataset_source, entity_kinds, job_rows, registry_source
+from mlcore.system_tables import dataset_source, entity_kinds, job_source, registry_source
 from mlcore.system_tables.entity_kinds import EntityRef
 
 Row = Any
@@ -68,7 +68,7 @@ ROOTS: Final = (
     ),
     RootSource(
         table=entity_kinds.JOBS.table,
-        find=job_rows.find_jobs,
-        listed=job_rows.job_refs,
+        find=job_source.find_jobs,
+        listed=job_source.job_refs,
     ),
 )

@@ -1,21 +1,13 @@
-"""Reads jobs from the table, strongly consistently, and converts them to rows of ``jobs``. Writes
-nothing. Times are milliseconds since 1970 here, and microseconds in the table."""
+"""Converts stored jobs to rows of ``jobs``, without reading anything. Times are milliseconds since
+1970 here, and microseconds in the table."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
 
-from mlcore.db import keys
-from mlcore.db.table import table
 from mlcore.entities.evaluation.jobs import Job, deadline
-from mlcore.models.evaluation import Job as JobItem
-from mlcore.repos.evaluation import jobs
-from mlcore.repos.workspaces import workspaces
 from mlcore.system_tables.dataset_rows import json_text
-from mlcore.system_tables.entity_kinds import JOBS, EntityRef
-from mlcore.system_tables.rows import within
-from mlcore.system_tables.source import in_parts
+from mlcore.system_tables.run_rows import within
 from mlcore.wire.json_text import storable
 
 
@@ -41,29 +33,12 @@ class JobRow(NamedTuple):
     total: int | None
 
 
-def find_jobs(refs: Collection[EntityRef], _: Mapping[str, str]) -> Iterator[JobRow]:
-    """Yields the rows of the existing jobs among those given. Sends one BatchGetItem per hundred
-    jobs.
+def job_row(job: Job, updated_ms: int) -> JobRow:
+    """Returns the row of a job.
 
     Args:
-        refs: (job id, workspace).
+        updated_ms: when the job's item was last written.
     """
-    for part in in_parts(refs):
-        items = table.batch_get([keys.job(workspace, job_id) for job_id, workspace in part])
-        for raw in items:
-            if raw is not None:
-                yield _row(jobs.of_item(raw), JobItem.of(raw).updated_at or 0)
-
-
-def job_refs() -> Iterator[EntityRef]:
-    """Yields the references (job id, workspace) of all jobs; one Query per workspace and MB."""
-    for workspace in workspaces.names():
-        pk = keys.job(workspace, "").pk
-        for raw in table.query_all(pk, prefix=keys.job_prefix()):
-            yield JOBS.ref_of(raw)
-
-
-def _row(job: Job, updated_ms: int) -> JobRow:
     experiment = job.params.get("experiment_id")
     error = job.error_message
     return JobRow(

@@ -24,7 +24,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from mlcore.system_tables.location import store
-from mlcore.system_tables.rows import PointRow
+from mlcore.system_tables.run_rows import PointRow
 
 FOLDER: Final = "landing"
 BACKFILL: Final = "backfill-"

@@ -16,7 +16,7 @@ from mlcore.models.registry import ModelVersion
 from mlcore.prompts import is_prompt
 from mlcore.repos.document import Document
 from mlcore.repos.registry.registered_models import StoredRegisteredModel
-from mlcore.system_tables.rows import within
+from mlcore.system_tables.run_rows import within
 
 
 class ModelRow(NamedTuple):

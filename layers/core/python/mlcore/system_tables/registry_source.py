@@ -18,7 +18,7 @@ from mlcore.repos.registry import model_versions, registered_models
 from mlcore.repos.workspaces import workspaces
 from mlcore.system_tables.entity_kinds import MODELS, EntityRef
 from mlcore.system_tables.registry_rows import ModelRow, VersionRow, model_row, version_row
-from mlcore.system_tables.source import in_parts
+from mlcore.system_tables.run_source import in_parts
 
 
 def find_models(refs: Collection[EntityRef], _: Mapping[str, str]) -> Iterator[ModelRow]:

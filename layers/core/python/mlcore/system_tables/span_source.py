@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from mlcore.db.table import table
 from mlcore.repos.traces import span_packs
 from mlcore.repos.traces.traces import StoredTrace
-from mlcore.system_tables.rows import within
+from mlcore.system_tables.run_rows import within
 
 _logger = logging.getLogger("mlcore.system_tables")
 

@@ -19,7 +19,7 @@ from mlcore.db import keys
 from mlcore.db.expression import Raw
 from mlcore.models.traces import Trace, TraceRemoval
 from mlcore.system_tables import landing
-from mlcore.system_tables.rows import within
+from mlcore.system_tables.run_rows import within
 
 TRACE: Final = keys.TRACE.name
 """The type of the items whose stream records are written to landing objects."""

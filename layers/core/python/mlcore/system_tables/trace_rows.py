@@ -16,7 +16,7 @@ from mlcore.entities.traces import Assessment, Trace
 from mlcore.repos.traces import traces
 from mlcore.repos.traces.traces import StoredTrace
 from mlcore.spans import names, usage
-from mlcore.system_tables.rows import within
+from mlcore.system_tables.run_rows import within
 
 
 class TraceRow(NamedTuple):

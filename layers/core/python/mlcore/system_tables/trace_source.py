@@ -9,7 +9,7 @@ from mlcore.db.table import table
 from mlcore.entities.experiments import Experiment
 from mlcore.repos.traces import pages, traces
 from mlcore.repos.traces.traces import StoredTrace
-from mlcore.system_tables.source import TOGETHER, Stored
+from mlcore.system_tables.run_source import TOGETHER, Stored
 
 
 def find_traces(refs: Sequence[tuple[str, str]], known: dict[str, Stored]) -> Iterator[StoredTrace]:

@@ -19,7 +19,7 @@ from mlcore.entities.evaluation.judges import (
     Judge,
 )
 from mlcore.errors import InvalidParameterValue
-from mlcore.limits.evaluation import rules
+from mlcore.limits.evaluation import rule_scorers
 
 TRACE_JUDGES: Final = frozenset(
     (
@@ -120,7 +120,7 @@ def _builtin_judge(name: str, data: dict[str, Any]) -> Judge:
     if not isinstance(settings, dict):
         raise InvalidParameterValue("builtin_scorer_pydantic_data must be a JSON object")
     if scorer_class in RULES:
-        rules.check_settings(scorer_class, settings)
+        rule_scorers.check_settings(scorer_class, settings)
     needs_guidelines = scorer_class in ("Guidelines", "ConversationalGuidelines")
     guidelines = settings.get("guidelines")
     if needs_guidelines and not _is_text_or_texts(guidelines):

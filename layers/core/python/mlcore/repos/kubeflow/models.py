@@ -26,8 +26,8 @@ from mlcore.prompts import is_prompt
 from mlcore.repos.kubeflow import changes, entities, numbers, tags, transaction_steps
 from mlcore.repos.kubeflow.listing import ListEntry
 from mlcore.repos.kubeflow_keys import list_keys
-from mlcore.repos.registry import homes, names, registered_models
-from mlcore.repos.registry.names import ModelNameTaken
+from mlcore.repos.registry import homes, lifecycle, registered_models
+from mlcore.repos.registry.lifecycle import ModelNameTaken
 from mlcore.repos.registry.registered_models import StoredRegisteredModel as Record
 
 R = TypeVar("R")
@@ -157,7 +157,7 @@ def create(entity: Entity, workspace: str, also: Sequence[Operation] = ()) -> No
         return [*(step.operation for step in external), *also, refer]
 
     try:
-        names.create(
+        lifecycle.create(
             model, also=following, more=entities.attributes(RegisteredModelItem, entity, workspace)
         )
     except ModelNameTaken as failed:
@@ -298,7 +298,7 @@ def delete(
             ``referred`` or one of ``also`` does not hold.
     """
     try:
-        names.delete(read, also, referred)
+        lifecycle.delete(read, also, referred)
     except (ConditionFailed, ResourceDoesNotExist) as failed:
         raise WriteConflict from failed
     homes.clear(read.home, read.incarnation)

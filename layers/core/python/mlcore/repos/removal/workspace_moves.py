@@ -22,8 +22,7 @@ from mlcore.repos import alerts
 from mlcore.repos import webhooks as webhook_items
 from mlcore.repos.files import locations
 from mlcore.repos.kubeflow_keys import list_keys
-from mlcore.repos.registry import names as model_names
-from mlcore.repos.registry import registered_models
+from mlcore.repos.registry import lifecycle, registered_models
 from mlcore.webhooks import destination_values, secret_values
 
 
@@ -90,7 +89,7 @@ def registered_model(key: Key, workspace: str) -> None:
         return
     stored, item = registered_models.of_item(raw), RegisteredModel.of(raw)
     target = keys.registered_model(workspace, stored.model.name)
-    moved: Raw = {**raw, **model_names.names(workspace, stored.model.name)}
+    moved: Raw = {**raw, **lifecycle.names(workspace, stored.model.name)}
     for attribute, value in (
         (RegisteredModel.PK, target.pk),
         (RegisteredModel.SK, target.sk),

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from mlcore import trace_archival
+from mlcore import archival_configuration
 from mlcore.entities.experiments import Experiment
 from mlcore.environment import settings
 from mlcore.models.platform import Workspace as WorkspaceItem
@@ -24,10 +24,10 @@ _retentions: ProcessCache[tuple[str, str], str] = ProcessCache(
 def effective(experiment: Experiment) -> str | None:
     """Returns the retention of an experiment's traces, such as ``30d``; None if the server archives
     no traces. One GetItem per workspace and minute, none without archival."""
-    config = trace_archival.server()
+    config = archival_configuration.server()
     if config is None:
         return None
-    return trace_archival.effective_retention(
+    return archival_configuration.effective_retention(
         config, _of_workspace(experiment.workspace), experiment.experiment_id, experiment.tags
     )
 

@@ -8,9 +8,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from local.store.attribute_values import checked_values, size_of
 from local.store.capacity import Capacity, entry_size
 from local.store.schema import Schema
-from local.store.values import checked_values, size_of
 from tests.engines import table_definition
 
 SCHEMA = Schema(table_definition("any"))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mlcore.db import exchange
+from mlcore.db import http_exchange
 from tests.examples import number_of
 
 HEADERS = {"Host": "localhost", "X-Amz-Target": "DynamoDB_20120810.GetItem"}
@@ -36,7 +36,7 @@ bodies = st.one_of(
 )
 
 
-def answered(answer: bytes, cuts: Sequence[int]) -> tuple[exchange.HttpReply, bytes]:
+def answered(answer: bytes, cuts: Sequence[int]) -> tuple[http_exchange.HttpReply, bytes]:
     """What is read of an answer that comes in pieces, and what was sent for it."""
     ours, theirs = socket.socketpair()
     with ours, theirs:
@@ -47,7 +47,7 @@ def answered(answer: bytes, cuts: Sequence[int]) -> tuple[exchange.HttpReply, by
             at += size
         theirs.sendall(answer[at:])
         theirs.shutdown(socket.SHUT_WR)
-        reply = exchange.post(ours, HEADERS, BODY)
+        reply = http_exchange.post(ours, HEADERS, BODY)
         return reply, theirs.recv(65536)
 
 
@@ -131,7 +131,7 @@ def test_large_bodies_arrive_whole() -> None:
         theirs.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
         for end in (ours, theirs):
             end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 400_000)
-        exchange.post(ours, HEADERS, body)
+        http_exchange.post(ours, HEADERS, body)
         sent = b""
         while len(sent) < 100_000 or not sent.endswith(body):
             sent += theirs.recv(65536)
@@ -142,4 +142,4 @@ def test_large_bodies_arrive_whole() -> None:
 def test_a_header_stays_in_its_line(value: str) -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs, pytest.raises(ValueError, match="Invalid header value"):
-        exchange.post(ours, {**HEADERS, "X-Amz-Security-Token": value}, BODY)
+        http_exchange.post(ours, {**HEADERS, "X-Amz-Security-Token": value}, BODY)

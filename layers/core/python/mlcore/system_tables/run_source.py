@@ -17,7 +17,7 @@ from mlcore.repos.runs.core import runs
 from mlcore.repos.runs.history import metric_history
 from mlcore.repos.runs.search.runs_by_start import newest_first
 from mlcore.repos.workspaces import workspaces
-from mlcore.system_tables.rows import (
+from mlcore.system_tables.run_rows import (
     ExperimentRow,
     PointRow,
     RunRow,
