@@ -12,7 +12,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from mlcore.entities.users import User
-from mlcore.http.sent import cookie_values
+from mlcore.http.raw_request import cookie_values
 from mlcore.repos.users import sessions
 from mlcore.sign_in import cookie_headers, cookies, lifetime
 

@@ -7,7 +7,7 @@ import base64
 from typing import Any
 
 from mlcore.spans.attributes import json_value
-from mlcore.spans.stored import INTERNAL, StoredSpan
+from mlcore.spans.stored_span import INTERNAL, StoredSpan
 from mlcore.wire.json_text import storable
 
 

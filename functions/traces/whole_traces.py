@@ -23,7 +23,7 @@ from mlcore.repos.traces.span_packs import Owner
 from mlcore.repos.traces.traces import StoredTrace
 from mlcore.responses import traces as responses
 from mlcore.spans.names import READABLE, SPANS_LOCATION_TAG
-from mlcore.spans.stored import INTERNAL, StoredSpan, content
+from mlcore.spans.stored_span import INTERNAL, StoredSpan, content
 from traces import messages as m
 from traces import span_responses
 from traces.ingest import size_stats, trace_files

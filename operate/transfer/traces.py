@@ -18,10 +18,10 @@ from mlcore.repos.traces import redaction, span_packs, traces
 from mlcore.repos.traces.span_packs import Owner, Pack
 from mlcore.repos.traces.traces import Info, StoredTrace, TraceChange
 from mlcore.reserved_tags import ASSESSMENT_RUN
-from mlcore.spans import facts, redacted
+from mlcore.spans import facts, span_redaction
 from mlcore.spans.names import ARCHIVE_LOCATION_TAG, IN_STORE, SPANS_LOCATION_TAG
 from mlcore.spans.state import ReportedState
-from mlcore.spans.stored import StoredSpan, content, node
+from mlcore.spans.stored_span import StoredSpan, content, node
 from mlcore.wire.times import parse_duration, parse_point
 from operate.transfer.mlflow_server import Json, Server, SourceFailed
 from operate.transfer.source_reader import API, SourceReader, target_location, values_by_key
@@ -121,7 +121,7 @@ def redacted_spans(source: SourceReader, trace: Trace) -> list[StoredSpan]:
     table's setting ``redaction``."""
     spans = spans_of(source.server, trace)
     rules = _rules(source, trace)
-    return spans if rules is None else [redacted.span(rules, span) for span in spans]
+    return spans if rules is None else [span_redaction.span(rules, span) for span in spans]
 
 
 def content_of(trace: Trace, spans: Sequence[StoredSpan]) -> Content:

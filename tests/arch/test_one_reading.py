@@ -23,7 +23,7 @@ from mlcore.wire.message import fields_of
 from tests.arch import project
 from tests.arch.routes import ROUTES
 
-READER: Final = "layers/core/python/mlcore/http/sent.py"
+READER: Final = "layers/core/python/mlcore/http/raw_request.py"
 """The one file that takes a body and a query out of an event."""
 
 PARSERS: Final = {
@@ -97,7 +97,7 @@ def test_one_file_reads_events() -> None:
         texts = {text for _, text in project.literals(path)} & (
             _OF_EVENTS - _MAKERS.get(name, set())
         )
-        assert not texts, (name, "only mlcore/http/sent.py reads what an event says", texts)
+        assert not texts, (name, "only mlcore/http/raw_request.py reads what an event says", texts)
 
 
 def test_parsers_alone_see_what_was_sent() -> None:
@@ -105,7 +105,7 @@ def test_parsers_alone_see_what_was_sent() -> None:
         name
         for name, _, imports, _ in _shipped()
         if name != READER
-        and any(imported.endswith((".Sent", "http.sent.Event")) for imported in imports)
+        and any(imported.endswith((".Sent", "http.raw_request.Event")) for imported in imports)
     }
     assert seen == PARSERS
 

@@ -10,7 +10,7 @@ import pytest
 import traces.app
 from mlcore.limits.experiments import MAX_SEARCHED_EXPERIMENTS
 from mlcore.repos.traces.search import SMALL_TRACES
-from mlcore.search import clauses, tokens
+from mlcore.search import clauses, filter_tokens
 from tests.contract import api as calls
 from tests.contract.conftest import Store
 from tests.contract.trace_calls import export, span, start, tell
@@ -32,14 +32,14 @@ def test_filters_are_refused_by_their_length(store: Store, path: str) -> None:
     values = ",".join(f"'{n}'" for n in range(400_000))
     answer = store.api.ask("POST", path, **fields, **{name: f"attributes.run_id IN ({values})"})
     assert (answer.status, answer.code) == (400, "INVALID_PARAMETER_VALUE")
-    assert str(tokens.MAX_CHARACTERS) in answer.body["message"]
+    assert str(filter_tokens.MAX_CHARACTERS) in answer.body["message"]
     assert answer.size < 1_000
     assert store.api.cost.requests == 0
 
 
 @pytest.mark.parametrize("path", ["registered-models/search", "model-versions/search"])
 def test_filters_of_the_registry_are_refused_by_their_length(store: Store, path: str) -> None:
-    answer = store.api.ask("GET", path, filter=f"name = '{'a' * tokens.MAX_CHARACTERS}'")
+    answer = store.api.ask("GET", path, filter=f"name = '{'a' * filter_tokens.MAX_CHARACTERS}'")
     assert (answer.status, answer.code) == (400, "INVALID_PARAMETER_VALUE")
     assert answer.size < 1_000
 
@@ -75,7 +75,7 @@ def test_nested_parentheses_are_looked_at_once(text: str, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(clauses.ClauseReader, "_word", counting)
     for closed in ("", ")" * 2_000):
-        token_list = tokens.tokenize(text * 2_000 + closed)
+        token_list = filter_tokens.tokenize(text * 2_000 + closed)
         looks = 0
         clauses.ClauseReader(text * 2_000 + closed, token_list).items()
         assert looks <= 2 * len(token_list)

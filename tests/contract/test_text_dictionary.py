@@ -13,7 +13,7 @@ from indexer.projection.child_items import Posting, SourceEntity
 from indexer.verification import partition_scan, rebuild
 from mlcore.db import keys
 from mlcore.db.table import table
-from mlcore.search.text import VALUE, IndexToken
+from mlcore.search.text_tokens import VALUE, IndexToken
 from tests.contract.api import pairs
 from tests.contract.conftest import Store
 from tests.contract.index_state import deliver

@@ -36,8 +36,8 @@ from mlcore.db.keys import Key
 from mlcore.db.table import key_of_item, table
 from mlcore.models.base import Item
 from mlcore.models.index import EntityEntry, Fts
-from mlcore.search import text, text_fields
-from mlcore.search.text import TRIGRAM, VALUE, WORD, IndexToken
+from mlcore.search import text_fields, text_tokens
+from mlcore.search.text_tokens import TRIGRAM, VALUE, WORD, IndexToken
 
 _KINDS = {text_fields.text_entity_type(kind): kind for kind in (text_items.RUN, text_items.TRACE)}
 
@@ -249,9 +249,9 @@ def _is_listed(entry: DictionaryEntry) -> bool:
 
 
 def _trigrams(entry: DictionaryEntry) -> list[str]:
-    trigrams = sorted(text.trigrams_of_token(entry.posting.token))
+    trigrams = sorted(text_tokens.trigrams_of_token(entry.posting.token))
     if entry.posting.field == text_fields.CONTENT:
-        return [trigram for trigram in trigrams if text.is_indexed_in_contents(trigram)]
+        return [trigram for trigram in trigrams if text_tokens.is_indexed_in_contents(trigram)]
     return trigrams
 
 

@@ -19,9 +19,9 @@ from mlcore.db.keys import IndexKey, Key
 from mlcore.models.base import Item
 from mlcore.models.experiments import Experiment
 from mlcore.models.index import Fts, FtsRev
-from mlcore.search import text, text_fields
-from mlcore.search.text import IndexToken
+from mlcore.search import text_fields, text_tokens
 from mlcore.search.text_fields import NAME, IndexedFields, key_level
+from mlcore.search.text_tokens import IndexToken
 
 RUN = "run"
 EXPERIMENT = "experiment"
@@ -73,8 +73,8 @@ def postings_of_text(field: str, value: str) -> set[Posting]:
     """Returns the postings of one field's text: one for each word, or one for the whole text,
     depending on the field. An absent text (``""``) has none."""
     if text_fields.has_words(field):
-        return {Posting(field, token) for token in text.word_tokens(value)}
-    return {Posting(field, text.value_token(value))} if value else set()
+        return {Posting(field, token) for token in text_tokens.word_tokens(value)}
+    return {Posting(field, text_tokens.value_token(value))} if value else set()
 
 
 def name_postings(texts: Texts) -> set[Posting]:
@@ -83,7 +83,7 @@ def name_postings(texts: Texts) -> set[Posting]:
     return {
         Posting(field, token)
         for field, value in texts.items()
-        for token in text.index_tokens(value)
+        for token in text_tokens.index_tokens(value)
     }
 
 

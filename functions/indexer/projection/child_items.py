@@ -16,7 +16,7 @@ from mlcore.db.expression import Raw
 from mlcore.db.keys import Key
 from mlcore.models.base import ChildItem
 from mlcore.repos.document import REPLACE, Maps, Owner
-from mlcore.search.text import IndexToken
+from mlcore.search.text_tokens import IndexToken
 
 Changes = set[tuple[str, str]]
 """Changed entries of an item's maps, as (map attribute, key) pairs."""

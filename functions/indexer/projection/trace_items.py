@@ -29,14 +29,14 @@ from mlcore.repos import text_index
 from mlcore.repos.traces import span_packs, trace_candidates
 from mlcore.repos.traces.marks import INDEXED_MAPS
 from mlcore.search import text_fields, trace_plan
-from mlcore.search.text import (
+from mlcore.search.text_fields import IndexedFields
+from mlcore.search.text_tokens import (
     LONG_TEXT_TOKEN,
     MAX_CONTENT_CHARACTERS,
     WORD,
     IndexToken,
     word_tokens,
 )
-from mlcore.search.text_fields import IndexedFields
 
 SPAN_TYPES = (TraceSpans.pattern.name, TraceSpansPack.pattern.name)
 

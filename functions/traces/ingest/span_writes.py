@@ -23,7 +23,7 @@ from mlcore.repos.traces import archival, span_packs, traces
 from mlcore.repos.traces import redaction as trace_redaction
 from mlcore.repos.traces.span_packs import Node
 from mlcore.repos.traces.traces import StoredTrace, TraceChange
-from mlcore.spans import costs, facts, state, stored, trace_creation
+from mlcore.spans import costs, facts, state, stored_span, trace_creation
 from mlcore.spans.names import ARCHIVE_LOCATION_TAG
 from traces.ingest import otlp, span_conversion
 
@@ -35,7 +35,7 @@ KNOWN_SERVICES: Final = frozenset(
 )
 """Services whose name is stored in their root spans. For others only the trace's tag has it."""
 
-SpanOfResource = tuple[stored.StoredSpan, Mapping[str, Any]]
+SpanOfResource = tuple[stored_span.StoredSpan, Mapping[str, Any]]
 """A span, and the attributes of the resource that made it."""
 Target = tuple[Experiment | None, StoredTrace | None]
 """The experiment of a trace, and the trace if it exists."""
@@ -112,9 +112,9 @@ class _SpanBatch:
     def redact(self, rules: Redactor) -> None:
         """Replaces the texts in the spans that the redaction rules match. Must be called before
         anything is derived from the spans."""
-        from mlcore.spans import redacted  # noqa: PLC0415 -- only where rules apply
+        from mlcore.spans import span_redaction  # noqa: PLC0415 -- only where rules apply
 
-        spans = redacted.spans(rules, self._spans_of_resources)
+        spans = span_redaction.spans(rules, self._spans_of_resources)
         self._spans = [span for span, _ in spans]
         self.facts = facts.facts_of_spans(spans)
 
@@ -124,8 +124,8 @@ class _SpanBatch:
         if self.needs_prices:
             for span in self._spans:
                 costs.add_cost(span["attributes"], own_prices)
-        nodes = list(map(stored.node, self._spans))
-        contents = list(map(stored.content, self._spans))
+        nodes = list(map(stored_span.node, self._spans))
+        contents = list(map(stored_span.content, self._spans))
         for node in nodes:
             current = self.nodes.get(node[0])
             if current is None or node[1] >= current[1]:

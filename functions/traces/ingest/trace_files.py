@@ -8,7 +8,7 @@ from typing import Any
 
 from mlcore.spans.attributes import json_value
 from mlcore.spans.names import SPAN_TRACE_ID
-from mlcore.spans.stored import StoredSpan
+from mlcore.spans.stored_span import StoredSpan
 from mlcore.wire.json_text import parse_json_bytes
 
 _CODES = {"OK": "STATUS_CODE_OK", "ERROR": "STATUS_CODE_ERROR", "UNSET": "STATUS_CODE_UNSET"}

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from mlcore.http.raw_request import Sent
 from mlcore.http.request import headers_of
 from mlcore.http.rest_events import as_http_event, is_rest_event
-from mlcore.http.sent import Sent
 
 ARN = "arn:aws:iam::123456789012:user/ann"
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from mlcore.search import text, text_fields, trace_match, trace_plan
+from mlcore.search import text_fields, text_tokens, trace_match, trace_plan
 from mlcore.search.plan import MAX_ACCESSES, NamePrefix, TextLookups
 from mlcore.search.rlike import TimeBudget
 from mlcore.search.trace_filter import SPAN, TraceCondition, TraceFilter, parse_filter
@@ -46,7 +46,7 @@ def test_spans_that_match_hold_the_tokens(
     for access in trace_plan.accesses(TraceFilter(spans=(condition,))):
         assert isinstance(access, TextLookups)
         assert access.field == text_fields.CONTENT
-        held = text.word_tokens(content)
+        held = text_tokens.word_tokens(content)
         for lookup in access.lookups:
             assert any(found_by(lookup, access.field, token) for token in held)
 

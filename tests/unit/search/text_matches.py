@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from mlcore.search import text
+from mlcore.search import text_tokens
 from mlcore.search.lookups import FullTextLookup
-from mlcore.search.text import IndexToken
+from mlcore.search.text_tokens import IndexToken
 
 
 def found_by(lookup: FullTextLookup, field: str, token: IndexToken) -> bool:
@@ -16,7 +16,7 @@ def found_by(lookup: FullTextLookup, field: str, token: IndexToken) -> bool:
         return word == lookup.exact if lookup.begin is None else word.startswith(lookup.begin)
     held = {
         trigram
-        for trigram in text.trigrams_of_token(token)
-        if field != "content" or text.is_indexed_in_contents(trigram)
+        for trigram in text_tokens.trigrams_of_token(token)
+        if field != "content" or text_tokens.is_indexed_in_contents(trigram)
     }
-    return held.issuperset(lookup.trigrams) or (lookup.numbers and text.is_number(word))
+    return held.issuperset(lookup.trigrams) or (lookup.numbers and text_tokens.is_number(word))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from mlcore.spans import facts, usage
 from mlcore.spans.facts import SpanFacts
-from mlcore.spans.stored import StoredSpan
+from mlcore.spans.stored_span import StoredSpan
 from mlcore.wire.times import duration, parse_duration, parse_point, point
 from traces.ingest import otlp, span_conversion
 

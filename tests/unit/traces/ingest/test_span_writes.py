@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mlcore.errors import MlflowError
-from mlcore.spans.stored import content
+from mlcore.spans.stored_span import content
 from traces import span_responses
 from traces.conventions.conventions import Convention
 from traces.conventions.translation import CONVENTIONS

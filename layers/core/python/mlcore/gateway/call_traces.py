@@ -9,7 +9,7 @@ from mlcore.entities.stages import ACTIVE
 from mlcore.gateway.recording import Recording
 from mlcore.observability import logger
 from mlcore.repos.traces import redaction, span_packs, traces
-from mlcore.spans import facts, stored, trace_creation
+from mlcore.spans import facts, stored_span, trace_creation
 
 ENDPOINT_ID: Final = reserved_tags.GATEWAY_ENDPOINT
 REQUEST_TYPE: Final = reserved_tags.GATEWAY_REQUEST_TYPE
@@ -41,11 +41,11 @@ def _write_to_experiment(record: Recording) -> bool:
     spans = record.stored_spans(trace_id)
     rules = redaction.redactor(experiment, record.endpoint.endpoint_id)
     if rules is not None:
-        from mlcore.spans import redacted  # noqa: PLC0415 -- only where rules apply
+        from mlcore.spans import span_redaction  # noqa: PLC0415 -- only where rules apply
 
-        spans = [redacted.span(rules, span) for span in spans]
-    nodes = list(map(stored.node, spans))
-    contents = list(map(stored.content, spans))
+        spans = [span_redaction.span(rules, span) for span in spans]
+    nodes = list(map(stored_span.node, spans))
+    contents = list(map(stored_span.content, spans))
     trace_facts = trace_creation.with_sums(
         facts.facts_of_spans([(span, {}) for span in spans]), {node[0]: node for node in nodes}
     )

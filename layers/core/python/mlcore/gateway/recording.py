@@ -22,7 +22,7 @@ from mlcore.providers.model import Model
 from mlcore.providers.provider import Provider, consistent
 from mlcore.spans.attributes import json_text
 from mlcore.spans.names import SPAN_MESSAGE_FORMAT, SPAN_TRACE_ID
-from mlcore.spans.stored import INTERNAL, StoredSpan, base64_id
+from mlcore.spans.stored_span import INTERNAL, StoredSpan, base64_id
 from mlcore.wire.json_text import storable
 
 UNKNOWN: Final = "UNKNOWN"

@@ -3,10 +3,10 @@ responses."""
 
 from mlcore.http.handler import lambda_handler
 from mlcore.http.parsing import decoded, of_query
+from mlcore.http.raw_request import Parse, Sent, SentMessage, nothing
 from mlcore.http.request import Request
 from mlcore.http.response import Response, failure
 from mlcore.http.routes import PlainRoute, Rpc, delete, get, patch, post, preview, put
-from mlcore.http.sent import Parse, Sent, SentMessage, nothing
 
 __all__ = [
     "Parse",

@@ -19,10 +19,10 @@ from mlcore.entities import caller_limits
 from mlcore.environment import AUTHENTICATION, IAM, signs_in
 from mlcore.http.origin import ORIGIN_HEADER
 from mlcore.http.parsing import readable_request
+from mlcore.http.raw_request import Sent
 from mlcore.http.request import Request
 from mlcore.http.response import Response
 from mlcore.http.routes import Route, Rpc, only_reads
-from mlcore.http.sent import Sent
 from mlcore.observability import logger
 from mlcore.sign_in.cookie_headers import SESSION, cookie_name, remove_cookie
 

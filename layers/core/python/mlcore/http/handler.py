@@ -19,6 +19,7 @@ from mlcore.http.compression import fit
 from mlcore.http.gate import Gate, RequestRefused
 from mlcore.http.origin import REFUSAL, bypasses_cloudfront
 from mlcore.http.parsing import decode_request
+from mlcore.http.raw_request import Event, Sent
 from mlcore.http.request import (
     Request,
     base_path,
@@ -33,7 +34,6 @@ from mlcore.http.response import Response
 from mlcore.http.response import failure as failure_response
 from mlcore.http.routes import PlainRoute, Route, Routes, Rpc, allowed_methods
 from mlcore.http.security import Security
-from mlcore.http.sent import Event, Sent
 from mlcore.observability import costs_of, log_request, logger
 from mlcore.wire import encode
 

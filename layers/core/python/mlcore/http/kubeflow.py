@@ -10,10 +10,10 @@ from typing import Any, Final, NamedTuple
 from mlcore.errors import EndpointNotFound, MlflowError
 from mlcore.http.compression import fit
 from mlcore.http.handler import ErrorFormat
+from mlcore.http.raw_request import Sent
 from mlcore.http.request import Request
 from mlcore.http.response import Response, retry_headers
 from mlcore.http.routes import Route, allowed_methods
-from mlcore.http.sent import Sent
 from mlcore.kubeflow.body import check_text
 from mlcore.kubeflow.errors import body as error_body
 from mlcore.kubeflow.errors import invalid

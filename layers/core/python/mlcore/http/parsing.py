@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from mlcore import errors
-from mlcore.http.sent import Parse, Sent, SentMessage
+from mlcore.http.raw_request import Parse, Sent, SentMessage
 from mlcore.wire import Message
 from mlcore.wire.message import fields_of
 from mlcore.wire.parameters import Parameters

@@ -14,7 +14,7 @@ from mlcore.auth.requirements import Reader, reads_everything
 from mlcore.entities.evaluation.jobs import NOBODY, Creator
 from mlcore.entities.workspaces import DEFAULT_WORKSPACE
 from mlcore.environment import AUTHENTICATION, IAM, workspaces_enabled
-from mlcore.http.sent import Event, Sent
+from mlcore.http.raw_request import Event, Sent
 
 _BASE_PATH: Final = "API_BASE_PATH"
 """Environment variable: base path of a custom domain name, without slashes."""

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import unquote, urlencode
 
-from mlcore.http.sent import Event
+from mlcore.http.raw_request import Event
 
 _OF_API_GATEWAY: Final = ("principalId", "integrationLatency")
 """What API Gateway adds to the context that an authorizer returned."""

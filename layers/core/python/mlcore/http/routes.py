@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
 from mlcore.errors import EndpointNotFound
+from mlcore.http.raw_request import Parse
 from mlcore.http.request import Request
 from mlcore.http.response import Response
-from mlcore.http.sent import Parse
 from mlcore.wire import Message
 
 RpcFunction = Callable[[Any, Request], dict[str, Any] | Response]

@@ -24,11 +24,11 @@ from mlcore.db.table import table
 from mlcore.models.index import Fts, FtsTexts
 from mlcore.repos import index_candidates
 from mlcore.repos.index_candidates import Candidates, Entries
-from mlcore.search import text, text_fields
+from mlcore.search import text_fields, text_tokens
 from mlcore.search.lookups import FullTextLookup
 from mlcore.search.plan import TextLookups
-from mlcore.search.text import LONG_TEXT_TOKEN, TRIGRAM
 from mlcore.search.text_fields import IndexedFields
+from mlcore.search.text_tokens import LONG_TEXT_TOKEN, TRIGRAM
 
 LISTED = 1_000
 """Texts read from the list of a trigram; a trigram with more texts is not selective enough."""
@@ -184,7 +184,7 @@ class _Reader:
             view = Fts.of(entry)
             return (
                 view.entity_type == self.entity_type
-                and (not numbers or text.is_number(view.token))
+                and (not numbers or text_tokens.is_number(view.token))
                 and holds(view.token)
             )
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from mlcore.errors import InvalidParameterValue
-from mlcore.search import tokens as t
+from mlcore.search import filter_tokens as t
 
 # Kinds of clause items. IDENTIFIER covers `name`, `a.b."c d"`, and a key in quotes.
 IDENTIFIER, PARENTHESIS, _OPERATION, _NULL = "identifier", "parenthesis", "operation", "null"

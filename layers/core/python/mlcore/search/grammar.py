@@ -13,7 +13,7 @@ from collections.abc import Container, Sequence
 from typing import Final, NamedTuple
 
 from mlcore.errors import InvalidParameterValue
-from mlcore.search import tokens as t
+from mlcore.search import filter_tokens as t
 from mlcore.search.clauses import (
     COMPARISON,
     IDENTIFIER,

@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from mlcore.errors import InvalidParameterValue
+from mlcore.search.filter_tokens import check_length
 from mlcore.search.kubeflow_tokens import KubeflowToken, syntax_error, tokenize
 from mlcore.search.like import ilike, like, unescape, with_escapes
 from mlcore.search.match import COMPARE
-from mlcore.search.tokens import check_length
 
 Value = str | int | float | bool
 Test = Callable[[Any], bool]

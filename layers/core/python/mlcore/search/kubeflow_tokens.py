@@ -6,7 +6,7 @@ import re
 from typing import Final, NamedTuple
 
 from mlcore.errors import InvalidParameterValue
-from mlcore.search.tokens import MAX_TOKENS
+from mlcore.search.filter_tokens import MAX_TOKENS
 
 _TOKEN: Final = re.compile(
     r"""

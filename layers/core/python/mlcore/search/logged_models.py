@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from mlcore import paging
 from mlcore.entities.logged_models import LoggedModel, ModelMetric
 from mlcore.errors import AttributeNotFound, BadRequest, InvalidParameterValue
-from mlcore.search import tokens as t
+from mlcore.search import filter_tokens as t
 from mlcore.search.clauses import (
     COMPARISON,
     NULL_CHECK,

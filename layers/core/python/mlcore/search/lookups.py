@@ -2,7 +2,7 @@
 
 Names of entities and contents of spans are indexed by word, all other texts as whole values. A
 lookup finds *at least* every indexed text that meets the condition. In addition, the search must
-test all texts that are too long to be indexed (:data:`mlcore.search.text.LONG_TEXT_TOKEN`).
+test all texts that are too long to be indexed (:data:`mlcore.search.text_tokens.LONG_TEXT_TOKEN`).
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from mlcore.search import text, text_fields
+from mlcore.search import text_fields, text_tokens
 from mlcore.search.fields import TAG
 from mlcore.search.grammar import Comparison
 from mlcore.search.match import value_test
-from mlcore.search.text import VALUE, WORD, Fragment
+from mlcore.search.text_tokens import VALUE, WORD, Fragment
 
 MAX_LOOKUPS = 3
 """Maximum number of lookups for one condition; they run in parallel."""
@@ -52,7 +52,7 @@ def lookups_for(field: str, operator: str, pattern: str) -> tuple[FullTextLookup
 
 
 def _by_words(field: str, operator: str, pattern: str) -> Iterator[FullTextLookup]:
-    fragments = text.fragments(operator, pattern)
+    fragments = text_tokens.fragments(operator, pattern)
     for fragment in fragments:
         if fragment.begins and fragment.ends:
             yield FullTextLookup(WORD, fragment, exact=fragment.text)
@@ -64,16 +64,16 @@ def _by_words(field: str, operator: str, pattern: str) -> Iterator[FullTextLooku
 
 
 def _by_trigrams(field: str, fragment: Fragment) -> Iterator[FullTextLookup]:
-    trigrams = text.pattern_trigrams("=", fragment.text)
+    trigrams = text_tokens.pattern_trigrams("=", fragment.text)
     if field == text_fields.CONTENT:
-        trigrams = tuple(filter(text.is_indexed_in_contents, trigrams))
+        trigrams = tuple(filter(text_tokens.is_indexed_in_contents, trigrams))
     if trigrams:
-        numbers = text.is_number(fragment.text)
+        numbers = text_tokens.is_number(fragment.text)
         yield FullTextLookup(WORD, fragment, trigrams=trigrams, numbers=numbers)
 
 
 def _by_value(field: str, operator: str, pattern: str) -> Iterator[FullTextLookup]:
-    pieces = text.literals(operator, pattern)
+    pieces = text_tokens.literals(operator, pattern)
     if not pieces or not pattern:  # the index has no empty texts
         return
     condition = Comparison(TAG, field, operator, pattern)
@@ -82,7 +82,7 @@ def _by_value(field: str, operator: str, pattern: str) -> Iterator[FullTextLooku
         return
     if operator == "LIKE" and pieces[0]:
         yield FullTextLookup(VALUE, condition, begin=pieces[0])
-    trigrams = text.pattern_trigrams(operator, pattern)
+    trigrams = text_tokens.pattern_trigrams(operator, pattern)
     if trigrams:
-        numbers = all(text.is_number(piece) for piece in pieces if piece)
+        numbers = all(text_tokens.is_number(piece) for piece in pieces if piece)
         yield FullTextLookup(VALUE, condition, trigrams=trigrams, numbers=numbers)

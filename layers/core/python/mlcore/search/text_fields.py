@@ -17,7 +17,7 @@ from typing import Any
 from mlcore import reserved_tags
 from mlcore.search.fields import ATTRIBUTE, PARAM, TAG
 from mlcore.search.grammar import Comparison
-from mlcore.search.text import RULES_VERSION
+from mlcore.search.text_tokens import RULES_VERSION
 
 SETTING = "fts_fields"
 NAME = "name"

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from mlcore import reserved_tags
 from mlcore.errors import InvalidParameterValue
-from mlcore.search import tokens as t
+from mlcore.search import filter_tokens as t
 from mlcore.search.clauses import IDENTIFIER, NULL_CHECK, PARENTHESIS, ClauseItem
 from mlcore.search.grammar import (
     OrderBy,

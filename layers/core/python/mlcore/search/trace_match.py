@@ -36,7 +36,7 @@ from mlcore.search.trace_filter import (
 Test = Callable[[Any], bool]
 Node = list[Any]
 """The few values of a span that most conditions test, in the order of
-:func:`mlcore.spans.stored.node`."""
+:func:`mlcore.spans.stored_span.node`."""
 
 _COLUMNS: Final[dict[str, Callable[[Trace], Any]]] = {
     "request_id": operator.attrgetter("trace_id"),

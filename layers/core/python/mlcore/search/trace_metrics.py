@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
 from mlcore.errors import InvalidParameterValue
-from mlcore.search import tokens as t
+from mlcore.search import filter_tokens as t
 from mlcore.search.clauses import COMPARISON, IDENTIFIER
 from mlcore.search.grammar import parse_conditions, strip_quotes, unquote_required
 

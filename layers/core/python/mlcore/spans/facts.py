@@ -17,7 +17,7 @@ from mlcore.errors import MlflowError
 from mlcore.limits.traces import check_session, check_tag, check_trace_name
 from mlcore.spans import previews
 from mlcore.spans.names import SESSION_ATTRIBUTES, SPAN_TRACE_TAG, SYSTEM_TAGS, USER_ATTRIBUTE
-from mlcore.spans.stored import StoredSpan, hexadecimal, text_of
+from mlcore.spans.stored_span import StoredSpan, hexadecimal, text_of
 
 _SKIPPED_RESOURCE: Final = ("telemetry.sdk.", "mlflow.")
 

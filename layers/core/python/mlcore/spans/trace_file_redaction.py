@@ -61,10 +61,10 @@ def redacted(key: str, data: bytes, workspace: str) -> bytes:
 def redacted_spans(rules: Redactor, data: bytes) -> bytes:
     """Redacts the content of a file of spans and returns it. Raises InvalidParameterValue if it is
     no JSON of spans."""
-    from mlcore.spans import redacted as redacted_span_parts  # noqa: PLC0415 -- only where rules apply
+    from mlcore.spans import span_redaction  # noqa: PLC0415 -- only where rules apply
 
     try:
-        content = redacted_span_parts.file(rules, json.loads(data))
+        content = span_redaction.file(rules, json.loads(data))
         return json.dumps(content, ensure_ascii=False).encode(errors="backslashreplace")
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError):
         raise _refused("this file is no JSON of spans") from None

@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from mlcore.spans.stored import INTERNAL, StoredSpan, hexadecimal, text_of
+from mlcore.spans.stored_span import INTERNAL, StoredSpan, hexadecimal, text_of
 from mlcore.wire.json_text import storable
 
 _MOST_NANOS: Final = 2**63 - 1
@@ -38,7 +38,7 @@ def row_of(content: str) -> SpanRow:
     """Converts a span to its row of the system table ``spans``.
 
     Args:
-        content: the span as JSON (``mlcore/spans/stored.py``).
+        content: the span as JSON (``mlcore/spans/stored_span.py``).
     """
     span: StoredSpan = json.loads(content)
     parent, status = span["parent_span_id"], span["status"]

@@ -21,8 +21,8 @@ from mlcore.repos.text_candidates import Foreseen
 from mlcore.repos.traces.pages import Through, Window, bounds_of
 from mlcore.search import text_fields
 from mlcore.search.plan import NamePrefix, TextLookups
-from mlcore.search.text import WORD
 from mlcore.search.text_fields import IndexedFields
+from mlcore.search.text_tokens import WORD
 from mlcore.search.trace_plan import Access, TraceIds, TracesOfRun, WholeValues
 
 MAX_PENDING = 1000

@@ -16,7 +16,7 @@ from mlcore.spans.names import (
     SYSTEM_TAGS,
     USER_ATTRIBUTE,
 )
-from mlcore.spans.stored import StoredSpan
+from mlcore.spans.stored_span import StoredSpan
 
 if TYPE_CHECKING:
     from mlcore.redaction.redactor import Redactor

@@ -7,9 +7,9 @@ import random
 import pytest
 
 from indexer.full_text import text_items
-from mlcore.search import lookups, text
+from mlcore.search import lookups, text_tokens
 from mlcore.search.like import ilike, like
-from mlcore.search.text import LONG_TEXT_TOKEN, TRIGRAM, WORD, IndexToken, index_tokens
+from mlcore.search.text_tokens import LONG_TEXT_TOKEN, TRIGRAM, WORD, IndexToken, index_tokens
 from tests.unit.search.text_matches import found_by
 
 ALPHABET = "aAbB1123 -_#.ßİıſΣσς\u0301é漢\U0001f680%"
@@ -23,7 +23,7 @@ def test_the_tokens_of_a_text() -> None:
         *(IndexToken(TRIGRAM, part) for part in ("ann", "nn-", "n-9", "-9 ", "9 É")),
     }
     assert index_tokens("") == frozenset()
-    assert index_tokens("x" * (text.MAX_TEXT_CHARACTERS + 1)) == {LONG_TEXT_TOKEN}
+    assert index_tokens("x" * (text_tokens.MAX_TEXT_CHARACTERS + 1)) == {LONG_TEXT_TOKEN}
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_the_tokens_of_a_text() -> None:
 def test_the_words_of_a_pattern(operator: str, pattern: str, expected: list[str]) -> None:
     shown = {
         f"{'' if fragment.begins else '…'}{fragment.text}{'' if fragment.ends else '…'}"
-        for fragment in text.fragments(operator, pattern)
+        for fragment in text_tokens.fragments(operator, pattern)
     }
     assert shown == set(expected)
 

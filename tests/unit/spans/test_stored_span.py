@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mlcore.spans.stored import hexadecimal, text_of
+from mlcore.spans.stored_span import hexadecimal, text_of
 
 _PIECES = (
     '"',

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from mlcore.redaction.rules import parsed
-from mlcore.spans import redacted
+from mlcore.spans import span_redaction
 
 RULES = {
     "rules": [
@@ -79,7 +79,7 @@ def milliseconds(contents: list[str]) -> float:
         redactor = rules.redactor("default", "1")
         assert redactor is not None
         started = time.process_time()
-        stored = redacted.spans(redactor, spans)
+        stored = span_redaction.spans(redactor, spans)
         times.append(time.process_time() - started)
         are_kept = [new is old for (new, _), (old, _) in zip(stored, spans, strict=True)]
         assert are_kept == ["@" not in content for content in contents]
