@@ -130,6 +130,7 @@ BUILT = (
     "SELECT size(filter(spans, (s, i) -> i > 1)) FROM trace_unified",
     "SELECT exists(spans, s -> exists(array(1), s -> s = 1)) FROM trace_unified",
     "SELECT transform(array(1), n -> size(spans)) FROM trace_unified",
+    "SELECT sum(size(filter(spans, s -> rand() < 0.5))) FROM trace_unified",
     "SELECT size(spans) FROM (SELECT spans FROM trace_unified)",
     "SELECT size(spans) FROM trace_unified u RIGHT JOIN (SELECT 'none' AS t) o ON o.t = u.trace_id",
     "SELECT size(u.spans) FROM trace_unified u FULL JOIN (SELECT 'x' AS t) o ON o.t = u.trace_id",

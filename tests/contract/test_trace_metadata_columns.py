@@ -192,6 +192,33 @@ def test_a_lookup_is_that_of_the_map(
     assert rewritten > 6
 
 
+SORTED = "ORDER BY trace_metadata['{1}'] DESC NULLS LAST, trace_id DESC LIMIT 3"
+NAMED_LIKE_A_COLUMN = (
+    f"SELECT trace_id AS {{0}} FROM traces {SORTED}",
+    f"SELECT upper(trace_id) AS {{0}}, trace_metadata['{{1}}'] AS v FROM traces {SORTED}",
+    "SELECT t.trace_id, trace_metadata['{1}'] FROM traces t FULL JOIN model_versions o USING ({0})",
+)
+
+
+@pytest.mark.parametrize("sql", NAMED_LIKE_A_COLUMN)
+@pytest.mark.parametrize(
+    ("column", "key"), [("session_id", "mlflow.trace.session"), ("user_id", "mlflow.trace.user")]
+)
+def test_a_lookup_never_means_an_alias_or_a_merged_column(
+    lakes: dict[str, Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    sql: str,
+    column: str,
+    key: str,
+) -> None:
+    use(lakes["some"], monkeypatch)
+    statement = sql.format(column, key)
+    of_map = _told(statement, None, tmp_path / "map", from_maps=True)
+    told = _told(statement, None, tmp_path / "columns", from_maps=False)
+    assert told in (of_map, "again")
+
+
 UNKNOWN = PREFIX + "x" * 9
 """A name that no column has."""
 PROBES = (

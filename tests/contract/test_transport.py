@@ -22,6 +22,7 @@ from botocore.exceptions import (
     ReadTimeoutError,
 )
 
+from mlcore import errors
 from mlcore.db import deadline, failures
 from mlcore.db.signature import Credentials, Signer
 from mlcore.db.transport import IDLE_SECONDS, NotSent, Protocol, Transport
@@ -188,6 +189,8 @@ def test_nobody_listens() -> None:
         (["hang up", THROTTLED, THROTTLED], True),
         ([(500, {}), THROTTLED, THROTTLED], True),
         ([THROTTLED, THROTTLED, (500, {})], True),
+        (["garbled"] * 3, True),
+        ([THROTTLED, THROTTLED, "garbled"], True),
         ([THROTTLED, REFUSED], False),
         (["hang up", REFUSED], True),
     ],
@@ -201,6 +204,13 @@ def test_a_lost_attempt_is_not_forgotten(engine: Any, answers: list[Any], is_ope
     assert failures.may_have_written(error) is is_open
     refused = isinstance(error, ClientError) and failures.code(error)
     assert (refused == "ThrottlingException") is (not is_open and REFUSED not in answers)
+
+
+@pytest.mark.parametrize("wrong", ["garbled", (500, {}), (503, {})], ids=str)
+def test_whoever_calls_is_told_to_come_back(engine: Any, wrong: Any) -> None:
+    with pytest.raises(ClientError) as caught:
+        ask(engine, *[wrong] * 3)
+    assert isinstance(failures.translate(caught.value), errors.TemporarilyUnavailable)
 
 
 def test_what_was_never_sent_was_not_executed(engine: Any) -> None:

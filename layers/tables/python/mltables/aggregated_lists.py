@@ -23,6 +23,7 @@ from mltables.column_pruning import needs_all_columns
 from mltables.dialect import map_lookups
 from mltables.dialect.row_generators import Duck
 from mltables.file_pruning import BOUNDED_BY, UNNESTS, unnested_names
+from mltables.inlined_expressions import NONDETERMINISTIC
 from mltables.span_attribute_columns import MAP, column_of
 from mltables.table_columns import Table
 from mltables.table_definitions import ASSESSMENTS, SPANS
@@ -231,6 +232,9 @@ def _condition(call: exp.Anonymous, listed: _List) -> exp.Expr | None:
     parameter = function.expressions[0].name.lower()
     holder = exp.Paren(this=function.this.copy())
     if any(True for _ in holder.find_all(exp.Column, exp.Query)):
+        return None
+    # WHERE repeats the condition.
+    if any(node.name.lower() in NONDETERMINISTIC for node in holder.find_all(exp.Anonymous)):
         return None
     if any(
         inner.name.lower() == parameter

@@ -93,6 +93,9 @@ def _read_columns_of(select: exp.Select, schema: str, looked_up: _Map) -> None:
         mention = by_name.get(lookup.column.table.lower())
         column = mention and looked_up.sources[mention.name](lookup.key)
         if mention is not None and column:
+            if not lookup.column.table:
+                # An alias of the SELECT, or a column merged by USING, may have the column's name.
+                lookup.column.set("table", exp.to_identifier(mention.alias_or_name, quoted=True))
             lookup.read_from(column)
             if mention.name in _DERIVED_VIEWS:
                 mark(mention)

@@ -24,7 +24,7 @@ them."""
 
 _CHOOSES_ROWS: Final = frozenset(("kind", "expressions", "from_", "where"))
 """The clauses of a SELECT that only chooses rows and columns."""
-_NONDETERMINISTIC: Final = frozenset(("rand", "random", "uuid"))
+NONDETERMINISTIC: Final = frozenset(("rand", "random", "uuid"))
 """Functions that return something else each time."""
 _TABLES: Final = {table.name: table for table in TABLES}
 
@@ -102,6 +102,6 @@ def _is_small(node: exp.Expr, small: set[str], schema: str) -> bool:
             return node.name in small
         return node.db == schema and node.name in _TABLES and not _TABLES[node.name].partition
     if isinstance(node, exp.Anonymous):
-        return node.name.lower() not in _NONDETERMINISTIC
+        return node.name.lower() not in NONDETERMINISTIC
     # Without an order, LIMIT may choose different rows each time.
     return not isinstance(node, exp.Limit | exp.Offset | exp.Fetch)

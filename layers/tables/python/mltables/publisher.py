@@ -94,7 +94,7 @@ def publish(seconds: float = float("inf"), waiting: Sequence[Landed] | None = No
         # The kinds of objects take turns, so that none waits for all steps of another kind.
         for turn in itertools.zip_longest(*steps):
             for keys, step in filter(None, turn):
-                if total.objects and time.monotonic() >= end:
+                if (total.objects or failed) and time.monotonic() >= end:
                     break
                 try:
                     total = _sum(total, _publish_fitting(lake, keys, step))

@@ -311,7 +311,10 @@ def _refusal(
         is_lost: whether an earlier attempt of the call may have been executed.
     """
     error = answer or {}
-    code = str(error.get("__type", status)).rpartition("#")[2]
+    # A server error without a code comes from what is between; of a damaged answer nobody knows
+    # whether it was a success.
+    unnamed = str(status) if 300 <= status < _SERVER_ERROR else "InternalServerError"
+    code = str(error.get("__type", unnamed)).rpartition("#")[2]
     message = error.get("message") or error.get("Message") or ""
     response: Any = {
         **{name: value for name, value in error.items() if name != "__type"},

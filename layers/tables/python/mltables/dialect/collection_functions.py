@@ -27,7 +27,7 @@ def _body(writer: Generator, function: exp.Lambda, put: dict[str, str]) -> str:
     holder = exp.Paren(this=body)
     for node in list(holder.find_all(exp.Identifier)):
         name = node.name.lower()
-        if name not in put:
+        if name not in put or _means_another(node, name):
             continue
         target: exp.Expr = node
         if isinstance(node.parent, exp.Column) and node.parent.this is node:
@@ -45,8 +45,27 @@ def _body(writer: Generator, function: exp.Lambda, put: dict[str, str]) -> str:
     return writer.text(holder.this)
 
 
+def _means_another(word: exp.Expr, name: str) -> bool:
+    """Whether a word in the body of a lambda is no mention of the lambda's parameter of this name:
+    it is a field, as the second ``x`` in ``x.x``, or a lambda in the body has such a parameter."""
+    if isinstance(word.parent, exp.Dot) and word.arg_key == "expression":
+        return True
+    inner = word.find_ancestor(exp.Lambda)
+    while inner is not None:
+        if name in _names(inner):
+            return True
+        inner = inner.find_ancestor(exp.Lambda)
+    return False
+
+
 def _names(function: exp.Lambda) -> list[str]:
     return [parameter.name.lower() for parameter in function.expressions]
+
+
+def _depth(function: exp.Lambda) -> int:
+    """Returns the number of lambdas in a lambda's body. Names that contain it differ from those of
+    the lambdas in the body."""
+    return sum(1 for _ in function.this.find_all(exp.Lambda))
 
 
 def _of_list(name: str) -> Callable[[Generator, exp.Anonymous], str]:
@@ -54,12 +73,13 @@ def _of_list(name: str) -> Callable[[Generator, exp.Anonymous], str]:
         writer.count(call, 2, 2)
         function = _lambda(call, 1, 1, 2)
         names = _names(function)
-        put = {names[0]: "inner_x"}
-        given = "inner_x"
+        item, index = f"inner_x{_depth(function)}", f"inner_i{_depth(function)}"
+        put = {names[0]: item}
+        given = item
         if len(names) == 2:
             # The index counts from 0 in Databricks.
-            put[names[1]] = "CAST(inner_i - 1 AS INTEGER)"
-            given = "inner_x, inner_i"
+            put[names[1]] = f"CAST({index} - 1 AS INTEGER)"
+            given = f"{item}, {index}"
         body = _body(writer, function, put)
         return f"{name}({writer.text(call.expressions[0])}, lambda {given}: {body})"
 
@@ -78,32 +98,35 @@ def _aggregate(writer: Generator, call: exp.Anonymous) -> str:
     items, start, _, *finish = call.expressions
     function = _lambda(call, 2, 2, 2)
     names = _names(function)
-    body = _body(writer, function, {names[0]: "inner_a", names[1]: "inner_x"})
-    sql = (
-        f"list_reduce({writer.text(items)}, lambda inner_a, inner_x: {body}, {writer.text(start)})"
-    )
+    total, item = f"inner_a{_depth(function)}", f"inner_x{_depth(function)}"
+    body = _body(writer, function, {names[0]: total, names[1]: item})
+    sql = f"list_reduce({writer.text(items)}, lambda {total}, {item}: {body}, {writer.text(start)})"
     if finish:
         last = _lambda(call, 3, 1, 1)
-        body = _body(writer, last, {_names(last)[0]: "inner_a"})
-        sql = f"list_transform([{sql}], lambda inner_a: {body})[1]"
+        total = f"inner_a{_depth(last)}"
+        body = _body(writer, last, {_names(last)[0]: total})
+        sql = f"list_transform([{sql}], lambda {total}: {body})[1]"
     return sql
 
 
 def _of_map(key: str | None, value: str | None) -> Callable[[Generator, exp.Anonymous], str]:
     """Returns a translator for a function that makes a map from the entries of another, for example
-    ``transform_values(m, (k, v) -> v + 1)``. ``key`` or ``value`` is None if the lambda computes
-    it; if both are given, the lambda filters the entries, as in ``map_filter``."""
+    ``transform_values(m, (k, v) -> v + 1)``. ``key`` or ``value`` names the field of an entry; it
+    is None if the lambda computes it. If both are given, the lambda filters the entries, as in
+    ``map_filter``."""
 
     def written(writer: Generator, call: exp.Anonymous) -> str:
         writer.count(call, 2, 2)
         function = _lambda(call, 1, 2, 2)
         names = _names(function)
-        made = _body(writer, function, {names[0]: "inner_e.key", names[1]: "inner_e.value"})
+        entry = f"inner_e{_depth(function)}"
+        made = _body(writer, function, {names[0]: f"{entry}.key", names[1]: f"{entry}.value"})
         entries = f"map_entries({writer.text(call.expressions[0])})"
         if key and value:
-            return f"map_from_entries(list_filter({entries}, lambda inner_e: {made}))"
-        pair = f"struct_pack(key := {key or made}, value := {value or made})"
-        return f"map_from_entries(list_transform({entries}, lambda inner_e: {pair}))"
+            return f"map_from_entries(list_filter({entries}, lambda {entry}: {made}))"
+        parts = [f"{entry}.{field}" if field else made for field in (key, value)]
+        pair = f"struct_pack(key := {parts[0]}, value := {parts[1]})"
+        return f"map_from_entries(list_transform({entries}, lambda {entry}: {pair}))"
 
     return written
 
@@ -177,9 +200,9 @@ SPECIAL: Final[dict[str, Callable[[Generator, exp.Anonymous], str | None]]] = {
     "forall": _flags("inner_all"),
     "aggregate": _aggregate,
     "reduce": _aggregate,
-    "map_filter": _of_map("inner_e.key", "inner_e.value"),
-    "transform_values": _of_map("inner_e.key", None),
-    "transform_keys": _of_map(None, "inner_e.value"),
+    "map_filter": _of_map("key", "value"),
+    "transform_values": _of_map("key", None),
+    "transform_keys": _of_map(None, "value"),
     "array_sort": _array_sort,
     "round": _round,
     "reverse": _reverse,
