@@ -137,4 +137,5 @@ def test_without_rules_nothing_is_imported_for_them() -> None:
         "mlcore.redaction.setting",
         "mlcore.repos.settings.redaction",
         "mlcore.repos.traces.redaction",
+        "mlcore.spans.trace_file_redaction",
     ]
