@@ -228,7 +228,7 @@ def test_what_was_never_sent_was_not_executed(engine: Any) -> None:
     [
         (REFUSED, "ConditionalCheckFailedException", 1),
         (THROTTLED, "ThrottlingException", 3),
-        ((500, {}), "500", 3),
+        ((500, {}), "InternalServerError", 3),
     ],
 )
 def test_a_refusal_says_what_dynamodb_said(engine: Any, answer: Any, code: str, times: int) -> None:
