@@ -96,10 +96,10 @@ def build(requirements: Path, architecture: str, folder: Path) -> Path:
 
 def names(layer: Path) -> str:
     """Returns the names under which Python can import the packages of a layer, separated by
-    commas."""
+    commas, without names that begin with ``_``."""
     with zipfile.ZipFile(layer) as archive:
         tops = {name.split("/")[1] for name in archive.namelist()}
-    found = {top.partition(".")[0] for top in tops}
+    found = {top.partition(".")[0] for top in tops if not top.endswith(".libs")}
     modules = {top for top in found if top.isidentifier() and not top.startswith("_")}
     return ",".join(sorted(modules - {"bin", "share", "include", "etc"}))
 

@@ -24,10 +24,11 @@ from runs.model_metrics import Models
 
 
 def log_metric(message: m.LogMetric, request: Request) -> dict[str, Any]:
-    """Logs one metric point. Takes one round trip if the run is cached, otherwise two: a read of
-    the run, then the run's item and the point in parallel; one more to locate a run that this
-    process has not seen. If the metric also names a logged model, the run is always read, and the
-    model in parallel with it."""
+    """Logs one metric point. Usually takes one round trip if the run is cached, otherwise two: a
+    read of the run, then a write of its item and the point; one more to locate a run that this
+    process has not seen. The run is always read if the point is older than the metric's latest, if
+    other processes also write to the run, or if the metric names a logged model, which is read in
+    parallel with the run."""
     metric = limits.check_metric(message)
     model_metrics.check_dataset(message)
     models = Models([message], request.workspace)

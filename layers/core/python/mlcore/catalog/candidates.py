@@ -77,10 +77,11 @@ class CandidateCollector:
         self._kept: list[Measurement] = []
 
     def add(self, owner: int, artifacts: Iterable[Measurement]) -> None:
-        """Adds the performance artifacts of one model, in the order of their ids.
+        """Chooses the candidates among the performance artifacts of one model and adds them.
 
         Args:
             owner: the model's index.
+            artifacts: in the order of their ids, which decides between equal artifacts.
         """
         groups: dict[str, list[Measurement]] = {}
         for artifact in artifacts:

@@ -98,8 +98,9 @@ class Invocation:
         return self._redacted(_body, request)
 
     def redacted_headers(self, headers: Mapping[str, str]) -> Mapping[str, str]:
-        """Returns the caller's headers without those in which a rule of redaction matches. Raises
-        GatewayCallFailed as :meth:`redacted` does."""
+        """Applies the call's redactions to the caller's headers; returns and raises as
+        :meth:`mlcore.gateway.request_redaction.RequestRedaction.headers` does. If it raises, the
+        call counts to no limit."""
         return self._redacted(lambda rules, given: rules.headers(given), headers)
 
     def redacted_proxied(self, request: ProxiedRequest) -> ProxiedRequest:

@@ -74,8 +74,9 @@ class Sent(NamedTuple):
             raise errors.InvalidParameterValue("The request body is not UTF-8 text.") from None
 
     def body_is_incomplete(self) -> bool:
-        """Whether the body differs from what the client sent: dropped by a proxy for its size, or
-        binary data that API Gateway decoded as text because of the Content-Type."""
+        """Whether the body probably differs from what the client sent: dropped by a proxy for its
+        size (empty in spite of its Content-Length), or binary data that API Gateway decoded as text
+        because of the Content-Type (a text with U+FFFD)."""
         body: str = self.event.get("body") or ""
         if not body:
             return self.headers.get("content-length", "0") != "0"

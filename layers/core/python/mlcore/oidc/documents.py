@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import urllib.error
 import urllib.request
@@ -50,9 +51,9 @@ def fetch_json(
         form: fields to send by POST; None for a GET.
 
     Raises:
-        OSError: the server does not answer, or not with success.
+        OSError: the server does not answer, or not with success, or not in HTTP.
         ValueError: the URL is not HTTPS (plain HTTP only to this machine), or the answer is too
-            large or no JSON object.
+            large, nested too deeply or no JSON object.
     """
     if not is_safe(url):
         raise ValueError("documents of an issuer are fetched over HTTPS only")
@@ -60,11 +61,17 @@ def fetch_json(
     request = urllib.request.Request(  # noqa: S310 -- the scheme was checked
         url, data, {"Accept": "application/json", **(headers or {})}
     )
-    with _opener.open(request, timeout=TIMEOUT_SECONDS) as response:
-        text = response.read(MAXIMUM_BYTES + 1)
+    try:
+        with _opener.open(request, timeout=TIMEOUT_SECONDS) as response:
+            text = response.read(MAXIMUM_BYTES + 1)
+    except http.client.HTTPException as error:
+        raise OSError(f"the answer is no HTTP response: {error!r}") from error
     if len(text) > MAXIMUM_BYTES:
         raise ValueError("the document is too large")
-    document = json.loads(text)
+    try:
+        document = json.loads(text)
+    except RecursionError:
+        raise ValueError("the document is nested too deeply") from None
     if not isinstance(document, dict):
         raise ValueError("the document is not a JSON object")
     return document

@@ -185,8 +185,8 @@ def sort_key_named_by(experiment_id: str, entry: Raw) -> str:
 
 
 def own_sort_keys(entries: Iterable[Raw]) -> list[str]:
-    """Returns the sort keys of the index entries themselves. An entry of a local index has the sort
-    key of the run or trace that it refers to."""
+    """Returns the attributes ``SK`` of index entries. That of an entry of a local index is the one
+    of the run or trace to which the entry refers; any other entry has its own."""
     return [entry[_SORT_KEY]["S"] for entry in entries]
 
 

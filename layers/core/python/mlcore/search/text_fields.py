@@ -50,7 +50,8 @@ class IndexedFields:
         return hash(self.fields)
 
     def covers(self, field: str) -> bool:
-        """Returns whether the set contains the field, by its name or by a wildcard."""
+        """Returns whether the index covers the field: ``name`` always, any other if the set has it,
+        or has a wildcard for it and its key does not begin with ``mlflow.``."""
         if field == NAME or field in self.fields:
             return True
         kind, _, key = field.partition(".")
@@ -83,8 +84,8 @@ def decode(text: str | None) -> IndexedFields | None:
 
 
 def parse_setting(setting: Any) -> IndexedFields:
-    """Returns the fields that a value of the setting ``fts_fields`` lists; the default fields if
-    the value is not a list of texts."""
+    """Returns ``traces.name`` and the fields that a value of the setting ``fts_fields`` lists; with
+    the default fields instead if the value is not a list of texts."""
     listed: Iterable[str] = DEFAULT
     if isinstance(setting, list) and all(isinstance(field, str) for field in setting):
         listed = setting

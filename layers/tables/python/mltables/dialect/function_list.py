@@ -91,6 +91,6 @@ CASTS: Final = {
 
 
 def parameters(name: str) -> tuple[str, ...] | None:
-    """Returns the names of the parameters of a function that a DuckDB macro implements; None for
-    any other function."""
+    """Returns the names of the parameters of a Databricks function that a DuckDB macro implements
+    (of the macro's first overload); None for any other function."""
     return macros.FUNCTIONS.get(name)

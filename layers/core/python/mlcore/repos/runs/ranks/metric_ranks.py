@@ -113,8 +113,8 @@ def every_segment(experiment_id: str) -> Iterator[Segment]:
 
 
 def every(experiment_id: str) -> Iterator[tuple[str, list[Ranked]]]:
-    """Yields (metric, values) for all values in the index of metric values of an experiment, from
-    its rows and segments; some values come twice."""
+    """Yields (metric, values) for all values in the rows and segments of an experiment's index of
+    metric values, without those in RANK items; some values come twice."""
     for item in every_row(experiment_id):
         yield from by_key([item]).items()
     for segment in every_segment(experiment_id):

@@ -82,8 +82,8 @@ def pack(entries: Sequence[Ranked]) -> bytes:
 
 
 def unpack(data: bytes) -> list[Ranked]:
-    """Returns the values of a metric from the bytes that :func:`pack` returned. Raises
-    UnknownRanks."""
+    """Returns the values of a metric from the bytes that :func:`pack` returned. Raises UnknownRanks
+    if the bytes have a form that this version of the software does not know."""
     header, body, at = _parts(data)
     count: int = header["n"]
     places = accumulate(_column(body, at, count))
