@@ -66,8 +66,10 @@ def owned(store: Store, amy: OwnedWorld) -> dict[str, str]:
         text = json.dumps(kept, sort_keys=True, default=str)
         if any(made in text for made in (f"new {HIDDEN}", "new-skill-", "bulk-skill-")):
             continue  # what the other made, under a name like the owner's
-        if item["type"]["S"] == "issue" and item["PK"]["S"] != partition:
-            continue  # the other's, which names a run by an id that says nothing of it
+        if item["type"]["S"] in ("issue", "trace_removal") and item["PK"]["S"] != partition:
+            # The other's, which names a run, or traces that his experiment lacks, by ids that say
+            # nothing of them.
+            continue
         if (
             SECRET in text
             or HIDDEN in text
