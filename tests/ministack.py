@@ -15,7 +15,9 @@ import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.engines import ROOT, free_port
+import pytest
+
+from tests.engines import REGION, ROOT, free_port
 from tests.servers import REMEMBERED, environment
 
 # It pins another botocore than the product, hence the environment of its own.
@@ -104,3 +106,14 @@ def _answers(url: str) -> bool:
         return True
     except OSError:
         return False
+
+
+def use(endpoint: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Makes clients of AWS that the test makes from now on talk to the emulator."""
+    for name, value in (
+        ("AWS_ENDPOINT_URL", endpoint),
+        ("AWS_DEFAULT_REGION", REGION),
+        ("AWS_ACCESS_KEY_ID", "test"),
+        ("AWS_SECRET_ACCESS_KEY", "test"),
+    ):
+        monkeypatch.setenv(name, value)

@@ -12,13 +12,11 @@ import pytest
 
 from mlcore import errors
 from mlcore.system_tables import location
-from mltables import query_processes, statement_check
+from mltables import statement_check
 from mltables.aggregated_lists import VALUE
-from mltables.file_pruning import evaluate_bounds
-from mltables.permitted_rows import row_sources
-from mltables.views import VIEWS
 from sql import execution
 from tests.contract.span_lakes import READABLE, lakes
+from tests.contract.translated_statements import answer_of
 
 __all__ = ["lakes"]
 
@@ -151,15 +149,9 @@ def lake(lakes: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> Iterator[No
 
 
 def _answer(sql: str, workspaces: list[str] | None, folder: Path, *, as_written: bool) -> str:
-    folder.mkdir()
     statement = statement_check.translate(sql, from_maps=as_written)
     assert not (as_written and VALUE in statement.sql)
-    views = {view: statement.reads[view] for view in VIEWS if view in statement.reads}
-    wanted = evaluate_bounds(statement.bounds, {})
-    sources = row_sources(statement.reads, workspaces, folder, wanted)
-    with query_processes.open_views(sources, views) as connection:
-        answer = query_processes.execute(connection, statement.sql, {})
-    return repr((answer["columns"], answer["types"], sorted(map(repr, answer["rows"]))))
+    return answer_of(statement, workspaces, folder)
 
 
 @pytest.mark.parametrize("seed", range(2))

@@ -9,13 +9,11 @@ import pytest
 
 from mlcore import errors
 from mlcore.system_tables import location
-from mltables import query_processes, statement_check
-from mltables.file_pruning import evaluate_bounds
-from mltables.permitted_rows import row_sources
+from mltables import statement_check
 from mltables.unjoined_lists import ELEMENT
-from mltables.views import VIEWS
 from sql import execution
 from tests.contract.span_lakes import READABLE, lakes
+from tests.contract.translated_statements import answer_of
 
 __all__ = ["lakes"]
 
@@ -62,15 +60,9 @@ JOINED = (
 
 
 def _answer(sql: str, workspaces: list[str] | None, folder: Path, *, from_maps: bool) -> str:
-    folder.mkdir()
     statement = statement_check.translate(sql, from_maps=from_maps)
     assert not (from_maps and ELEMENT in statement.sql)
-    views = {view: statement.reads[view] for view in VIEWS if view in statement.reads}
-    wanted = evaluate_bounds(statement.bounds, {})
-    sources = row_sources(statement.reads, workspaces, folder, wanted)
-    with query_processes.open_views(sources, views) as connection:
-        answer = query_processes.execute(connection, statement.sql, {})
-    return repr((answer["columns"], answer["types"], sorted(map(repr, answer["rows"]))))
+    return answer_of(statement, workspaces, folder)
 
 
 @pytest.mark.parametrize("sql", [*UNJOINED, *JOINED])

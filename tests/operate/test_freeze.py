@@ -175,13 +175,7 @@ def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
 @pytest.fixture(autouse=True)
 def _environment(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
     """The command talks to the emulator."""
-    for name, value in (
-        ("AWS_ENDPOINT_URL", cloud.endpoint),
-        ("AWS_DEFAULT_REGION", REGION),
-        ("AWS_ACCESS_KEY_ID", "test"),
-        ("AWS_SECRET_ACCESS_KEY", "test"),
-    ):
-        monkeypatch.setenv(name, value)
+    ministack.use(cloud.endpoint, monkeypatch)
 
 
 @contextmanager

@@ -140,7 +140,7 @@ def test_a_table_that_aws_backup_restored_is_completed(
 ) -> None:
     """Such a table has its keys, indexes and items, and nothing else (AWS, "Restoring an Amazon
     DynamoDB table")."""
-    use(cloud, monkeypatch)
+    ministack.use(cloud.endpoint, monkeypatch)
     table = cloud.name("restored")
     declared = read(TEMPLATE, table, REGION, {}).table
     bare = ("AttributeDefinitions", "KeySchema", "BillingMode")
@@ -279,24 +279,13 @@ def test_a_stack_that_would_lose_its_data_is_not_deleted(cloud: Cloud) -> None:
     assert table in cloud.dynamodb.list_tables()["TableNames"]
 
 
-def use(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Makes the command talk to the emulator."""
-    for name, value in (
-        ("AWS_ENDPOINT_URL", cloud.endpoint),
-        ("AWS_DEFAULT_REGION", REGION),
-        ("AWS_ACCESS_KEY_ID", "test"),
-        ("AWS_SECRET_ACCESS_KEY", "test"),
-    ):
-        monkeypatch.setenv(name, value)
-
-
 def test_the_whole_of_a_stack_is_restored_into_a_new_one(
     cloud: Cloud,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     tmp_path: Path,
 ) -> None:
-    use(cloud, monkeypatch)
+    ministack.use(cloud.endpoint, monkeypatch)
     monkeypatch.chdir(tmp_path)
     source, bucket = cloud.table(), cloud.bucket()
     old, new = cloud.name("old"), cloud.name("new")
@@ -341,7 +330,7 @@ def test_the_whole_of_a_stack_is_restored_into_a_new_one(
 def test_a_stack_without_an_api_cannot_be_stopped(
     cloud: Cloud, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    use(cloud, monkeypatch)
+    ministack.use(cloud.endpoint, monkeypatch)
     stack = cloud.name("frozen")
     body = {"Resources": {"Queue": {"Type": "AWS::SQS::Queue"}}}
     cloud.cloudformation.create_stack(StackName=stack, TemplateBody=json.dumps(body))
@@ -353,7 +342,7 @@ def test_a_stack_without_an_api_cannot_be_stopped(
 def test_the_command_says_what_is_wrong(
     cloud: Cloud, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    use(cloud, monkeypatch)
+    ministack.use(cloud.endpoint, monkeypatch)
     stack = cloud.name("none")
     whole = ["whole", stack, "--at", "latest", "--into", "x"]
     for arguments, message in (

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 
 from sqlglot import exp
 
-from mltables import attribute_lookups, trace_view
+from mltables import attribute_lookups, trace_joins, trace_view
 from mltables.attribute_lookups import sources_of
 from mltables.column_pruning import needs_all_columns
 from mltables.dialect import map_lookups
@@ -27,15 +27,14 @@ from mltables.inlined_expressions import NONDETERMINISTIC
 from mltables.span_attribute_columns import MAP, column_of
 from mltables.table_columns import Table
 from mltables.table_definitions import ASSESSMENTS, SPANS
+from mltables.trace_joins import KEY
 
 VALUE: Final = "inner_aggregated_"
 """The prefix of the names of the aggregates' columns."""
 
 _ROWS: Final = "inner_rows_of_"
-_KEY: Final = {"experiment_id": "inner_experiment_id", "trace_id": "inner_trace_id"}
-"""The columns of the join, and their names in the aggregates' rows, which no statement uses."""
 _ELEMENTS: Final = "inner_elements"
-_OWN: Final = (VALUE, _ROWS, _ELEMENTS, *_KEY.values())
+_OWN: Final = (VALUE, _ROWS, _ELEMENTS, *KEY.values())
 """How the names begin that are put into a query."""
 _SIZES: Final = frozenset(("size", "cardinality", "array_size"))
 _FIRSTS: Final = {"try_element_at": "1", "get": "0"}
@@ -313,26 +312,17 @@ def _join(schema: str, traces: exp.Table, listed: _List, calls: list[_Call]) -> 
             aggregates.append(exp.alias_(call.aggregate, by_sql[text]))
         result = exp.column(by_sql[text], table=alias)
         call.node.replace(Duck(this=call.value, expressions=[result]))
-    keys = [exp.alias_(exp.column(name), inner) for name, inner in _KEY.items()]
+    keys = [exp.alias_(exp.column(name), inner) for name, inner in KEY.items()]
     grouped = exp.Select(expressions=[*keys, *aggregates]).from_(rows, copy=False)
     needed = [call.needed for call in calls if call.needed is not None]
     if len(needed) == len(calls):
         grouped = grouped.where(exp.or_(*needed), copy=False)
-    grouped.set("group", exp.Group(expressions=[exp.column(name) for name in _KEY]))
+    grouped.set("group", exp.Group(expressions=[exp.column(name) for name in KEY]))
     if map_lookups.columns_of(grouped):
         attribute_lookups.mark(rows)
-    names = [exp.to_identifier(name) for name in (*_KEY.values(), *by_sql.values())]
-    table = traces.alias_or_name
-    conditions = [
-        exp.EQ(this=exp.column(column, table=table), expression=exp.column(inner, table=alias))
-        for column, inner in _KEY.items()
-    ]
-    joined = exp.Join(
-        this=exp.Subquery(
-            this=grouped, alias=exp.TableAlias(this=exp.to_identifier(alias), columns=names)
-        ),
-        side="LEFT",
-        on=exp.and_(*conditions),
+    joined = trace_joins.joined(
+        traces, grouped, alias, list(map(exp.to_identifier, by_sql.values()))
     )
+    joined.set("side", "LEFT")
     joined.meta[UNNESTS] = True
     return joined

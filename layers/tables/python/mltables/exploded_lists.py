@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from sqlglot import exp
 
-from mltables import attribute_lookups, span_attribute_columns, trace_view
+from mltables import attribute_lookups, span_attribute_columns, trace_joins, trace_view
 from mltables.attribute_lookups import sources_of
 from mltables.column_pruning import needs_all_columns
 from mltables.dialect import map_lookups
@@ -22,11 +22,10 @@ from mltables.dialect.row_generators import EXPLODED, Duck
 from mltables.file_pruning import BOUNDED_BY, UNNESTS
 from mltables.table_columns import Table
 from mltables.table_definitions import ASSESSMENTS, SPANS
+from mltables.trace_joins import KEY
 
 _ELEMENT: Final = "inner_element"
 _JOINED: Final = "inner_elements_of"
-_KEY: Final = {"experiment_id": "inner_experiment_id", "trace_id": "inner_trace_id"}
-"""The columns of the join, and the names under which it selects them, which no statement uses."""
 
 
 class _ListColumn(NamedTuple):
@@ -180,20 +179,9 @@ def _join(
     rows_of.meta[BOUNDED_BY] = traces
     if not exploded.fields.keys() >= set(fields):
         attribute_lookups.mark(rows_of)
-    keys = [exp.alias_(exp.column(name), inner) for name, inner in _KEY.items()]
+    keys = [exp.alias_(exp.column(name), inner) for name, inner in KEY.items()]
     rows = exp.Select(expressions=[*keys, exp.alias_(struct, _ELEMENT)]).from_(rows_of, copy=False)
-    names = [*(exp.to_identifier(name) for name in _KEY.values()), element.copy()]
-    table = traces.alias_or_name
-    conditions = [
-        exp.EQ(this=exp.column(column, table=table), expression=exp.column(inner, table=alias))
-        for column, inner in _KEY.items()
-    ]
-    joined = exp.Join(
-        this=exp.Subquery(
-            this=rows, alias=exp.TableAlias(this=exp.to_identifier(alias), columns=names)
-        ),
-        on=exp.and_(*conditions),
-    )
+    joined = trace_joins.joined(traces, rows, alias, [element.copy()])
     joined.meta[UNNESTS] = True
     return joined
 
