@@ -124,11 +124,10 @@ def merge_small_files(
             rows += sum(file.rows for file in small)
             partition = Partition(value, 0, small)
             names = {file.name for file in small}
-            before = change.actions()
             try:
-                _rewrite_partition(connection, table, change, partition, names)
+                with change.attempt():
+                    _rewrite_partition(connection, table, change, partition, names)
             except duckdb.OutOfMemoryException as error:
-                change.undo(before)
                 _logger.warning("files of %s stay as they are: %s", value, error)
     change.commit()
 
@@ -167,13 +166,12 @@ def _rewrite_partition(
     """
     small = {file.name for file in partition.files if _is_small(file)}
     replaced = {file.name for file in partition.files if file.name in touched}
-    before = change.actions()
     if small - replaced and len(replaced | small) > SMALL_FILES:
         try:
-            _rewrite_files(connection, table, change, partition, replaced | small)
+            with change.attempt():
+                _rewrite_files(connection, table, change, partition, replaced | small)
         except duckdb.OutOfMemoryException as error:
             # Those that need not be replaced can stay.
-            change.undo(before)
             _logger.warning("files of %s are not merged: %s", partition.value, error)
         else:
             return
@@ -201,15 +199,14 @@ def _rewrite_files(
         WHERE {table.table.partition} = {quoted(partition.value)}
         )"""
     most = partition.changed + sum(file.rows for file in partition.files if file.name in replaced)
-    before = change.actions()
     try:
-        if most <= FULL_FILE_ROWS:
-            query = f"SELECT {columns} FROM {rows} ORDER BY {table.table.file_order}"
-            change.add(query, partition.value)
-        else:
-            _write_full_files(connection, table, change, partition.value, rows)
+        with change.attempt():
+            if most <= FULL_FILE_ROWS:
+                query = f"SELECT {columns} FROM {rows} ORDER BY {table.table.file_order}"
+                change.add(query, partition.value)
+            else:
+                _write_full_files(connection, table, change, partition.value, rows)
     except duckdb.OutOfMemoryException:
-        change.undo(before)
         _write_pieces(connection, table, change, partition.value, rows)
 
 

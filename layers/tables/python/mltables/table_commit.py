@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
@@ -98,14 +99,17 @@ class TableCommit:
             for name in files
         ]
 
-    def actions(self) -> int:
-        """Returns how many actions the commit has, for :meth:`undo`."""
-        return len(self._actions)
-
-    def undo(self, actions: int) -> None:
-        """Drops all but the first ``actions`` actions. Files that they added are not committed, and
-        are deleted by ``table_maintenance``."""
-        del self._actions[actions:]
+    @contextmanager
+    def attempt(self) -> Iterator[None]:
+        """Adds what is added within, unless DuckDB lacks memory for a part of it: then drops all of
+        it and raises the error. Files that were written are not committed, and are deleted by
+        ``table_maintenance``."""
+        before = len(self._actions)
+        try:
+            yield
+        except duckdb.OutOfMemoryException:
+            del self._actions[before:]
+            raise
 
     def commit(self) -> None:
         """Commits the added and removed files, if any. The snapshot then has the new version.
