@@ -1,5 +1,5 @@
-"""Starts the parts of the local server and ends them: data folder, store, table, functions, stream
-process, HTTP server."""
+"""Starts the parts of the local server and ends them: data folder, the store in DynamoDB's place,
+its table, functions, stream process, HTTP server."""
 
 from __future__ import annotations
 

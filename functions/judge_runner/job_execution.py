@@ -134,7 +134,7 @@ class JobExecution:
             self._write(lease_until=ids.now_ms() + self._lease_ms, **self._progress())
 
     def record_result(self, trace_id: str, result: dict[str, Any]) -> None:
-        """Records the result of a trace; for a session, of its first trace."""
+        """Records the result of a trace, or of a session under the id of its first trace."""
         with self._lock:
             self.results[trace_id] = result
 

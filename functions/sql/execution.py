@@ -17,6 +17,7 @@ from importlib.util import find_spec
 from typing import Any, Final
 
 from mlcore import errors
+from sql import result_cache
 from sql.query_process import NoAnswer, QueryProcess
 
 _logger = logging.getLogger("mlcore.sql")
@@ -34,6 +35,7 @@ _MISSING: Final = (
 )
 
 process: Final = QueryProcess()
+results: Final = result_cache.ResultCache()
 _slots: Final = threading.BoundedSemaphore(CONCURRENT_QUERIES)
 
 
@@ -60,7 +62,8 @@ def query_slot() -> Iterator[None]:
 
 
 def run_query(request: dict[str, Any]) -> dict[str, Any]:
-    """Runs a query and returns its answer.
+    """Runs a query and returns its answer. If the result of the same query is kept and no table of
+    the query has changed, returns this result.
 
     Args:
         request: see ``mltables/query_server.py``; the limits are added here.
@@ -75,6 +78,10 @@ def run_query(request: dict[str, Any]) -> dict[str, Any]:
         raise errors.FeatureDisabled(_MISSING)
     seconds = float(os.environ.get("SYSTEM_TABLES_SECONDS") or SECONDS)
     limits = {"seconds": seconds, "starting": START_SECONDS, "environment": dict(os.environ)}
+    key = result_cache.key_of(request)
+    kept = results.get(key) if key else None
+    if key:
+        limits["kept"] = kept.versions if kept else ""
     try:
         # The process enforces the limits itself; this timeout is for a process that hangs.
         reply = process.ask({**request, **limits}, 2 * (seconds + START_SECONDS))
@@ -86,6 +93,11 @@ def run_query(request: dict[str, Any]) -> dict[str, Any]:
         answer: dict[str, Any] = json.loads(reply.output)
         if "error" in answer:
             raise errors.InvalidParameterValue(answer["error"])
+        if kept and "unchanged" in answer:
+            unchanged: dict[str, Any] = json.loads(kept.output)
+            return unchanged
+        if key and reply.versions:
+            results.keep(key, reply.versions, reply.output)
         return answer
     if reply.signal == signal.SIGALRM:
         raise errors.InvalidParameterValue(too_long(seconds))

@@ -34,6 +34,9 @@ class Reply(NamedTuple):
     """The signal that ended the query's process; 0 if none did."""
     memory: int = 0
     """The most memory of the query's process, in KiB (on macOS in bytes)."""
+    versions: str | None = None
+    """The digest of the versions of the tables that the query read; None if its result may not be
+    kept."""
 
 
 class QueryProcess:
@@ -148,4 +151,6 @@ def _send_query(connection: socket.socket, request: dict[str, Any], seconds: flo
     if not status_line:  # the query's supervisor was killed
         return Reply(b"")
     status = json.loads(status_line)
-    return Reply(output, status["began"], status["signal"], status["memory"])
+    return Reply(
+        output, status["began"], status["signal"], status["memory"], status.get("versions")
+    )

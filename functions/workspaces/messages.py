@@ -104,7 +104,8 @@ class DeleteWorkspace(Message):
 
 
 class ListReaders(Message):
-    """The request to list the readers of the system tables; it takes no arguments."""
+    """The request to list the readers of the system tables: users whom administrators let read
+    them. It takes no arguments."""
 
 
 class ListGatewayLimits(Message):

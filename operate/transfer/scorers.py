@@ -34,7 +34,8 @@ def read(source: SourceReader, experiment_id: str, name: str, target_id: str) ->
 
     Args:
         experiment_id: the experiment's id on the server.
-        target_id: the id of the corresponding experiment at the target.
+        target_id: the id of the corresponding experiment at the target. The scorer's id is derived
+            from it if the server, being old, returns none.
     """
     listed = source.server.get(f"{API_3}/scorers/versions", experiment_id=experiment_id, name=name)
     return _content([version(scorer, target_id) for scorer in listed.get("scorers", ())])

@@ -16,6 +16,7 @@ from mlcore.errors import GatewayCallFailed
 from mlcore.providers import kept_connections, transport
 from mlcore.providers.credential_redactor import CredentialRedactor
 from mlcore.providers.kept_connections import Destination, KeptConnections
+from mlcore.providers.proxied import ProxiedRequest
 from mlcore.webhooks import connections
 from tests.contract.gateway_world import allow_local
 
@@ -27,6 +28,11 @@ STREAM = (
     b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
     b"8\r\ndata: 1\n\r\n8\r\ndata: 2\n\r\n0\r\n\r\n"
 )
+ENDS_EARLY = (
+    b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: 99\r\n\r\ndata: 1\n",
+    STREAM.replace(b"0\r\n\r\n", b"8\r\ndata: 3\n\r\n"),
+)
+"""Answers that end before what their headers and chunks announce."""
 CLOSES = b""
 """Closes the connection instead of an answer."""
 
@@ -74,7 +80,7 @@ class Provider:
                 if answer == CLOSES:
                     return
                 connection.sendall(answer)
-                if answer == LAST:
+                if answer == LAST or answer in ENDS_EARLY:
                     return
         self.closed.release()
 
@@ -231,3 +237,21 @@ def test_only_so_many_are_kept(provider: Provider, monkeypatch: pytest.MonkeyPat
     for _ in range(2):
         assert provider.closed.acquire(timeout=10)
     assert len(transport.CONNECTIONS) == 2
+
+
+@pytest.mark.parametrize("answer", ENDS_EARLY)
+def test_answer_that_ends_early_is_no_whole_answer(provider: Provider, answer: bytes) -> None:
+    provider.script = [answer, answer, WHOLE]
+    lines = stream(provider)
+    assert next(lines) == b"data: 1\n"
+    with pytest.raises(GatewayCallFailed) as failed:
+        list(lines)
+    assert failed.value.status == 502
+    with (
+        pytest.raises(GatewayCallFailed),
+        transport.exchange(
+            f"{provider.url}/v1", {}, ProxiedRequest("", body={"ask": {}}), configured=True
+        ) as response,
+    ):
+        transport.raw_answer_of(response, NO_CREDENTIALS)
+    assert ask(provider) == {"said": 1}

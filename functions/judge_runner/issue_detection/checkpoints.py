@@ -1,5 +1,5 @@
-"""Reads and writes the tag, in MLflow's form, that says up to which trace the scheduled detections
-of an experiment have come."""
+"""Reads and writes the experiment's tag, in MLflow's form, that says up to which trace the
+scheduled detections of issues have come."""
 
 from __future__ import annotations
 

@@ -156,8 +156,8 @@ def _bounds(table: exp.Table, renamed: Mapping[str, str]) -> Iterator[ColumnBoun
 
 
 def unnested_names(select: exp.Select) -> set[str] | None:
-    """Returns the names of columns that the joins of a SELECT unnest; None if it joins anything
-    else, or if their names are unknown."""
+    """Returns the names, in lower case, of the columns into which the joins of a SELECT unnest
+    lists; None if the SELECT joins anything else, or if a join does not name its columns."""
     names: set[str] = set()
     if select.args.get("laterals"):
         return None

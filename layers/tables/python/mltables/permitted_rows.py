@@ -22,10 +22,10 @@ from mltables import query_limits, span_attribute_columns, time_travel
 from mltables.column_pruning import Columns
 from mltables.duckdb_connection import connect
 from mltables.file_pruning import Bounds, may_hold, partition_may_hold, sql_condition
-from mltables.lake import Lake
+from mltables.opened_tables import OpenedTables
 from mltables.snapshot import quoted
 from mltables.table_columns import DERIVED_MARK, Table
-from mltables.table_definitions import TABLES, open_if_exists
+from mltables.table_definitions import TABLES
 from mltables.time_travel import Moment
 from mltables.views import VIEWS
 
@@ -111,6 +111,7 @@ def row_sources(
     wanted: Mapping[str, Bounds] = MappingProxyType({}),
     of_table: Mapping[str, Sequence[str] | None] = MappingProxyType({}),
     moments: Sequence[Moment] = (),
+    opened: OpenedTables | None = None,
 ) -> list[RowSource]:
     """Returns the sources of the views in ``reads``, with only the rows that the caller may read.
 
@@ -121,12 +122,13 @@ def row_sources(
         of_table: the same as ``workspaces``, by table, for tables with rights of their own.
         moments: the times or versions of past tables that are read. The name of a past table in
             ``reads`` contains the position of its moment in this list.
+        opened: tables that are open already, whose versions are read.
 
     Raises:
         NoRoomForColumns: the disk has no space for the columns that are read.
         StatementRefused: a table has no version for one of the moments.
     """
-    lake = Lake()
+    opened = opened or OpenedTables()
     sources = []
     for view, read in reads.items():
         if view in VIEWS:
@@ -143,20 +145,20 @@ def row_sources(
         if position is not None:
             moment = moments[position]
             sources.append(
-                _write_past_rows(lake, view, table, columns, permitted, folder, bounds, moment)
+                _write_past_rows(opened, view, table, columns, permitted, folder, bounds, moment)
             )
         elif permitted is None:
             files = _files_with_columns(
-                lake, table, columns, folder / view, partial(may_hold, bounds=bounds)
+                opened, table, columns, folder / view, partial(may_hold, bounds=bounds)
             )
             sources.append(RowSource(view, columns, *files, computed))
         else:
-            sources.append(_write_permitted_rows(lake, table, columns, permitted, folder, bounds))
+            sources.append(_write_permitted_rows(opened, table, columns, permitted, folder, bounds))
     return sources
 
 
 def _files_with_columns(
-    lake: Lake,
+    opened: OpenedTables,
     table: Table,
     columns: Sequence[str],
     folder: Path,
@@ -171,11 +173,9 @@ def _files_with_columns(
         folder: where links to the files are made.
         moment: the time of a past version; None for the current version.
     """
-    delta = open_if_exists(lake, table)
+    delta, lake = opened.at(table, moment), opened.lake
     if delta is None:
         return (), ()
-    if moment is not None:
-        time_travel.travel(delta, moment)
     log = delta.get_add_actions(flatten=True)
     listed = {name: log.column(name).to_pylist() for name in log.schema.names}
     files = [
@@ -202,7 +202,7 @@ def _has_derived(name: str) -> bool:
 
 
 def _write_permitted_rows(
-    lake: Lake,
+    opened: OpenedTables,
     table: Table,
     columns: tuple[str, ...],
     workspaces: Sequence[str],
@@ -219,7 +219,7 @@ def _write_permitted_rows(
     used = {*columns, "workspace_id", *(bound.column for each in bounds for bound in each)}
     used |= {*table.identity.split(", ")} - {""}
     files = _files_with_columns(
-        lake,
+        opened,
         table,
         sorted(used),
         folder / table.name,
@@ -236,7 +236,7 @@ def _write_permitted_rows(
 
 
 def _write_past_rows(
-    lake: Lake,
+    opened: OpenedTables,
     view: str,
     table: Table,
     columns: tuple[str, ...],
@@ -255,7 +255,7 @@ def _write_past_rows(
         view,
         columns,
         *_files_with_columns(
-            lake,
+            opened,
             table,
             sorted(used),
             folder / view,
@@ -267,7 +267,7 @@ def _write_past_rows(
         entities.name,
         identity,
         *_files_with_columns(
-            lake, entities, (*identity, "workspace_id"), folder / f"{view}_now", lambda _: True
+            opened, entities, (*identity, "workspace_id"), folder / f"{view}_now", lambda _: True
         ),
     )
     allowed = "" if workspaces is None else f"WHERE {_is_in(workspaces)}"

@@ -23,7 +23,7 @@ _PER_THREAD: Final = 225 * _MEGABYTE
 
 
 class QueryLimits(NamedTuple):
-    """What one query may use."""
+    """The memory and the number of threads that one SQL query may use."""
 
     memory: int
     """Bytes that the engine may allocate."""

@@ -25,6 +25,7 @@ from mltables import (
     result_encoding,
     span_attribute_columns,
     statement_check,
+    table_versions,
     time_travel,
     trace_metadata_columns,
     unjoined_lists,
@@ -34,6 +35,7 @@ from mltables.column_pruning import all_columns
 from mltables.dialect import error_messages, macros
 from mltables.duckdb_connection import connect
 from mltables.file_pruning import evaluate_bounds
+from mltables.opened_tables import OpenedTables
 from mltables.permitted_rows import RowSource
 from mltables.snapshot import quoted
 from mltables.table_definitions import AUDIT
@@ -49,12 +51,16 @@ _REWRITTEN: Final = (
 """Names, or parts of names, in the SQL of statements that were rewritten."""
 RUN_AGAIN: Final = "again"
 """A member of the JSON result of a statement that :func:`has_to_run_again`."""
+UNCHANGED: Final = "unchanged"
+"""A member of the JSON result of :func:`prepare_rows` if the caller has the result already."""
 
 
 def prepare_rows(request: dict[str, Any], folder: Path) -> dict[str, Any]:
     """Checks and translates the statement, and prepares the rows that the caller may read. Returns
-    the statement in DuckDB's SQL, its parameters, the sources of its rows and the views that it
-    reads; or ``{"error": message}``.
+    the statement in DuckDB's SQL, its parameters, the sources of its rows, the views that it reads
+    and the digest of the versions of its tables (None if the request has no ``kept``, or if the
+    statement has another result each time); or ``{"error": message}``; or ``{"unchanged": true}``
+    if this digest is the request's ``kept``.
 
     Args:
         folder: the folder in which the rows of a restricted caller are written.
@@ -81,9 +87,15 @@ def prepare_rows(request: dict[str, Any], folder: Path) -> dict[str, Any]:
         moments = time_travel.evaluate(
             passed.as_of, given, reads_all=request.get("workspaces") is None
         )
+        opened = OpenedTables()
+        versions = None
+        if "kept" in request and table_versions.is_repeatable(passed.sql):
+            versions = table_versions.versions_of(reads, moments, opened)
+            if versions == request["kept"]:
+                return {UNCHANGED: True}
         permitted = {AUDIT.name: request.get("audited", request.get("workspaces"))}
         sources = permitted_rows.row_sources(
-            reads, request.get("workspaces"), folder, wanted, permitted, moments
+            reads, request.get("workspaces"), folder, wanted, permitted, moments, opened
         )
     except (statement_check.StatementRefused, NoRoomForColumns) as refused:
         return {"error": str(refused)}
@@ -91,7 +103,13 @@ def prepare_rows(request: dict[str, Any], folder: Path) -> dict[str, Any]:
         if "space" in str(error) or isinstance(error, duckdb.OutOfMemoryException):
             return {"error": str(NoRoomForColumns())}
         raise
-    return {"sql": passed.sql, "parameters": values, "sources": sources, "views": views}
+    return {
+        "sql": passed.sql,
+        "parameters": values,
+        "sources": sources,
+        "views": views,
+        "versions": versions,
+    }
 
 
 def run_statement(request: dict[str, Any], plan: dict[str, Any]) -> dict[str, Any]:

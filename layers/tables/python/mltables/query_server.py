@@ -18,7 +18,9 @@ Requests are JSON: ``{"sql", "parameters", "casts", "workspaces", "audited", "fo
 "bytes"}`` (``casts``: SQL types of parameters, by name; ``audited``: the workspaces of the table
 ``audit_log``, ``workspaces`` by default), the limits
 ``seconds`` and ``starting`` of the two processes, and ``environment``: all current environment
-variables.
+variables. A caller that keeps results adds ``kept``: the versions of the tables of the kept result,
+or an empty text. The JSON line of the response has the versions of the new result; and the result
+is ``{"unchanged": true}`` if they are those of the kept one.
 """
 
 from __future__ import annotations
@@ -148,7 +150,7 @@ def _folder() -> Iterator[Path]:
 def _processes(request: Json, folder: Path, conversation: socket.socket) -> tuple[Json, bytes]:
     ended, result = _process(lambda: query_processes.prepare_rows(request, folder), conversation)
     plan = json.loads(result) if result else {}
-    if not result or "error" in plan:
+    if not result or "error" in plan or query_processes.UNCHANGED in plan:
         return {**ended, "began": False}, result
     ended, result = _process(lambda: _confined(request, plan), conversation)
     if result.startswith(_AGAIN) and not request.get("whole"):
@@ -158,7 +160,7 @@ def _processes(request: Json, folder: Path, conversation: socket.socket) -> tupl
         again = folder / "whole"
         again.mkdir()
         return _processes({**request, "whole": True}, again, conversation)
-    return {**ended, "began": True}, result
+    return {**ended, "began": True, "versions": plan["versions"]}, result
 
 
 def _confined(request: Json, plan: Json) -> Json:

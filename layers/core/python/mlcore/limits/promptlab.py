@@ -66,7 +66,7 @@ class Prompt(NamedTuple):
     output_parameters: Sequence[Param]
 
     def logged(self) -> list[Param]:
-        """The params that the run of this prompt gets."""
+        """The params of the run that the prompt lab creates from this prompt."""
         return [
             *self.model_parameters,
             Param("model_route", self.model_route),

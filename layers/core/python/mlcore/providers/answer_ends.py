@@ -10,9 +10,9 @@ _HTTP_1_1: Final = 11
 
 
 def is_complete(response: BaseHTTPResponse) -> bool:
-    """Whether an answer whose last read returned nothing is certainly complete: it had a length or
-    was sent in chunks. (If a chunk is missing, reading raises an error.) False for an answer that
-    ends when its connection is closed."""
+    """Whether an answer whose last read returned nothing is certainly complete: it was as long as
+    its header said, or was sent in chunks. (If a chunk is missing, reading raises an error.) False
+    for an answer that is shorter, or that has no length and ends when its connection is closed."""
     is_chunked: bool = getattr(response, "chunked", False)
     return is_chunked or getattr(response, "length_remaining", None) == 0
 

@@ -15,7 +15,7 @@ from typing import Any, Final
 from urllib.parse import SplitResult, urlsplit
 
 from urllib3 import BaseHTTPResponse, HTTPConnectionPool, Timeout
-from urllib3.exceptions import HTTPError, ProtocolError
+from urllib3.exceptions import HTTPError, IncompleteRead, ProtocolError
 
 from mlcore.db import deadline
 from mlcore.errors import GatewayCallFailed
@@ -241,13 +241,16 @@ def _read_all(response: BaseHTTPResponse) -> bytes:
 def read_chunks(response: BaseHTTPResponse) -> Iterator[bytes]:
     """Yields chunks of the answer until the request's deadline; then raises GatewayCallFailed
     (504), so that a slow provider cannot block the function. Raises CallerLeft if the call was
-    abandoned before the answer was complete."""
+    abandoned before the answer was complete, and IncompleteRead if the answer is shorter than its
+    header says."""
     while part := response.read1(decode_content=True):
         yield part
         if time.monotonic() > deadline.current():
             raise GatewayCallFailed(504, "The provider's answer did not end in time.")
     if not answer_ends.is_complete(response):
         abandonment.check()  # the answer also ends if the connection was shut down
+        if missing := response.length_remaining:
+            raise IncompleteRead(response.tell(), missing)
     abandonment.end_waiting()
 
 

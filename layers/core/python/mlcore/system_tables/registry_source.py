@@ -70,7 +70,8 @@ def find_versions(refs: Collection[EntityRef]) -> Iterator[VersionRow]:
 
 
 def versions_of(ref: EntityRef) -> Iterator[VersionRow]:
-    """Yields the rows of all versions of a registered model; one Query per MB."""
+    """Yields the rows of the system table ``model_versions`` for a registered model's versions,
+    without deleted ones; one Query per MB, and one for each version whose tags have overflowed."""
     incarnation, home = ref
     for item in table.query_all(home, prefix=keys.model_version_prefix()):
         if ModelVersion.of(item).type == ModelVersion.pattern.name:

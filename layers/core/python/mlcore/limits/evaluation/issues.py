@@ -102,8 +102,8 @@ def check_last_seen(value: Any) -> None:
 
 
 def check_condition(values: Sequence[str], field: str) -> None:
-    """Checks that a list in a search for issues has at most MAX_ENTRIES values. Raises
-    InvalidParameterValue otherwise."""
+    """Checks that a list in a request that searches for issues (its ``statuses``, ``severities``
+    or ``order_by``) has at most MAX_ENTRIES values. Raises InvalidParameterValue otherwise."""
     if len(values) > MAX_ENTRIES:
         raise InvalidParameterValue(f"{field} must be a list of at most 100 strings")
 

@@ -254,7 +254,7 @@ def hold(reference: ContextRef) -> ItemUpdate:
 
 def unchanged(reference: ContextRef) -> ConditionExpression:
     """Returns the condition that a reference (the item that maps a Kubeflow number to an MLflow
-    item) was not updated since it was read, for example by :func:`hold`."""
+    item) was not updated, for example by :func:`hold`, since it was read."""
     condition = ConditionExpression()
     condition.require_equal(ContextRef.version, reference.version)
     return condition

@@ -210,8 +210,8 @@ def restore(model: StoredLoggedModel) -> None:
 
 
 def entity(model: StoredLoggedModel) -> LoggedModel:
-    """Returns a logged model with all its data; one Query if it has more metric points than its
-    item holds."""
+    """Returns a logged model with all its data; if it has more metric points than its item holds,
+    one Query per MB of the others."""
     return _entity(model, logged_model_points.read(model.item))
 
 

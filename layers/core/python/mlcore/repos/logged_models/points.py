@@ -50,8 +50,8 @@ class _Pack(NamedTuple):
 
 
 def read(model: LoggedModel) -> tuple[ModelMetric, ...]:
-    """Returns all metric points of a logged model whose item was read; one Query if the item does
-    not hold all."""
+    """Returns all metric points of a logged model whose item was read; one Query per MB of the
+    other points if the item does not hold all."""
     texts = model.points
     if model.more_points is not None:
         texts = {**dict(_outside(model)), **texts}

@@ -3,7 +3,7 @@ provider of models gets them.
 
 A process uses new rules a minute after they were set at the latest. A value that cannot be read is
 never taken for "no rules": the request fails, and the client repeats it. A process without rules
-imports nothing of :mod:`mlcore.redaction` but the name of the setting.
+imports nothing of :mod:`mlcore.redaction` but the names in :mod:`mlcore.redaction.setting`.
 """
 
 from __future__ import annotations

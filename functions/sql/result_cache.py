@@ -1,0 +1,83 @@
+"""Keeps results of queries in this process's memory, so that a query that is repeated before its
+tables change runs only once.
+
+The process that prepares a query compares the versions of its tables with those of the kept result
+(``mltables/table_versions.py``): a result is never older than the tables. Only results of callers
+who may read all rows are kept. For other callers the time of a repeated query would show when
+another workspace changes.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
+
+KEPT_BYTES: Final = 16 << 20
+"""Most bytes of all results."""
+KEPT_SECONDS: Final = 600.0
+"""After this time a result is dropped, so that rows that were deleted leave the memory."""
+
+
+class KeptResult(NamedTuple):
+    """The result of a query, as the process that ran it returned it."""
+
+    versions: str
+    """The digest of the versions of the tables that the query read."""
+    output: bytes
+    kept_at: float
+    """When the result was kept, in seconds of the cache's clock."""
+
+
+class ResultCache:
+    """The results of the latest queries. Threads may use it concurrently."""
+
+    def __init__(
+        self, most_bytes: int = KEPT_BYTES, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._most_bytes, self._clock = most_bytes, clock
+        self._lock = threading.Lock()
+        self._results: OrderedDict[str, KeptResult] = OrderedDict()
+        self._bytes = 0
+
+    def get(self, key: str) -> KeptResult | None:
+        """Returns the result of a query, or None if none is kept."""
+        with self._lock:
+            self._drop_expired()
+            if key not in self._results:
+                return None
+            self._results.move_to_end(key)
+            return self._results[key]
+
+    def keep(self, key: str, versions: str, output: bytes) -> None:
+        """Keeps a result in place of an earlier one of the same query. Drops the results that were
+        not used for the longest time if there are too many bytes."""
+        with self._lock:
+            self._drop_expired()
+            self._drop(key)
+            self._results[key] = KeptResult(versions, output, self._clock())
+            self._bytes += len(key) + len(output)
+            while self._bytes > self._most_bytes:
+                self._drop(next(iter(self._results)))
+
+    def _drop_expired(self) -> None:
+        expired = self._clock() - KEPT_SECONDS
+        for key in [key for key, result in self._results.items() if result.kept_at <= expired]:
+            self._drop(key)
+
+    def _drop(self, key: str) -> None:
+        if result := self._results.pop(key, None):
+            self._bytes -= len(key) + len(result.output)
+
+
+def key_of(request: Mapping[str, Any]) -> str | None:
+    """Returns the key of a query's result; None if the result may not be kept.
+
+    Args:
+        request: see ``mltables/query_server.py``, without limits and environment.
+    """
+    reads_all = request.get("workspaces") is None and request.get("audited") is None
+    return json.dumps(request, sort_keys=True) if reads_all else None
