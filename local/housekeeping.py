@@ -27,7 +27,7 @@ class Housekeeping:
         self._thread = threading.Thread(target=self._run, name="housekeeping", daemon=True)
 
     def start(self) -> None:
-        """Starts the thread that runs the tasks."""
+        """Starts the thread that runs ``tasks`` every hour."""
         self._thread.start()
 
     def stop(self) -> None:

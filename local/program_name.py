@@ -1,4 +1,4 @@
-"""The commands by which the user runs this program, for help texts and messages."""
+"""The commands that start the local server and its administration, for help texts and messages."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ _METADATA: Final = "\nMetadata:\n"
 
 
 class NotPackaged(Exception):
-    """Raised if the upload is not possible; the message says why."""
+    """Raised if the build cannot be uploaded; the message says why."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -36,7 +36,7 @@ _EXAMPLE: Final = "sample_spec"
 
 
 class NoPriceList(Exception):
-    """Raised if the source of prices cannot be read; the message says why."""
+    """Raised if the source of model prices cannot be read; the message says why."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -61,7 +61,7 @@ def build(folder: Path, architecture: str, sam: Sequence[str]) -> Path:
 
 
 def default_folder() -> Path:
-    """Returns the folder in the user's cache where builds go by default."""
+    """Returns the folder in the user's cache where SAM builds go by default."""
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(cache) / "mlflow-serverless"
 

@@ -20,7 +20,7 @@ live one."""
 
 
 class CannotMove(Exception):
-    """Raised if the aliases cannot be moved; the message says why."""
+    """Raised if the functions' aliases cannot be moved; the message says why."""
 
 
 class Function(NamedTuple):

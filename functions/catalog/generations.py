@@ -190,7 +190,8 @@ class Generation:
 
     @property
     def owners(self) -> list[int]:
-        """For each artifact, by its position: the position of the model to which it belongs."""
+        """For each catalog artifact, by its position: the position of the model to which it
+        belongs."""
         begins = self.models["artifacts"]
         return self.cached(
             ("owners",),

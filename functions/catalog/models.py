@@ -1,4 +1,4 @@
-"""Lists and returns the catalog's models, their artifacts, and the options for filters."""
+"""Lists and returns the model catalog's models, their artifacts, and the options for filters."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ ParseFile = Callable[[str], Any]
 
 
 class SourceContent(NamedTuple):
-    """The result of reading one source of the catalog: its entries, or the error."""
+    """The result of reading one source of the model catalog: its entries, or the error."""
 
     source: ConfiguredSource
     status: str
@@ -119,7 +119,7 @@ def skip_until_due(
 
 
 def definition_of(source: ConfiguredSource) -> str:
-    """Returns a digest of those fields of a catalog source on which its entries depend."""
+    """Returns a digest of those fields of a model catalog's source on which its entries depend."""
     text = json.dumps(source._replace(name="", labels=()), sort_keys=True)
     return blake2b(text.encode(), digest_size=8).hexdigest()
 

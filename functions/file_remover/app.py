@@ -16,7 +16,7 @@ from mlcore.observability import logger
 
 
 class AllMessagesFailed(Exception):
-    """Raised if all messages failed; the log has the reasons."""
+    """Raised if all messages of an SQS event failed; the log has the reasons."""
 
 
 def handler(event: Mapping[str, Any], context: object) -> dict[str, Any]:

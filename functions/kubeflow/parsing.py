@@ -30,7 +30,8 @@ def without_body(path_kind: EntityKind | None = None) -> Parse:
 
 
 def find_one() -> Parse:
-    """Returns the parser of a request for one entity by its name or external id."""
+    """Returns the parser of a request for one entity of Kubeflow's registry by its name or external
+    id."""
 
     def parse(sent: Sent) -> RegistryRequest:
         parsed = _parsed(sent, None)

@@ -10,7 +10,7 @@ from ui import messages as m
 
 
 def proxy_to_gateway(message: m.Nothing, request: Request) -> dict[str, Any]:
-    """Returns the response of an MLflow server that has no gateway."""
+    """Returns the response of an MLflow server that is connected to no old gateway."""
     return {"endpoints": []}
 
 

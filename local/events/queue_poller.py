@@ -42,7 +42,7 @@ class QueuePoller:
         self._thread = threading.Thread(target=self._run, name=mapping.name, daemon=True)
 
     def start(self) -> None:
-        """Starts the thread that polls the queue."""
+        """Starts the thread that polls the SQS queue."""
         self._thread.start()
 
     def stop(self) -> None:

@@ -63,7 +63,7 @@ def placeholders(paths: Iterator[Path]) -> frozenset[str]:
 
 
 def operands_of(condition: ConditionNode) -> Iterator[Operand]:
-    """Yields all operands of a condition, including nested ones."""
+    """Yields all operands of a condition expression, including nested ones."""
     for inner in condition.conditions:
         yield from operands_of(inner)
     for operand in condition.operands:

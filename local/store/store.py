@@ -139,7 +139,7 @@ class Store:
     """The method that PynamoDB calls."""
 
     def close(self) -> None:
-        """Closes the files of all tables. A later call of an operation opens them again."""
+        """Closes the SQLite files of all tables. A later call of an operation opens them again."""
         with self._opening:
             tables, self._tables = self._tables, {}
         for table in tables.values():

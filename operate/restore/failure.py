@@ -1,4 +1,4 @@
-"""The error that a restore raises if it cannot continue."""
+"""The error that a restore of the table and its files raises if it cannot continue."""
 
 from __future__ import annotations
 

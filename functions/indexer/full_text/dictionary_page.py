@@ -112,7 +112,8 @@ def begin_leaving(entry: DictionaryEntry) -> bool:
 
 
 def end_leaving(entry: DictionaryEntry) -> None:
-    """Removes an entry from the dictionary's first page if its state is still ``leaving``."""
+    """Removes an entry from the full-text dictionary's first page if its state is still
+    ``leaving``."""
     _change_state(entry, LEAVING)
 
 

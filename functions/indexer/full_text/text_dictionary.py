@@ -215,7 +215,7 @@ def _begin_leaving(entry: DictionaryEntry, item: Raw) -> bool:
 
 
 def remove_as_read(item: Raw) -> None:
-    """Removes an index item unless its version has changed since it was read."""
+    """Removes an item of the full-text index unless its version has changed since it was read."""
     as_read = ConditionExpression()
     _require_as_read(as_read, item)
     with contextlib.suppress(ConditionFailed):

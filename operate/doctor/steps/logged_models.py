@@ -1,4 +1,4 @@
-"""Checks logged models: creation, status and search."""
+"""The checkup's steps for logged models: creation, status and search."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ ALERT_TOPICS: Final = "ALERT_TOPIC_ARNS"
 
 
 def of_alerts() -> list[str]:
-    """Returns the ARNs of the topics for alerts."""
+    """Returns the ARNs of the SNS topics that receive alerts on SQL results and budgets."""
     return list(filter(None, os.environ.get(ALERT_TOPICS, "").split(",")))
 
 

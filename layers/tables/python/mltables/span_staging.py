@@ -87,7 +87,7 @@ def find_misplaced(connection: duckdb.DuckDBPyConnection, published: str) -> Non
 
 
 def misplaced_batches(connection: duckdb.DuckDBPyConnection) -> list[int]:
-    """Returns the numbers of the batches in the temporary table ``misplaced``, in order."""
+    """Returns the numbers of the span batches in the temporary table ``misplaced``, in order."""
     rows = connection.execute("SELECT DISTINCT number::BIGINT FROM misplaced ORDER BY 1").fetchall()
     return [number for (number,) in rows]
 

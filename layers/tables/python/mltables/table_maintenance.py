@@ -61,15 +61,17 @@ AUDIT_DAYS: Final = "AUDIT_DAYS"
 """Environment: for how many days ``audit_log`` keeps its rows; 0 or nothing: for ever."""
 
 
-def maintain_tables(*, today: str = "9999") -> int:
+def maintain_tables(*, today: str = "") -> int:
     """Merges, sorts and vacuums the tables that changed (``maintenance_needed``), and ``audit_log``
     if rows have reached the end of their retention. Returns the number of deleted files. A table on
     which another writer commits meanwhile is left to the next call. If the maintenance of a table
     fails, the error is raised after the other tables are done.
 
     Args:
-        today: the first day that may still get points, as ``YYYY-MM-DD``. Earlier days are sorted.
+        today: the current day in UTC as ``YYYY-MM-DD``, by default of the clock. Earlier days are
+            sorted and packed; this day still grows, and each sorting would rewrite it.
     """
+    today = today or datetime.now(UTC).strftime("%Y-%m-%d")
     removed = 0
     stored = maintenance_needed.stored_tables()
     tables = maintenance_needed.needing_maintenance(TABLES, stored)

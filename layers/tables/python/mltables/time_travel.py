@@ -189,7 +189,8 @@ def _too_old() -> StatementRefused:
 
 
 def gone() -> StatementRefused:
-    """Returns the error for a statement that reads a past version whose files were deleted."""
+    """Returns the error for an SQL statement that reads a table's past version whose files were
+    deleted."""
     return StatementRefused(
         "A past version of a table cannot be read any more: its files were deleted."
     )

@@ -1,4 +1,4 @@
-"""Joins traces with a subquery that has rows of their spans or assessments."""
+"""Joins traces, in a caller's SQL, with a subquery that has rows of their spans or assessments."""
 
 from __future__ import annotations
 

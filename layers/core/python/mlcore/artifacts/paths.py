@@ -62,7 +62,7 @@ def names_file(path: str) -> bool:
 
 
 def join(root: str, path: str) -> str:
-    """Joins a store's key and a safe path below it to one key."""
+    """Joins a key of the file store and a safe path below it to one key."""
     return f"{root}/{path}" if root and path else root or path
 
 

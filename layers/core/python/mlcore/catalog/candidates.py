@@ -166,7 +166,7 @@ def measurement(
 
 
 def number(artifact: CatalogEntry, name: str) -> float | None:
-    """Returns the value of an artifact's custom property; None if it is not a number."""
+    """Returns the value of a catalog artifact's custom property; None if it is not a number."""
     value: Any = artifact.properties.get(name)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None

@@ -50,7 +50,7 @@ Columns = Mapping[str, Column]
 
 
 class ColumnCollector:
-    """Collects the columns of a generation of the catalog while it is written."""
+    """Collects the columns of a generation of the model catalog while it is written."""
 
     def __init__(self) -> None:
         self._attributes: dict[str, _OpenColumn] = {}

@@ -148,7 +148,7 @@ class Holder:
 
     @property
     def is_block(self) -> bool:
-        """Whether the object is a part of a message."""
+        """Whether the object is a part of a chat message."""
         return self.is_item and self.name in _BLOCKS
 
     @property

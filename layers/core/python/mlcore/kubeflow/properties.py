@@ -52,7 +52,7 @@ class Property(NamedTuple):
     value: Any
 
     def text(self) -> str:
-        """Returns the property's value as the text that a tag stores."""
+        """Returns the custom property's value as the text that a tag stores."""
         if self.type == BOOL:
             return "true" if self.value else "false"
         return str(self.value)

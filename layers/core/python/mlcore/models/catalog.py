@@ -13,8 +13,8 @@ from mlcore.models.base import Item
 
 
 class Catalog(Item):
-    """Names the current generation of the catalog; ``data`` holds its sources, labels and named
-    queries."""
+    """Names the current generation of the model catalog; ``data`` holds its sources, labels and
+    named queries."""
 
     pattern = keys.CATALOG
 

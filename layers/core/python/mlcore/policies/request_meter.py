@@ -31,7 +31,7 @@ until midnight would seem to hang."""
 
 
 class Refusal(NamedTuple):
-    """A limit that is reached: ``limit`` requests per ``unit`` (``second`` or ``day``)."""
+    """A caller's limit that is reached: ``limit`` requests per ``unit`` (``second`` or ``day``)."""
 
     limit: int
     unit: str
@@ -108,7 +108,7 @@ class RequestMeter:
         return None
 
     def count(self) -> None:
-        """Counts a request that was not refused."""
+        """Counts a request of the caller that the limits allowed."""
         self._tokens -= 1
         self._unreported += 1
 

@@ -21,7 +21,7 @@ _thread: Final = threading.local()
 
 
 class ProviderConnection(Protocol):
-    """A connection to a provider, which calls use one after the other."""
+    """A connection to a model provider, which calls use one after the other."""
 
     channel: Any
     """Its socket, even while only an answer holds it; None before it is connected."""

@@ -1,4 +1,4 @@
-"""Tells whether a provider's answer has been read to its end."""
+"""Tells whether a model provider's answer has been read to its end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Measures for how long the current thread has waited for providers."""
+"""Measures for how long the current thread has waited for model providers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ def reset() -> None:
 
 
 def total() -> float:
-    """Returns the seconds for which this thread has waited for providers since :func:`reset`."""
+    """Returns the seconds for which this thread has waited for model providers since
+    :func:`reset`."""
     seconds: float = getattr(_thread, "seconds", 0.0)
     return seconds
 

@@ -106,7 +106,7 @@ class Searched:
 
     @property
     def numbers(self) -> list[Range]:
-        """The ranges of the text that may hold numbers of at least seven characters."""
+        """The ranges of the searched text that may hold numbers of at least seven characters."""
         if self._numbers is None:
             expression = _ASCII_NUMBER if self.text.isascii() else _NUMBER
             self._numbers = [match.span() for match in expression.finditer(self.text)]
@@ -114,7 +114,7 @@ class Searched:
 
     @property
     def long_words(self) -> str:
-        """The words of the text with at least _TOKEN_LENGTH characters, one a line."""
+        """The words of the searched text with at least _TOKEN_LENGTH characters, one a line."""
         if self._long_words is None:
             words = self.text.split() if len(self.text) >= _TOKEN_LENGTH else ()
             self._long_words = "\n".join([word for word in words if len(word) >= _TOKEN_LENGTH])

@@ -58,7 +58,7 @@ class Current(NamedTuple):
 
 
 def current() -> Current:
-    """Returns the current generation of the catalog (its last complete load); one consistent
+    """Returns the current generation of the model catalog (its last complete load); one consistent
     GetItem."""
     raw = table.get(keys.catalog())
     if raw is None:

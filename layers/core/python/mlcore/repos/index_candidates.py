@@ -251,7 +251,7 @@ def _cheaper_by(candidates: Candidates, cheapest: Candidates) -> int:
 
 
 def read_next_pages(competitors: Sequence[Candidates]) -> None:
-    """Reads the next page of each incomplete range of all candidates, in parallel."""
+    """Reads the next page of each incomplete range of all candidates of a search, in parallel."""
     ranges = dict.fromkeys(entries for competitor in competitors for entries in competitor.ranges)
     table.parallel([entries.read for entries in ranges if not entries.done])
     for competitor in competitors:

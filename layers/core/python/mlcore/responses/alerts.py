@@ -1,4 +1,4 @@
-"""Alerts as JSON. Addresses and secrets of destinations are never returned."""
+"""Alerts as JSON. Of a destination's address at most the host is returned; secrets never are."""
 
 from __future__ import annotations
 

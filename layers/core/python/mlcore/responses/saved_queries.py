@@ -1,4 +1,4 @@
-"""Saved queries as JSON."""
+"""Saved SQL queries as JSON."""
 
 from __future__ import annotations
 

@@ -225,7 +225,7 @@ class Expectation(Assessment):
 
 
 def stack_trace(error: BaseException) -> str:
-    """Returns the traceback of an error as text, without the frames of the cage."""
+    """Returns the traceback of a scorer's error as text, without the frames of ``scorer_cage``."""
     try:
         described = traceback.TracebackException.from_exception(error)
         each: traceback.TracebackException | None = described

@@ -8,7 +8,7 @@ from typing import Final, Protocol
 
 
 class Stoppable(Protocol):
-    """The interface of a running judgement."""
+    """The interface of a scorer's running judgement."""
 
     def stop(self) -> None:
         """Ends the judgement soon. Any thread may call this, and repeatedly."""

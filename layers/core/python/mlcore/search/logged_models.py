@@ -124,7 +124,8 @@ Access = ModelsByName | ModelsByRun | ModelIds
 
 
 def parse_filter(text: str) -> tuple[ModelComparison, ...]:
-    """Parses a filter to its comparisons, all of which must hold. Raises InvalidParameterValue."""
+    """Parses a filter of logged models to its comparisons, all of which must hold. Raises
+    InvalidParameterValue."""
     if not text:
         return ()
     t.check_length(text)
@@ -196,7 +197,7 @@ def _dataset_test(datasets: Sequence[MetricDataset]) -> Test:
 
 
 def newest_first(ordering: Sequence[ModelOrderBy]) -> bool:
-    """Returns whether the order is the default one: latest creation first, then by id."""
+    """Returns whether logged models have the default order: latest creation first, then by id."""
     return not ordering or list(ordering) == [ModelOrderBy("creation_timestamp_ms", False)]
 
 

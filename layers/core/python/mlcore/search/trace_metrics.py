@@ -122,8 +122,8 @@ def aggregation(kind: str, percentile: float | None) -> Aggregation:
 
 
 def check(query: MetricQuery) -> None:
-    """Checks that the metric exists and offers the requested aggregations and dimensions. Raises
-    InvalidParameterValue otherwise."""
+    """Checks that the trace metric exists and offers the requested aggregations and dimensions.
+    Raises InvalidParameterValue otherwise."""
     metrics = METRICS[query.view]
     if query.metric not in metrics:
         raise InvalidParameterValue(

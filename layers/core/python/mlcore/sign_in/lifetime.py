@@ -15,7 +15,7 @@ _TOUCHES: Final = 10
 
 
 def longest_seconds() -> int:
-    """Returns the seconds that a session lasts at most, however often it is used."""
+    """Returns the seconds that a browser session lasts at most, however often it is used."""
     return min(int(float(os.environ.get(_HOURS) or 12) * 3_600), MAXIMUM_SECONDS)
 
 
@@ -25,7 +25,7 @@ def idle_seconds() -> int:
 
 
 def is_alive(session: Session, now: float) -> bool:
-    """Whether a session has neither ended nor been idle for too long."""
+    """Whether a browser session has neither ended nor been idle for too long."""
     return now < session.expires_at and now < session.seen_at + idle_seconds()
 
 

@@ -33,7 +33,7 @@ def notifies(sql: str) -> bool | None:
 
 
 def stored() -> Iterator[tuple[str, str]]:
-    """Yields (alert name, SQL) of all alert files, ordered by name."""
+    """Yields (alert name, SQL) of all alert files in the file store, ordered by name."""
     for entry in store().list(FOLDER):
         if entry.size is not None and entry.name.endswith(SUFFIX):
             content = store().get(f"{FOLDER}/{entry.name}")

@@ -1,4 +1,4 @@
-"""Declares how the rows of the entities of ``entity_kinds`` are read from the table."""
+"""Declares how the system tables' rows of the ``entity_kinds`` are read from the DynamoDB table."""
 
 from __future__ import annotations
 

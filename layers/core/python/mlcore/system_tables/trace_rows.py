@@ -84,7 +84,7 @@ class AssessmentRow(NamedTuple):
 
 
 def rows_of(stored: StoredTrace) -> tuple[TraceRow, Iterator[AssessmentRow]]:
-    """Converts a stored trace to its row and the rows of its assessments."""
+    """Converts a stored trace to its row and its assessments' rows in the system tables."""
     trace = traces.entity(stored)
     return _trace_row(stored, trace), _assessment_rows(stored, trace)
 

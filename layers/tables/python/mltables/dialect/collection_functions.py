@@ -1,4 +1,4 @@
-"""Translates constructors of lists, maps and structs, and functions that take a lambda."""
+"""Translates SQL constructors of lists, maps and structs, and SQL functions that take a lambda."""
 
 from __future__ import annotations
 

@@ -121,7 +121,7 @@ def is_interval(node: exp.Expr) -> bool:
 
 
 def is_of_days(interval: exp.Expr) -> bool:
-    """Whether the syntax of an interval shows that it consists of whole days or months."""
+    """Whether the syntax of an SQL interval shows that it consists of whole days or months."""
     unit = interval.args.get("unit")
     return isinstance(unit, exp.Var) and _unit(unit) in {"day", "week", *_MONTHS}
 

@@ -41,7 +41,7 @@ def catalog_generation_prefix() -> str:
 
 
 def catalog_shards(generation: str) -> str:
-    """Returns the partition key of the items of one generation of the catalog."""
+    """Returns the partition key of the items of one generation of the model catalog."""
     return CATALOG_SHARD.pk.build(generation)
 
 

@@ -137,7 +137,7 @@ def run(experiment_id: str, run_id: str) -> Key:
 
 
 def run_sort_keys(run_ids: Iterable[str]) -> list[str]:
-    """Returns the sort keys of runs."""
+    """Returns the sort keys of the items of runs."""
     return list(map(RUN.sk.build, run_ids))
 
 

@@ -56,7 +56,7 @@ class Schedule(NamedTuple):
 
     @property
     def timing(self) -> str:
-        """The fields that decide when the schedule fires, as one text such as
+        """The fields that decide when the schedule of issue detection fires, as one text such as
         ``daily|09:00|0|Europe/Berlin``."""
         return f"{self.cadence}|{self.fire_time}|{self.weekday}|{self.timezone}"
 

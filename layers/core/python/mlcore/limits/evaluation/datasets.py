@@ -19,8 +19,8 @@ SOURCE_TYPES: Final = (UNSPECIFIED, "TRACE", "HUMAN", "DOCUMENT", "CODE")
 
 
 def digest(name: str, last_update_time: int) -> str:
-    """Returns the digest of an evaluation dataset, which changes with every change of its
-    records."""
+    """Returns the digest of an evaluation dataset, which changes when records are added or merged,
+    but not when records are deleted."""
     return hashlib.sha256(f"{name}:{last_update_time}".encode()).hexdigest()[:8]
 
 

@@ -95,7 +95,7 @@ def find_items(queue: ReviewQueue, item_ids: Sequence[str]) -> list[QueueItem]:
 
 
 def with_item(queues: Sequence[ReviewQueue], item_id: str) -> list[ReviewQueue]:
-    """Returns those of the given queues that contain the item (trace) ``item_id``."""
+    """Returns those of the given review queues that contain the item (trace) ``item_id``."""
     places = [_item_key(queue.experiment_id, queue.queue_id, item_id) for queue in queues]
     items = table.batch_get(places)
     return [queue for queue, item in zip(queues, items, strict=True) if item is not None]

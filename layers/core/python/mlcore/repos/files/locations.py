@@ -197,7 +197,7 @@ def enter_imported(experiment: Experiment, location: str) -> None:
 
 
 def remove_entry(experiment_id: str, location: str, workspace: str) -> None:
-    """Removes a deleted experiment's entry from the list of locations."""
+    """Removes a deleted experiment's entry from the list of file locations."""
     for entry in of_experiment(experiment_id, location, workspace):
         table.delete(key_of_item(entry.item))
 

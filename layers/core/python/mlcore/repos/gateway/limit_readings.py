@@ -1,4 +1,4 @@
-"""Reads the usage of the keys, users, endpoints and workspaces that have limits."""
+"""Reads the usage of the keys, users, endpoints and workspaces that have gateway limits."""
 
 from __future__ import annotations
 

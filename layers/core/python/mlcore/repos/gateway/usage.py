@@ -36,7 +36,7 @@ class Usage(NamedTuple):
 
 
 class LimitReached(Exception):
-    """A limit of requests or tokens is reached. Nothing was counted."""
+    """A limit of the AI gateway on requests or tokens is reached. Nothing was counted."""
 
     def __init__(self, limit: str, used: Usage) -> None:
         """Args:

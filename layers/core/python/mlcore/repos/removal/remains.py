@@ -103,7 +103,7 @@ def of_logged_model(experiment_id: str, model_id: str) -> None:
 
 
 def check_deadline(deadline: float) -> None:
-    """Raises OutOfTime if the deadline has passed."""
+    """Raises OutOfTime if the deadline of the deletion has passed."""
     if time.monotonic() > deadline:
         raise OutOfTime
 

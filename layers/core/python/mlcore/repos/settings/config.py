@@ -50,6 +50,6 @@ def put(key: str, value: Any) -> None:
 
 
 def delete(key: str) -> None:
-    """Resets a setting to its default. Idempotent."""
+    """Resets a setting of the deployment to its default. Idempotent."""
     table.delete(keys.config(key))
     setting.forget(key)

@@ -117,7 +117,7 @@ def marked(experiment_id: str) -> Entries:
 
 
 def read_all(entries: Entries) -> list[Raw]:
-    """Returns all index entries of a range, reading page by page."""
+    """Returns all entries of a range of a search index, reading page by page."""
     while not entries.done:
         entries.read()
     return entries.items

@@ -108,7 +108,7 @@ def find_all(user: User) -> list[ApiKey]:
 
 
 def find(key_id: str) -> ApiKey | None:
-    """Returns an API key; None if it is missing or the id is malformed."""
+    """Returns an API key of a user; None if it is missing or the id is malformed."""
     if _KEY_ID.fullmatch(key_id) is None:
         return None
     item = table.get(_place(key_id))

@@ -80,7 +80,7 @@ def find_named(workspace: str, name: str) -> Role | None:
 
 
 def find_all() -> list[Role]:
-    """Returns all roles, oldest first."""
+    """Returns the roles of all workspaces, oldest first."""
     items = table.query_all(keys.ROLE.pk.text, prefix=keys.role_prefix())
     return sorted(map(_role, items))
 

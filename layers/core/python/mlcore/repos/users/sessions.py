@@ -21,7 +21,7 @@ MAXIMUM_SECONDS: Final = 30 * 86_400
 
 
 def start(session: Session) -> None:
-    """Writes a new session. DynamoDB deletes it some time after its end."""
+    """Writes a new browser session. DynamoDB deletes it some time after its end."""
     key = _key(session.username, session.session_id)
     item = SessionItem(
         PK=key.pk,
@@ -52,7 +52,7 @@ def find(username: str, session_id: str) -> tuple[User | None, Session | None]:
 
 
 def touch(session: Session, now: int) -> None:
-    """Records that a session was used now. Does nothing if it was ended meanwhile."""
+    """Records that a browser session was used now. Does nothing if it was ended meanwhile."""
     change = Update()
     change.set(SessionItem.seen_at, now)
     change.require_exists(SessionItem.PK)
@@ -63,7 +63,7 @@ def touch(session: Session, now: int) -> None:
 
 
 def end(username: str, session_id: str) -> None:
-    """Ends a session. Idempotent."""
+    """Ends a browser session of a user. Idempotent."""
     table.delete(_key(username, session_id))
 
 

@@ -1,4 +1,5 @@
-"""Macros for lists and maps. Functions that take a lambda are in ``dialect/collection_functions.py``."""
+"""SQL macros for lists and maps. Functions that take a lambda are in
+``dialect/collection_functions.py``."""
 
 # ruff: noqa: E501 -- SQL in lines of its own length
 

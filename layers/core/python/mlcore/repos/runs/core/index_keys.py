@@ -19,7 +19,7 @@ Values = Sequence[tuple[ItemAttribute[Any], Any]]
 
 
 class LocalKeys(NamedTuple):
-    """The keys that a run item has in the local indexes."""
+    """The keys that a run item has in the local secondary indexes."""
 
     lsi1sk: str
     lsi2sk: str

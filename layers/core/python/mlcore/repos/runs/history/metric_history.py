@@ -144,7 +144,7 @@ def write(
 
 
 def put(batches: Sequence[Raw]) -> None:
-    """Writes the batch items that :func:`batches` returned."""
+    """Writes the batches of metric points that :func:`batches` returned."""
     if len(batches) == 1:
         table.put(batches[0])
     else:

@@ -99,7 +99,8 @@ class RewoundMeanwhile(Exception):
 
 
 def of(item: Run) -> Rewinds:
-    """Returns the rewinds that a run's item records; :data:`NONE` if it was never rewound."""
+    """Returns the rewinds (deletions of metric points after a step) that a run's item records;
+    :data:`NONE` if it was never rewound."""
     if item.rewinds is None:
         return NONE
     fields = json.loads(item.rewinds)
