@@ -35,7 +35,8 @@ class Options(NamedTuple):
     """Folder of the model catalog's sources; None for the one in the data folder."""
 
     def parameters(self) -> dict[str, str]:
-        """Returns the parameters of template.yaml that these options set, as values by name."""
+        """Returns the parameters of template.yaml that the local server's options set, as values
+        by name."""
         return {
             "Authentication": "basic" if self.auth else "none",
             "Workspaces": "true" if self.workspaces else "false",

@@ -46,7 +46,7 @@ would be larger ends earlier, with a page token."""
 
 
 class CatalogRequest(NamedTuple):
-    """A parsed request to the catalog."""
+    """A parsed request to the model catalog or the MCP catalog."""
 
     pairs: tuple[tuple[str, str], ...]
     """The arguments of the query string, in order, with repetitions."""

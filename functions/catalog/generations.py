@@ -185,7 +185,8 @@ class Generation:
         return models
 
     def count(self, level: str) -> int:
-        """Returns the number of models (``MODEL_LEVEL``) or of artifacts (``ARTIFACT_LEVEL``)."""
+        """Returns the number of the catalog's models (``MODEL_LEVEL``) or artifacts
+        (``ARTIFACT_LEVEL``)."""
         return len(self.models["id"]) if level == MODEL_LEVEL else int(self.models["artifacts"][-1])
 
     @property

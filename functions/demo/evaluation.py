@@ -20,7 +20,8 @@ _WORDS: Final = 12
 
 
 def make(client: ApiClient, experiment_id: str) -> None:
-    """Creates the demo's dataset and the run that judges its traces. The traces must exist."""
+    """Creates the demo's evaluation dataset, and the evaluation run with the judgements of the
+    demo's traces. The traces must exist."""
     dataset_id = _make_dataset(client, experiment_id)
     run = demo_runs.find_or_create(client, experiment_id, RUN, {reserved_tags.RUN_TYPE: _RUN_TYPE})
     run_id = run["run_id"]

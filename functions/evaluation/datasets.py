@@ -123,7 +123,7 @@ def set_dataset_tags(message: m.SetDatasetTags, request: Request) -> dict[str, A
 
 
 def delete_dataset_tag(message: m.DeleteDatasetTag, request: Request) -> dict[str, Any]:
-    """Deletes a tag of a dataset. A missing tag or dataset is not an error."""
+    """Deletes a tag of an evaluation dataset. A missing tag or dataset is not an error."""
 
     def change(dataset: EvaluationDataset) -> EvaluationDataset:
         kept = {key: text for key, text in dataset.tags.items() if key != message.key}

@@ -120,8 +120,8 @@ def run_side_effects(records: Sequence[Record]) -> None:
 
 
 def queues_of(records: Sequence[Record]) -> list[str]:
-    """Returns the environment variables of the queues that :func:`run_side_effects` needs for these
-    records."""
+    """Returns the names of the environment variables with the URLs of those queues that
+    :func:`run_side_effects` needs for these stream records."""
     names = []
     if any(map(_announces, records)):
         names.append(webhook_events.QUEUE)

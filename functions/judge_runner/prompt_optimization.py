@@ -36,7 +36,7 @@ from mlcore.repos.evaluation import records as evaluation_records
 
 
 class OptimizedPrompt(NamedTuple):
-    """The result of an optimizer."""
+    """The result of a prompt optimizer."""
 
     text: str | None
     """The prompt to register; None if none is better than the given one."""

@@ -1,4 +1,4 @@
-"""Asks a job's model questions that it answers with a JSON object."""
+"""Asks the model of a job's gateway endpoint questions that it answers with a JSON object."""
 
 from __future__ import annotations
 
@@ -104,7 +104,8 @@ def object_schema(**properties: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def texts(answer: Mapping[str, Any], name: str) -> list[str]:
-    """Returns the strings in the list ``answer[name]``; [] if it is not a list."""
+    """Returns the strings in the list ``answer[name]`` of a model's answer; [] if it is not a
+    list."""
     values = answer.get(name)
     return [each for each in values if isinstance(each, str)] if isinstance(values, list) else []
 

@@ -49,7 +49,7 @@ _OVERWRITTEN_BY_NAME: Final = (METRIC.name, PARAMETER.name)
 
 
 def create(call: KubeflowCall) -> AnswerWithStatus:
-    """Creates a standalone artifact of any type."""
+    """Creates a standalone Kubeflow artifact of any type."""
     return _create(call, call.parsed.of_kind(), call.parsed.values)
 
 
@@ -303,7 +303,7 @@ def _readable(call: KubeflowCall, raws: list[Raw]) -> list[Raw]:
 
 
 def list_of_version(call: KubeflowCall) -> Any:
-    """Lists the artifacts of a model version. The list of a missing version is empty."""
+    """Lists the Kubeflow artifacts of a model version. The list of a missing version is empty."""
     number, kinds = call.parsed.id, call.parsed.artifact_kinds
     reference = numbers.of_kind(numbers.raw(number), MODEL_VERSION.name, call.workspace)
     raws: list[Raw] = []

@@ -97,7 +97,8 @@ def entity(kind: EntityKind, use: str, path_kind: EntityKind | None = None) -> P
 
 
 def artifact(use: str, path_kind: EntityKind | None = None) -> Parse:
-    """Like :func:`entity`, for an artifact whose kind the body names."""
+    """Returns the parser of a request whose body holds a Kubeflow artifact and names its kind;
+    otherwise like :func:`entity`."""
 
     def content(data: dict[str, Any]) -> tuple[EntityKind, body.Values]:
         kind = body.artifact_kind(data)

@@ -28,7 +28,7 @@ def put_config(message: m.PutConfig, request: Request) -> dict[str, Any]:
 
 
 def delete_config(message: m.GetConfig, request: Request) -> dict[str, Any]:
-    """Resets a setting to its default."""
+    """Resets a setting of the deployment to its default."""
     config.delete(message.key)
     _apply(message.key)
     return {}

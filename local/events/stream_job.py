@@ -37,7 +37,8 @@ class StreamJob(NamedTuple):
 
     @classmethod
     def of(cls, text: str) -> StreamJob:
-        """Returns the job that a line of JSON from :meth:`text` describes."""
+        """Returns the parameters of the stream process from a line of JSON that :meth:`text`
+        returned."""
         job = cls(**json.loads(text))
         mappings = [StreamMapping(*mapping) for mapping in job.mappings]
         functions = [FunctionDefinition(*function) for function in job.functions]

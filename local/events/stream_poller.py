@@ -205,7 +205,7 @@ class StreamPoller:
         self._thread = threading.Thread(target=self._run, name=mapping.name, daemon=True)
 
     def start(self) -> None:
-        """Starts the thread that polls the stream."""
+        """Starts the thread that polls the table's stream."""
         self._thread.start()
 
     def stop(self, timeout: float = 10.0) -> None:

@@ -94,7 +94,7 @@ class Connection:
     # -- in the connection's own thread --
 
     def serve(self) -> None:
-        """Serves requests until the connection ends."""
+        """Serves the HTTP requests of the client until the connection ends."""
         try:
             while self._receive_head():
                 self._application(self)

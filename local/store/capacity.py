@@ -82,7 +82,7 @@ def _named(units: float, kind: str | None) -> dict[str, float]:
 
 
 def entry_size(index: Index, item: Raw) -> int:
-    """Returns the size of an item's entry in an index."""
+    """Returns the size in bytes of an item's entry in an index of the table."""
     names = item if index.projected is None else index.projected
     return sum([name_size(name) + size_of(item[name]) for name in names if name in item])
 

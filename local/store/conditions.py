@@ -71,7 +71,8 @@ def operands_of(condition: ConditionNode) -> Iterator[Operand]:
 
 
 def nested_operands(operand: Operand) -> Iterator[Operand]:
-    """Yields an operand and the operands that are its arguments, recursively."""
+    """Yields an operand of a condition or update expression and the operands that are its
+    arguments, recursively."""
     yield operand
     for argument in operand.arguments:
         yield from nested_operands(argument)

@@ -1,4 +1,4 @@
-"""Key conditions of Query: one partition, and a range of its sort key."""
+"""Key conditions of DynamoDB's Query: one partition, and a range of its sort key."""
 
 from __future__ import annotations
 

@@ -124,7 +124,7 @@ def key_texts(index: Index, row: Any) -> tuple[str, ...]:
 
 
 def entry_sizes(index: Index, rows: list[Any]) -> list[int]:
-    """Returns the sizes in bytes of the rows' entries in the index."""
+    """Returns the size in bytes of each row's entry in an index of the table."""
     if rows and isinstance(rows[0], tuple):
         names = sum(map(len, index.key))
         return [names + name_size("".join(row)) for row in rows]

@@ -94,7 +94,7 @@ class BoundCondition:
 
     @property
     def attributes(self) -> set[str]:
-        """The names of the attributes that the condition reads."""
+        """The names of the item attributes that the condition reads."""
         names = self._placeholders.names
         return {str(names.get(path[0], path[0])) for path in self._paths}
 

@@ -86,6 +86,6 @@ def _without_positions(value: Any) -> Any:
 
 
 def bound_projection(request: Raw, given: Placeholders) -> Projection | None:
-    """Returns the projection of the request; None if the request has none."""
+    """Returns the parsed ProjectionExpression of the request; None if the request has none."""
     text = request.get("ProjectionExpression")
     return None if text is None else Projection(text, given)

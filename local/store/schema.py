@@ -215,7 +215,7 @@ class Schema:
 
     @cached_property
     def tables(self) -> list[str]:
-        """The SQL statements that create the tables of a new file."""
+        """The SQL statements that create the tables of a new SQLite file."""
         columns = "".join(f", {quoted(name)} TEXT" for name in self.indexed)
         return [
             "CREATE TABLE items (id INTEGER PRIMARY KEY, rev INTEGER NOT NULL,"

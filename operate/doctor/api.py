@@ -93,7 +93,7 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 
 
 class Api:
-    """The server that is checked, with the login to use."""
+    """The server that a checkup checks, with the login to use."""
 
     def __init__(self, url: str, login: Login, profile: str | None = None) -> None:
         parts = urlsplit(url)

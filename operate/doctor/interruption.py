@@ -36,7 +36,7 @@ class Interruption:
                 signal.signal(number, handler)
 
     def check(self) -> None:
-        """Raises KeyboardInterrupt if a signal is pending."""
+        """Raises KeyboardInterrupt if SIGINT or SIGTERM is pending."""
         if self._pending:
             self._pending = False
             raise KeyboardInterrupt

@@ -104,7 +104,7 @@ class StockStore:
 
 
 class Transaction:
-    """Reads and writes rows within one transaction."""
+    """Reads and writes rows of the database of MLflow's own server within one transaction."""
 
     def __init__(self, connection: Any, tables: Mapping[str, Any]) -> None:
         self._connection = connection

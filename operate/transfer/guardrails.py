@@ -116,7 +116,8 @@ def _content(guardrail: Guardrail, held: Configuration) -> Content:
 
 
 def uses(snapshot: GatewaySnapshot) -> list[TransferItem]:
-    """Returns the items that transfer the assignments of guardrails to endpoints."""
+    """Returns a TransferItem for each assignment of a guardrail to an endpoint of the source
+    server."""
     path = f"{GATEWAY}/guardrails/list-for-endpoint"
     return [
         _use(snapshot, snapshot.ids[endpoint["endpoint_id"]], config)

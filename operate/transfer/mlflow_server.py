@@ -43,8 +43,8 @@ class SourceFailed(Exception):
 
     @property
     def forbidden(self) -> bool:
-        """Whether the error means that the server's account that the import uses has no
-        permission."""
+        """Whether the error means that the account with which the import logs in at the server
+        has no permission."""
         return self.status == 403
 
     @property

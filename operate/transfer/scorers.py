@@ -92,7 +92,8 @@ def item(source: SourceReader, experiment_id: str, name: str, target: Experiment
 
 
 def identity(experiment_id: str, name: str) -> str:
-    """Returns a text that identifies a scorer by the table's experiment id and its name."""
+    """Returns a text that identifies a scorer by its experiment's id in this product's table and
+    its name."""
     return f"{experiment_id}/{name}"
 
 

@@ -32,7 +32,8 @@ KINDS: Final = ("feedback", "expectation", "issue")
 
 
 def listed(source: SourceReader, experiment_id: str) -> Iterator[Trace]:
-    """Yields every trace of an experiment; none from a server before 2.14."""
+    """Yields every trace of an experiment of the source server; none if its MLflow is older than
+    2.14."""
     server = source.server
     location = {"type": "MLFLOW_EXPERIMENT", "mlflow_experiment": {"experiment_id": experiment_id}}
     try:

@@ -54,7 +54,7 @@ class Difference(NamedTuple):
 
 
 class Surplus(NamedTuple):
-    """An entity that the target has and the source server does not have."""
+    """An entity that is in this product's table but not on the source server."""
 
     kind: str
     identity: str

@@ -41,7 +41,7 @@ class DictionaryEntry(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The entry's key in the map of the dictionary's first page."""
+        """The entry's key in the map that the first page of the full-text dictionary holds."""
         field, (_, posting) = self.posting
         return json.dumps([self.kind, field, posting], ensure_ascii=False, separators=(",", ":"))
 

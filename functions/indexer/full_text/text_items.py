@@ -52,7 +52,8 @@ def texts_of_run(image: Raw | None) -> dict[str, str]:
 
 
 def name_of_experiment(image: Raw | None) -> dict[str, str]:
-    """Returns the texts of an experiment item that are indexed, by field: its name."""
+    """Returns the texts of an experiment item that the full-text index contains, by field: its
+    name."""
     return {} if image is None else {NAME: Experiment.of(image).name}
 
 
@@ -240,7 +241,8 @@ def lists_more(stored: Raw, required: Raw) -> bool:
 
 
 def posting_of(stored: Raw) -> Posting:
-    """Returns the posting of an FTS item. Raises KeyError if an attribute is missing."""
+    """Returns the posting (field and token) of an FTS item. Raises KeyError if an attribute is
+    missing."""
     fts = Fts.of(stored)
     field = NAME if fts.field is None else fts.field
     return Posting(field, IndexToken(fts.level, fts.token))

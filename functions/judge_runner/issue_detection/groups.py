@@ -19,7 +19,7 @@ class Group(NamedTuple):
 
     @property
     def first(self) -> StoredTrace:
-        """The trace that gets the assessments of the group."""
+        """The group's first trace, which gets the assessments of the whole group."""
         return self.traces[0]
 
 

@@ -1,4 +1,4 @@
-"""Checks that the server answers."""
+"""Checks that the server answers ``GET /health``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks a trace that is exported as OpenTelemetry does."""
+"""Checks that a trace exported in OpenTelemetry's protocol can be read at once."""
 
 from __future__ import annotations
 

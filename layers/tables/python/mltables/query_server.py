@@ -57,7 +57,7 @@ Json = dict[str, Any]
 
 
 def main(idle_seconds: float = IDLE_SECONDS) -> NoReturn:
-    """Serves queries, and ends the process after ``idle_seconds`` without one."""
+    """Serves SQL queries, and ends the process after ``idle_seconds`` without one."""
     _serve(idle_seconds)
     # A normal exit would make DuckDB's library report all frozen objects as leaks.
     os._exit(0)

@@ -59,12 +59,13 @@ class Table(NamedTuple):
 
     @property
     def names(self) -> str:
-        """Returns the columns that queries see, separated by commas."""
+        """Returns the columns of the system table that queries see, separated by commas."""
         return ", ".join(name for name, *_ in self.columns)
 
     @property
     def stored(self) -> str:
-        """Returns all columns, including the partition's, separated by commas."""
+        """Returns all columns of the system table, including the partition's, separated by
+        commas."""
         return self.names + (f", {self.partition}" if self.partition else "")
 
     @property

@@ -325,7 +325,7 @@ def delta_schema(table: Table) -> Schema:
 
 
 def open_if_exists(lake: Lake, table: Table) -> DeltaTable | None:
-    """Opens the current version of the table. None if nothing was published yet."""
+    """Opens the current version of a system table. None if nothing was published yet."""
     try:
         return DeltaTable(lake.uri(table.name), storage_options=lake.options)
     except TableNotFoundError:

@@ -67,7 +67,7 @@ def join(root: str, path: str) -> str:
 
 
 def covers(root: str, key: str) -> bool:
-    """Whether a key is ``root`` or lies below it. Every key lies below ""."""
+    """Whether a key of the artifact store is ``root`` or lies below it. Every key lies below ""."""
     return not root or key == root or key.startswith(f"{root}/")
 
 

@@ -53,7 +53,7 @@ class Store(Protocol):
     """
 
     def put(self, key: str, data: bytes) -> None:
-        """Writes or replaces a file atomically."""
+        """Writes or replaces a file of the S3 bucket or local folder atomically."""
 
     def create(self, key: str, data: bytes) -> str | None:
         """Writes a file atomically if it does not exist. Returns its ETag; None if the file exists,

@@ -37,7 +37,7 @@ class PropertyNames(NamedTuple):
 
 
 class Measurement(NamedTuple):
-    """The measurements of one performance artifact."""
+    """The measurements of one performance artifact of a model in the catalog."""
 
     hardware: str
     latency: float

@@ -45,7 +45,7 @@ answer was lost, may have been executed."""
 
 
 class NotExecuted(BotoCoreError):
-    """Raised if a call failed without an answer but certainly changed nothing."""
+    """Raised if a call of DynamoDB failed without an answer but certainly changed nothing."""
 
 
 class NotSaved(NotExecuted):

@@ -10,7 +10,7 @@ KEY, USER, WORKSPACE = KINDS = ("key", "user", "workspace")
 
 
 class CallerLimit(NamedTuple):
-    """How many requests each key, user or workspace may send; None for no limit."""
+    """How many requests each API key, user or workspace may send; None for no limit."""
 
     per_second: int | None = None
     per_day: int | None = None

@@ -1,4 +1,4 @@
-"""Lifecycle stages, by MLflow's names."""
+"""Lifecycle stages of experiments, runs and logged models, by MLflow's names."""
 
 from __future__ import annotations
 

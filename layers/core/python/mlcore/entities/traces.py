@@ -1,4 +1,4 @@
-"""A trace and its assessments."""
+"""The entities of a trace and of its assessments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Users, their grants and roles."""
+"""The entities of users, their grants and roles."""
 
 from __future__ import annotations
 

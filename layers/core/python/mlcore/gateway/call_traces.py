@@ -1,4 +1,4 @@
-"""Writes the trace of a call into the experiment of its endpoint."""
+"""Writes the trace of a gateway call into the experiment of the called endpoint."""
 
 from __future__ import annotations
 

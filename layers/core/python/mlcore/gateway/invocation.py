@@ -238,7 +238,7 @@ class Invocation:
         return {**counted, "total_tokens": sum(counted.values())}
 
     def refuse(self) -> None:
-        """Takes the call out of the counts of its limits, because it is not made."""
+        """Takes the gateway call out of the counts of its limits, because it is not made."""
         self._admission.put_back()
 
     def _finish(self) -> None:

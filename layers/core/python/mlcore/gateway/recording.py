@@ -156,7 +156,7 @@ class Span:
 
 
 class Recording:
-    """The spans of one call. The first one covers the whole call."""
+    """The spans of one call through the gateway. The first one covers the whole call."""
 
     def __init__(self, endpoint: Endpoint, workspace: str, caller: Caller) -> None:
         self.endpoint = endpoint

@@ -41,7 +41,7 @@ class Route(NamedTuple):
 
     @property
     def may_ask_bedrock(self) -> bool:
-        """Whether one of the models is at Amazon Bedrock."""
+        """Whether one of the models that this gateway call may use is at Amazon Bedrock."""
         definitions = self.known.model_definitions
         return any(
             definitions[mapping.model_definition_id].is_at_bedrock for mapping in self.mappings

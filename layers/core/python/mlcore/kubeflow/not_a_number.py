@@ -37,7 +37,7 @@ def mark_nan(answer: Any) -> None:
 
 
 def is_marked_nan(entity: Mapping[str, Any]) -> bool:
-    """Whether the JSON of a metric, as a server returned it, marks NaN by ``is_nan``."""
+    """Whether the JSON of a Kubeflow metric, as a server returned it, marks NaN by ``is_nan``."""
     properties = entity.get("customProperties") or {}
     return entity.get("value") == 0 and properties.get(PROPERTY) == _MARK.json()
 

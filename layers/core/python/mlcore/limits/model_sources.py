@@ -54,7 +54,7 @@ class ParsedSource(NamedTuple):
 
     @property
     def path(self) -> str:
-        """The path of the source, without a fragment."""
+        """The path of the model version's source, without a fragment."""
         return self.parts.path.partition("#")[0]
 
 

@@ -38,7 +38,7 @@ class DatasetFields(Protocol):
     profile: str
 
     def has(self, field: str) -> bool:
-        """Whether the request set the field."""
+        """Whether the request set this field of the run's dataset."""
 
 
 class DatasetInputFields(Protocol):

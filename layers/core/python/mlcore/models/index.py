@@ -104,7 +104,7 @@ class RankSegment(Item):
 
 
 class RankPage(Item):
-    """A page of a segment: some of the segment's values, in order."""
+    """A page of a rank segment: some of the values of one metric, in order, with their runs."""
 
     pattern = keys.RANK_PAGE
 

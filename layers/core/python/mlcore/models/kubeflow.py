@@ -112,7 +112,7 @@ class Artifact(NumberedItem):
 
 
 class ContextName(Item):
-    """Reserves the name of a serving environment."""
+    """Reserves the name of a Kubeflow serving environment."""
 
     pattern = keys.CONTEXT_NAME
 

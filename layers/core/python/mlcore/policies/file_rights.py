@@ -133,7 +133,8 @@ def _without_sharers(storages: list[ExperimentStorage], key: str) -> list[Experi
 
 
 def may_on_storages(access: Access, storages: Iterable[ExperimentStorage], action: str) -> bool:
-    """Whether the caller may do the action on the experiment of each storage."""
+    """Whether the caller may do the action on the experiments that own these storages (folders
+    of files)."""
     return all(
         access.allows(Requirement(EXPERIMENT, storage.experiment_id, action))
         for storage in storages

@@ -86,7 +86,8 @@ def requests_of(payload: Json, headers: Mapping[str, str]) -> list[Json]:
 
 
 def refuses_betas(error: GatewayCallFailed) -> bool:
-    """Whether Bedrock refused a request because of a beta, before the model worked on it."""
+    """Whether Bedrock refused a request because of a beta feature, before the model worked on
+    it."""
     text = str(error.provider_fields.get("message", ""))
     return error.status == 400 and _BETA_REFUSED in text.lower()
 

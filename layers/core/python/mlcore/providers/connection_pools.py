@@ -1,4 +1,4 @@
-"""Connections to providers, each with a reference to the call that uses it."""
+"""Connections to model providers, each with a reference to the call of a model that uses it."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ def private_allowed() -> bool:
 
 
 def timeout_seconds() -> float:
-    """Returns how many seconds a provider may take for each part of its answer."""
+    """Returns how many seconds a model provider may take for each part of its answer."""
     return float(os.environ.get(_TIMEOUT, "300"))
 
 

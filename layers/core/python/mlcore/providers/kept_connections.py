@@ -25,7 +25,7 @@ MAX_KEPT: Final = 64
 
 
 class Destination(NamedTuple):
-    """The target of a connection to a provider."""
+    """The target of a connection to a model provider."""
 
     scheme: str
     address: str

@@ -12,7 +12,7 @@ _thread: Final = threading.local()
 
 
 def reset() -> None:
-    """Sets the time for which this thread has waited for providers to zero."""
+    """Sets the time for which this thread has waited for model providers to zero."""
     _thread.seconds = 0.0
 
 

@@ -24,7 +24,7 @@ _ERROR_FIELDS: Final = frozenset(("error_code", "error_message", "stack_trace"))
 
 
 class MalformedAnswer(Exception):
-    """Raised for an answer that is no list of feedback."""
+    """Raised for a scorer's answer that is no list of feedback."""
 
 
 class ScorerFeedback(NamedTuple):

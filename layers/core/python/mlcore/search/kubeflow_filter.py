@@ -203,7 +203,7 @@ def parse_test(text: str, source: PropertySource) -> Test:
 
 
 def parse_node(text: str, source: PropertySource) -> Node:
-    """Parses a filter to a tree for :func:`compile_test`; raises as :func:`parse_test`."""
+    """Parses a Kubeflow filter to a tree for :func:`compile_test`; raises as :func:`parse_test`."""
     if not text.strip():
         return NOTHING
     check_length(text)

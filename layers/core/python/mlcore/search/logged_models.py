@@ -206,7 +206,8 @@ def reads_points(
     datasets: Sequence[MetricDataset],
     ordering: Sequence[ModelOrderBy],
 ) -> bool:
-    """Returns whether the filter, the datasets or the order need the models' metric points."""
+    """Returns whether the filter, the datasets or the order need the logged models' metric
+    points."""
     return (
         bool(datasets)
         or any(comparison.kind == METRICS for comparison in comparisons)

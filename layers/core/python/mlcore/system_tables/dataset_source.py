@@ -68,7 +68,7 @@ def find_records(refs: Collection[EntityRef]) -> Iterator[RecordRow]:
 
 
 def records_of(ref: EntityRef) -> Iterator[RecordRow]:
-    """Yields the rows of all records of an evaluation dataset; one Query per MB."""
+    """Yields the system table's rows of all records of an evaluation dataset; one Query per MB."""
     dataset_id = ref[0]
     pk = keys.evaluation_record(dataset_id, "").pk
     for raw in table.query_all(pk, prefix=keys.evaluation_record_prefix()):

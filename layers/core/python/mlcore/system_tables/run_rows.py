@@ -79,7 +79,7 @@ class PointRow(NamedTuple):
 
 
 def experiment_row(experiment: Experiment, updated_ms: int) -> ExperimentRow:
-    """Converts an experiment to its row.
+    """Converts an experiment to its row of ``experiments_latest``.
 
     Args:
         updated_ms: when the experiment's item was last written.

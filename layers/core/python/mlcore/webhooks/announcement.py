@@ -41,7 +41,8 @@ class Announcement(NamedTuple):
     the item contains their data."""
 
     def text(self) -> str:
-        """Returns the announcement as the text that the item's attribute ``event`` holds."""
+        """Returns the announcement as the text that the attribute ``event`` of the written item
+        holds."""
         fields = {**self._asdict(), "event": str(self.event)}
         return json.dumps({name: value for name, value in fields.items() if value is not None})
 

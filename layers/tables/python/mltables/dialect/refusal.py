@@ -1,4 +1,4 @@
-"""The error for a statement that is refused before it runs."""
+"""The error for an SQL statement that is refused before it runs."""
 
 from __future__ import annotations
 

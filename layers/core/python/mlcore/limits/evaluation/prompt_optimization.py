@@ -226,8 +226,8 @@ def check_data(kind: str, *, has_dataset: bool, scorers: int) -> None:
 
 
 def check_record_count(records: int) -> None:
-    """Checks that the evaluation dataset has neither too few nor too many records. Raises
-    InvalidParameterValue."""
+    """Checks that the evaluation dataset of a prompt optimization has neither too few nor too
+    many records. Raises InvalidParameterValue."""
     if not 0 < records <= MAX_RECORDS:
         raise InvalidParameterValue(
             f"The dataset of an optimization must have 1 to {MAX_RECORDS} records, got {records}."

@@ -57,7 +57,8 @@ def _archived(key: ArchivedKey) -> StoredRegisteredModel | StoredModelVersion | 
 
 
 def is_archived(key: ArchivedKey) -> bool:
-    """Whether the model or version exists and is archived; up to three consistent GetItem."""
+    """Whether the registered model or model version exists and is archived; up to three
+    consistent GetItem, and a Query for tags that an item does not hold."""
     return _archived(key) is not None
 
 

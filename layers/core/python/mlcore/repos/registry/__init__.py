@@ -1,1 +1,1 @@
-"""Registered models and their versions."""
+"""Reads and writes the items of registered models and of their versions."""

@@ -23,7 +23,7 @@ def key() -> Key:
 
 
 def is_read() -> bool:
-    """Whether the limits are cached, so that :func:`current` needs no request."""
+    """Whether the limits of gateway calls are cached, so that :func:`current` needs no request."""
     return _limits.remembered() is not None
 
 

@@ -24,7 +24,7 @@ def put(run_id: str, trace_ids: Iterable[str]) -> None:
 
 
 def traces_of(run_id: str) -> set[str]:
-    """Returns the ids of the traces that were linked to a run; one consistent Query."""
+    """Returns the ids of the traces that were linked to a run; one consistent Query per MB."""
     pk = keys.run_ref(run_id).pk
     items = table.query_all(pk, prefix=keys.trace_link_prefix(), attributes=[TraceLink.trace_id])
     return {TraceLink.of(item).trace_id for item in items}

@@ -58,7 +58,7 @@ def get(role_id: int) -> Role:
 
 
 def find_many(role_ids: Iterable[int]) -> list[Role]:
-    """Returns those of the roles that exist; one BatchGetItem."""
+    """Returns those of the roles that exist; one BatchGetItem per hundred."""
     items = table.batch_get([keys.role(str(role_id)) for role_id in role_ids])
     return [_role(item) for item in items if item is not None]
 

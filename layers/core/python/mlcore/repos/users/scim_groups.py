@@ -81,18 +81,20 @@ def role_ids_of(group_ids: Sequence[str]) -> list[int]:
 
 
 def members(group_id: str) -> list[str]:
-    """Returns the SCIM ids of a group's members; one Query."""
+    """Returns the SCIM ids of a group's members; one Query per MB."""
     pk = keys.scim_member(group_id, "").pk
     return [ScimMember.of(item).scim_id for item in table.query_all(pk)]
 
 
 def members_of_each(group_ids: Sequence[str]) -> list[list[str]]:
-    """Returns the SCIM ids of the members of each group; one round trip."""
+    """Returns the SCIM ids of the members of each group; for each group one Query
+    per MB, in parallel."""
     return table.parallel([partial(members, group_id) for group_id in group_ids])
 
 
 def have_member(group_ids: Sequence[str], scim_id: str) -> set[str]:
-    """Returns those of the groups of which a user is a member; one BatchGetItem."""
+    """Returns the ids of those SCIM groups, of the given ones, of which a user is a member; one
+    BatchGetItem per hundred."""
     return _existing({group_id: keys.scim_member(group_id, scim_id) for group_id in group_ids})
 
 
@@ -213,7 +215,7 @@ def _find_many(group_ids: Sequence[str]) -> list[ScimGroup]:
 
 
 def _existing(item_keys: Mapping[str, keys.Key]) -> set[str]:
-    """Returns the ids whose keys have items; one BatchGetItem."""
+    """Returns the ids whose keys have items; one BatchGetItem per hundred."""
     items = table.batch_get(list(item_keys.values()))
     return {name for name, item in zip(item_keys, items, strict=True) if item is not None}
 

@@ -46,7 +46,8 @@ def input_text(reference: DatasetReference, position: int) -> str:
 
 
 def texts(run: Run) -> dict[str, dict[str, str]]:
-    """Returns the values of a run as its item stores them, by map and key."""
+    """Returns the values in a run's maps (metrics, params, tags, …) as its item stores them, by
+    map and key."""
     return {
         "metrics": {
             key: latest_point_text.latest_text(metric) for key, metric in run.metrics.items()

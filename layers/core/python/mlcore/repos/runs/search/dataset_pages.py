@@ -1,4 +1,4 @@
-"""Searches the datasets of experiments."""
+"""Searches the datasets that the runs of experiments use."""
 
 from __future__ import annotations
 
