@@ -25,7 +25,8 @@ _BAR = "█"
 
 
 class StoreUnusable(Exception):
-    """Raised if the store cannot be opened; the message says why and what to do."""
+    """Raised if the local server's store, which stands in for DynamoDB, cannot be opened; the
+    message says why and what to do."""
 
 
 def prepare_store(folder: DataFolder, table: str) -> TableFile:
@@ -87,7 +88,7 @@ def _unusable(folder: DataFolder, error: Exception) -> StoreUnusable:
 
 
 def endpoint(folder: DataFolder) -> str:
-    """Returns the endpoint URL of the store in a data folder."""
+    """Returns the endpoint URL of the SQLite store, DynamoDB's stand-in, in a data folder."""
     return endpoint_of(folder.store)
 
 

@@ -1,4 +1,5 @@
-"""``python -m local.admin gc``: permanently removes soft-deleted items, with their files."""
+"""``python -m local.admin gc``: permanently removes soft-deleted experiments, runs and logged
+models, with their files."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ _PAGES = (*DASHBOARD_PAGES, "index.html")
 
 
 class CannotPublish(Exception):
-    """Raised if the files cannot be uploaded; the message says why."""
+    """Raised if the web UI's files cannot be uploaded; the message says why."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -98,8 +98,8 @@ class Generation:
         return [source for source in visible.values() if asset_type in (None, source["assetType"])]
 
     def source_keys(self, workspace: str, asset_type: str) -> frozenset[str]:
-        """Returns the keys of those sources of a type that :meth:`sources` returns for a
-        workspace."""
+        """Returns the keys of those catalog sources of an asset type that :meth:`sources` returns
+        for a workspace."""
         return frozenset(
             source_key(source["workspace"], source["id"])
             for source in self.sources(workspace, asset_type)

@@ -1,4 +1,5 @@
-"""Lists the catalog's sources and labels, and resolves which sources a request is about."""
+"""Lists the sources and labels of the model catalog, and resolves which sources a request is
+about."""
 
 from __future__ import annotations
 

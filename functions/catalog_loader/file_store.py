@@ -24,7 +24,7 @@ _MAX_FILES: Final = 2_000
 
 
 class OutsideCatalog(ValueError):
-    """Raised if a path is outside of the catalog or names no file in it."""
+    """Raised if a path is outside of the model catalog's files or names none of them."""
 
 
 class Files(Protocol):
@@ -84,7 +84,7 @@ class BucketFiles:
 
 
 def files() -> Files:
-    """Returns the store of the catalog's files that the environment configures."""
+    """Returns the store of the model catalog's files that the environment configures."""
     folder = os.environ.get(FOLDER)
     return FolderFiles(folder) if folder else BucketFiles()
 

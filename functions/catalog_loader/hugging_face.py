@@ -58,7 +58,7 @@ class HubModels(NamedTuple):
 
 
 class Settings(NamedTuple):
-    """The parsed properties of a Hugging Face source."""
+    """The parsed properties of a Hugging Face source of the model catalog."""
 
     key_name: str
     url: str

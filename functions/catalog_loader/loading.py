@@ -27,7 +27,7 @@ from mlcore.repos.catalog import Current
 
 
 class LoadReport(NamedTuple):
-    """The result of a load of the catalog."""
+    """The result of a load of the model catalog."""
 
     generation: str
     changed: bool

@@ -36,7 +36,7 @@ class Unprocessable(MlflowError):
 
 
 class PreviewRequest(NamedTuple):
-    """A parsed request to preview a source of the catalog."""
+    """A parsed request to preview a source of the model catalog."""
 
     arguments: dict[str, str]
     parts: dict[str, bytes]

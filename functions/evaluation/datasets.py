@@ -162,7 +162,7 @@ def add_to_experiments(message: m.AddDatasetToExperiments, request: Request) -> 
 def remove_from_experiments(
     message: m.RemoveDatasetFromExperiments, request: Request
 ) -> dict[str, Any]:
-    """Removes a dataset from experiments. Experiments that it is not in are ignored."""
+    """Removes an evaluation dataset from experiments. Experiments that it is not in are ignored."""
     removed = set(message.experiment_ids)
 
     def change(dataset: EvaluationDataset) -> EvaluationDataset:

@@ -1,4 +1,4 @@
-"""Searches and lists experiments, and searches the datasets of experiments."""
+"""Searches and lists experiments, and searches the datasets that their runs use."""
 
 from __future__ import annotations
 

@@ -267,7 +267,7 @@ def set_tag(message: m.SetGatewayEndpointTag, request: Request) -> dict[str, Any
 
 
 def delete_tag(message: m.DeleteGatewayEndpointTag, request: Request) -> dict[str, Any]:
-    """Deletes a tag of an endpoint. A missing tag is not an error."""
+    """Deletes a tag of a gateway endpoint. A missing tag is not an error."""
     return _change_tags(
         message.endpoint_id,
         request,

@@ -68,7 +68,7 @@ calls by itself."""
 
 
 class AllMessagesFailed(Exception):
-    """Raised if all messages met an unexpected error; the log has the reasons."""
+    """Raised if all messages of an SQS event met an unexpected error; the log has the reasons."""
 
 
 def handler(event: Mapping[str, Any], context: Any) -> dict[str, Any]:

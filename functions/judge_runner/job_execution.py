@@ -120,7 +120,7 @@ class JobExecution:
         self.rights.check()
 
     def remaining_seconds(self) -> float:
-        """Returns how long this call of the function may still take."""
+        """Returns how many seconds this invocation of the function may still take."""
         return self._remaining() / 1000
 
     def hold(self, seconds: float) -> None:

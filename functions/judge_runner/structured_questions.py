@@ -111,7 +111,8 @@ def texts(answer: Mapping[str, Any], name: str) -> list[str]:
 
 
 def objects(answer: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
-    """Returns the objects in the list ``answer[name]``. Raises ValueError if it is not a list."""
+    """Returns the objects in the list ``answer[name]`` of a model's answer. Raises ValueError if it
+    is not a list."""
     values = answer.get(name)
     if not isinstance(values, list):
         raise ValueError(f"{name} is not a list")

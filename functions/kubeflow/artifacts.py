@@ -122,7 +122,7 @@ def _entity(raw: Raw) -> Entity:
 
 
 def update(call: KubeflowCall) -> dict[str, Any]:
-    """Updates an artifact of any type. The body must name its type, which cannot change."""
+    """Updates a Kubeflow artifact of any type. The body must name its type, which cannot change."""
     return call.shown(_update(_load(call), call.parsed.of_kind(), call.parsed.values))
 
 

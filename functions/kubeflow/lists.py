@@ -70,7 +70,7 @@ def page_by_number(call: KubeflowCall, kind: str, entities_above: EntitiesAbove)
 
 
 def filtered(call: KubeflowCall, kind: str, entities: Iterable[Entity]) -> Iterator[Entity]:
-    """Yields the entities that match the request's ``filterQuery``. Raises
+    """Yields the Kubeflow entities that match the request's ``filterQuery``. Raises
     InvalidParameterValue."""
     matches = filter_fields.test_of(call.parsed.arguments.get("filterQuery", ""), kind)
     return (entity for entity in entities if matches(entity))

@@ -59,7 +59,7 @@ class Endpoints(NamedTuple):
 
 
 def find_all() -> dict[str, Issuer]:
-    """Returns all issuers by name, the deployment's first."""
+    """Returns all issuers for sign-in (OpenID Connect) by name, the deployment's first."""
     own = _issuer(
         OWN_ISSUER,
         {

@@ -108,7 +108,7 @@ def update_query(message: m.UpdateQuery, request: Request) -> dict[str, Any]:
 
 
 def delete_query(message: m.DeleteQuery, request: Request) -> dict[str, Any]:
-    """Deletes a saved query. Raises as :func:`update_query`."""
+    """Deletes a saved SQL query. Raises as :func:`update_query`."""
 
     def attempt() -> dict[str, Any]:
         stored = _owned(message.name, request)

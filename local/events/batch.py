@@ -49,7 +49,8 @@ class DeadLetters:
     def write(
         self, mapping: StreamMapping, stream: str, shard: str, batch: RecordBatch, condition: str
     ) -> None:
-        """Appends a line to the dead-letter file: one JSON object that describes the batch."""
+        """Appends a line to the dead-letter file: one JSON object that describes the batch of
+        stream records."""
         times = [
             float(record["dynamodb"].get("ApproximateCreationDateTime", 0))
             for record in (batch.records[0], batch.records[-1])

@@ -32,12 +32,13 @@ class CatalogWatch:
         self._thread = threading.Thread(target=self._run, name="catalog", daemon=True)
 
     def start(self) -> None:
-        """Loads the catalog once and starts the thread that watches the folder."""
+        """Loads the model catalog once and starts the thread that watches the folder of its
+        files."""
         self.check()
         self._thread.start()
 
     def stop(self) -> None:
-        """Ends the thread; a running load gets three seconds to finish."""
+        """Ends the thread; a running load of the model catalog gets three seconds to finish."""
         self._stop.set()
         if self._thread.is_alive():
             self._thread.join(STOP_SECONDS)

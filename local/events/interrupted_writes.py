@@ -38,7 +38,8 @@ class InterruptedWrites:
         self._thread = threading.Thread(target=self._run, name="completion", daemon=True)
 
     def start(self) -> None:
-        """Starts the background thread that completes the writes."""
+        """Starts the background thread that completes the interrupted writes of an earlier
+        process."""
         self._thread.start()
 
     def stop(self) -> None:

@@ -29,7 +29,7 @@ class Schedule:
         self._thread = threading.Thread(target=self._run, name="schedule", daemon=True)
 
     def start(self) -> None:
-        """Starts the thread that calls the functions at their intervals."""
+        """Starts the thread that calls the scheduled functions at their intervals."""
         self._thread.start()
 
     def stop(self) -> None:

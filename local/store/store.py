@@ -58,7 +58,7 @@ name only."""
 
 
 def endpoint_of(folder: Path) -> str:
-    """Returns the endpoint of the store in a folder."""
+    """Returns the endpoint URL of the SQLite store, DynamoDB's stand-in, in a folder."""
     return _PREFIX + quote(str(folder.absolute()))
 
 

@@ -82,7 +82,7 @@ class TableStore:
         self.description = description
 
     def read(self, pk: str, sk: str) -> StoredItem | None:
-        """Returns the row of the item with this key; None if there is none."""
+        """Returns the SQLite row of the item with this key; None if there is none."""
         row = self.database.row(self.select, (pk, sk))
         return None if row is None else StoredItem(*row)
 

@@ -56,7 +56,7 @@ def run(options: ExportOptions, stock_url: str, store: StockStore) -> int:
 
 
 class Export(Transfer):
-    """The export of one workspace of the product."""
+    """The export of one workspace of this product to MLflow's own server."""
 
     def __init__(self, options: ExportOptions, stock_url: str, store: StockStore) -> None:
         super().__init__(

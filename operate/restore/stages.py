@@ -37,7 +37,7 @@ NO_LIMITS: Final = Limits(None, None)
 
 
 class State(NamedTuple):
-    """A stage as it is now."""
+    """An API Gateway stage as it is now."""
 
     limits: Limits
     before: Limits | None

@@ -24,7 +24,8 @@ class Registry:
         self._server = server
 
     def entities(self, kind: EntityKind, path: str) -> list[Entity]:
-        """Returns all entities in the registry's list at a path, ordered by id."""
+        """Returns all entities in the list at a path of the Kubeflow registry's API, ordered by
+        id."""
         return sorted(
             (entity(kind, fields) for fields in self.read(path)), key=lambda each: each.id
         )
@@ -41,12 +42,14 @@ class Registry:
         return []
 
     def artifacts(self, path: str) -> list[Entity]:
-        """Returns the artifacts of all types in the registry's list at a path."""
+        """Returns the artifacts of all types in the list at a path of the Kubeflow registry's
+        API."""
         entities = [entity(body.artifact_kind(fields), fields) for fields in self.read(path)]
         return sorted(entities, key=lambda each: each.id)
 
     def read(self, path: str) -> Iterator[Json]:
-        """Yields the JSON entries of all pages of the registry's list at a path."""
+        """Yields the JSON entries of all pages of the list at a path of the Kubeflow registry's
+        API."""
         parameters: dict[str, Any] = {"pageSize": _PAGE, "orderBy": "ID", "sortOrder": "ASC"}
         seen: set[str] = set()
         while True:

@@ -64,7 +64,7 @@ T = TypeVar("T")
 
 
 class RebuildReport(NamedTuple):
-    """The result of verifying or rebuilding an experiment."""
+    """The result of verifying or rebuilding the derived items of an experiment."""
 
     experiment_id: str
     runs: int

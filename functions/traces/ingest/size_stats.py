@@ -14,7 +14,8 @@ FILE_BYTES: Final = 4_000_000
 
 
 def span_count(metadata: Mapping[str, str]) -> int:
-    """Returns the reported number of spans; 0 if none is reported."""
+    """Returns the number of spans that a client reports in a trace's metadata; 0 if none is
+    reported."""
     return _number(metadata, "num_spans")
 
 

@@ -1,4 +1,4 @@
-"""One step of a checkup."""
+"""One step of the checkup that ``doctor`` makes of a server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks whether requests were throttled in the last hour."""
+"""Checks whether Lambda or DynamoDB throttled requests in the last hour."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ QUEUE_URL: Final = "JOB_QUEUE_URL"
 
 
 class JobMessage(NamedTuple):
-    """A message of the queue: the workspace and the id of the job to run."""
+    """A message of the job queue: the workspace and the id of the job to run."""
 
     workspace: str
     job_id: str

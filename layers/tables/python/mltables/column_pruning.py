@@ -54,7 +54,8 @@ def columns_read(query: exp.Query, schema: str) -> Mapping[str, Columns]:
 
 
 def all_columns(reads: Mapping[str, Columns]) -> Mapping[str, Columns]:
-    """Returns the tables and views in ``reads``, each with all of its columns."""
+    """Returns the system tables and views that an SQL statement reads (``reads``), each with all of
+    its columns."""
     whole = {
         view: frozenset(name for name, *_ in table.columns)
         for table in TABLES

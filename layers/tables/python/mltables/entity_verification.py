@@ -1,5 +1,5 @@
-"""Compares the published rows of entities outside of experiments with the DynamoDB table; writes
-nothing."""
+"""Compares the system tables' published rows of entities outside of experiments with the DynamoDB
+table; writes nothing."""
 
 from __future__ import annotations
 

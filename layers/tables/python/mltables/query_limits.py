@@ -48,7 +48,7 @@ _MOST_ON_MACHINE: Final = 2_000 * _MEGABYTE
 
 @functools.cache
 def here() -> QueryLimits:
-    """Returns the limits of a query in this process's place."""
+    """Returns the limits of an SQL statement in this Lambda function or on this machine."""
     processors = _processors()
     if function := os.environ.get(FUNCTION_MEMORY):
         return of_function(int(function), processors)

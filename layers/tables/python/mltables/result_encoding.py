@@ -27,7 +27,7 @@ class TooLarge(Exception):
 
 
 class RowTooLarge(TooLarge):
-    """Raised if a single row exceeds the limit of bytes for a result."""
+    """Raised if a single row exceeds the limit of bytes for an SQL result."""
 
     def __init__(self, most_bytes: int) -> None:
         Exception.__init__(

@@ -39,7 +39,7 @@ __all__ = [
 
 
 def has_store() -> bool:
-    """Whether environment variables configure a file store."""
+    """Whether environment variables configure the file store: an S3 bucket or a local folder."""
     return bool(os.environ.get("ARTIFACT_FOLDER") or os.environ.get("ARTIFACT_BUCKET"))
 
 

@@ -128,7 +128,7 @@ class Grants:
         return self.administrates or all(map(self.meets, requirements))
 
     def meets(self, requirement: Requirement) -> bool:
-        """Whether the user meets one requirement."""
+        """Whether the user meets one requirement of an operation."""
         if self.administrates:
             return True
         own = InheritedFrom(requirement.resource_type, requirement.resource_id, requirement.action)

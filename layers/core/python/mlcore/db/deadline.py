@@ -23,8 +23,8 @@ _thread = threading.local()
 
 
 def current() -> float:
-    """Returns this thread's deadline, on the clock of :func:`time.monotonic`; infinity if none is
-    set."""
+    """Returns the deadline of this thread's request, on the clock of :func:`time.monotonic`;
+    infinity if none is set."""
     until: float = getattr(_thread, "until", math.inf)
     return until
 

@@ -73,7 +73,8 @@ def parse_point(text: str) -> tuple[int, int, float]:
 
 
 def parse_points(texts: Iterable[str]) -> Iterator[tuple[int, int, float]]:
-    """Decodes many texts as :func:`parse_point` decodes one, in their order, but faster."""
+    """Decodes the texts of many metric points as :func:`parse_point` decodes one, in their order,
+    but faster."""
     raw = bytes.fromhex("".join(texts))
     count = len(raw) // 24
     words = struct.unpack(f">{3 * count}Q", raw)

@@ -27,7 +27,7 @@ _PROVIDER_BY_OTHER_NAME: Final = {
 
 
 class Secret(NamedTuple):
-    """Credentials of a provider, encrypted in ``sealed``."""
+    """Credentials of a model provider, encrypted in ``sealed``."""
 
     secret_id: str
     secret_name: str
@@ -192,7 +192,7 @@ class Configuration(NamedTuple):
         return endpoint
 
     def existing_secret(self, secret_id: str) -> Secret:
-        """Returns the secret of that id. Raises ResourceDoesNotExist."""
+        """Returns the gateway secret of that id. Raises ResourceDoesNotExist."""
         secret = self.secrets.get(secret_id)
         if secret is None:
             raise ResourceDoesNotExist(f"GatewaySecret not found (secret_id='{secret_id}')")

@@ -29,8 +29,8 @@ class Payer(NamedTuple):
 
 
 def applicable(payer: Payer) -> list[BudgetPolicy]:
-    """Returns the budget policies that count the cost of this payer's calls; one consistent
-    Query."""
+    """Returns the budget policies that count the cost of this payer's calls; one consistent Query
+    per MB of all policies."""
     return [policy for policy in budgets.find_all() if _applies(policy, payer)]
 
 

@@ -162,7 +162,7 @@ class Holder:
 
     @property
     def is_text(self) -> bool:
-        """Whether the object says that its ``data`` is a text."""
+        """Whether this JSON object of a request declares its ``data`` as text."""
         return self.kind == _TEXT and all(
             isinstance(kind, str) and kind.startswith(_TEXT_MEDIA) for kind in self.media_types
         )

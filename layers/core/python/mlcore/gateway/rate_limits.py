@@ -42,7 +42,7 @@ class CallOrigin(NamedTuple):
 
 
 class Limited(NamedTuple):
-    """A key, user, endpoint or workspace (``target``) that has limits."""
+    """An API key, user, endpoint or workspace (``target``) that has limits of gateway calls."""
 
     target: str
     """The name of the counter, such as ``user:ann``."""

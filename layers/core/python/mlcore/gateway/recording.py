@@ -70,7 +70,7 @@ def internal_caller(username: str | None, *, judges: bool, repeats_itself: bool 
 
 
 class Span:
-    """A timed step of a call, which becomes a span of the call's trace."""
+    """A timed step of a gateway call, which becomes a span of the call's trace."""
 
     __slots__ = (
         *("attributes", "end", "error", "model", "name", "named_models", "parent", "span_id"),

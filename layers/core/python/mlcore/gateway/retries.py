@@ -30,7 +30,7 @@ repeated."""
 
 
 class Repeats(Enum):
-    """Which failed calls to a provider are sent again."""
+    """Which failed calls to a model provider are sent again."""
 
     REFUSED = "refused"
     """Those that the provider refused before it worked on them."""

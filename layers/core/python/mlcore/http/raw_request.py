@@ -42,7 +42,7 @@ class Sent(NamedTuple):
         return values
 
     def arguments(self) -> dict[str, str]:
-        """Returns the query parameters, each with its first value."""
+        """Returns the parameters of the request's query string, each with its first value."""
         return dict(reversed(self.pairs()))
 
     def query_text(self) -> str:
@@ -108,7 +108,7 @@ class SentMessage(Message):
 
     @classmethod
     def of_sent(cls, sent: Sent) -> Self:
-        """Makes the message from a raw request. Raises MlflowError if the request is not valid."""
+        """Parses a raw request into the message. Raises MlflowError if the request is not valid."""
         raise NotImplementedError
 
 

@@ -125,7 +125,7 @@ def all_expectations(subject: Subject) -> dict[str, Any]:
 
 
 def conversation(session: Sequence[Subject]) -> list[dict[str, str]]:
-    """Returns the messages of a conversation in chronological order."""
+    """Returns the messages of the conversation in a session's traces, in chronological order."""
     messages = []
     for subject in chronological(session):
         request, answer = inputs(subject), outputs(subject)
@@ -139,7 +139,7 @@ def conversation(session: Sequence[Subject]) -> list[dict[str, str]]:
 
 
 def chronological(session: Sequence[Subject]) -> list[Subject]:
-    """Returns the traces of a conversation, ordered by request time."""
+    """Returns a session's traces, ordered by request time."""
     return sorted(session, key=lambda subject: subject.trace.request_time)
 
 

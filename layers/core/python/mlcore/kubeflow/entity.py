@@ -31,7 +31,8 @@ class Entity(NamedTuple):
 
 
 def response(entity: Entity, api: str) -> dict[str, Any]:
-    """Returns the JSON object of an entity in API version ``api``: ``v1`` or ``v1alpha3``."""
+    """Returns the JSON object of a Kubeflow entity in API version ``api``: ``v1`` or
+    ``v1alpha3``."""
     kind = entity.of_kind
     data: dict[str, Any] = {}
     if kind.artifact_type:

@@ -46,7 +46,8 @@ _MAX_PLAIN_MARK: Final = 40
 
 
 class Property(NamedTuple):
-    """A typed value: a str, int, float, bool, or the JSON text of a structure."""
+    """The typed value of a custom property: a str, int, float, bool, or the JSON text of a
+    structure."""
 
     type: str
     value: Any
@@ -75,7 +76,8 @@ def is_reserved(key: str) -> bool:
 
 
 def parse(data: Any) -> dict[str, Property]:
-    """Checks the custom properties of a request and returns them. Raises InvalidParameterValue."""
+    """Checks the custom properties of a Kubeflow request and returns them. Raises
+    InvalidParameterValue."""
     if not isinstance(data, dict):
         raise invalid(
             "json: cannot unmarshal value into Go struct field .customProperties of type map"

@@ -1,4 +1,4 @@
-"""Rules about the fields of an alert."""
+"""Rules about the fields of an alert on an SQL result or a budget."""
 
 from __future__ import annotations
 

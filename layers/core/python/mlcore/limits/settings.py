@@ -48,8 +48,8 @@ def seconds_of(duration: Any) -> int | None:
 
 
 def check_setting(key: str, value: Any) -> None:
-    """Checks that a setting exists and accepts the value. Raises InvalidParameterValue
-    otherwise."""
+    """Checks that a setting of the deployment exists and accepts the value. Raises
+    InvalidParameterValue otherwise."""
     check = _CHECKS.get(key)
     if check is None:
         raise InvalidParameterValue(

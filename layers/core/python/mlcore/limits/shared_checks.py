@@ -1,4 +1,5 @@
-"""Checks of single keys, lengths, paths, run ids and page sizes, shared by several nouns."""
+"""Checks of single keys, lengths, paths, run ids and page sizes that several modules of rules
+share."""
 
 from __future__ import annotations
 

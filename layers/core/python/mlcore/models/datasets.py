@@ -1,4 +1,4 @@
-"""Declares the items of datasets."""
+"""Declares the items of the datasets that runs use."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ class EntityEntry(Item):
 
 
 class ExperimentEntry(Item):
-    """Base of index items that name their experiment."""
+    """Base of the indexer's items that name their experiment."""
 
     experiment_id = TextAttribute()
 

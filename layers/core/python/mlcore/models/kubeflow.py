@@ -121,7 +121,7 @@ class ContextName(Item):
 
 
 class ExternalId(Item):
-    """Reserves an external id (a client's own id) for an entity."""
+    """Reserves an external id (a client's own id) for a Kubeflow entity."""
 
     pattern = keys.EXTERNAL_ID
 

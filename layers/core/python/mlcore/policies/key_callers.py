@@ -24,7 +24,7 @@ scope, and the proxy calls other servers."""
 
 
 class KeyRoute(NamedTuple):
-    """The properties of a route that decide whether a key with scopes may call it."""
+    """The properties of a route that decide whether an API key with scopes may call it."""
 
     path: str = ""
     policy: str = ""

@@ -73,7 +73,7 @@ class AbandonableCall:
         self.abandon()
 
     def check(self) -> None:
-        """Raises CallerLeft, or its subclass ServerStops, if the call was abandoned."""
+        """Raises CallerLeft, or its subclass ServerStops, if this call of a model was abandoned."""
         if self._is_abandoned.is_set():
             raise self._failure
 
@@ -138,7 +138,7 @@ def end_waiting() -> None:
 
 
 def check() -> None:
-    """Raises CallerLeft if this thread's call was abandoned."""
+    """Raises CallerLeft if this thread's call of a model was abandoned."""
     call = _current()
     if call is not None:
         call.check()

@@ -49,8 +49,8 @@ class _Kept(NamedTuple):
 
 
 class KeptConnections:
-    """The unused open connections of this process; at most :data:`MAX_KEPT`. Threads may use it
-    concurrently."""
+    """The unused open connections of this process to providers; at most :data:`MAX_KEPT`. Threads
+    may use it concurrently."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -83,7 +83,7 @@ class KeptConnections:
         _close(excess)
 
     def close(self) -> None:
-        """Closes all unused connections."""
+        """Closes all unused connections to providers."""
         with self._lock:
             unused = list(self._unused)
             self._unused.clear()

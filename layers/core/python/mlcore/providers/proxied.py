@@ -13,7 +13,7 @@ _MEDIA: Final = ("audio/", "image/", "video/")
 
 
 class ProxiedRequest(NamedTuple):
-    """A request to a path of a provider, as the caller sent it."""
+    """A request to a path of a model provider, as the caller sent it."""
 
     path: str
     """The path below the provider's root, percent-encoded, with the query."""

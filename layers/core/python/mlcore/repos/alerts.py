@@ -170,7 +170,8 @@ def of_item(raw: Raw) -> Alert:
 
 
 def get(workspace: str, alert_id: str) -> Alert:
-    """Returns an alert as :func:`find`. Raises ResourceDoesNotExist."""
+    """Returns an alert on an SQL result or a budget, as :func:`find`. Raises
+    ResourceDoesNotExist."""
     alert = find(workspace, alert_id)
     if alert is None:
         raise missing(alert_id)

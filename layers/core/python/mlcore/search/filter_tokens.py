@@ -90,8 +90,8 @@ class Token(NamedTuple):
 
 
 def check_length(text: str) -> None:
-    """Checks that a filter has at most MAX_CHARACTERS characters. Raises InvalidParameterValue
-    otherwise."""
+    """Checks that a search's filter string has at most MAX_CHARACTERS characters. Raises
+    InvalidParameterValue otherwise."""
     if len(text) > MAX_CHARACTERS:
         raise InvalidParameterValue(
             f"The filter string has {len(text)} characters; at most {MAX_CHARACTERS} are allowed."

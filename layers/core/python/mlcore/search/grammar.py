@@ -281,7 +281,8 @@ def strip_quotes(text: str, quotes: str) -> str:
 
 
 def parse_list(text: str) -> tuple[str, ...]:
-    """Returns the strings of a list in parentheses, which MLflow reads as a Python literal."""
+    """Returns the strings of a filter's list in parentheses, which MLflow reads as a Python
+    literal."""
     about = "While parsing a list in the query, expected "
     try:
         literal = ast.literal_eval(text)

@@ -1,4 +1,5 @@
-"""How long a session lasts: at most SESSION_HOURS, and SESSION_IDLE_MINUTES without a request."""
+"""How long a browser session lasts: at most SESSION_HOURS, and SESSION_IDLE_MINUTES without a
+request."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ def longest_seconds() -> int:
 
 
 def idle_seconds() -> int:
-    """Returns the seconds that a session lasts without a request."""
+    """Returns the seconds that a browser session lasts without a request."""
     return int(float(os.environ.get(_IDLE_MINUTES) or 60) * 60)
 
 

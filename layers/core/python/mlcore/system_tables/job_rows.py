@@ -34,7 +34,7 @@ class JobRow(NamedTuple):
 
 
 def job_row(job: Job, updated_ms: int) -> JobRow:
-    """Returns the row of a job.
+    """Returns a job's row of the system table ``jobs``.
 
     Args:
         updated_ms: when the job's item was last written.

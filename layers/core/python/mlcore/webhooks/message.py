@@ -35,7 +35,8 @@ def delivery_id(event_id: str, webhook_id: str) -> str:
 
 
 def text(message: DeliveryMessage) -> str:
-    """Returns the message as ASCII text for the queue; compressed if it is long."""
+    """Returns the message of a webhook's delivery as ASCII text for the SQS queue; compressed if it
+    is long."""
     text = json.dumps({**message._asdict(), "event": str(message.event)})
     if len(text) <= PLAIN_BYTES:
         return text

@@ -315,7 +315,7 @@ class JsonBody(Message):
 
 
 def word(value: Any, _place: JsonPath, _misfits: Misfits) -> str:
-    """Reads a query parameter that is a text: the last value, if it is repeated."""
+    """Reads a parameter of the URL's query that is a text: the last value, if it is repeated."""
     return str(value[-1])
 
 
@@ -325,12 +325,12 @@ def words(value: Any, _place: JsonPath, _misfits: Misfits) -> list[str]:
 
 
 def whole_number(value: Any, path: JsonPath, misfits: Misfits) -> int:
-    """Reads a query parameter that is an integer, such as ``5`` or ``5.0``."""
+    """Reads a parameter of the URL's query that is an integer, such as ``5`` or ``5.0``."""
     return number_in_path(str(value[-1]), path, misfits)
 
 
 def number_in_path(value: Any, path: JsonPath, misfits: Misfits) -> int:
-    """Reads a variable of the path that is an integer, such as ``5`` or ``5.0``."""
+    """Reads a variable of the URL's path that is an integer, such as ``5`` or ``5.0``."""
     number = _integer_in(value)
     if number is None:
         misfits.note(path, _NOT_AN_INTEGER, "int_parsing", value.strip())

@@ -12,7 +12,7 @@ from mlcore.wire.message import Message, fields_of
 
 
 class Parameters(Message):
-    """Base of messages whose values may have any JSON type, null included."""
+    """Base of request messages whose fields may have values of any JSON type, null included."""
 
     @classmethod
     def of(cls, data: Any) -> Self:

@@ -39,7 +39,7 @@ def is_date(node: exp.Expr) -> bool:
 
 
 def is_time(node: exp.Expr) -> bool:
-    """Whether an expression is a call of a function whose result is always a TIMESTAMP."""
+    """Whether an SQL expression is a call of a function whose result is always a TIMESTAMP."""
     if isinstance(node, exp.Paren):
         return is_time(node.this)
     return isinstance(node, exp.Anonymous) and node.name.lower() in _TIMES

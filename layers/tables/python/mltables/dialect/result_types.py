@@ -1,4 +1,4 @@
-"""Names of result types in Databricks' notation."""
+"""Names of the column types of SQL results in Databricks' notation."""
 
 from __future__ import annotations
 

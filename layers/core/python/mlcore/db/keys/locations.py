@@ -54,7 +54,7 @@ def locations_below(path: str) -> str | None:
 
 
 def stem(path: str) -> str:
-    """Returns as many first segments of a path as fit into STEM_BYTES."""
+    """Returns as many first segments of an artifact path as fit into STEM_BYTES."""
     if len(path.encode()) <= STEM_BYTES:
         return path
     return path.encode()[: STEM_BYTES + 1].decode(errors="ignore").rpartition("/")[0]

@@ -1,4 +1,4 @@
-"""A review queue and its items."""
+"""A review queue and its items, the traces in it."""
 
 from __future__ import annotations
 

@@ -225,7 +225,7 @@ def _item(job: Job) -> Raw:
 
 
 def of_item(raw: Raw) -> Job:
-    """Returns the job that an item holds."""
+    """Returns the MLflow job (such as ``invoke_scorer``) that an item holds."""
     item = JobItem.of(raw)
     return Job(
         job_id=item.job_id,

@@ -59,7 +59,7 @@ def position_of(record: EvaluationRecord) -> RecordPosition:
 
 
 def count(dataset: EvaluationDataset) -> int:
-    """Counts an evaluation dataset's records, from the index alone."""
+    """Counts an evaluation dataset's records by their entries in LSI2 alone."""
     pk = keys.evaluation_record(dataset.dataset_id, "").pk
     return sum(1 for _ in table.query_all(pk, index="LSI2", attributes=[RecordItem.SK]))
 

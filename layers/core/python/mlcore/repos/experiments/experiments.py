@@ -70,8 +70,8 @@ def get_active(experiment_id: str, workspace: str) -> StoredExperiment:
 
 
 def missing(experiment_id: str) -> errors.MlflowError:
-    """Returns the error for an unknown id: ResourceDoesNotExist for a number, InvalidParameterValue
-    for other texts."""
+    """Returns the error for an unknown experiment id: ResourceDoesNotExist for a number,
+    InvalidParameterValue for other texts."""
     if not is_numeric_id(experiment_id):
         return no_experiment_id(experiment_id)
     return errors.ResourceDoesNotExist(f"No Experiment with id={experiment_id} exists")

@@ -84,7 +84,8 @@ def end_at(owner: ArchivedKey, end: int) -> None:
 
 
 def forget(key: ArchivedKey) -> None:
-    """Cancels the expiry of a model or version that was restored or deleted. Idempotent."""
+    """Cancels the expiry of an archived registered model or version that was restored or deleted.
+    Idempotent."""
     table.delete(keys.model_end(key.home, key.version))
 
 

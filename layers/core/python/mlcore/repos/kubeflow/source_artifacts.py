@@ -1,4 +1,4 @@
-"""Creates the model artifact for the source of a version that MLflow created."""
+"""Creates the Kubeflow model artifact for the source of a model version that MLflow created."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ ARCHIVED: Final = "ARCHIVED"
 
 
 class Changes(NamedTuple):
-    """Changes of an item's tags: tags to set, and (map, key) pairs to remove."""
+    """Changes of an item's tags: tags to set, and (map attribute, key) pairs to remove."""
 
     sets: dict[str, dict[str, str]]
     removals: list[tuple[str, str]]

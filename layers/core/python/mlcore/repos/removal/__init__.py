@@ -1,1 +1,2 @@
-"""Permanent deletion of items with their files, and moves between workspaces."""
+"""Permanent deletion of experiments, runs and models with their items and files, and moves between
+workspaces."""

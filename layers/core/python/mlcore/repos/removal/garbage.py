@@ -18,8 +18,8 @@ from mlcore.repos.workspaces import workspaces
 
 
 class Garbage(NamedTuple):
-    """A soft-deleted item; ``item_id`` equals ``experiment_id`` if the whole experiment is to be
-    deleted."""
+    """A soft-deleted experiment, run or logged model; ``item_id`` equals ``experiment_id`` if the
+    whole experiment is to be deleted."""
 
     kind: str
     experiment_id: str

@@ -27,7 +27,7 @@ from mlcore.webhooks import destination_values, secret_values
 
 
 class NameTakenInTarget(Exception):
-    """The target workspace already has an experiment or model of that name."""
+    """The target workspace already has an experiment or registered model of that name."""
 
 
 def experiment(experiment_id: str, workspace: str) -> None:

@@ -16,7 +16,8 @@ from mlcore.repos.settings import setting, system_tables
 
 
 def get(key: str) -> Any:
-    """Returns the value of a setting. Raises ResourceDoesNotExist if it is not set."""
+    """Returns the value of a setting of the deployment. Raises ResourceDoesNotExist if it is not
+    set."""
     item = table.get(keys.config(key))
     if item is None:
         raise errors.ResourceDoesNotExist(f"The setting '{key}' is not set")

@@ -191,8 +191,8 @@ def find_permission(permission_id: int) -> tuple[Role, RolePermission]:
 
 
 def replace_permission(permission_id: int, permission: str | None) -> RolePermission:
-    """Changes a permission's level, or removes it if ``permission`` is None. Raises
-    ResourceDoesNotExist."""
+    """Changes the level of a role's permission, or removes the permission if ``permission`` is
+    None. Raises ResourceDoesNotExist."""
     role, before = find_permission(permission_id)
     after = before if permission is None else _leveled(before, permission)
 

@@ -68,7 +68,7 @@ def end(username: str, session_id: str) -> None:
 
 
 def end_all(username: str) -> int:
-    """Ends all sessions of a user; returns how many there were."""
+    """Ends all browser sessions of a user; returns how many there were."""
     pk = keys.session(username, "").pk
     places = [Key(pk, SessionItem.of(item).SK) for item in table.query_all(pk)]
     table.batch_write(deletes=places)

@@ -52,13 +52,14 @@ _remembered: ProcessCache[Identity, Dataset] = ProcessCache("dataset", weigh=_we
 
 
 def hash_of(name: str, digest: str) -> str:
-    """Returns the hash of (name, digest) that keys contain: 32 hexadecimal characters."""
+    """Returns the hash of a dataset's (name, digest) that keys contain: 32 hexadecimal
+    characters."""
     return blake2b(f"{name}\0{digest}".encode(), digest_size=16).hexdigest()
 
 
 def of_runs(runs: Iterable[Run]) -> dict[Identity, Dataset]:
-    """Returns the datasets that runs used, by experiment, name and digest; one BatchGetItem for
-    those not cached."""
+    """Returns the datasets that runs used, by experiment, name and digest; one BatchGetItem per
+    hundred that are not cached."""
     return _find_all(
         Identity(run.experiment_id, entry.dataset.name, entry.dataset.digest)
         for run in runs
@@ -80,7 +81,7 @@ def _find_all(identities: Iterable[Identity]) -> dict[Identity, Dataset]:
 
 
 def ensure(experiment_id: str, datasets: Sequence[Dataset]) -> None:
-    """Writes those of the given datasets that the experiment does not have yet."""
+    """Writes those of the given datasets of runs that the experiment does not have yet."""
     by_identity = {
         Identity(experiment_id, dataset.name, dataset.digest): dataset
         for dataset in reversed(datasets)

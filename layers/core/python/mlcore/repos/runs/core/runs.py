@@ -240,8 +240,8 @@ def named_datasets(document: Document) -> tuple[DatasetInput, ...]:
 
 
 def with_datasets(outlines: Sequence[Run]) -> list[Run]:
-    """Returns the runs with all fields of their datasets; one BatchGetItem for datasets not
-    cached."""
+    """Returns the runs with all fields of their datasets; one BatchGetItem per hundred datasets
+    that are not cached."""
     known = datasets.of_runs(outlines)
     return [
         run._replace(dataset_inputs=run_children.resolve(run, known)) if run.dataset_inputs else run
@@ -251,7 +251,7 @@ def with_datasets(outlines: Sequence[Run]) -> list[Run]:
 
 def entity(stored: StoredRun) -> Run:
     """Returns a run with all its data, the fields of its datasets and its model inputs included;
-    one BatchGetItem for datasets not cached."""
+    one BatchGetItem per hundred datasets that are not cached."""
     (run,) = with_datasets([outline(stored)])
     return run._replace(model_inputs=run_children.in_order(stored.document.texts("model_inputs")))
 
