@@ -116,8 +116,7 @@ def proxied(
 
 
 def raw_answer_of(response: BaseHTTPResponse, redactor: CredentialRedactor) -> RawAnswer:
-    """Reads a provider's answer that is not JSON, and returns it with all credentials that the
-    redactor knows removed."""
+    """Reads and returns an answer that is not JSON, without the credentials of the redactor."""
     content = redactor.content(_read_all(response))
     kind = redactor.text(response.headers.get("Content-Type", "")) or "application/octet-stream"
     return RawAnswer(response.status, content, kind)

@@ -124,8 +124,7 @@ Access = ModelsByName | ModelsByRun | ModelIds
 
 
 def parse_filter(text: str) -> tuple[ModelComparison, ...]:
-    """Parses a filter of logged models to its comparisons, all of which must hold. Raises
-    InvalidParameterValue."""
+    """Parses a filter of logged models to comparisons (ANDed). Raises InvalidParameterValue."""
     if not text:
         return ()
     t.check_length(text)
@@ -206,8 +205,7 @@ def reads_points(
     datasets: Sequence[MetricDataset],
     ordering: Sequence[ModelOrderBy],
 ) -> bool:
-    """Returns whether the filter, the datasets or the order need the logged models' metric
-    points."""
+    """Whether the filter, datasets or order of a search need the logged models' metric points."""
     return (
         bool(datasets)
         or any(comparison.kind == METRICS for comparison in comparisons)

@@ -174,8 +174,7 @@ class Generator(DuckDBGenerator):
         return self._around(expression)
 
     def over(self, window: exp.Window, inside: str) -> str:
-        """Returns the SQL ``inside OVER (…)``: a window function with ``inside`` in place of its
-        call."""
+        """Returns the SQL of a window function, with ``inside`` in place of its call."""
         plain = window.copy()
         plain.set("this", exp.Var(this=inside))
         return str(super().window_sql(plain))

@@ -107,8 +107,7 @@ def at(reference: ContextRef, workspace: str) -> VersionOfModel | None:
 
 
 def get(number: int, workspace: str) -> VersionOfModel:
-    """Returns the model version with a Kubeflow number. Raises ResourceDoesNotExist for a
-    missing one."""
+    """Returns the model version with a Kubeflow number. Raises ResourceDoesNotExist."""
     version = find(number, workspace)
     if version is None:
         raise missing_id(KIND.words, number)
