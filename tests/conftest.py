@@ -71,4 +71,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         (left_out if long_tests.is_left_out(item.nodeid) else kept).append(item)
     if left_out:
         config.hook.pytest_deselected(items=left_out)
-    items[:] = sorted(kept, key=lambda item: scheduling.place_of(item.nodeid))
+    groups = scheduling.in_order(item.nodeid for item in kept)
+    places = {group: place for place, group in enumerate(groups)}
+    items[:] = sorted(kept, key=lambda item: places[scheduling.group_of(item.nodeid)])

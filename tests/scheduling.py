@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Iterable
+from operator import itemgetter
 from typing import Any, Final
 
 from xdist.scheduler import LoadScopeScheduling
@@ -34,13 +36,20 @@ SHARING: Final = {
 }
 """Groups by how the paths of their files begin; the first that fits counts."""
 
-FIRST: Final = (*SHARING, "tests/e2e/", "tests/local/", "tests/differential/", "tests/contract/")
-"""What takes long begins first, so that no worker waits for another at the end."""
+WAITING: Final = (
+    *("tests/browser/", *SHARING, "tests/store/", "tests/e2e/", "tests/local/", "tests/cage/"),
+    *("tests/operate/", "tests/differential/"),
+)
+"""Tests that mostly wait for a server, a client or a browser; the longest groups first."""
+COMPUTING: Final = "tests/contract/"
+"""Tests that take long and hardly wait. All others are short."""
+_STARTS: Final = (*WAITING, COMPUTING)
+_COMPUTING: Final = len(WAITING)
 
 
 def workers() -> int:
     """More than processors: much of a test's time is waiting for a server or a client."""
-    return max(2, 3 * (os.cpu_count() or 1) // 2)
+    return max(2, 2 * (os.cpu_count() or 1))
 
 
 def group_of(nodeid: str) -> str:
@@ -48,10 +57,27 @@ def group_of(nodeid: str) -> str:
     return next((name for start, name in SHARING.items() if path.startswith(start)), path)
 
 
-def place_of(nodeid: str) -> int:
-    """Where a test stands in the order of those of all folders."""
-    starts = (index for index, start in enumerate(FIRST) if nodeid.startswith(start))
-    return next(starts, len(FIRST))
+def in_order(nodeids: Iterable[str]) -> list[str]:
+    """Returns the groups of tests in the order in which workers take them. Groups that wait and
+    groups that compute alternate, so that the processors are busy from the beginning. Short ones
+    come last, so that no worker waits for another at the end."""
+    places = {group_of(nodeid): _place(nodeid) for nodeid in nodeids}
+    waiting = sorted(
+        (group for group in places if places[group] < _COMPUTING), key=places.__getitem__
+    )
+    computing = [group for group in places if places[group] == _COMPUTING]
+    shares = [
+        (index / len(groups), group)
+        for groups in (waiting, computing)
+        for index, group in enumerate(groups)
+    ]
+    short = [group for group in places if places[group] > _COMPUTING]
+    return [*(group for _, group in sorted(shares, key=itemgetter(0))), *short]
+
+
+def _place(nodeid: str) -> int:
+    starts = (index for index, start in enumerate(_STARTS) if nodeid.startswith(start))
+    return next(starts, len(_STARTS))
 
 
 class GroupScheduling(LoadScopeScheduling):  # type: ignore[misc]  # pytest-xdist has no types

@@ -41,6 +41,23 @@ def test_what_compares_with_the_stock_server_shares_it() -> None:
     assert apart == set()
 
 
+def test_waiting_and_computing_groups_alternate() -> None:
+    """At each point of the order about the same share of both has begun; then come the others."""
+    nodeids = [f"{path.as_posix()}::test" for path in FILES]
+    order = scheduling.in_order(nodeids)
+    assert sorted(order) == sorted(set(map(scheduling.group_of, nodeids)))
+    assert order[0] == "browser"
+    waiting, computing = (
+        {scheduling.group_of(nodeid) for nodeid in nodeids if nodeid.startswith(starts)}
+        for starts in (scheduling.WAITING, scheduling.COMPUTING)
+    )
+    begun = [0, 0]
+    for group in order[: len(waiting) + len(computing)]:
+        begun[group in computing] += 1
+        assert abs(begun[0] / len(waiting) - begun[1] / len(computing)) < 0.02
+    assert begun == [len(waiting), len(computing)]
+
+
 class Worker:
     """What a scheduler sees of a worker."""
 
