@@ -230,6 +230,7 @@ OWN: Final[Mapping[str, Mapping[str, str]]] = {
         "error_status": "the HTTP status of an error",
     },
     "ai_gateway_usage": {
+        "account_id": _NOT_RECORDED,
         "request_id": "the call's trace",
         "event_time": "when the call began",
         "user_agent": "the calling program",
@@ -249,6 +250,7 @@ OWN: Final[Mapping[str, Mapping[str, str]]] = {
         ),
     },
     "serving_endpoint_usage": {
+        "account_id": _NOT_RECORDED,
         "databricks_request_id": "the call's trace",
         "request_time": "when the call began",
         "input_token_count": "input tokens",
@@ -259,6 +261,24 @@ OWN: Final[Mapping[str, Mapping[str, str]]] = {
             (
                 *("client_request_id", "input_character_count", "output_character_count"),
                 "request_streaming",
+            ),
+            _NOT_RECORDED,
+        ),
+    },
+    "serving_served_entities": {
+        "served_entity_id": "the endpoint",
+        "workspace_id": "the workspace of the endpoint's last call",
+        "endpoint_name": "the endpoint's name at its last call",
+        "served_entity_name": "the same",
+        "endpoint_id": "the endpoint",
+        "entity_type": "`EXTERNAL_MODEL`",
+        "entity_name": "the model that was asked last",
+        "external_model_config": "the provider that was asked last",
+        **dict.fromkeys(
+            (
+                *("account_id", "created_by", "entity_version", "endpoint_config_version", "task"),
+                *("foundation_model_config", "custom_model_config", "feature_spec_config"),
+                *("change_time", "endpoint_delete_time"),
             ),
             _NOT_RECORDED,
         ),

@@ -39,6 +39,7 @@ VIEWS = {
     "g": "gateway_usage",
     "w": "ai_gateway_usage",
     "s": "serving_endpoint_usage",
+    "n": "serving_served_entities",
     "k": "request_costs",
 }
 ASKED = {**TABLES, **VIEWS}
@@ -89,6 +90,8 @@ class Expressions:
                       "destination_model", "request_tags['k']", "api_type"],
                 "s": ["databricks_request_id", "workspace_id", "requester", "endpoint_name",
                       "served_entity_id", "usage_context['k']"],
+                "n": ["served_entity_id", "workspace_id", "endpoint_name", "entity_name",
+                      "external_model_config.provider"],
                 "k": ["user_name", "workspace_id", "rpc", "user_id", "experiment_id"],
             }
         )  # fmt: skip
@@ -114,6 +117,7 @@ class Expressions:
                 "g": ["request_time"],
                 "w": ["event_time"],
                 "s": ["request_time"],
+                "n": ["change_time"],
                 "k": ["event_time", "insert_time"],
             }
         )
@@ -143,6 +147,7 @@ class Expressions:
                 "g": request_time,
                 "w": ["event_time"],
                 "s": request_time,
+                "n": ["change_time"],
                 "k": ["insert_time"],
             }
         )
@@ -151,6 +156,7 @@ class Expressions:
             {"h": ["run_id"], "r": ["run_id"], "e": ["experiment_id"], "t": trace, "a": trace}
             | {"p": trace, "u": trace, "g": trace, "o": trace, "i": trace, "l": ["record_id"]}
             | {"w": ["request_id"], "s": ["databricks_request_id"], "k": ["rpc"]}
+            | {"n": ["served_entity_id"]}
             | {"m": ["registered_model_id"], "v": ["registered_model_id", "run_id"]}
             | {"d": ["dataset_id"], "c": ["dataset_id"], "j": ["job_id", "experiment_id"]}
         )

@@ -195,7 +195,8 @@ def test_tools_find_tables_and_columns(engine: Engine) -> None:
         *("evaluation_dataset_records", "evaluation_datasets"),
         *("experiments_latest", "gateway_usage", "jobs", "model_versions", "otel_spans"),
         *("registered_models", "request_costs"),
-        *("run_metrics_history", "runs_latest", "serving_endpoint_usage", "spans"),
+        *("run_metrics_history", "runs_latest", "serving_endpoint_usage"),
+        *("serving_served_entities", "spans"),
         *("trace_metadata", "trace_unified", "traces"),
     ]
     assert [row[1] for row in engine.ask("SHOW TABLES IN system.mlflow")["rows"]] == names

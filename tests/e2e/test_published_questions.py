@@ -19,7 +19,12 @@ from typing import Any
 import pytest
 
 from tests.doubles.providers import Asked, Told, failing, openai, serving
-from tests.e2e import clients, published_trace_questions, trace_examples
+from tests.e2e import (
+    clients,
+    published_serving_questions,
+    published_trace_questions,
+    trace_examples,
+)
 from tests.e2e import published_trace_answers as trace_answers
 from tests.e2e.gateway_configuration import Configuration
 from tests.e2e.published_answers import Records
@@ -47,6 +52,7 @@ class World:
             "measured_run": self.records.runs[3]["id"],
             "experiment_id": self.records.runs[4]["experiment"],
             "run_id": f" {self.records.runs[4]['id']}",
+            "days": 30,
         }
         used = {name: value for name, value in given.items() if f":{name}" in sql}
         answer = self._ask(sql, used, login)
@@ -149,7 +155,11 @@ def _sorted(rows: list[list[Any]]) -> list[list[Any]]:
 
 @pytest.mark.parametrize(
     "question",
-    [*QUESTIONS, *published_trace_questions.QUESTIONS],
+    [
+        *QUESTIONS,
+        *published_trace_questions.QUESTIONS,
+        *published_serving_questions.QUESTIONS,
+    ],
     ids=lambda question: question.answer.__name__.strip("_<>"),
 )
 def test_the_answer_is_that_of_the_clients(world: World, question: Question) -> None:
@@ -250,6 +260,7 @@ def test_the_panel_for_grafana_gets_its_columns(world: World) -> None:
     "table",
     [
         *("system.ai_gateway.usage", "system.serving.endpoint_usage"),
+        *("system.serving.served_entities", "`SYSTEM`.Serving.SERVED_ENTITIES"),
         *("a.b.c_trace_unified", "a.b.c_otel_spans", "mlflow_experiment_trace_metadata"),
     ],
 )

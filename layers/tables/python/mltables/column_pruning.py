@@ -49,6 +49,11 @@ def columns_read(query: exp.Query, schema: str) -> Mapping[str, Columns]:
         columns = VIEWS[view].columns
         read = {name for name in columns if words is None or name in words}
         read |= looked_up & VIEWS[view].hidden.keys()
+        read -= {
+            name
+            for name, other in VIEWS[view].left_to.items()
+            if _are_joined(query, view, other) and not _is_qualified(query, view, name)
+        }
         _add_view(reads, view, frozenset(read))
     return reads
 
@@ -71,6 +76,29 @@ def _add_view(reads: dict[str, Columns], view: str, columns: Columns) -> None:
     reads[view] = columns
     for table, needed in VIEWS[view].tables_read(columns).items():
         reads[table] = reads.get(table, frozenset()) | needed
+
+
+def _are_joined(query: exp.Query, view: str, other: str) -> bool:
+    """Whether two views are sources of one SELECT."""
+    return any(
+        {view, other} <= {source.this.name for source in _sources(select)}
+        for select in query.find_all(exp.Select)
+    )
+
+
+def _sources(select: exp.Select) -> list[exp.Expr]:
+    first = select.args.get("from_")
+    return [*([first] if first else []), *(select.args.get("joins") or [])]
+
+
+def _is_qualified(query: exp.Query, view: str, name: str) -> bool:
+    """Whether a query names a column together with its view, as in ``u.endpoint_name``."""
+    mentions = (table for table in query.find_all(exp.Table) if table.name == view)
+    aliases = {table.alias_or_name.lower() for table in mentions}
+    return any(
+        column.name.lower() == name and column.table.lower() in aliases
+        for column in query.find_all(exp.Column)
+    )
 
 
 def _is_of(table: Table, name: str) -> bool:

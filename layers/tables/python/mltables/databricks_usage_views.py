@@ -42,6 +42,7 @@ _STATUS: Final = _Column(
 _CACHED: Final = ("cache_read_input_tokens", "cache_creation_input_tokens")
 
 _USAGE: Final[Mapping[str, _Column]] = {
+    "account_id": _unknown("VARCHAR"),
     **_same("workspace_id"),
     **_same("request_id", "trace_id"),
     **_same("endpoint_id"),
@@ -76,6 +77,7 @@ _USAGE: Final[Mapping[str, _Column]] = {
     "mcp_metadata": _unknown("STRUCT(tool_name VARCHAR, server_type VARCHAR)"),
 }
 _ENDPOINT_USAGE: Final[Mapping[str, _Column]] = {
+    "account_id": _unknown("VARCHAR"),
     **_same("workspace_id"),
     "client_request_id": _unknown("VARCHAR"),
     **_same("databricks_request_id", "trace_id"),

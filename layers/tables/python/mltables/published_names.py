@@ -14,7 +14,7 @@ from typing import Final
 
 from sqlglot import exp
 
-from mltables import otel_spans_view, trace_view
+from mltables import otel_spans_view, served_entities_view, trace_view
 from mltables.column_pruning import needs_all_columns
 from mltables.dialect.map_lookups import identifiers
 from mltables.table_definitions import SPANS
@@ -23,6 +23,7 @@ from mltables.views import VIEWS
 SYSTEM_NAMES: Final[Mapping[tuple[str, str], str]] = {
     ("ai_gateway", "usage"): "ai_gateway_usage",
     ("serving", "endpoint_usage"): "serving_endpoint_usage",
+    ("serving", "served_entities"): served_entities_view.NAME,
 }
 """Schemas and names of Databricks' system tables that are views here."""
 

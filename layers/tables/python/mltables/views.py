@@ -14,6 +14,7 @@ from mltables import (
     databricks_usage_views,
     gateway_view,
     otel_spans_view,
+    served_entities_view,
     trace_metadata_columns,
     trace_view,
 )
@@ -41,9 +42,14 @@ class View(NamedTuple):
     hidden: Mapping[str, str] = MappingProxyType({})
     """Columns that no statement can name and lookups in maps read: the column of the table, by the
     name in the view."""
+    left_to: Mapping[str, str] = MappingProxyType({})
+    """Columns that Databricks' table of this name lacks, each with a view that has it: in a query
+    of both views, the name without a table means the other view's column."""
 
 
-def _usage(view: databricks_usage_views.UsageView) -> View:
+def _usage(
+    view: databricks_usage_views.UsageView, left_to: Mapping[str, str] = MappingProxyType({})
+) -> View:
     return View(
         view.columns,
         gateway_view.TABLES,
@@ -51,6 +57,7 @@ def _usage(view: databricks_usage_views.UsageView) -> View:
         view.tables_read,
         view.definition,
         view.renamed,
+        left_to=left_to,
     )
 
 
@@ -93,6 +100,15 @@ VIEWS: Final[Mapping[str, View]] = {
         cost_view.definition,
     ),
     "ai_gateway_usage": _usage(databricks_usage_views.USAGE),
-    "serving_endpoint_usage": _usage(databricks_usage_views.ENDPOINT_USAGE),
+    "serving_endpoint_usage": _usage(
+        databricks_usage_views.ENDPOINT_USAGE, {"endpoint_name": served_entities_view.NAME}
+    ),
+    served_entities_view.NAME: View(
+        served_entities_view.COLUMNS,
+        served_entities_view.TABLES,
+        frozenset(),
+        served_entities_view.tables_read,
+        served_entities_view.definition,
+    ),
 }
 """All views, by name."""
