@@ -47,7 +47,11 @@ def log_inputs(message: m.LogInputs, request: Request) -> dict[str, Any]:
             },
         }, ()
 
-    run_writes.write(run, link)
+    linked_before = run_writes.write(run, link).document.texts("inputs")
+    # An existing link keeps its context. It is stored once more here, because an interrupted
+    # request may have written the link only.
+    kept = {key: linked_before[key] for key in references.keys() & linked_before.keys()}
+    added = [reference for key, reference in references.items() if key not in kept]
     datasets.add_contexts(
         experiment_id,
         [
@@ -56,7 +60,7 @@ def log_inputs(message: m.LogInputs, request: Request) -> dict[str, Any]:
                 reference.digest,
                 dict(reference.tags).get(reserved_tags.DATASET_CONTEXT),
             )
-            for reference in references.values()
+            for reference in (*run_children.dataset_inputs(kept), *added)
         ],
     )
     return {}

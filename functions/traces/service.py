@@ -294,9 +294,10 @@ def _with_known_previews(current: StoredTrace, report: ReportedState) -> Reporte
     before = state.report_of(current.info)
     if before is None:
         return report
+    request, response = report.request_preview, report.response_preview
     return report._replace(
-        request_preview=report.request_preview or before.request_preview,
-        response_preview=report.response_preview or before.response_preview,
+        request_preview=before.request_preview if request is None else request,
+        response_preview=before.response_preview if response is None else response,
     )
 
 
@@ -313,8 +314,9 @@ def _set_tag(trace_id: str, key: str, value: str, request: Request) -> None:
 
     trace = traces.find(trace_id, request.workspace)
     if trace is None or traces.write(trace, put) is None:
-        failure = errors.ResourceDoesNotExist if workspaces_enabled() else errors.BadRequest
-        raise failure(f"Trace with ID '{trace_id}' not found.")
+        if tag.key == reserved_tags.TRACE_NAME or workspaces_enabled():
+            raise missing(trace_id)
+        raise errors.BadRequest(f"Trace with ID '{trace_id}' not found.")
 
 
 def _delete_tag(trace_id: str, key: str, request: Request) -> None:

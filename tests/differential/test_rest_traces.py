@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import gzip
+import itertools
 import json
 import zlib
 from typing import Any
@@ -66,6 +67,22 @@ def test_spans_then_info(two: Two) -> None:
     two.same("DELETE", f"/api/3.0/mlflow/traces/tr-{trace}/tags", {"key": "t"})
     two.same("DELETE", f"/api/3.0/mlflow/traces/tr-{trace}/tags", {"key": "t"})
     two.reads(f"tr-{trace}")
+
+
+def test_a_second_info_replaces_previews(two: Two) -> None:
+    """An empty preview replaces a text or none; an absent one replaces nothing."""
+    outputs = text("mlflow.spanOutputs", "out")
+    for first, second in itertools.product((None, "", "a"), repeat=2):
+        trace = new_id()
+        two.export([span(trace, 1, 0, 0, outputs)])
+        for preview in (first, second):
+            told = {**copy.deepcopy(TOLD), "trace_id": f"tr-{trace}", "request_preview": "rp"}
+            if preview is not None:
+                told["response_preview"] = preview
+            for side in (two.stock, two.product):
+                body = {"trace": {"trace_info": told}}
+                assert side.ask("POST", "/api/3.0/mlflow/traces", body)[0] == 200
+        two.same("GET", f"/api/3.0/mlflow/traces/tr-{trace}")
 
 
 def test_info_then_spans(two: Two) -> None:
@@ -151,6 +168,9 @@ def test_what_is_refused(two: Two) -> None:
     two.same("PATCH", "/api/2.0/mlflow/traces/nope/tags", location)
     two.same("PATCH", "/api/2.0/mlflow/traces/nope/tags", {"value": "v"})
     two.same("PATCH", "/api/2.0/mlflow/traces/nope/tags", {"key": "a?b", "value": "v"})
+    name = {"key": "mlflow.traceName", "value": "v"}
+    two.same("PATCH", "/api/2.0/mlflow/traces/nope/tags", name)
+    two.same("PATCH", "/api/3.0/mlflow/traces/nope/tags", name)
     two.same("DELETE", "/api/2.0/mlflow/traces/nope/tags", {"key": "k"})
     two.same("PATCH", "/api/2.0/mlflow/traces/nope", {"timestamp_ms": 1, "status": "OK"})
     for more in ({}, {"max_traces": 1, "request_ids": ["a"]}, {"max_timestamp_millis": "x"}):

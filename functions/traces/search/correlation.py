@@ -33,7 +33,7 @@ def calculate_trace_filter_correlation(
     first_ids, second_ids = map(trace_ids, filters)
     total, joint = len(trace_ids(population)), len(first_ids & second_ids)
     return {
-        **_information(joint, len(first_ids), len(second_ids), total),
+        **information(joint, len(first_ids), len(second_ids), total),
         "filter1_count": len(first_ids),
         "filter2_count": len(second_ids),
         "joint_count": joint,
@@ -41,7 +41,14 @@ def calculate_trace_filter_correlation(
     }
 
 
-def _information(joint: int, first: int, second: int, total: int) -> dict[str, float]:
+def information(joint: int, first: int, second: int, total: int) -> dict[str, float]:
+    """Returns the NPMI of two filters (``npmi``) and the smoothed NPMI (``npmi_smoothed``), to the
+    last bit the numbers of MLflow's server. Empty if they are undefined.
+
+    Args:
+        joint, first, second, total: how many traces meet both filters, the first one, the second
+            one, and how many there are.
+    """
     cells = (joint, first - joint, second - joint, total - first - second + joint)
     if total <= 0 or not first or not second or min(cells) < 0:
         return {}
@@ -56,10 +63,8 @@ def _normalized(cells: tuple[int, int, int, int], prior: float) -> float:
         return 1.0
     both, only_first, only_second, neither = (cell + prior for cell in cells)
     total = both + only_first + only_second + neither
-    shared = (
-        math.log(both)
-        + math.log(total)
-        - math.log(both + only_first)
-        - math.log(both + only_second)
+    # Added in this order, the logarithms of independent filters cancel out exactly.
+    shared = (math.log(both) + math.log(total)) - (
+        math.log(both + only_first) + math.log(both + only_second)
     )
     return max(-1.0, min(1.0, shared / (math.log(total) - math.log(both))))
