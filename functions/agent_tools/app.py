@@ -3,15 +3,15 @@ which agents read what is stored here."""
 
 from __future__ import annotations
 
-from agent_tools import protocol
-from agent_tools.request_parsing import parse
+from agent_tools import mcp_protocol
+from agent_tools.json_rpc import parse
 from mlcore.http import PlainRoute, lambda_handler
 
 RPCS = ()
 PLAIN_ROUTES = (
     # The tools only read. They send requests to the API with the caller's login.
     PlainRoute(
-        "POST", "/mcp", parse, protocol.answer, "requests.anybody", reads=True, since="", cost=0
+        "POST", "/mcp", parse, mcp_protocol.answer, "requests.anybody", reads=True, since="", cost=0
     ),
 )
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import os
 
+from artifacts import entity_artifacts, proxy, uploads
 from artifacts import messages as m
-from artifacts import proxy, uploads, viewers
 from mlcore.artifacts import store
 from mlcore.http import PlainRoute, delete, get, lambda_handler, of_query, post
 
@@ -60,7 +60,7 @@ RPCS = (
     get(
         "/mlflow/artifacts/list",
         m.ListArtifacts,
-        viewers.list_artifacts,
+        entity_artifacts.list_artifacts,
         "artifacts.read_files_of_run",
         cost=1,
     ),
@@ -82,7 +82,7 @@ RPCS = (
     get(
         "/mlflow/logged-models/{model_id}/artifacts/directories",
         m.ListLoggedModelArtifacts,
-        viewers.list_logged_model_artifacts,
+        entity_artifacts.list_logged_model_artifacts,
         "artifacts.directories_of_model",
         since="3.0",
         cost=1,
@@ -101,7 +101,7 @@ PLAIN_ROUTES = (
         "GET",
         "/get-artifact",
         of_query(m.GetArtifact),
-        viewers.get_artifact,
+        entity_artifacts.get_artifact,
         "artifacts.read_file_of_run",
         cost=1,
     ),
@@ -109,7 +109,7 @@ PLAIN_ROUTES = (
         "GET",
         "/ajax-api/2.0/mlflow/get-artifact",
         of_query(m.GetArtifact),
-        viewers.get_artifact,
+        entity_artifacts.get_artifact,
         "artifacts.read_file_of_run",
         since="",
         cost=1,
@@ -118,7 +118,7 @@ PLAIN_ROUTES = (
         "GET",
         "/model-versions/get-artifact",
         of_query(m.GetModelVersionArtifact),
-        viewers.get_model_version_artifact,
+        entity_artifacts.get_model_version_artifact,
         "artifacts.file_of_version",
         cost=1,
     ),
@@ -126,7 +126,7 @@ PLAIN_ROUTES = (
         "GET",
         "/ajax-api/2.0/mlflow/logged-models/{model_id}/artifacts/files",
         of_query(m.GetLoggedModelArtifact),
-        viewers.get_logged_model_artifact,
+        entity_artifacts.get_logged_model_artifact,
         "artifacts.file_of_model",
         since="3.0",
         cost=1,
@@ -135,7 +135,7 @@ PLAIN_ROUTES = (
         "POST",
         "/ajax-api/2.0/mlflow/upload-artifact",
         m.parse_run_file_upload,
-        viewers.upload_artifact,
+        entity_artifacts.upload_artifact,
         "artifacts.update_file_of_run",
         cost=1,
     ),

@@ -19,9 +19,9 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 from catalog_loader import field_checks
-from catalog_loader.api_keys import NoKey, api_key
 from catalog_loader.configuration import ConfiguredSource, matches
 from catalog_loader.field_checks import Check, InvalidField
+from catalog_loader.hugging_face_keys import NoKey, api_key
 from mlcore.ids import now_ms
 
 ENDPOINT: Final = "https://huggingface.co"

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
-from catalog_loader import generation_parts, source_reading, yaml_text
+from catalog_loader import generation_parts, source_reading, yaml_parsing
 from catalog_loader.configuration import (
     Configuration,
     ConfiguredSource,
@@ -18,7 +18,7 @@ from catalog_loader.configuration import (
 from catalog_loader.field_checks import InvalidField
 from catalog_loader.file_store import Files, OutsideCatalog
 from catalog_loader.source_reading import DISABLED, ERROR, MAX_ERROR_LENGTH, PARTIAL, SourceContent
-from catalog_loader.yaml_text import NotYaml
+from catalog_loader.yaml_parsing import NotYaml
 from mlcore.ids import now_ms
 from mlcore.observability import logger
 from mlcore.optimistic_retry import retry_on_conflict
@@ -64,7 +64,7 @@ def _attempt(files: Files, force: bool) -> LoadReport:
 
     def text(name: str) -> Any:
         if name not in texts:
-            texts[name] = yaml_text.parse(files.read(name))
+            texts[name] = yaml_parsing.parse(files.read(name))
         return texts[name]
 
     try:

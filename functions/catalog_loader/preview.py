@@ -7,13 +7,13 @@ from email.parser import BytesParser
 from email.policy import HTTP
 from typing import Any, Final, NamedTuple
 
-from catalog_loader import configuration, entry_parsing, hugging_face, yaml_text
+from catalog_loader import configuration, entry_parsing, hugging_face, yaml_parsing
 from catalog_loader.configuration import HUGGING_FACE, ConfiguredSource
 from catalog_loader.field_checks import InvalidField
 from catalog_loader.file_store import OutsideCatalog, files, resolve
 from catalog_loader.hugging_face import NotReached
 from catalog_loader.source_reading import PATH
-from catalog_loader.yaml_text import NotYaml
+from catalog_loader.yaml_parsing import NotYaml
 from mlcore.errors import MlflowError
 from mlcore.http import Request, Sent
 from mlcore.http.kubeflow import arguments, check_path
@@ -67,7 +67,7 @@ def preview(preview_request: PreviewRequest, request: Request) -> dict[str, Any]
     if not parts.get(CONFIG, b"").strip():
         raise Unprocessable(f"{CONFIG} is required")
     try:
-        source = configuration.source_of(CONFIG, yaml_text.parse(parts[CONFIG]))
+        source = configuration.source_of(CONFIG, yaml_parsing.parse(parts[CONFIG]))
         if source.type in HUGGING_FACE:
             source = hugging_face.within_organization(source)
         names = sorted(_names(source, parts.get(DATA)))
@@ -113,7 +113,7 @@ def _names(source: ConfiguredSource, data: bytes | None) -> list[str]:
             raise InvalidField(f"missing {PATH} string property, and no {DATA}")
         read = files()
         data = read.read(resolve(path, "", read.names()))
-    return [entry.name for entry in entry_parsing.models(source.key, yaml_text.parse(data))]
+    return [entry.name for entry in entry_parsing.models(source.key, yaml_parsing.parse(data))]
 
 
 def _parts(sent: Sent) -> dict[str, bytes]:

@@ -13,7 +13,7 @@ from catalog_loader.configuration import ConfiguredSource
 from catalog_loader.field_checks import InvalidField
 from catalog_loader.file_store import OutsideCatalog, resolve
 from catalog_loader.hugging_face import NotReached
-from catalog_loader.yaml_text import NotYaml
+from catalog_loader.yaml_parsing import NotYaml
 from mlcore.catalog.entry import ASSET_TYPES, CatalogEntry, stored
 
 AVAILABLE: Final = "available"

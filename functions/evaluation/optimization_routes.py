@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from evaluation import optimization_jobs, prompt_optimization
+from evaluation import optimization_creation, optimization_jobs
 from evaluation import optimization_messages as m
 from mlcore.http import delete, get, post
 
@@ -16,7 +16,7 @@ OPTIMIZATION_RPCS = (
     _post(
         _JOBS,
         m.CreatePromptOptimizationJob,
-        prompt_optimization.create_job,
+        optimization_creation.create_job,
         "prompt_optimization.create",
         deviation="Models must be gateway endpoints; a scorer or prompt that a job cannot use gets "
         "400 at once.",

@@ -7,7 +7,7 @@ from typing import Any, Final
 from uuid import uuid4
 
 from gateway import messages as m
-from gateway.configuration_access import not_found, require_endpoint
+from gateway.configuration_updates import not_found, require_endpoint
 from gateway.pages_by_id import page
 from mlcore import errors, ids
 from mlcore.entities.gateway import ENDPOINT, GLOBAL, USER, BudgetPolicy

@@ -9,7 +9,7 @@ from uuid import uuid4
 
 from gateway import messages as m
 from gateway import trace_experiments
-from gateway.configuration_access import not_found, require_endpoint, update_configuration
+from gateway.configuration_updates import not_found, require_endpoint, update_configuration
 from mlcore import errors, ids
 from mlcore.auth.permissions import GATEWAY_ENDPOINT
 from mlcore.entities.gateway import (

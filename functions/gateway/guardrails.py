@@ -8,7 +8,7 @@ from typing import Any, Final
 from uuid import uuid4
 
 from gateway import messages as m
-from gateway.configuration_access import (
+from gateway.configuration_updates import (
     not_found,
     require_endpoint,
     require_part,

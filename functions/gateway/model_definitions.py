@@ -7,7 +7,7 @@ from typing import Any
 from uuid import uuid4
 
 from gateway import messages as m
-from gateway.configuration_access import require_part, update_configuration
+from gateway.configuration_updates import require_part, update_configuration
 from mlcore import errors, ids
 from mlcore.auth.permissions import GATEWAY_MODEL_DEFINITION
 from mlcore.entities.gateway import Configuration, ModelDefinition

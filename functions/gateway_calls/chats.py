@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gateway_calls import replies
-from gateway_calls.endpoint_calls import start_call
+from gateway_calls.call_start import start_call
 from gateway_calls.request_parsing import GatewayCall
 from mlcore.gateway import chats
 from mlcore.gateway.chat_shapes import validated_chat

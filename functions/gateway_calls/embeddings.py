@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 from gateway_calls import replies
+from gateway_calls.call_start import start_call
 from gateway_calls.chats import complete
-from gateway_calls.endpoint_calls import start_call
 from gateway_calls.request_parsing import GatewayCall
 from mlcore.errors import GatewayCallFailed
 from mlcore.gateway import embeddings

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from itertools import chain
 
 from gateway_calls import replies
-from gateway_calls.endpoint_calls import start_call
+from gateway_calls.call_start import start_call
 from gateway_calls.request_parsing import GatewayCall, ProxyCall
 from mlcore.auth.key_tokens import keys_in
 from mlcore.environment import GATEWAY_LOGIN

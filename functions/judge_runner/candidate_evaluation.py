@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from judge_runner import scoring, sealed_sources, trace_scoring
+from judge_runner import scorer_source_check, scoring, trace_scoring
 from judge_runner.assessing import Task
 from judge_runner.call_journal import CallJournal
 from judge_runner.job_execution import JobExecution, JobStopped, OutOfTime
@@ -87,7 +87,7 @@ class CandidateEvaluation:
         self._interruption: Exception | None = None
         texts = work.job.params["serialized_scorers"]
         parsed = [parse_scorer(json.loads(text)) for text in texts]
-        sources = sealed_sources.of_job(work.job, parsed, texts)
+        sources = scorer_source_check.of_job(work.job, parsed, texts)
         tasks = [Task(work.job.job_id, scorer, None) for scorer in parsed]
         self._scorers: list[tuple[str, Scoring, str | None]] = [
             (

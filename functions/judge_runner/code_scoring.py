@@ -18,7 +18,7 @@ from judge_runner.job_execution import (
     OutOfTime,
     ServerStopping,
 )
-from judge_runner.sealed_sources import SourceCheck
+from judge_runner.scorer_source_check import SourceCheck
 from mlcore import errors
 from mlcore.entities.evaluation.code_scorers import CodeScorer
 from mlcore.entities.traces import Assessment

@@ -9,7 +9,7 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from judge_runner import assessing, creator_rights, scoring, sealed_sources, trace_scoring
+from judge_runner import assessing, creator_rights, scorer_source_check, scoring, trace_scoring
 from judge_runner.assessing import Task
 from judge_runner.job_execution import JobExecution
 from judge_runner.scoring import Scoring
@@ -55,7 +55,7 @@ def run(work: JobExecution, complete: Complete) -> dict[str, Any]:
         )
     ]
     judges = [task.judge for task in tasks]
-    sources = sealed_sources.of_job(work.job, judges, params["serialized_scorers"])
+    sources = scorer_source_check.of_job(work.job, judges, params["serialized_scorers"])
     stored = trace_scoring.load_traces(work.job)
     if work.job.completed is None:  # otherwise an earlier call has done it
         links.put(creator_rights.writable_run(work.job).run_id, params["trace_ids"])

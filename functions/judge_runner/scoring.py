@@ -10,7 +10,7 @@ from judge_runner import assessing
 from judge_runner.assessing import Task
 from judge_runner.code_scoring import CodeScoring
 from judge_runner.job_execution import JobExecution
-from judge_runner.sealed_sources import SourceCheck
+from judge_runner.scorer_source_check import SourceCheck
 from mlcore.entities.evaluation.code_scorers import CodeScorer
 from mlcore.entities.traces import Assessment
 from mlcore.judges.chat import Complete, JudgeModel, endpoint_of

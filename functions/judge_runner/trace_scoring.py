@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import Any, Final, TypeVar
 
-from judge_runner import assessing, scoring, sealed_sources
+from judge_runner import assessing, scorer_source_check, scoring
 from judge_runner.assessing import Task
 from judge_runner.job_execution import JobExecution
 from mlcore import errors
@@ -46,7 +46,7 @@ def run(work: JobExecution, complete: Complete) -> dict[str, Any]:
     )
     stored = load_traces(work.job)
     write = bool(params["log_assessments"])
-    (source,) = sealed_sources.of_job(work.job, [task.judge], [text])
+    (source,) = scorer_source_check.of_job(work.job, [task.judge], [text])
     functions = scoring.new_scoring(task, work, complete, source=source, expectations=False)
     if task.judge.of_sessions:
         work.check()

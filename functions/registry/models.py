@@ -20,7 +20,7 @@ from mlcore.repos.registry.lifecycle import ModelNameTaken
 from mlcore.repos.registry.registered_models import StoredRegisteredModel
 from mlcore.responses import registry as responses
 from registry import messages as m
-from registry import prompts
+from registry import prompt_tags
 
 
 def create_registered_model(message: m.CreateRegisteredModel, request: Request) -> dict[str, Any]:
@@ -43,7 +43,7 @@ def create_registered_model(message: m.CreateRegisteredModel, request: Request) 
     try:
         lifecycle.create(model, also=request.granting(kind, model.name))
     except ModelNameTaken as taken:
-        raise prompts.name_taken(message.name, taken.holder.tags, tags) from taken
+        raise prompt_tags.name_taken(message.name, taken.holder.tags, tags) from taken
     return {"registered_model": responses.registered_model(model, [])}
 
 

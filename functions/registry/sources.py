@@ -21,7 +21,7 @@ from mlcore.repos.logged_models.logged_models import StoredLoggedModel
 from mlcore.repos.registry import model_versions, registered_models
 from mlcore.repos.registry.registered_models import StoredRegisteredModel
 from mlcore.repos.runs.core import runs
-from registry import prompts
+from registry import prompt_tags
 from registry.messages import CreateModelVersion
 
 VERSIONS_TAG = "mlflow.modelVersions"
@@ -41,7 +41,7 @@ class VersionOrigin(NamedTuple):
 def of_request(message: CreateModelVersion, request: Request) -> VersionOrigin:
     """Checks the source of the model version in a request, in the same order as MLflow, and finds
     the location of the source's files. Raises InvalidParameterValue, ResourceDoesNotExist."""
-    is_prompt = prompts.are_prompt_tags(message.tags)
+    is_prompt = prompt_tags.are_prompt_tags(message.tags)
     source = limits.check_source(message.source, is_prompt=is_prompt)
     origin = VersionOrigin(source, source.uri, message.run_id, message.model_id)
     if is_prompt:

@@ -326,7 +326,7 @@ class GetMetricHistory(Message):
 
 class GetMetricHistoryBulk(Message):
     """The request for the history of a metric in several runs. MLflow has no protobuf RPC for it;
-    :mod:`runs.metrics` checks its arguments."""
+    :mod:`runs.metric_history` checks its arguments."""
 
     run_id: list[str]
     metric_key: str

@@ -11,7 +11,7 @@ from typing import Any, Final
 from mlcore.entities.runs import Param
 from mlcore.limits.promptlab import Prompt
 from mlcore.mlflow_version import MLFLOW_VERSION
-from runs.yaml_text import Plain, dump
+from runs.yaml_writing import Plain, dump
 
 TABLE: Final = "eval_results_table.json"
 MODEL: Final = "model"

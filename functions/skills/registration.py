@@ -27,7 +27,7 @@ from mlcore.limits.skill_sources import check_type, remote_source
 from mlcore.optimistic_retry import retry_on_conflict
 from mlcore.repos import skills as repository
 from mlcore.responses import skills as responses
-from skills import archive, content
+from skills import archive, uploaded_files
 from skills import messages as m
 from skills.registration_body import ARCHIVE_SLACK, RegisterSkillVersion
 from skills.skills import identity_of, new_skill
@@ -79,14 +79,14 @@ def _register_upload(
             "'digest' does not match the uploaded content: expected "
             f"{uploaded.digest}, got {message.digest}."
         )
-    path = content.new_path(identity)
+    path = uploaded_files.new_path(identity)
     _write_files(request.workspace, path, uploaded.files)
     try:
         source = SkillSource(MLFLOW, f"mlflow-artifacts:/{path}", None, None, uploaded.digest)
         return _create(identity, source, message.status, request)
     except errors.MlflowError as error:
         if error.status < 500:  # otherwise the version may exist
-            content.remove(request.workspace, path)
+            uploaded_files.remove(request.workspace, path)
         raise
 
 
@@ -95,10 +95,10 @@ def _write_files(workspace: str, path: str, files: Mapping[str, bytes]) -> None:
     what was stored and raises RequestLimitExceeded, because clients repeat a request that creates
     something only after that error."""
     try:
-        content.write(workspace, path, files)
+        uploaded_files.write(workspace, path, files)
     except errors.MlflowError as error:
         with contextlib.suppress(errors.MlflowError):  # files that remain are not referenced
-            content.remove(workspace, path)
+            uploaded_files.remove(workspace, path)
         if isinstance(error, errors.TemporarilyUnavailable):
             raise errors.RequestLimitExceeded(error.message) from error
         raise

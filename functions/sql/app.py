@@ -9,7 +9,7 @@ from typing import Any, Final
 from mlcore import environment
 from mlcore.db import deadline
 from mlcore.http import lambda_handler, post
-from sql import activity, alerts, execution, service
+from sql import audit_activity, due_alerts, execution, service
 from sql import messages as m
 
 RPCS = (
@@ -25,7 +25,7 @@ RPCS = (
     post(
         "/mlflow-serverless/activity",
         m.SearchActivity,
-        activity.search,
+        audit_activity.search,
         "system_tables.activity",
         version="3.0",
         since="",
@@ -48,6 +48,6 @@ if environment.in_lambda():
 def handler(event: Mapping[str, Any], context: Any) -> dict[str, Any]:
     """Handles an API Gateway event, or the schedule's ``{"alerts": true}``."""
     if "alerts" in event:
-        return alerts.check_all()
+        return due_alerts.check_all()
     with deadline.within(context, REQUEST_SECONDS):
         return _answer(event, context)

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from mlcore import errors
 from sql import result_cache
-from sql.query_process import NoAnswer, QueryProcess
+from sql.query_server_client import NoAnswer, QueryProcess
 
 _logger = logging.getLogger("mlcore.sql")
 

@@ -7,8 +7,9 @@ import functools
 from mlcore.http import PlainRoute, decoded, lambda_handler
 from mlcore.http import get as rpc_get
 from mlcore.http import post as rpc_post
-from ui import absent_features, execution
+from ui import absent_features
 from ui import messages as m
+from ui.graphql import execution
 
 get = functools.partial(rpc_get, message=m.Nothing, ajax_only=True)
 post = functools.partial(rpc_post, message=m.Nothing, ajax_only=True)

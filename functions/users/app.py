@@ -7,7 +7,7 @@ import os
 
 from mlcore.http import PlainRoute, delete, get, lambda_handler, nothing, patch, post
 from mlcore.http.gate import is_on
-from users import keys, permissions, roles, service, signup
+from users import api_keys, permissions, roles, service, signup
 from users import messages as m
 from users.legacy_permissions import OF_EXPERIMENTS, OF_MODELS, OF_SCORERS
 from users.scim import routes as scim
@@ -54,7 +54,7 @@ RPCS = (
     post(
         "/mlflow-serverless/keys",
         m.CreateKey,
-        keys.create_key,
+        api_keys.create_key,
         "api_keys.manage_of_user",
         version="3.0",
         since="",
@@ -63,7 +63,7 @@ RPCS = (
     get(
         "/mlflow-serverless/keys",
         m.ListKeys,
-        keys.list_keys,
+        api_keys.list_keys,
         "api_keys.view_of_user",
         version="3.0",
         since="",
@@ -72,7 +72,7 @@ RPCS = (
     delete(
         "/mlflow-serverless/keys",
         m.KeyId,
-        keys.delete_key,
+        api_keys.delete_key,
         "api_keys.manage_key",
         version="3.0",
         since="",
@@ -81,7 +81,7 @@ RPCS = (
     post(
         "/mlflow-serverless/keys/rotate",
         m.RotateKey,
-        keys.rotate_key,
+        api_keys.rotate_key,
         "api_keys.manage_key",
         version="3.0",
         since="",
@@ -90,7 +90,7 @@ RPCS = (
     post(
         "/mlflow-serverless/service-accounts",
         m.ServiceAccount,
-        keys.create_service_account,
+        api_keys.create_service_account,
         "api_keys.create_service_account",
         version="3.0",
         since="",

@@ -71,7 +71,7 @@ INTERNAL_FILES = (
 )
 """Modules that read and write below ``.internal`` alone."""
 SKILL_FILES = tuple(f"{BUCKET}/{folder}skills/*" for folder in ("", "workspaces/*/"))
-"""What ``skills.content`` writes: the folders of skills, of each workspace."""
+"""What ``skills.uploaded_files`` writes: the folders of skills, of each workspace."""
 
 TABLES = "SystemTablesBucket"
 _LANDING, _SYSTEM = f"{TABLES}/landing/*", f"{TABLES}/system/*"
@@ -192,7 +192,7 @@ def _rights(user: Name, use: Use) -> Iterator[Right]:
             yield action, TABLES if action == _LIST else below
     elif target == Name("mlcore.artifacts", "store") and use.attribute:
         where: tuple[str, ...] = (INTERNAL,) if user.module in INTERNAL_FILES else (FILES,)
-        if user.module == "skills.content":
+        if user.module == "skills.uploaded_files":
             where = SKILL_FILES
         for action in STORE_ACTIONS[use.attribute.removeprefix("().")]:
             yield from (

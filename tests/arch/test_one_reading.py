@@ -34,7 +34,7 @@ PARSERS: Final = {
         for name in ("gate", "handler", "request", "rest_events")
     ),
     *(f"functions/catalog/{name}.py" for name in ("calls", "registration")),
-    "functions/agent_tools/request_parsing.py",
+    "functions/agent_tools/json_rpc.py",
     "functions/artifacts/messages.py",
     "functions/catalog_loader/preview.py",
     "functions/demo/service.py",

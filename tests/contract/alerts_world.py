@@ -22,7 +22,7 @@ from mlcore.repos.users import users as user_items
 from mlcore.system_tables import location
 from mlcore.webhooks import message
 from mlcore.webhooks.environment import webhook_settings
-from sql import alert_evaluation, alerts, execution
+from sql import alert_evaluation, due_alerts, execution
 from tests.contract.conftest import Store, enable_workspaces
 from tests.contract.sealing import seal_here
 from tests.contract.streams import Stream, following
@@ -157,7 +157,7 @@ def world(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
 
         monkeypatch.setattr(queues, "send", send)
         monkeypatch.setattr(execution, "run_query", made.run)
-        for module in (ids, alerts, alert_evaluation, gateway_budgets):
+        for module in (ids, due_alerts, alert_evaluation, gateway_budgets):
             monkeypatch.setattr(module, "now_ms", lambda: made.now)
         yield made
     for cache in (webhook_settings, location.store, artifacts.store):

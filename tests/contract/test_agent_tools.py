@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import agent_tools.app
-from agent_tools import protocol, tools
+from agent_tools import mcp_protocol, tools
 from mlcore.auth.scopes import KeyLimits
 from mlcore.environment import AUTHENTICATION
 from mlcore.http import lambda_handler
@@ -122,7 +122,7 @@ def test_the_handshake() -> None:
     for wanted, given in (("2025-06-18", "2025-06-18"), ("1999-01-01", "2025-11-25"), (3, None)):
         status, body = send(request("initialize", protocolVersion=wanted))
         assert (status, body["id"]) == (200, "a")
-        assert body["result"]["protocolVersion"] == (given or protocol.VERSIONS[0])
+        assert body["result"]["protocolVersion"] == (given or mcp_protocol.VERSIONS[0])
     assert send({"jsonrpc": "2.0", "method": "notifications/initialized"}) == (202, "")
     assert send({"jsonrpc": "2.0", "id": 1, "result": {}}) == (202, "")
     assert send(request("ping"))[1]["result"] == {}
@@ -243,7 +243,7 @@ def test_what_the_api_refuses(api: Api) -> None:
     ):
         api.status, api.answer = status, {"error_code": code, "message": "m"}
         assert call("get_run", {"run_id": "r"}) == (True, message)
-    api.status, api.answer = 200, {"name": "é" * protocol.MAX_RESULT_BYTES}
+    api.status, api.answer = 200, {"name": "é" * mcp_protocol.MAX_RESULT_BYTES}
     failed, text = call("get_run", {"run_id": "r"})
     assert (failed, "Ask for less" in text) == (True, True)
 

@@ -11,7 +11,7 @@ import sql.app
 from mlcore.db import capacity
 from mlcore.repos import alerts as stored_alerts
 from mlcore.system_tables import alerts as files
-from sql import alerts
+from sql import due_alerts
 from tests.contract.alerts_world import HOUR_MINUTES, AlertsWorld, world
 
 __all__ = ["world"]
@@ -85,7 +85,7 @@ def test_owners_take_turns_and_budgets_are_first(world: AlertsWorld) -> None:
         *(alert._replace(name=f"b{number}", owner_id=2) for number in range(2)),
         alert._replace(name="budget", owner_id=1, budget_policy_id="bp"),
     ]
-    names = [entry.name for entry in alerts._in_turns(due)]
+    names = [entry.name for entry in due_alerts._in_turns(due)]
     assert names == ["budget", "a0", "b0", "a1", "b1", "a2"]
 
 

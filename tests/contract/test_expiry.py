@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import indexer.app
 from indexer.history import history_packing
-from indexer.lifecycle import retention
+from indexer.lifecycle import expiry_times
 from indexer.projection import quiet_runs
 from indexer.verification import rebuild
 from mlcore import artifacts as port
@@ -83,7 +83,7 @@ def test_a_deleted_run_expires_and_a_restored_one_does_not(store: Store) -> None
         assert len(marked) > 5
         for end in marked.values():
             assert end is not None
-            assert abs(end - expected - retention.CHILD_SECONDS) < 60
+            assert abs(end - expected - expiry_times.CHILD_SECONDS) < 60
         assert set(ends(store, experiment_id, other).values()) == {None}
         store.api.post("runs/restore", run_id=run_id)
         fresh = stream.fresh()

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from judge_runner import sealed_sources
+from judge_runner import scorer_source_check
 from mlcore import errors, ids
 from mlcore.auth.permissions import Grant
 from mlcore.db import keys
@@ -147,12 +147,12 @@ def test_a_job_of_hours_ends_when_its_version_is_deleted(
     (job_id,) = world.invoke(FIRST, [world.trace("q", "a")], **NAMED)
     job = jobs.find("default", job_id)
     assert job is not None
-    (check,) = sealed_sources.of_job(job, [parse_scorer(FIRST)], [json.dumps(FIRST)])
+    (check,) = scorer_source_check.of_job(job, [parse_scorer(FIRST)], [json.dumps(FIRST)])
     assert check is not None
     _delete(world)
     check.check()
     now = time.monotonic()
-    later = now + sealed_sources.RECHECK_SECONDS
+    later = now + scorer_source_check.RECHECK_SECONDS
     monkeypatch.setattr(time, "monotonic", lambda: later)
     with pytest.raises(errors.InvalidParameterValue, match="deleted or replaced"):
         check.check()
@@ -171,12 +171,12 @@ def test_an_optimization_runs_no_replaced_source(world: World) -> None:
     }
     job = jobs.new("default", OPTIMIZE_PROMPT, params, 1, NOBODY)
     parsed = [parse_scorer(FIRST)] * 2
-    checks = sealed_sources.of_job(job, parsed, texts)
+    checks = scorer_source_check.of_job(job, parsed, texts)
     assert [check is None for check in checks] == [True, False]
     _delete(world)
     register(world, FIRST)
     with pytest.raises(errors.InvalidParameterValue, match="deleted or replaced"):
-        sealed_sources.of_job(job, parsed, texts)
+        scorer_source_check.of_job(job, parsed, texts)
 
 
 def _register_code(members: Members, user: str, source: str = "return True") -> int:

@@ -14,7 +14,7 @@ from mlcore import artifacts, file_removal
 from mlcore.auth.permissions import SKILL, Grant
 from mlcore.errors import TemporarilyUnavailable
 from mlcore.repos.users import grants, users
-from skills import content
+from skills import uploaded_files
 from tests.contract import skill_archives as archives
 from tests.contract.conftest import Store, enable_workspaces
 from tests.contract.skill_api import FILES, ask
@@ -228,7 +228,7 @@ def test_an_upload_is_repeated_after_the_store_was_away(
         raise TemporarilyUnavailable("The store is not available.")
 
     with monkeypatch.context() as patch:
-        patch.setattr(content, "write", away)
+        patch.setattr(uploaded_files, "write", away)
         refused = ask(uploaded("helper", GOOD))
         assert (refused.status, _files(folder)) == (429, {})
     assert ask(get("/helper")).status == 404

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from mltables import query_limits
-from sql import execution, query_process
+from sql import execution, query_server_client
 from tests.contract import hidden_rows as hidden
 
 lakes = hidden.lakes
@@ -161,13 +161,13 @@ def test_the_process_that_forks_has_one_thread_and_no_file_of_a_query(tmp_path: 
 @pytest.fixture
 def process(lakes: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setenv("SYSTEM_TABLES_FOLDER", str(lakes["others"]))
-    own = query_process.QueryProcess()
+    own = query_server_client.QueryProcess()
     monkeypatch.setattr(execution, "process", own)
     yield own
     own.stop()
 
 
-def test_random_values_differ_between_queries(process: query_process.QueryProcess) -> None:
+def test_random_values_differ_between_queries(process: query_server_client.QueryProcess) -> None:
     """A copied generator would give every query the same ones."""
     answers = [
         tuple(execution.run_query({"sql": "SELECT uuid(), rand(), rand()"})["rows"][0])
@@ -177,7 +177,7 @@ def test_random_values_differ_between_queries(process: query_process.QueryProces
 
 
 def test_a_process_that_was_started_early_answers_the_first_query(
-    process: query_process.QueryProcess,
+    process: query_server_client.QueryProcess,
 ) -> None:
     execution.start_process()
     started = process.pid
@@ -188,10 +188,10 @@ def test_a_process_that_was_started_early_answers_the_first_query(
 
 
 def test_a_process_that_cannot_be_started_early_is_started_by_the_first_query(
-    process: query_process.QueryProcess, monkeypatch: pytest.MonkeyPatch
+    process: query_server_client.QueryProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(query_process, "_start_process", _refused)
+        patch.setattr(query_server_client, "_start_process", _refused)
         execution.start_process()
         with pytest.raises(execution.Busy):
             execution.run_query({"sql": "SELECT 1 AS one"})

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mlcore import errors
-from sql import execution, query_process
+from sql import execution, query_server_client
 from tests.contract.conftest import Store
 from tests.contract.lake import Tables, tables
 
@@ -144,7 +144,7 @@ def test_what_would_never_end_or_fit_is_ended(
     replies = []
     ask = execution.process.ask
 
-    def watched(request: dict[str, Any], seconds: float) -> query_process.Reply:
+    def watched(request: dict[str, Any], seconds: float) -> query_server_client.Reply:
         replies.append(ask(request, seconds))
         return replies[-1]
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from mlcore import errors
-from sql import execution, query_process
+from sql import execution, query_server_client
 from tests.contract import hidden_rows as hidden
 
 lakes = hidden.lakes
@@ -89,10 +89,10 @@ def test_the_limits_of_a_container_are_those_of_the_machine(
 @pytest.fixture
 def process(
     lakes: dict[str, Path], monkeypatch: pytest.MonkeyPatch
-) -> Iterator[query_process.QueryProcess]:
+) -> Iterator[query_server_client.QueryProcess]:
     monkeypatch.setenv("SYSTEM_TABLES_FOLDER", str(lakes["others"]))
     monkeypatch.setenv("SYSTEM_TABLES_SECONDS", "30")
-    own = query_process.QueryProcess()
+    own = query_server_client.QueryProcess()
     monkeypatch.setattr(execution, "process", own)
     yield own
     own.stop()
@@ -100,7 +100,7 @@ def process(
 
 @pytest.mark.parametrize("megabytes", [1024, 2304])
 def test_a_statement_gets_the_memory_that_its_function_has_for_it(
-    process: query_process.QueryProcess, monkeypatch: pytest.MonkeyPatch, megabytes: int
+    process: query_server_client.QueryProcess, monkeypatch: pytest.MonkeyPatch, megabytes: int
 ) -> None:
     """No less, and no more; the error says how much."""
     monkeypatch.setenv(limits.FUNCTION_MEMORY, str(megabytes))

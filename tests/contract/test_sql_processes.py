@@ -19,7 +19,7 @@ import pytest
 
 from mlcore import errors
 from mlcore.policies.access import Access
-from sql import app, execution, messages, query_process, service
+from sql import app, execution, messages, query_server_client, service
 from tests.contract import hidden_rows as hidden
 
 lakes = hidden.lakes
@@ -37,8 +37,8 @@ def lake(lakes: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def process(monkeypatch: pytest.MonkeyPatch) -> Iterator[query_process.QueryProcess]:
-    own = query_process.QueryProcess()
+def process(monkeypatch: pytest.MonkeyPatch) -> Iterator[query_server_client.QueryProcess]:
+    own = query_server_client.QueryProcess()
     monkeypatch.setattr(execution, "process", own)
     yield own
     own.stop()
@@ -112,7 +112,7 @@ def test_the_process_ends_without_a_word(lake: Path, idle_seconds: float) -> Non
 
 
 def test_queries_share_a_process_that_is_nice_and_runs_none(
-    lake: Path, process: query_process.QueryProcess
+    lake: Path, process: query_server_client.QueryProcess
 ) -> None:
     assert _ask() == [[1]]
     first = process.pid
@@ -151,7 +151,7 @@ def _holds(pid: int, text: str) -> bool:
 @pytest.mark.parametrize("workspaces", [list(hidden.READABLE), None])
 def test_the_process_of_a_statement_holds_no_row_that_its_caller_may_not_read(
     lake: Path,
-    process: query_process.QueryProcess,
+    process: query_server_client.QueryProcess,
     workspaces: list[str] | None,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -190,7 +190,7 @@ def _running(server: int) -> list[int]:
 
 
 def test_callers_one_after_another_read_their_own(
-    lake: Path, process: query_process.QueryProcess
+    lake: Path, process: query_server_client.QueryProcess
 ) -> None:
     """Beside each other, too."""
     sql = (
@@ -212,7 +212,7 @@ def test_callers_one_after_another_read_their_own(
 @pytest.mark.parametrize("stopped_by", [signal.SIGKILL, signal.SIGSTOP])
 def test_a_process_that_is_gone_or_stuck_is_replaced(
     lake: Path,
-    process: query_process.QueryProcess,
+    process: query_server_client.QueryProcess,
     stopped_by: signal.Signals,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -224,14 +224,14 @@ def test_a_process_that_is_gone_or_stuck_is_replaced(
         control = process._control
         assert control
         control.settimeout(1)
-        monkeypatch.setattr(query_process, "START_SECONDS", 5)
+        monkeypatch.setattr(query_server_client, "START_SECONDS", 5)
     assert _ask() == [[1]]
     assert process.pid != first
     assert not Path(f"/proc/{first}").exists()
 
 
 def test_a_process_ends_when_nobody_is_left_who_could_ask(
-    lake: Path, process: query_process.QueryProcess, monkeypatch: pytest.MonkeyPatch
+    lake: Path, process: query_server_client.QueryProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And what it had begun ends with it."""
     monkeypatch.setenv("SYSTEM_TABLES_SECONDS", "15")
@@ -250,7 +250,7 @@ def test_a_process_ends_when_nobody_is_left_who_could_ask(
 
 
 def test_three_run_at_a_time_and_others_come_again(
-    lake: Path, process: query_process.QueryProcess, monkeypatch: pytest.MonkeyPatch
+    lake: Path, process: query_server_client.QueryProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each of the others is told at once, and when."""
     monkeypatch.setenv("SYSTEM_TABLES_SECONDS", "6")
@@ -284,7 +284,10 @@ def test_three_run_at_a_time_and_others_come_again(
 
 
 def test_what_cannot_be_read_is_nobodys_mistake_but_ours(
-    lake: Path, process: query_process.QueryProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    lake: Path,
+    process: query_server_client.QueryProcess,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     log = tmp_path / "files/system/mlflow/runs_latest/_delta_log"
     log.mkdir(parents=True)
@@ -296,7 +299,7 @@ def test_what_cannot_be_read_is_nobodys_mistake_but_ours(
 
 
 def test_variables_are_those_of_the_moment(
-    lake: Path, process: query_process.QueryProcess, monkeypatch: pytest.MonkeyPatch
+    lake: Path, process: query_server_client.QueryProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Credentials change, and a variable that is gone is gone."""
     sql = "SELECT count(*) > 0 FROM system.mlflow.runs_latest"
@@ -307,7 +310,7 @@ def test_variables_are_those_of_the_moment(
 
 
 def test_a_reader_is_granted_workspaces_by_name(
-    lake: Path, process: query_process.QueryProcess, monkeypatch: pytest.MonkeyPatch
+    lake: Path, process: query_server_client.QueryProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """From the route on."""
     monkeypatch.setattr(service, "readable_workspaces", lambda access: ["team-a"])

@@ -14,7 +14,7 @@ from mlcore import errors
 from mlcore.repos.removal import purging
 from mltables import table_versions
 from mltables.dialect import function_list, macros
-from sql import execution, query_process
+from sql import execution, query_server_client
 from sql.result_cache import ResultCache
 from tests.contract.conftest import Store
 from tests.contract.lake import Tables, tables
@@ -34,10 +34,10 @@ CHANGING = (
 )
 
 
-class _CountingProcess(query_process.QueryProcess):
+class _CountingProcess(query_server_client.QueryProcess):
     statements = 0
 
-    def ask(self, request: dict[str, Any], seconds: float) -> query_process.Reply:
+    def ask(self, request: dict[str, Any], seconds: float) -> query_server_client.Reply:
         reply = super().ask(request, seconds)
         self.statements += reply.statement_started
         return reply

@@ -9,7 +9,7 @@ import pytest
 import sql.app
 from mlcore.system_tables import alerts, location
 from mlcore.topics import ALERT_TOPICS
-from sql.alerts import QUERIES
+from sql.due_alerts import QUERIES
 from tests.contract.conftest import Store
 from tests.contract.lake import Tables, tables
 

@@ -12,7 +12,7 @@ from graphql import lexicographic_sort_schema, print_schema
 from tests.differential.calls import E, batch, experiment, metric, pairs, run
 from tests.differential.pair import Pair
 from tests.differential.rest import Call, Ref, Reply, Side, post
-from ui.schema import SCHEMA
+from ui.graphql.schema import SCHEMA
 
 pytestmark = pytest.mark.e2e
 

@@ -15,7 +15,7 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
-from indexer.lifecycle import file_removals, retention
+from indexer.lifecycle import expiry_times, file_removals
 from mlcore.db import keys
 from mlcore.db.expression import ConditionExpression, Raw, Update
 from mlcore.db.failures import ConditionFailed
@@ -87,7 +87,7 @@ def _update_expiry(key: Key, kind: str, *, had_ttl: bool) -> None:
 
 def _run(item: Raw, meta: Raw, *, had_ttl: bool) -> None:
     experiment = experiments.of_item(meta).experiment
-    until = retention.run_until(item, experiment, retention.experiment_until(meta))
+    until = expiry_times.run_until(item, experiment, expiry_times.experiment_until(meta))
     if until is None and not had_ttl:
         return
     run_id, key = Run.of(item).run_id, key_of_item(item)
@@ -99,7 +99,7 @@ def _run(item: Raw, meta: Raw, *, had_ttl: bool) -> None:
 
 
 def _experiment(key: Key, meta: Raw, *, had_ttl: bool) -> None:
-    until = retention.experiment_until(meta)
+    until = expiry_times.experiment_until(meta)
     if until is None and not had_ttl:
         return
     if not _set_ttl_of_source(key, meta, until):
@@ -118,7 +118,7 @@ def _experiment(key: Key, meta: Raw, *, had_ttl: bool) -> None:
         for item in items:
             kind = Item.of(item).type
             if kind == keys.RUN.name:
-                end = retention.run_until(item, experiment, until)
+                end = expiry_times.run_until(item, experiment, until)
                 ttls[Run.of(item).run_id] = end
                 sources.append(partial(_set_ttl_of_run, item, end))
             # Traces have a TTL of their own, or are removed after the experiment.
@@ -131,7 +131,7 @@ def _experiment(key: Key, meta: Raw, *, had_ttl: bool) -> None:
 def _set_ttl_of_run(item: Raw, end: int | None) -> None:
     run = Run.of(item)
     if run.ttl != end:
-        _set_ttl(keys.run_ref(run.run_id), None if end is None else retention.later(end))
+        _set_ttl(keys.run_ref(run.run_id), None if end is None else expiry_times.later(end))
         _set_ttl_of_source(key_of_item(item), item, end)
 
 
@@ -166,7 +166,7 @@ def _set_ttl_of_children(
         run_id = parsed.fields.get("run_id")
         is_history = parsed.pattern is keys.RUN_METRIC_HISTORY
         end = ends.get(run_id, until) if ends is not None and run_id else until
-        ttl = None if end is None else retention.later(end)
+        ttl = None if end is None else expiry_times.later(end)
         current_ttl = Item.of(item).ttl
         if ttl is not None and current_ttl is not None and current_ttl < ttl and is_history:
             continue  # history expires earlier by its own setting

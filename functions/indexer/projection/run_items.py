@@ -21,7 +21,7 @@ from typing import Any
 
 from indexer.full_text import text_items
 from indexer.history import history_packing
-from indexer.lifecycle import retention
+from indexer.lifecycle import expiry_times
 from indexer.projection import child_items, inactive_runs, index_items, item_writes, quiet_runs
 from indexer.projection.child_items import (
     Changes,
@@ -232,7 +232,7 @@ def _derive(
     child_writes = children._replace(puts=[], after=children.puts)
     version = None if item is None else Run.of(item).version
     return [
-        retention.with_end(child_writes, item),
+        expiry_times.with_end(child_writes, item),
         _index(run, changes.index_keys, _texts(item), version),
         _full_text(run, changes, item, experiment),
     ]

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 
 from indexer.full_text import text_items
-from indexer.lifecycle import retention
+from indexer.lifecycle import expiry_times
 from indexer.projection import item_writes
 from indexer.projection.child_items import Posting, SourceEntity, Writes, content
 from mlcore.db import keys
@@ -170,7 +170,7 @@ def _index(changes_of_traces: Mapping[Key, _TraceChanges], packs: Iterable[Key])
             continue
         postings = content_postings(item, indexed[_experiment_of(key)])
         pack_writes = text_items.writes(entity_of(item), postings, postings, 1, pack_name(item))
-        writes.append(retention.with_end(pack_writes, item))
+        writes.append(expiry_times.with_end(pack_writes, item))
         remove_marks.append(partial(_remove_mark, key, TraceSpans.of(item).version, mark))
     item_writes.apply(writes)
     table.parallel(remove_marks)
@@ -196,7 +196,7 @@ def _derived(item: Raw, mark: str, changes: _TraceChanges, indexed: IndexedField
             for stored_posting in _stored_postings(entity_of(item))
             if not _is_content(stored_posting)
         }
-    return retention.with_end(
+    return expiry_times.with_end(
         text_items.writes(entity_of(item), changed_postings, current, version), item
     )
 

@@ -13,15 +13,15 @@ from typing import Any, Final
 
 from judge_runner import creator_rights
 from judge_runner.issue_detection import (
-    checkpoints,
-    detection_job,
+    detection_parameters,
     evidence,
     findings,
-    groups,
     reported_issues,
+    schedule_checkpoints,
+    session_groups,
     triage,
 )
-from judge_runner.issue_detection.detection_job import Detection
+from judge_runner.issue_detection.detection_parameters import Detection
 from judge_runner.issue_detection.reported_issues import ReportedIssue
 from judge_runner.job_execution import JobExecution
 from mlcore import artifacts, errors, ids
@@ -48,13 +48,13 @@ def run(work: JobExecution, complete: Complete) -> dict[str, Any]:
         MlflowError: the experiment was deleted, or the model cannot be asked.
         JobStopped, OutOfTime: see :mod:`judge_runner.job_execution`.
     """
-    detection = detection_job.of_job(work, complete)
+    detection = detection_parameters.of_job(work, complete)
     workspace = work.job.workspace
     experiment = experiments.get_active(detection.experiment_id, workspace).experiment
     if work.job.stage is None:  # otherwise an earlier call has done it
         links.put(creator_rights.writable_run(work.job).run_id, detection.trace_ids)
     work.enter_stage("Selecting traces")
-    chosen = groups.sample(_traces(detection, workspace), issue_detection.MAX_GROUPS)
+    chosen = session_groups.sample(_traces(detection, workspace), issue_detection.MAX_GROUPS)
     reports: list[ReportedIssue] = []
     if chosen:
         work.enter_stage("Looking for failures in traces")
@@ -77,7 +77,7 @@ def run(work: JobExecution, complete: Complete) -> dict[str, Any]:
     _finish(detection, reports, result)
     if newest := work.job.params.get("newest_trace"):
         current = experiments.get(detection.experiment_id, workspace)
-        checkpoints.advance(current, (newest[0], newest[1]), detection.run_id)
+        schedule_checkpoints.advance(current, (newest[0], newest[1]), detection.run_id)
     return result
 
 

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from judge_runner import assessing, trace_scoring
 from judge_runner.issue_detection import trace_texts
-from judge_runner.issue_detection.detection_job import Detection
+from judge_runner.issue_detection.detection_parameters import Detection
 from judge_runner.issue_detection.reported_issues import ReportedIssue
 from judge_runner.issue_detection.trace_texts import cut
 from judge_runner.issue_detection.triage import FailedGroup

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 from judge_runner import trace_scoring
-from judge_runner.issue_detection.detection_job import Detection
+from judge_runner.issue_detection.detection_parameters import Detection
 from judge_runner.issue_detection.trace_texts import cut
 from judge_runner.issue_detection.triage import FailedGroup
 from judge_runner.structured_questions import indexes, object_schema, objects, texts

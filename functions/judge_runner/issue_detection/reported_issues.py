@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from typing import Any, Final, NamedTuple
 
-from judge_runner.issue_detection.detection_job import Detection
+from judge_runner.issue_detection.detection_parameters import Detection
 from judge_runner.issue_detection.findings import DetectedProblem
 from judge_runner.issue_detection.trace_texts import cut
 from judge_runner.issue_detection.triage import FailedGroup

@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from judge_runner.issue_detection import checkpoints
+from judge_runner.issue_detection import schedule_checkpoints
 from judge_runner.issue_detection.detection import error_text
 from mlcore import errors, ids
 from mlcore.db.failures import AdditionalOperationFailed
@@ -248,7 +248,7 @@ def _finish_quietly(
         return
     if window.newest is not None:
         newest = (window.newest.request_time, window.newest.trace_id)
-        checkpoints.advance(occurrence.stored, newest, run_id)
+        schedule_checkpoints.advance(occurrence.stored, newest, run_id)
     _write_dispatched(occurrence, run_id, now)
 
 
@@ -267,7 +267,7 @@ def _job(occurrence: _Occurrence, window: _Window, run_id: str) -> Job:
 
 
 def _window(occurrence: _Occurrence) -> _Window:
-    scanned = checkpoints.read(occurrence.experiment)
+    scanned = schedule_checkpoints.read(occurrence.experiment)
     start = window_start(occurrence.schedule, occurrence.fire_time, scanned)
     end = occurrence.fire_time
     newest = _traces(occurrence.experiment, start, end, "", 1)

@@ -10,8 +10,8 @@ from typing import Any, Final, NamedTuple
 
 from judge_runner import assessing, trace_scoring
 from judge_runner.issue_detection import cost_outliers, trace_texts
-from judge_runner.issue_detection.detection_job import Detection
-from judge_runner.issue_detection.groups import Group
+from judge_runner.issue_detection.detection_parameters import Detection
+from judge_runner.issue_detection.session_groups import Group
 from judge_runner.structured_questions import object_schema, texts
 from mlcore import errors, ids, reserved_tags
 from mlcore.entities.evaluation import issue_detection

@@ -12,7 +12,7 @@ import pytest
 from mlcore import errors
 from mlcore.repos.experiments import experiments
 from ui.app import handler
-from ui.query_limits import MAX_TOKENS
+from ui.graphql.query_limits import MAX_TOKENS
 
 
 def call(method: str, path: str, body: Any = None, query: str = "") -> dict[str, Any]:

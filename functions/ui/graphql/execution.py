@@ -1,4 +1,4 @@
-"""Parses, validates and executes GraphQL requests. :mod:`ui.resolvers` reads the fields.
+"""Parses, validates and executes GraphQL requests. :mod:`ui.graphql.resolvers` reads the fields.
 
 As with MLflow's server the status is always 200, and errors are plain texts.
 """
@@ -20,8 +20,8 @@ from mlcore.process_cache import ProcessCache
 from mlcore.wire import encode
 from mlcore.wire.json_text import parse_json_text
 from ui import messages as m
-from ui import query_limits
-from ui.schema import SCHEMA
+from ui.graphql import query_limits
+from ui.graphql.schema import SCHEMA
 
 MAX_BODY_BYTES: Final = 5_500_000
 """The largest answer; a Lambda response is limited to 6 MB."""

@@ -10,8 +10,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from catalog_loader import yaml_text
-from catalog_loader.yaml_text import NotYaml, parse
+from catalog_loader import yaml_parsing
+from catalog_loader.yaml_parsing import NotYaml, parse
 
 NUMBER = re.compile(r"[-+]?[0-9.]+[eE][-+]?[0-9]+")
 """For YAML 1.2 and Go ``0E0`` is a number, for PyYAML it is a text that needs no quotes."""
@@ -74,7 +74,7 @@ def _bomb(inner: str) -> bytes:
         b"a: 1\n---\nb: 2",
         b"\xff\xfe",
         b"a: \0",
-        b"x" * (yaml_text.MAX_BYTES + 1),
+        b"x" * (yaml_parsing.MAX_BYTES + 1),
     ],
     ids=lambda data: data[:20],
 )

@@ -20,7 +20,7 @@ from mlcore.repos.runs.search import run_pages as run_queries
 from mlcore.repos.workspaces import trace_retention
 from mlcore.responses import experiments as experiment_responses
 from mlcore.responses import runs as run_responses
-from ui import visibility
+from ui.graphql import visibility
 
 Json = dict[str, Any]
 Input = Mapping[str, Any] | None

@@ -18,8 +18,8 @@ from graphql.type import (
 )
 from graphql.utilities import build_schema
 
-from ui import resolvers
-from ui.definition import DEFINITION
+from ui.graphql import resolvers
+from ui.graphql.definition import DEFINITION
 
 _SCALARS: Final = {"String": "", "Boolean": False, "Float": 0.0, "Int": 0, "LongString": 0}
 _CAPITAL: Final = re.compile("[A-Z]")

@@ -8,7 +8,7 @@ from contextlib import closing
 from typing import Any, Final
 
 from agent_tools import tools
-from agent_tools.request_parsing import NotJsonRpc, RpcRequest
+from agent_tools.json_rpc import NotJsonRpc, RpcRequest
 from mlcore import errors
 from mlcore.http import Request, Response
 from mlcore.http.api_client import ApiClient
