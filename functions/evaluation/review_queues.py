@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any, Final, TypeVar
 from uuid import uuid4
 
 from evaluation import experiment_lookup, newest_first_pages
 from evaluation import review_messages as m
 from mlcore import errors, ids
+from mlcore.db.table import table
 from mlcore.entities.evaluation.review_queues import (
     CUSTOM,
     PENDING,
@@ -36,6 +39,8 @@ from mlcore.repos.evaluation.entities import EntityNameTaken
 from mlcore.repos.traces import traces
 from mlcore.repos.users import users
 from mlcore.responses.evaluation import review_queues as responses
+
+T = TypeVar("T")
 
 DEFAULT_MAX_RESULTS: Final = 1000
 TRACES_PER_READ: Final = 100
@@ -114,7 +119,8 @@ def list_review_queues(message: m.ListReviewQueues, request: Request) -> dict[st
     if message.has("user"):
         queues = [queue for queue in queues if user_of(message.user) in queue.users]
     if message.has("item_id"):
-        queues = review_queues.with_item(queues, message.item_id) if message.item_id else []
+        is_there = message.item_id and _existing(request, [message.item_id])
+        queues = review_queues.with_item(queues, message.item_id) if is_there else []
     rows = newest_first_pages.rows_after(
         ((-queue.created_time, queue.queue_id, queue) for queue in queues), after
     )
@@ -125,7 +131,7 @@ def list_review_queues(message: m.ListReviewQueues, request: Request) -> dict[st
 
 def update_review_queue(message: m.UpdateReviewQueue, request: Request) -> dict[str, Any]:
     """Changes a review queue. A user's own queue cannot be changed, nor can the label schemas of a
-    queue that has items."""
+    queue that has items; items whose trace was deleted do not count."""
 
     def attempt() -> ReviewQueue:
         queue = get(message.queue_id, request)
@@ -134,7 +140,7 @@ def update_review_queue(message: m.UpdateReviewQueue, request: Request) -> dict[
                 "A user queue's name, assigned user, schemas, and owner are fixed "
                 "and cannot be updated."
             )
-        changes = _changes(message, queue)
+        changes = _changes(message, queue, request)
         if "name" in changes:
             _check_no_user(changes["name"], request)
         if not changes:
@@ -214,12 +220,9 @@ def list_items(message: m.ListReviewQueueItems, request: Request) -> dict[str, A
         after,
     )
     rows: list[newest_first_pages.Row[QueueItem]] = []
-    for start in range(0, len(following), TRACES_PER_READ):
-        chunk = following[start : start + TRACES_PER_READ]
-        stored_traces = traces.find_many([item_id for _, item_id, _ in chunk], request.workspace)
-        rows += [
-            row for row, stored in zip(chunk, stored_traces, strict=True) if stored is not None
-        ]
+    for chunk in _chunks(following):
+        existing = _existing(request, [item_id for _, item_id, _ in chunk])
+        rows += [row for row in chunk if row[1] in existing]
         if len(rows) > limit:
             break
     return newest_first_pages.page(
@@ -230,7 +233,8 @@ def list_items(message: m.ListReviewQueueItems, request: Request) -> dict[str, A
 def set_item_status(message: m.SetReviewQueueItemStatus, request: Request) -> dict[str, Any]:
     """Sets the status of a review queue's item. Where authentication is on, ``completed_by`` is the
     caller (None for PENDING), even if the request names another user. Setting the same status again
-    changes nothing."""
+    changes nothing. Raises ResourceDoesNotExist if the item is not in the queue, or its trace was
+    deleted."""
     status = message.status
     if status is None or status == "REVIEW_STATUS_UNSPECIFIED":
         raise errors.InvalidParameterValue(
@@ -243,10 +247,17 @@ def set_item_status(message: m.SetReviewQueueItemStatus, request: Request) -> di
     completed_by = completed_by_of(status, given)
     queue = get(message.queue_id, request)
     item_id = message.item_id.strip()
+    item_ids = [item_id] if item_id else []
 
     def attempt() -> QueueItem:
-        items = review_queues.find_items(queue, [item_id] if item_id else [])
-        if not items:
+        items: list[QueueItem]
+        existing: set[str]
+        reads: list[Callable[[], Any]] = [
+            partial(review_queues.find_items, queue, item_ids),
+            partial(_existing, request, item_ids),
+        ]
+        items, existing = table.parallel(reads)
+        if not items or item_id not in existing:
             raise errors.ResourceDoesNotExist(
                 f"Item '{item_id}' is not attached to review queue '{message.queue_id}'."
             )
@@ -301,7 +312,7 @@ def _new_queue(
     )
 
 
-def _changes(message: m.UpdateReviewQueue, queue: ReviewQueue) -> dict[str, Any]:
+def _changes(message: m.UpdateReviewQueue, queue: ReviewQueue, request: Request) -> dict[str, Any]:
     changes: dict[str, Any] = {}
     if message.has("new_owner"):
         changes["created_by"] = owner_of(message.new_owner)
@@ -310,7 +321,7 @@ def _changes(message: m.UpdateReviewQueue, queue: ReviewQueue) -> dict[str, Any]
     if message.update_users:
         changes["users"] = users_of(message.users)
     if message.update_schema_ids:
-        if review_queues.has_items(queue):
+        if _has_traces(queue, request):
             raise errors.InvalidParameterValue(
                 "A review queue's questions are locked once items are assigned to it. "
                 "Remove the items before changing its questions."
@@ -319,6 +330,24 @@ def _changes(message: m.UpdateReviewQueue, queue: ReviewQueue) -> dict[str, Any]
         _check_schemas(queue, queue.experiment_id, schema_ids)
         changes["schema_ids"] = schema_ids
     return changes
+
+
+def _has_traces(queue: ReviewQueue, request: Request) -> bool:
+    """Whether a review queue has an item whose trace still exists: the deletion of a trace leaves
+    its items, which no request shows."""
+    items = review_queues.items(queue)
+    return any(_existing(request, [item.item_id for item in chunk]) for chunk in _chunks(items))
+
+
+def _existing(request: Request, trace_ids: Sequence[str]) -> set[str]:
+    """Returns those of the ids whose trace exists in the workspace."""
+    stored_traces = traces.find_many(trace_ids, request.workspace)
+    return {stored.trace_id for stored in stored_traces if stored is not None}
+
+
+def _chunks(entries: Sequence[T]) -> Iterator[Sequence[T]]:
+    for start in range(0, len(entries), TRACES_PER_READ):
+        yield entries[start : start + TRACES_PER_READ]
 
 
 def _check_no_user(name: str, request: Request) -> None:

@@ -4,6 +4,8 @@ configures online scoring: the automatic judging of new traces."""
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -12,6 +14,7 @@ from evaluation import messages as m
 from evaluation.gateway_scorers import StoredScorer
 from mlcore import errors, ids
 from mlcore.auth.permissions import EXPERIMENT, SCORER, scorer_pattern
+from mlcore.db.table import table
 from mlcore.entities.evaluation.code_scorers import CodeScorer
 from mlcore.entities.evaluation.jobs import NOBODY
 from mlcore.entities.evaluation.judges import EXPECTATIONS
@@ -40,7 +43,8 @@ from mlcore.search.order import sortable_experiment_id
 
 def register_scorer(message: m.RegisterScorer, request: Request) -> dict[str, Any]:
     """Stores the scorer as the next version of its name. All versions of a name share one scorer
-    id.
+    id. The first version takes over the online settings that a scorer of the name has left, and
+    their scorer id.
 
     A scorer that judges automatically does so in its owner's name, so a version with another
     endpoint, or with code, makes the caller the owner. Raises PermissionDenied if the caller may
@@ -53,16 +57,17 @@ def register_scorer(message: m.RegisterScorer, request: Request) -> dict[str, An
     runs_code = code_limits.is_code(data)
 
     def attempt() -> ScorerVersion:
-        before = scorers.latest(experiment, message.name)
+        before, online = _stored(experiment, message.name)
+        holder = before or online
         version = ScorerVersion(
             experiment_id=experiment.experiment_id,
             name=message.name,
             version=1 if before is None else before.version + 1,
-            scorer_id=str(uuid4()) if before is None else before.scorer_id,
+            scorer_id=str(uuid4()) if holder is None else holder.scorer_id,
             serialized_scorer=judge.serialized_scorer,
             creation_time=ids.now_ms(),
         )
-        beside = _confirmation(message, version, judge, request, runs_code=runs_code)
+        beside = _confirmation(message, version, judge, online, request, runs_code=runs_code)
         scorers.create(version, beside)
         return version
 
@@ -141,19 +146,34 @@ def get_scorer(message: m.GetScorer, request: Request) -> dict[str, Any]:
 
 def delete_scorer(message: m.DeleteScorer, request: Request) -> dict[str, Any]:
     """Deletes the version of a scorer that the request names; without a version, the scorer with
-    all its versions and its online scoring configuration."""
+    all its versions and its online scoring configuration. As on MLflow's server, the configuration
+    outlives the last version that a request names: it counts for the next version of the name."""
     experiment = experiment_lookup.get_active(message.experiment_id, request)
     versions = scorers.versions(experiment, message.name)
     if not versions:
         raise _missing(message.name, message.experiment_id)
+    is_last = [version.version for version in versions] == [message.version]
+    is_used = any(map(gateway_scorers.uses_endpoint, versions))
+    if is_used and (is_last or not message.has("version")):
+        gateway_scorers.bind_endpoint(versions[-1], None, request.workspace)
     if not message.has("version"):
-        if any(map(gateway_scorers.uses_endpoint, versions)):
-            gateway_scorers.bind_endpoint(versions[-1], None, request.workspace)
         online_scorers.delete(request.workspace, experiment.experiment_id, message.name)
         scorers.delete_all(experiment, message.name, versions[-1].scorer_id)
     elif not scorers.delete(experiment, message.name, message.version):
         raise _missing(message.name, message.experiment_id, message.version)
     return {}
+
+
+def _stored(experiment: Experiment, name: str) -> tuple[ScorerVersion | None, OnlineScorer | None]:
+    """Returns the latest version of a scorer and its online settings, each None if there is none.
+    One round trip."""
+    place = (experiment.workspace, experiment.experiment_id, name)
+    calls: list[Callable[[], Any]] = [
+        partial(scorers.latest, experiment, name),
+        partial(online_scorers.find, *place),
+    ]
+    latest, online = table.parallel(calls)
+    return latest, online
 
 
 def get_online_configs(message: m.GetOnlineScoringConfigs, request: Request) -> dict[str, Any]:
@@ -230,6 +250,7 @@ def _confirmation(
     message: m.RegisterScorer,
     version: ScorerVersion,
     judge: StoredScorer,
+    online: OnlineScorer | None,
     request: Request,
     *,
     runs_code: bool,
@@ -241,16 +262,18 @@ def _confirmation(
     another endpoint, the settings are confirmed in the caller's name. Otherwise they must stay as
     they were read: somebody may turn the former version on meanwhile. Raises PermissionDenied if
     the caller may not let the version judge automatically.
+
+    Args:
+        online: the scorer's online settings as they were read; None if it has none.
     """
     if not runs_code and (request.access is None or judge.endpoint_id is None):
         return []
-    place = (request.workspace, version.experiment_id, version.name)
-    online = online_scorers.find(*place)
     if (
         online is None
         or online.sample_rate <= 0
         or (not runs_code and online.endpoint_id == judge.endpoint_id)
     ):
+        place = (request.workspace, version.experiment_id, version.name)
         return [online_scorers.unchanged(*place, online)]
     model_checks.check_judges_automatically(
         version.experiment_id, version.name, message.serialized_scorer, request

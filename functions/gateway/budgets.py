@@ -3,6 +3,7 @@ scope such as an endpoint or a user, with the action to take when the limit is e
 
 from __future__ import annotations
 
+import math
 from typing import Any, Final
 from uuid import uuid4
 
@@ -40,6 +41,7 @@ def create_budget_policy(message: m.CreateGatewayBudgetPolicy, request: Request)
     )
     _check_target(policy, request)
     _check_endpoint(policy, request)
+    _check_amount(policy)
     budgets.write(policy)
     earlier_spending.fill(policy, now)
     return {"budget_policy": responses.budget_policy(policy)}
@@ -79,6 +81,7 @@ def update_budget_policy(message: m.UpdateGatewayBudgetPolicy, request: Request)
             _check_target(after, request)
         if target is not None:
             _check_endpoint(after, request)
+        _check_amount(after)
         if _counts_the_same(before, after):
             budgets.write(after)
         else:
@@ -186,6 +189,13 @@ def _check_target(policy: BudgetPolicy, request: Request) -> None:
             "Without auth the gateway cannot attribute requests to a user, so the "
             "policy would never take effect."
         )
+
+
+def _check_amount(policy: BudgetPolicy) -> None:
+    """Checks that the amount of a budget policy is a number: no spending reaches NaN, so the policy
+    would never take effect. Raises BadRequest, as MLflow's database does."""
+    if math.isnan(policy.budget_amount):
+        raise errors.BadRequest("budget_amount must be a number, got NaN.")
 
 
 def _check_endpoint(policy: BudgetPolicy, request: Request) -> None:

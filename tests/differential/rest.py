@@ -228,6 +228,7 @@ _IDS = {
     "scorer_id": "scorer",
     "schema_id": "schema",
     "queue_id": "queue",
+    "online_scoring_config_id": "online settings",
     "issue_id": "issue",
     "id": "endpoint",
     "secret_id": "secret",

@@ -50,7 +50,7 @@ REFUSED_BUDGETS: list[dict[str, Any]] = [
     *({"duration": {"unit": value, "value": 1}} for value in (None, "x", 0, 5)),
     *({"target_scope": scope} for scope in ("WORKSPACE", "ENDPOINT", "USER")),
     *({"target_scope": scope, "target_value": "e-0"} for scope in ("GLOBAL", "ENDPOINT", "USER")),
-    *({"budget_amount": value} for value in (-3.5, "7", 1e300, True)),
+    *({"budget_amount": value} for value in (-3.5, "7", 1e300, True, "NaN", "Infinity")),
 ]
 
 
@@ -72,6 +72,8 @@ def test_budgets(both: Pair) -> None:
             *(read("budgets/list", max_results=most) for most in (-1, 0, 50001, "x")),
             read("budgets/list", page_token="x"),
             post("budgets/update", **this, budget_amount=7, updated_by="you"),
+            post("budgets/update", **this, budget_amount="NaN"),
+            read("budgets/get", **this),
             post("budgets/update", **this, target_scope="ENDPOINT"),
             post("budgets/update", **this, target_value="q"),
             post("budgets/update", **this, target_scope="ENDPOINT", target_value="e-0"),
@@ -209,6 +211,33 @@ def test_judges_that_ask_endpoints(both: Pair) -> None:
             *seen,
             delete("endpoints/delete", **E1),
             *seen[:2],
+        ]
+    )
+
+
+def test_online_settings_outlive_the_last_version(both: Pair) -> None:
+    """They count for the next version of the name, which has the same scorer id."""
+    judged, called = name(), name()
+    named: dict[str, Any] = {"experiment_id": "0", "name": judged}
+    scorers = "/api/3.0/mlflow/scorers/"
+    rated = Call("PUT", f"{scorers}online-config", {**named, "sample_rate": 0.5})
+    shown = Call("GET", f"{scorers}online-configs", query={"scorer_ids": [Ref("scorer")]})
+    both.send_all(
+        [
+            secret(),
+            definition(),
+            endpoint(name=called),
+            scorer(judged, f"gateway:/{called}"),
+            rated,
+            Call("DELETE", f"{scorers}delete", {**named, "version": 1}),
+            Call("GET", f"{scorers}versions", query=named),
+            shown,
+            scorer(judged, f"gateway:/{called}"),
+            shown,
+            read("endpoints/bindings/list", **E1),
+            Call("DELETE", f"{scorers}delete", named),
+            shown,
+            read("endpoints/bindings/list", **E1),
         ]
     )
 

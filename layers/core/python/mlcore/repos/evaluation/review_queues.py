@@ -81,12 +81,6 @@ def items(queue: ReviewQueue) -> list[QueueItem]:
     return [_queue_item(item) for item in table.query_all(pk, prefix=prefix)]
 
 
-def has_items(queue: ReviewQueue) -> bool:
-    pk = keys.experiment(queue.experiment_id).pk
-    prefix = keys.review_queue_item_prefix(queue.queue_id)
-    return bool(table.query(pk, prefix=prefix, limit=1, attributes=KEY).items)
-
-
 def find_items(queue: ReviewQueue, item_ids: Sequence[str]) -> list[QueueItem]:
     """Returns a review queue's items with the given ids, in the order of the ids; missing ones are
     left out."""
