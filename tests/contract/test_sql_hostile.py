@@ -101,6 +101,15 @@ REFUSED |= {
     "SELECT request_preview -> '$.a' FROM traces": "operator ->",
     "SELECT variant_get(request_preview, '$[?') FROM traces": "A path in JSON",
     "SELECT variant_get(request_preview, '$[(') FROM traces": "A path in JSON",
+    "SELECT from_json(request_preview, 'a DECIMAL(`2)), read_text(1) --`)') FROM traces": "size",
+    "SELECT from_json(request_preview, '`a\" := getenv(1), b` INT') FROM traces": "A field in",
+    "SELECT from_json(request_preview, '`*` INT') FROM traces": "A field in",
+    "SELECT from_json(request_preview, 'a INT DEFAULT (SELECT 1)') FROM traces": "A field in",
+    "SELECT window(request_time, '1 hour) --') FROM traces": "is like '15 minutes'",
+    "SELECT window(request_time, user_id) FROM traces": "as a text",
+    f"SELECT * FROM {RUNS} UNPIVOT (v FOR n IN (getenv('PATH'), run_id))": "columns of its source",
+    f"SELECT * FROM {RUNS} UNPIVOT (v FOR n IN (SELECT run_id FROM {RUNS}))": "columns of its",
+    "SELECT * FROM read_csv('/etc/passwd') UNPIVOT (v FOR n IN (a))": "UNPIVOT needs a table",
 }
 BOMBS = [
     "WITH RECURSIVE x AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM x) SELECT count(*) FROM x",

@@ -29,9 +29,11 @@ from mltables.dialect import (
     allowed_syntax,
     json_paths,
     metadata_queries,
+    pivots,
     refusal,
     row_generators,
     sql_generator,
+    time_windows,
     unnamed_columns,
 )
 from mltables.dialect.parser import Reader
@@ -91,8 +93,10 @@ def translate(
         as_of = time_travel.take_past_tables(query)
         allowed_syntax.check(query)
         json_paths.rewrite(query)
+        time_windows.rewrite(query)
         unnamed_columns.name_columns(query)
         row_generators.rewrite(query)
+        pivots.rewrite(query)
         _point_to_views(query)
         placeholders = frozenset(
             _placeholder(placeholder) for placeholder in query.find_all(exp.Placeholder)

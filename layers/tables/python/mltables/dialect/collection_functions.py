@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
+from mltables.dialect.json_schemas import from_json
 from mltables.dialect.refusal import StatementRefused
 from mltables.dialect.text_functions import is_list, literal
 
@@ -204,6 +205,7 @@ SPECIAL: Final[dict[str, Callable[[Generator, exp.Anonymous], str | None]]] = {
     "transform_values": _of_map("key", None),
     "transform_keys": _of_map(None, "value"),
     "array_sort": _array_sort,
+    "from_json": from_json,
     "round": _round,
     "reverse": _reverse,
 }

@@ -89,6 +89,10 @@ def _call(node: exp.Anonymous) -> str:
         return _listed(given)
     if written == "count" and len(given) == 1 and isinstance(given[0], exp.Star):
         return "count(1)"
+    if written == "from_json" and len(given) == 2:
+        return "entries" if _is_map_schema(given[1]) else f"from_json({databricks_name(given[0])})"
+    if written == "window":
+        return written
     if given and isinstance(given[0], exp.Distinct):
         return f"{written}(DISTINCT {_listed(given[0].expressions)})"
     if written in {"isnull", "isnotnull"} and len(given) == 1:
@@ -109,6 +113,10 @@ def _call(node: exp.Anonymous) -> str:
     name = _RENAMED.get(written, written)
     name = name.upper() if name in _CAPITALS else name
     return f"{name}({_listed(given)}{_DEFAULTS.get((written, len(given)), '')})"
+
+
+def _is_map_schema(node: exp.Expr) -> bool:
+    return node.name.strip().lower().startswith("map")
 
 
 def _cast(node: exp.Cast) -> str:

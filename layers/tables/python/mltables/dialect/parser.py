@@ -7,19 +7,22 @@ and its arguments, and ``dialect/function_list.py`` defines the meaning.
 Why this is here, and when it can go: ``Reader`` replaces tables of sqlglot's parser
 (``FUNCTIONS``, ``FUNCTION_PARSERS``) and calls its private ``_parse_cast``, because sqlglot has no
 option to leave calls alone. The override of casts can go when sqlglot marks casts that come from
-typed literals.
+typed literals, that of ``parse`` when it reads ``GROUP BY window(time, '1 hour')``: now it takes
+the word for the beginning of a WINDOW clause.
 """
 
 from __future__ import annotations
 
+import itertools
 from typing import Any, ClassVar
 
-from sqlglot import exp
+from sqlglot import Token, TokenType, exp
 from sqlglot.dialects.databricks import Databricks
 from sqlglot.parsers.databricks import DatabricksParser
 
 _SPECIAL = ("EXTRACT", "POSITION", "SUBSTR", "SUBSTRING", "TRIM")
 """Calls with special syntax, such as ``EXTRACT(year FROM start_time)``."""
+_CALL_OF_WINDOW = (TokenType.WINDOW, TokenType.L_PAREN)
 
 
 def _cast(parser: Any, *, safe: bool) -> exp.Expr:
@@ -44,3 +47,9 @@ class Reader(Databricks):
         NO_PAREN_FUNCTION_PARSERS: ClassVar = {
             name: DatabricksParser.NO_PAREN_FUNCTION_PARSERS[name] for name in ("CASE", "IF")
         }
+
+        def parse(self, raw_tokens: list[Token], sql: str) -> list[exp.Expr | None]:
+            for token, following in itertools.pairwise(raw_tokens):
+                if (token.token_type, following.token_type) == _CALL_OF_WINDOW:
+                    token.token_type = TokenType.VAR
+            return super().parse(raw_tokens, sql)

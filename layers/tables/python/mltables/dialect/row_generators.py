@@ -1,5 +1,5 @@
-"""Rewrites syntax that generates rows and columns, such as explode(), LATERAL VIEW and PIVOT, in
-the syntax tree. The replacements are in DuckDB's SQL."""
+"""Rewrites syntax that generates rows, such as explode() and LATERAL VIEW, in the syntax tree. The
+replacements are in DuckDB's SQL."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 
 from sqlglot import exp
 
-from mltables.dialect.column_names import databricks_name
+from mltables.dialect import json_schemas
 from mltables.dialect.refusal import StatementRefused
 from mltables.table_definitions import TABLES
 from mltables.views import VIEWS
@@ -25,10 +25,6 @@ _MAPS: Final = frozenset(
 _GENERATORS: Final = frozenset(
     ("explode", "explode_outer", "posexplode", "posexplode_outer", "inline", "inline_outer")
 )
-_COLUMNS: Final = {
-    **{table.name: [name for name, *_ in table.columns] for table in TABLES},
-    **{name: list(view.columns) for name, view in VIEWS.items()},
-}
 _MAP_COLUMNS: Final = frozenset(
     name
     for columns in (
@@ -61,14 +57,12 @@ class Duck(exp.Expression):
 
 
 def rewrite(query: exp.Query) -> None:
-    """Replaces the generators (such as ``explode()``), LATERAL VIEWs and PIVOTs of a query by
-    DuckDB's SQL, in place."""
+    """Replaces the generators (such as ``explode()``) and LATERAL VIEWs of a query by DuckDB's SQL,
+    in place."""
     for select in list(query.find_all(exp.Select)):
         _views(select)
         _joins(select)
         _generators_of(select)
-    for pivot in list(query.find_all(exp.Pivot)):
-        _pivot(pivot)
 
 
 def is_generator(node: exp.Expr) -> bool:
@@ -88,7 +82,11 @@ def names_of(call: exp.Anonymous) -> list[str]:
 def is_map(node: exp.Expr) -> bool:
     if isinstance(node, exp.Column):
         return node.name.lower() in _MAP_COLUMNS
-    return isinstance(node, exp.Anonymous) and node.name.lower() in _MAPS
+    if not isinstance(node, exp.Anonymous):
+        return False
+    if node.name.lower() == "from_json":
+        return bool(json_schemas.schema_of(node).is_type(exp.DType.MAP))
+    return node.name.lower() in _MAPS
 
 
 def may_be_nested(node: exp.Expr) -> bool:
@@ -212,86 +210,3 @@ def _joins(select: exp.Select) -> None:
             if join.side == "LEFT":
                 join.set("on", exp.true())
             join.set("this", made.this)
-
-
-def _output(select: exp.Expr) -> list[str] | None:
-    """Returns the column names of a query; None if some have no explicit name."""
-    if isinstance(select, exp.Subquery):
-        return _output(select.this)
-    if isinstance(select, exp.SetOperation):
-        return _output(select.left)
-    if not isinstance(select, exp.Select):
-        return None
-    names = []
-    for expression in select.expressions:
-        if not expression.alias_or_name or expression.is_star:
-            return None
-        names.append(expression.alias_or_name)
-    return names
-
-
-def _pivot(pivot: exp.Pivot) -> None:
-    source = pivot.parent
-    if pivot.args.get("unpivot") or source is None or len(source.args.get("pivots") or []) != 1:
-        raise StatementRefused("Not allowed: UNPIVOT.")
-    if isinstance(source, exp.Table):
-        columns = _COLUMNS.get(source.name.lower())
-        if source.args.get("db") is None and columns is not None and _is_named_query(source):
-            columns = None
-    else:
-        columns = _output(source)
-    fields = pivot.args.get("fields") or []
-    if columns is None or len(fields) != 1 or not isinstance(fields[0].this, exp.Column):
-        raise StatementRefused(
-            "PIVOT needs a subquery that names its columns, and FOR one column: "
-            "FROM (SELECT a, b, c FROM …) PIVOT (sum(c) FOR b IN ('x', 'y'))."
-        )
-    column, members = fields[0].this, fields[0].expressions
-    used = {
-        used_column.name.lower()
-        for part in pivot.expressions
-        for used_column in part.find_all(exp.Column)
-    }
-    used.add(column.name.lower())
-    groups = [exp.column(name, quoted=True) for name in columns if name.lower() not in used]
-    projections: list[exp.Expr] = list(groups)
-    several = len(pivot.expressions) > 1
-    for member in members:
-        value = member.this if isinstance(member, exp.PivotAlias | exp.Alias) else member
-        shown = member.alias or value.name or value.sql("databricks")
-        for part in pivot.expressions:
-            call = part.this if isinstance(part, exp.Alias) else part
-            name = f"{shown}_{part.alias or databricks_name(call)}" if several else shown
-            projections.append(exp.alias_(_cell(call, column, value), name, quoted=True))
-    inner = source.copy()
-    inner.set("pivots", None)
-    made = exp.Select(expressions=projections).from_(inner)
-    if groups:
-        made = made.group_by(*(group.copy() for group in groups))
-    alias = pivot.args.get("alias") or exp.TableAlias(this=exp.to_identifier("inner_pivot"))
-    source.replace(exp.Subquery(this=made, alias=alias.copy()))
-
-
-def _cell(call: exp.Expr, column: exp.Column, value: exp.Expr) -> exp.Expr:
-    """Returns the expression of one column of a PIVOT: the aggregate of the rows with this value;
-    NULL, even for a count, if there are no such rows."""
-    chosen = exp.Where(this=exp.NullSafeEQ(this=column.copy(), expression=value.copy()))
-    rows = exp.Filter(
-        this=exp.Anonymous(this="count", expressions=[exp.Star()]), expression=chosen.copy()
-    )
-    return exp.Case(
-        ifs=[
-            exp.If(
-                this=exp.GT(this=rows, expression=exp.Literal.number(0)),
-                true=exp.Filter(this=call.copy(), expression=chosen),
-            )
-        ]
-    )
-
-
-def _is_named_query(table: exp.Table) -> bool:
-    """Whether a table node refers to a common table expression."""
-    root = table.root()
-    return any(
-        named_query.alias.lower() == table.name.lower() for named_query in root.find_all(exp.CTE)
-    )

@@ -263,7 +263,17 @@ def _parsed(writer: Generator, call: exp.Anonymous) -> str | None:
     return made if name == "to_timestamp" else f"inner_seconds({made})"
 
 
+def _window(writer: Generator, call: exp.Anonymous) -> str:
+    """Returns the DuckDB SQL of a ``window()`` that ``time_windows.py`` has rewritten."""
+    time, *numbers = call.expressions
+    if len(numbers) != 2 or any(text.is_string for text in numbers):
+        raise StatementRefused("window() stands in a SELECT or in its GROUP BY.")
+    size, first = (writer.text(number) for number in numbers)
+    return f"inner_window(spark_timestamp({writer.text(time)}), {size}, {first})"
+
+
 SPECIAL: Final[dict[str, Callable[[Generator, exp.Anonymous], str | None]]] = {
+    "window": _window,
     "make_dt_interval": _day_time_interval,
     "datediff": _difference,
     "date_diff": _difference,

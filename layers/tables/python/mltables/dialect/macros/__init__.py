@@ -14,9 +14,17 @@ from typing import Final
 
 import duckdb
 
-from mltables.dialect.macros import casts, collections, hashes, numbers, strings, times
+from mltables.dialect.macros import (
+    casts,
+    collections,
+    hashes,
+    json,
+    numbers,
+    strings,
+    times,
+)
 
-_MODULES: Final = (casts, numbers, strings, times, collections, hashes)
+_MODULES: Final = (casts, numbers, strings, times, collections, hashes, json)
 _HEAD: Final = re.compile(r"CREATE MACRO (\w+)\((.*?)\) AS", re.DOTALL)
 _USED: Final = re.compile(r"\b(?:spark|inner)_\w+")
 

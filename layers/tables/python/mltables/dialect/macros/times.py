@@ -89,6 +89,10 @@ CREATE MACRO inner_small_unit(name) AS
     CASE WHEN lower(name) IN ('day', 'dd') THEN 'day'
          WHEN lower(name) IN ('hour', 'minute', 'second', 'millisecond', 'microsecond')
          THEN lower(name) ELSE inner_unit(name) END;
+CREATE MACRO inner_window_from(micros, size) AS
+    struct_pack("start" := make_timestamptz(micros), "end" := make_timestamptz(micros + size));
+CREATE MACRO inner_window(time, size, first) AS
+    inner_window_from(epoch_us(time) - ((epoch_us(time) - first) % size + size) % size, size);
 CREATE MACRO spark_trunc(day, name) AS CAST(date_trunc(inner_unit(name), day) AS DATE);
 CREATE MACRO spark_date_trunc(name, time) AS
     inner_of_utc(date_trunc(inner_small_unit(name), inner_utc(time)));

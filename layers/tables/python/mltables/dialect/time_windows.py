@@ -1,0 +1,140 @@
+"""Rewrites ``window(time, '1 hour')``, which groups rows by stretches of time of equal length.
+
+As in Databricks, the result is a struct with the fields ``start`` and ``end``, ``window`` names it
+in a SELECT that calls it, and rows without a time are left out. Windows that overlap are refused:
+a row would be in several of them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from sqlglot import exp
+
+from mltables.dialect.refusal import StatementRefused
+from mltables.dialect.text_functions import literal
+
+NAME: Final = "window"
+
+_SIZES: Final = {
+    "microsecond": 1,
+    "millisecond": 1_000,
+    "second": 1_000_000,
+    "minute": 60_000_000,
+    "hour": 3_600_000_000,
+    "day": 86_400_000_000,
+    "week": 604_800_000_000,
+}
+_FIELDS: Final = ("start", "end")
+_PART: Final = re.compile(r"\s*([+-]?\d+)\s+([a-z]+?)s?(?=\s|$)")
+_LONGEST: Final = 10**17
+"""Most microseconds of a window, some 3,000 years."""
+
+
+def rewrite(query: exp.Query) -> None:
+    """Replaces what mentions a window in a SELECT that calls ``window()``, in place. Raises
+    StatementRefused for windows that overlap, or for several of them in one SELECT."""
+    for select in list(query.find_all(exp.Select)):
+        calls = [
+            node for node in _own(select) if isinstance(node, exp.Anonymous) and _is_window(node)
+        ]
+        if calls:
+            _rewrite_select(select, calls)
+
+
+def length(node: exp.Expr, beginning: str) -> int:
+    """Returns the microseconds of an interval that is written as a text, such as ``1 hour`` or
+    ``1 day 12 hours``. Raises StatementRefused if it is none; the message begins with
+    ``beginning``."""
+    text = literal(node, beginning).lower().strip().removeprefix("interval ")
+    total, position = 0, 0
+    for part in _PART.finditer(text):
+        if part.start() != position or part[2] not in _SIZES:
+            break
+        total += int(part[1][:20]) * _SIZES[part[2]]
+        position = part.end()
+    if position != len(text) or not position or abs(total) > _LONGEST:
+        raise StatementRefused(f"{beginning} is like '15 minutes' or '1 day' here.")
+    return total
+
+
+def _rewrite_select(select: exp.Select, calls: list[exp.Anonymous]) -> None:
+    call = calls[0]
+    if any(other != call for other in calls):
+        raise StatementRefused("A SELECT has one window() here.")
+    if not 2 <= len(call.expressions) <= 4:
+        raise StatementRefused("window() takes a time and a length, such as '1 hour'.")
+    sizes = [length(text, "The length of window()") for text in call.expressions[1:3]]
+    if sizes[0] <= 0:
+        raise StatementRefused("The length of window() is greater than zero.")
+    if sizes[-1] != sizes[0]:
+        raise StatementRefused("Windows that overlap are not supported: window() takes one length.")
+    first = length(call.expressions[3], "The start of window()") if len(call.expressions) > 3 else 0
+    made = exp.Anonymous(
+        this=NAME,
+        expressions=[
+            call.expressions[0].copy(),
+            exp.Literal.number(sizes[0]),
+            exp.Literal.number(first % sizes[0]),
+        ],
+    )
+    if not _has_source(select):
+        for node in list(_own(select)):
+            _replace_mention(node, made)
+    for node in calls:
+        node.set("expressions", [part.copy() for part in made.expressions])
+    _name_projections(select)
+    select.where(
+        exp.Not(this=exp.Is(this=made.expressions[0].copy(), expression=exp.Null())), copy=False
+    )
+
+
+def _replace_mention(node: exp.Expr, made: exp.Anonymous) -> None:
+    """Replaces ``window`` and ``window.start``."""
+    if not isinstance(node, exp.Column):
+        return
+    if node.name.lower() == NAME and not node.table:
+        node.replace(made.copy())
+    elif node.table.lower() == NAME and not node.db and node.name.lower() in _FIELDS:
+        node.replace(exp.Dot(this=made.copy(), expression=node.this.copy()))
+
+
+def _name_projections(select: exp.Select) -> None:
+    """Names projections as in Databricks: ``window`` is the column ``window``."""
+    projections = []
+    for projection in select.expressions:
+        name = None
+        if _is_window(projection):
+            name = NAME
+        elif isinstance(projection, exp.Dot) and _is_window(projection.this):
+            name = projection.expression.name.lower()
+        projections.append(exp.alias_(projection, name, quoted=True) if name else projection)
+    select.set("expressions", projections)
+
+
+def _is_window(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Anonymous) and node.name.lower() == NAME
+
+
+def _has_source(select: exp.Select) -> bool:
+    """Whether a table or subquery of a SELECT is named ``window``."""
+    sources = [select.args.get("from_"), *(select.args.get("joins") or [])]
+    sources += select.args.get("laterals") or []
+    return any(source is not None and NAME in _names(source) for source in sources)
+
+
+def _names(source: exp.Expr) -> set[str]:
+    named = source.this if isinstance(source, exp.From | exp.Join) else source
+    return {named.alias_or_name.lower()}
+
+
+def _own(select: exp.Select) -> Iterator[exp.Expr]:
+    """Yields the nodes of a SELECT without those of the queries in it."""
+    waiting: list[exp.Expr] = [select]
+    while waiting:
+        for node in waiting.pop().iter_expressions():
+            if not isinstance(node, exp.Query):
+                yield node
+                waiting.append(node)
