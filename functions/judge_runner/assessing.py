@@ -19,7 +19,7 @@ from mlcore.judges.content import Subject
 from mlcore.judges.verdicts import Verdict
 from mlcore.observability import logger
 from mlcore.repos.traces import assessments as trace_assessments
-from mlcore.repos.traces import traces
+from mlcore.repos.traces import run_assessments, traces
 from mlcore.repos.traces.traces import StoredTrace, TraceChange
 
 _PREFIX: Final = "mlflow.assessment."
@@ -121,6 +121,7 @@ def write(stored: StoredTrace, made: Sequence[Assessment]) -> None:
         new = {key: text for key, text in texts.items() if key not in existing}
         return TraceChange(current.info, {"assessments": new}) if new else None
 
+    run_assessments.record(stored.trace_id, made)
     traces.write(stored, add)
 
 

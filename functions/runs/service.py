@@ -4,13 +4,14 @@ logged models of old clients. :mod:`runs.logged_values` logs metrics, params and
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
 from mlcore import errors, ids, reserved_tags
 from mlcore.db.attributes import ItemAttribute
 from mlcore.db.keys import lsi3_run
+from mlcore.db.table import table
 from mlcore.entities.runs import RUNNING, Run
 from mlcore.entities.stages import ACTIVE, DELETED
 from mlcore.http import Request
@@ -113,7 +114,18 @@ def update_info(
 
 
 def delete_run(message: m.DeleteRun, request: Request) -> dict[str, Any]:
-    run_writes.set_stage(runs.load(message.run_id, request.workspace), DELETED)
+    """Marks a run as deleted, and deletes the assessments of traces that it made; restoring the run
+    does not bring these back."""
+    from mlcore.repos.traces import run_assessments  # noqa: PLC0415 -- needed only here
+
+    run = runs.load(message.run_id, request.workspace)
+    assessed: list[str] = []
+    calls: list[Callable[[], None]] = [
+        lambda: run_writes.set_stage(run, DELETED),
+        lambda: assessed.extend(run_assessments.assessed_traces(run.run_id)),
+    ]
+    table.parallel(calls)
+    run_assessments.delete(run.run_id, assessed, request.workspace)
     return {}
 
 

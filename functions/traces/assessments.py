@@ -13,7 +13,7 @@ from mlcore.entities.traces import Assessment
 from mlcore.http import Request
 from mlcore.ids import now_ms
 from mlcore.repos.traces import assessments as trace_assessments
-from mlcore.repos.traces import redaction, traces
+from mlcore.repos.traces import redaction, run_assessments, traces
 from mlcore.repos.traces.traces import StoredTrace, TraceChange
 from mlcore.reserved_tags import ASSESSMENT_RUN
 from mlcore.responses import traces as responses
@@ -48,6 +48,8 @@ def create_assessment(message: m.CreateAssessment, request: Request) -> dict[str
             sets[assessment.overrides] = _with_valid(overridden, valid=False)
         return TraceChange(current.info, {"assessments": sets})
 
+    if trace is not None:
+        run_assessments.record(trace.trace_id, [assessment])
     if trace is None or traces.write(trace, add) is None:
         raise errors.ResourceDoesNotExist(f"Trace with ID '{message.trace_id}' not found.")
     return {"assessment": responses.assessment(assessment)}
@@ -71,6 +73,8 @@ def update_assessment(message: m.UpdateAssessment, request: Request) -> dict[str
         return TraceChange(current.info, {"assessments": sets})
 
     trace = traces.find(message.trace_id, request.workspace)
+    if trace is not None:
+        run_assessments.record(trace.trace_id, [change(_get(trace, message))])
     if trace is None or traces.write(trace, update) is None:
         raise _no_trace(message.trace_id)
     return {"assessment": responses.assessment(written[0])}

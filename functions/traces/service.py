@@ -24,7 +24,14 @@ from mlcore.limits.traces import (
 from mlcore.optimistic_retry import WriteConflict, retry_on_conflict
 from mlcore.repos.experiments import experiments
 from mlcore.repos.experiments.ids import canonical_ids
-from mlcore.repos.traces import archival, redaction, removals, span_packs, traces
+from mlcore.repos.traces import (
+    archival,
+    redaction,
+    removals,
+    run_assessments,
+    span_packs,
+    traces,
+)
 from mlcore.repos.traces import pages as trace_pages
 from mlcore.repos.traces.span_packs import Owner
 from mlcore.repos.traces.traces import StoredTrace, TraceChange
@@ -160,6 +167,7 @@ def create_or_complete(
             else redaction.redactor_of(trace)
         )
         assessments_by_id = assessments.stored_texts(rules, new_assessments)
+        run_assessments.record(trace_id, new_assessments)
         if trace is None:
             maps = {"tags": located, "trace_metadata": metadata, "assessments": assessments_by_id}
             info = state.info(report, None, None)

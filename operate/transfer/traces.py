@@ -14,7 +14,7 @@ from mlcore.redaction.redactor import Redactor
 from mlcore.repos.experiments import experiments
 from mlcore.repos.settings import redaction as redaction_setting
 from mlcore.repos.traces import assessments as trace_assessments
-from mlcore.repos.traces import redaction, span_packs, traces
+from mlcore.repos.traces import redaction, run_assessments, span_packs, traces
 from mlcore.repos.traces.span_packs import Owner, Pack
 from mlcore.repos.traces.traces import Info, StoredTrace, TraceChange
 from mlcore.reserved_tags import ASSESSMENT_RUN
@@ -189,6 +189,7 @@ def _create(
     experiment = experiments.get(trace.experiment_id, workspace).experiment
     owner = Owner(experiment.workspace, trace.experiment_id, trace.trace_id)
     span_packs.put(owner, packs[1:])
+    run_assessments.record(trace.trace_id, trace.assessments)
     traces.create(
         trace.trace_id,
         experiment,
@@ -220,6 +221,7 @@ def _update(stored: StoredTrace, trace: Trace, packs: list[Pack]) -> None:
         }
         return TraceChange(_info(trace, kept, current.info.first_pack or first), sets)
 
+    run_assessments.record(trace.trace_id, trace.assessments)
     traces.write(stored, decide)
 
 

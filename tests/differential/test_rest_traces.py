@@ -85,6 +85,42 @@ def test_a_second_info_replaces_previews(two: Two) -> None:
         two.same("GET", f"/api/3.0/mlflow/traces/tr-{trace}")
 
 
+def test_a_deleted_run_takes_its_assessments_along(two: Two) -> None:
+    """Those of each trace, however they came, and only those; they do not come back."""
+    run_ids = []
+    for side in (two.stock, two.product):
+        created = side.ask("POST", "/api/2.0/mlflow/runs/create", {"experiment_id": ID})[1]
+        run_ids.append(created["run"]["info"]["run_id"])
+    trace_ids = [f"tr-{new_id()}" for _ in range(2)]
+    numbers = [new_id(8) for _ in range(4)]
+    for side, run_id in zip((two.stock, two.product), run_ids, strict=True):
+
+        def assessment(number: int, source: str | None, own: str = run_id) -> Any:
+            metadata = {} if source is None else {"mlflow.assessment.sourceRunId": source or own}
+            return {
+                "assessment_id": f"a-{numbers[number]}",
+                "assessment_name": "n",
+                "source": SOURCE,
+                "feedback": {"value": number},
+                "metadata": {"m": "v", **metadata},
+            }
+
+        told = {**copy.deepcopy(TOLD), "assessments": [assessment(0, "")]}
+        for trace_id in trace_ids:
+            body = {"trace": {"trace_info": {**told, "trace_id": trace_id}}}
+            assert side.ask("POST", "/api/3.0/mlflow/traces", body)[0] == 200
+            told["assessments"] = []
+        path = f"/api/3.0/mlflow/traces/{trace_ids[1]}/assessments"
+        for number, source in ((1, ""), (2, "another"), (3, None)):
+            given = {"assessment": assessment(number, source)}
+            assert side.ask("POST", path, given)[0] == 200
+        for change in ("delete", "delete", "restore"):
+            status = side.ask("POST", f"/api/2.0/mlflow/runs/{change}", {"run_id": run_id})[0]
+            assert status == 200
+    for trace_id in trace_ids:
+        two.same("GET", f"/api/3.0/mlflow/traces/{trace_id}")
+
+
 def test_info_then_spans(two: Two) -> None:
     trace = new_id()
     body = {"trace": {"trace_info": {**copy.deepcopy(TOLD), "trace_id": f"tr-{trace}"}}}

@@ -45,6 +45,7 @@ CASES = {
     "trace_spans_pack": (keys.trace_spans_pack("1", "t", "s"), "EXP#1", "T#t#SPANS#s"),
     "trace_removal": (keys.trace_removal("1", "s"), "EXP#1", "TRACEREMOVAL#s"),
     "trace_link": (keys.trace_link("r", "t"), "RUN#r", "RUN#TRACE#t"),
+    "assessed_trace": (keys.assessed_trace("r", "t"), "RUN#r", "RUN#ASSESSED#t"),
     "trace_ref": (keys.trace_ref("t"), "TRACE#t", "TRACE#REF"),
     "logged_model": (keys.logged_model("1", "m-1"), "EXP#1", "LM#m-1"),
     "logged_model_param": (

@@ -343,6 +343,7 @@ PREFIXES = {
     keys.trace_prompt_prefix("t"): "T#t#PROMPT#",
     keys.trace_spans_prefix("t"): "T#t#SPANS",
     keys.trace_link_prefix(): "RUN#TRACE#",
+    keys.assessed_trace_prefix(): "RUN#ASSESSED#",
     keys.rank_param_value_prefix("a", "b c"): "RANK#p#a#b$20c#",
     keys.rank_param_begin("a", "b c"): "RANK#p#a#b$20c",
     keys.rank_rows_prefix(): "RANKROWS#",
@@ -395,4 +396,4 @@ def test_the_place_where_texts_are_cut_never_changes() -> None:
     lengths = {text: len(built) for (text, _), built in zip(TEMPLATES, cut, strict=True)}
     assert lengths["EXP#<experiment_id>"] == 101
     assert lengths["R#<run_id>#METRIC#<key>"] == 1024
-    assert blake2b("\n".join(sorted(cut)).encode(), digest_size=8).hexdigest() == "7c81300ef44dd6ab"
+    assert blake2b("\n".join(sorted(cut)).encode(), digest_size=8).hexdigest() == "78aae41643f21e90"

@@ -77,8 +77,12 @@ def truncated(noun: str, limit: int, value: str) -> str:
 def check_run_id(run_id: str) -> None:
     """Checks the form of a run id. As in MLflow, only log-batch and log-inputs check it. Raises
     InvalidParameterValue."""
-    if _RUN_ID.fullmatch(run_id) is None:
+    if not may_be_run_id(run_id):
         raise InvalidParameterValue(invalid_value("run_id", run_id))
+
+
+def may_be_run_id(text: str) -> bool:
+    return _RUN_ID.fullmatch(text) is not None
 
 
 def check_max_results(max_results: int, most: int = 50_000) -> None:

@@ -122,3 +122,12 @@ class TraceLink(Item):
 
     trace_id = TextAttribute()
     run_id = TextAttribute()
+
+
+class AssessedTrace(Item):
+    """Records that a trace got an assessment that a run made; in the run's partition."""
+
+    pattern = keys.ASSESSED_TRACE
+
+    trace_id = TextAttribute()
+    run_id = TextAttribute()

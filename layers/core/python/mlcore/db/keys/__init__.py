@@ -51,6 +51,7 @@ Items: under each partition key its sort keys, and the items' ``type``::
     RUN#<run_id>
         RUN#REF                                             run_ref
         RUN#TRACE#<trace_id>                                trace_link
+        RUN#ASSESSED#<trace_id>                             assessed_trace
         RUN#MV#<incarnation>#<version>                      run_model_version
     TRACE#<trace_id>
         TRACE#REF                                           trace_ref

@@ -38,6 +38,12 @@ TRACE_REMOVAL = Pattern(
 TRACE_LINK = Pattern(
     "trace_link", "RUN#<run_id>", "RUN#TRACE#<trace_id>", "a trace that was linked to the run"
 )
+ASSESSED_TRACE = Pattern(
+    "assessed_trace",
+    "RUN#<run_id>",
+    "RUN#ASSESSED#<trace_id>",
+    "a trace with assessments that the run made",
+)
 TRACE_REF = Pattern(
     "trace_ref", "TRACE#<trace_id>", "TRACE#REF", "the trace's experiment, read consistently"
 )
@@ -53,6 +59,7 @@ TRACE_PATTERNS = (
     TRACE_REMOVAL,
     TRACE_REF,
     TRACE_LINK,
+    ASSESSED_TRACE,
 )
 
 _partition = remembering(TRACE.pk.build)
@@ -129,6 +136,14 @@ def trace_link(run_id: str, trace_id: str) -> Key:
 
 def trace_link_prefix() -> str:
     return TRACE_LINK.sk.prefix()
+
+
+def assessed_trace(run_id: str, trace_id: str) -> Key:
+    return Key(ASSESSED_TRACE.pk.build(run_id), ASSESSED_TRACE.sk.build(trace_id))
+
+
+def assessed_trace_prefix() -> str:
+    return ASSESSED_TRACE.sk.prefix()
 
 
 def trace_ref(trace_id: str) -> Key:
