@@ -10,6 +10,7 @@ from evaluation import messages as m
 from evaluation.datasets import update
 from mlcore import errors, ids, paging
 from mlcore.entities.evaluation.datasets import EvaluationDataset, EvaluationRecord
+from mlcore.environment import workspaces_enabled
 from mlcore.http import Request
 from mlcore.limits.evaluation.datasets import (
     check_record,
@@ -36,7 +37,7 @@ def upsert_records(message: m.UpsertDatasetRecords, request: Request) -> dict[st
     """Adds records to a dataset, and merges those whose inputs equal those of a stored record or of
     another record of the request. Returns how many were inserted and how many merged."""
     records = _parse_records(message.records)
-    dataset = evaluation_datasets.find(request.workspace, message.dataset_id)
+    dataset = _find(message.dataset_id, request)
     if dataset is None:
         if not records:
             return {"inserted_count": 0, "updated_count": 0}
@@ -68,7 +69,7 @@ def get_records(message: m.GetDatasetRecords, request: Request) -> dict[str, Any
         )
     dataset_id = message.dataset_id
     after = _parse_token(message.page_token, dataset_id)
-    dataset = evaluation_datasets.find(request.workspace, dataset_id)
+    dataset = _find(dataset_id, request)
     if dataset is None:
         return {"records": "[]"}
     texts: list[str] = []
@@ -88,7 +89,7 @@ def get_records(message: m.GetDatasetRecords, request: Request) -> dict[str, Any
 
 
 def delete_records(message: m.DeleteDatasetRecords, request: Request) -> dict[str, Any]:
-    stored = evaluation_datasets.find(request.workspace, message.dataset_id)
+    stored = _find(message.dataset_id, request)
     if stored is None:
         return {"deleted_count": 0}
     wanted = list(dict.fromkeys(filter(None, message.dataset_record_ids)))
@@ -101,6 +102,19 @@ def delete_records(message: m.DeleteDatasetRecords, request: Request) -> dict[st
 
     update(stored.dataset_id, request, change)
     return {"deleted_count": len(records)}
+
+
+def _find(dataset_id: str, request: Request) -> EvaluationDataset | None:
+    """Returns a dataset; None if there is none. As on MLflow's server, only with workspaces, where
+    the dataset may be in another one, is a missing dataset an error by itself.
+
+    Raises:
+        ResourceDoesNotExist: workspaces are on, and the request's has no such dataset.
+    """
+    dataset = evaluation_datasets.find(request.workspace, dataset_id)
+    if dataset is None and workspaces_enabled():
+        raise errors.ResourceDoesNotExist(f"Dataset '{dataset_id}' not found.")
+    return dataset
 
 
 def _parse_records(text: str) -> list[dict[str, Any]]:

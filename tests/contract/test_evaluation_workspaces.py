@@ -55,6 +55,9 @@ def test_nothing_shows_in_another_workspace(ids: dict[str, str]) -> None:
             ask("GET", dataset, None, workspace).status,
             ask("PATCH", f"{dataset}/tags", {"tags": "{}"}, workspace).status,
             ask("POST", f"{dataset}/add-experiments", {}, workspace).status,
+            ask("GET", f"{dataset}/records", None, workspace).status,
+            ask("POST", f"{dataset}/records", {"records": "[]"}, workspace).status,
+            ask("DELETE", f"{dataset}/records", {}, workspace).status,
             ask("GET", f"{V3}scorers/list", None, workspace, experiment_id=experiment).status,
             ask("GET", f"{V3}label-schemas/get", None, workspace, schema_id=ids["schema"]).status,
             ask("GET", f"{V3}label-schemas/list", None, workspace, experiment_id=experiment).status,
@@ -67,7 +70,6 @@ def test_nothing_shows_in_another_workspace(ids: dict[str, str]) -> None:
     assert sent("POST", f"{V3}datasets/search", {}, "default") == {}
     assert sent("POST", f"{V3}issues/search", {}, "default") == {"next_page_token": ""}
     assert sent("GET", f"{V3}scorers/list", None, "default") == {}
-    assert sent("GET", f"{dataset}/records", None, "default") == {"records": "[]"}
     for method, path, body in (
         ("DELETE", dataset, None),
         ("DELETE", f"{V3}label-schemas/delete", {"schema_id": ids["schema"]}),
