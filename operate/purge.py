@@ -33,12 +33,15 @@ def run(older_than: int, experiment_id: str | None) -> int:
         print(program_name.complaint(message), file=sys.stderr)
         return 1
     garbage, errors = import_module("mlcore.repos.removal.garbage"), import_module("mlcore.errors")
+    restored = import_module("mlcore.repos.removal.purging").NoLongerDeleted
     before = int((time.time() - older_than) * 1000)
     removed = failed = kept = 0
     try:
         for item in garbage.find(before + 1, experiment_id):
             try:
                 went = garbage.remove(item)
+            except restored:
+                continue
             except errors.MlflowError as error:
                 failed += 1
                 print(f"{item.kind} {item.item_id}: {error.message}", file=sys.stderr)

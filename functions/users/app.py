@@ -49,7 +49,7 @@ RPCS = (
         cost=1,
     ),
     delete(
-        "/mlflow/users/delete", m.UserName, service.delete_user, "requests.administrators", cost=7
+        "/mlflow/users/delete", m.UserName, service.delete_user, "requests.administrators", cost=6
     ),
     post(
         "/mlflow-serverless/keys",

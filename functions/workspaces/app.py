@@ -72,7 +72,7 @@ RPCS = (
         version="3.0",
         status=204,
         since="3.10",
-        cost=15,
+        cost=16,
         deviation="In the mode CASCADE, files are deleted, too; an unfinished deletion gets 503, "
         "so that the client repeats the request.",
     ),

@@ -23,6 +23,7 @@ from mlcore.http import Request
 from mlcore.ids import now_ms
 from mlcore.limits import workspaces as limits
 from mlcore.models.experiments import Experiment
+from mlcore.models.platform import Workspace
 from mlcore.optimistic_retry import WriteConflict, retry_on_conflict
 from mlcore.repos import alerts, mcp_servers, saved_queries, skills, webhooks
 from mlcore.repos.evaluation import datasets as evaluation_datasets
@@ -36,6 +37,7 @@ from mlcore.repos.removal.remains import OutOfTime
 from mlcore.repos.removal.workspace_moves import NameTakenInTarget
 from mlcore.repos.settings import system_tables
 from mlcore.repos.users import grants, roles, users
+from mlcore.repos.users.grants import GrantMissing
 from mlcore.repos.workspaces import workspaces
 from workspaces import messages as m
 from workspaces.service import check_enabled
@@ -70,7 +72,7 @@ def delete_workspace(message: m.DeleteWorkspace, request: Request) -> dict[str, 
             raise workspaces.missing(name)
         _wait_for_indexes(item)
         try:
-            _empty(name, mode, deadline)
+            _empty(item, mode, deadline)
         except OutOfTime:
             raise _unfinished(name) from None
         if not workspaces.delete(item):
@@ -80,12 +82,19 @@ def delete_workspace(message: m.DeleteWorkspace, request: Request) -> dict[str, 
     return retry_on_conflict("workspace", attempt)
 
 
-def _empty(name: str, mode: str, deadline: float) -> None:
+def _empty(item: Raw, mode: str, deadline: float) -> None:
     """Prepares the deletion of a workspace: in mode RESTRICT checks that it is empty, in CASCADE
     deletes its content, in SET_DEFAULT moves the content to the default workspace. Then deletes its
-    grants. Raises InvalidState or OutOfTime."""
+    grants, which nobody needs any more, because nothing can be created in the workspace by then.
+    Raises InvalidState, OutOfTime or WriteConflict.
+
+    Args:
+        item: the item of the workspace.
+    """
+    name = Workspace.of(item).name
     if mode == "RESTRICT":
         _check_empty(name)
+        workspaces.start_deletion(name, mode, unchanged_since=item)
     else:
         if mode == "SET_DEFAULT":
             _check_conflicts(name)
@@ -130,6 +139,14 @@ def _check_conflicts(name: str) -> None:
     """Checks that the default workspace has no resource with the name of a resource of this
     workspace, so that the resources can be moved there. Raises InvalidState, which lists the
     conflicts."""
+    # Checked twice: a repetition of the request may move a resource between the two reads.
+    if _names_taken(name) and (conflicts := _names_taken(name)):
+        raise _conflicts(name, conflicts)
+
+
+def _names_taken(name: str) -> list[str]:
+    """Returns the resources whose names the default workspace has, too, as lines of a message.
+    Raises InvalidState if a resource cannot be moved."""
     skills_here = skills.of_workspace(name)
     if any(map(skills.has_uploads, skills_here)):
         raise errors.InvalidState(
@@ -144,21 +161,26 @@ def _check_conflicts(name: str) -> None:
     for experiment in experiments.find_existing(_experiments(name), name):
         if experiments.find_by_name(DEFAULT_WORKSPACE, experiment.name) is not None:
             conflicts.append(f"  - experiments: {experiment.name!r}")
-    default_names = {webhook.name for webhook in webhooks.of_workspace(DEFAULT_WORKSPACE)}
+    # What an interrupted move has already copied is no conflict.
+    here = webhooks.of_workspace(name)
+    own_ids = {webhook.webhook_id for webhook in here}
+    default_names = {
+        webhook.name
+        for webhook in webhooks.of_workspace(DEFAULT_WORKSPACE)
+        if webhook.webhook_id not in own_ids
+    }
     conflicts += [
-        f"  - webhooks: {webhook.name!r}"
-        for webhook in webhooks.of_workspace(name)
-        if webhook.name in default_names
+        f"  - webhooks: {webhook.name!r}" for webhook in here if webhook.name in default_names
     ]
     conflicts += [
         f"  - mcp_servers: {server.name!r}"
         for server in mcp_servers.of_workspace(name)
-        if mcp_servers.find(DEFAULT_WORKSPACE, server.name) is not None
+        if mcp_servers.is_taken(server, DEFAULT_WORKSPACE)
     ]
     conflicts += [
         f"  - skills: organization={skill.identity.organization!r}, name={skill.identity.name!r}"
         for skill in skills_here
-        if skills.find(DEFAULT_WORKSPACE, skill.identity) is not None
+        if skills.is_taken(skill, DEFAULT_WORKSPACE)
     ]
     conflicts += [
         f"  - saved_queries: {query.name!r}"
@@ -169,8 +191,7 @@ def _check_conflicts(name: str) -> None:
         f"  - {kind}: {taken_name!r}"
         for kind, taken_name in gateway.names_taken(name, DEFAULT_WORKSPACE)
     ]
-    if conflicts:
-        raise _conflicts(name, conflicts)
+    return conflicts
 
 
 def _move(name: str, deadline: float) -> None:
@@ -243,7 +264,9 @@ def _delete_grants(name: str) -> None:
     for profile in users.find_all():
         for grant in profile.grants:
             if grant.workspace == name:
-                grants.delete(profile.user, name, grant.grant.resource_type, grant.grant[1])
+                # A repetition of the request may be under way at the same time.
+                with contextlib.suppress(GrantMissing):
+                    grants.delete(profile.user, name, grant.grant.resource_type, grant.grant[1])
 
 
 def _experiments(name: str) -> list[str]:

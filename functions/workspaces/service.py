@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from mlcore import errors
 from mlcore.auth.permissions import ANY, WORKSPACE, Grant
+from mlcore.entities.users import Role
 from mlcore.entities.workspaces import DEFAULT_WORKSPACE, Workspace
 from mlcore.environment import workspaces_enabled
 from mlcore.http import Request
@@ -114,6 +115,11 @@ def _seed_roles(workspace: str, request: Request) -> None:
     if request.access is None or not seeds:
         return
     for name, level, description in DEFAULT_ROLES:
-        with contextlib.suppress(RoleNameTaken, PermissionExists):
+        role: Role | None
+        try:
             role = roles.create(name, workspace, description)
-            roles.add_permission(role.role_id, Grant(WORKSPACE, ANY, level))
+        except RoleNameTaken:  # an interrupted request may have made it, without its permission
+            role = roles.find_named(workspace, name)
+        if role is not None:
+            with contextlib.suppress(PermissionExists):
+                roles.add_permission(role.role_id, Grant(WORKSPACE, ANY, level))

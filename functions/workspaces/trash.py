@@ -16,6 +16,7 @@ from mlcore.limits import experiments as limits
 from mlcore.optimistic_retry import retry_on_conflict
 from mlcore.repos.experiments import experiments
 from mlcore.repos.removal import purging, trash
+from mlcore.repos.removal.purging import NoLongerDeleted
 from mlcore.repos.removal.remains import OutOfTime
 from mlcore.repos.removal.trash import Trashed
 from workspaces import messages as m
@@ -113,8 +114,11 @@ def _purged(entries: list[Trashed], experiment: Experiment, *, finished: bool) -
         if time.monotonic() > deadline:
             finished = False
             break
-        if not trash.remove(entry, experiment):
-            kept.append(entry.item_id)
+        try:
+            if not trash.remove(entry, experiment):
+                kept.append(entry.item_id)
+        except NoLongerDeleted:
+            continue  # another request has restored it meanwhile
         removed.append(entry)
     return _answer(removed, kept, dry_run=False, finished=finished)
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -15,6 +18,7 @@ from mlcore.db import table as table_module
 from mlcore.db.table import Table
 
 T = TypeVar("T")
+Act = Callable[[], Any]
 
 WAIT_SECONDS = 30
 
@@ -105,3 +109,35 @@ def interleaved(
         patch.setattr(table_module, "back_off", lambda _attempt: None)
         with ThreadPoolExecutor(len(actors)) as pool:
             return [given for gave in pool.map(act, range(len(actors))) for given in gave]
+
+
+def meetings(prepare: Callable[[], tuple[Act, Act]]) -> Iterator[list[Any]]:
+    """Lets the second of two acts happen before each call of the first one, and after all of them;
+    what both answered. An error is an answer."""
+    original = Table._call
+    for before in itertools.count():
+        acts = prepare()
+        calls: Counter[int] = Counter()
+        threads: list[int] = []
+
+        def count(self: Table, operation: str, calls: Any = calls, **parameters: Any) -> Any:
+            calls[threading.get_ident()] += 1
+            return original(self, operation, **parameters)
+
+        def first(act: Act = acts[0], threads: list[int] = threads) -> Any:
+            threads.append(threading.get_ident())
+            return answer(act)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Table, "_call", count)
+            order = [0] * before + [1] * 1000
+            yield interleaved(order, [first, partial(answer, acts[1])])
+        if calls[threads[0]] <= before:
+            return
+
+
+def answer(act: Act) -> Any:
+    try:
+        return act()
+    except Exception as error:
+        return error

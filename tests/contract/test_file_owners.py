@@ -256,5 +256,5 @@ def test_what_left_a_workspace_keeps_its_files(
 def _end(name: str, mode: str) -> None:
     read = repo.find(name)
     assert read is not None
-    removal._empty(name, mode, float("inf"))
+    removal._empty(read, mode, float("inf"))
     assert repo.delete(repo.find(name) or read)

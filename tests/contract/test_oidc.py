@@ -8,6 +8,7 @@ import hmac
 import json
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import jwt
@@ -204,6 +205,22 @@ def test_keys_are_asked_for_seldom(login: Login, monkeypatch: pytest.MonkeyPatch
     issuer.answers = False
     now[0] += signing_keys.KEPT_SECONDS + 1
     assert login.show(issuer.token("new")) is not None
+
+
+@pytest.mark.parametrize("clock", ["monotonic", "time"])
+def test_keys_age_on_either_clock(
+    login: Login, monkeypatch: pytest.MonkeyPatch, clock: str
+) -> None:
+    """While a process is frozen, one of them may stand still."""
+    clocks = {"monotonic": time.monotonic(), "time": time.time()}
+    for each in clocks:
+        monkeypatch.setattr(time, each, partial(clocks.__getitem__, each))
+    keys = signing_keys.SigningKeys(login.issuer.url)
+    assert keys.find("r") is not None
+    del login.issuer.public["r"]
+    assert keys.find("r") is not None
+    clocks[clock] += signing_keys.KEPT_SECONDS + 1
+    assert keys.find("r") is None
 
 
 def test_keys_that_are_not_used(login: Login) -> None:

@@ -91,7 +91,8 @@ def test_a_process_notices_within_a_minute(store: Store, monkeypatch: pytest.Mon
     export("0", [call(remembered, 1, "ours")])
     assert spent(remembered) == ({}, None)
     later = time.monotonic() + setting.SECONDS
-    monkeypatch.setattr(process_cache, "time", SimpleNamespace(monotonic=lambda: later))
+    clocks = SimpleNamespace(monotonic=lambda: later, time=time.time)
+    monkeypatch.setattr(process_cache, "time", clocks)
     export("0", [call(noticed, 1, "ours")])
     assert spent(noticed)[1] == pytest.approx(0.02)
 

@@ -16,11 +16,12 @@ import pytest
 from deltalake import DeltaTable
 
 from mlcore.entities.workspaces import Workspace
-from mlcore.repos.removal import purging, workspace_moves
+from mlcore.repos.removal import workspace_moves
 from mlcore.repos.workspaces import workspaces
 from mlcore.system_tables import location
 from tests.contract.conftest import Store
 from tests.contract.lake import Tables, tables
+from tests.contract.removals import remove_run
 from tests.e2e import clients
 from tests.servers import environment
 
@@ -76,7 +77,7 @@ def test_no_file_has_a_view_type(
     follow(log)
     follow(upkeep.maintain_tables)
     follow(lambda: workspace_moves.experiment(experiment, "team"))
-    follow(lambda: purging.run(experiment, runs.pop(), "team"))
+    follow(lambda: remove_run(runs.pop(), experiment, "team"))
     follow(lambda: store.api.new_run(other))
     assert _rows() == {"experiments_latest": 2, "runs_latest": 3, "run_metrics_history": 6}
     for path in sorted(written):

@@ -15,7 +15,7 @@ from deltalake import DeltaTable
 
 from lander import app as lander
 from mlcore.entities.workspaces import Workspace
-from mlcore.repos.removal import purging, workspace_moves
+from mlcore.repos.removal import workspace_moves
 from mlcore.repos.workspaces import workspaces
 from mlcore.system_tables import backfill, landing, location
 from mlcore.system_tables.landing import Changed
@@ -26,6 +26,7 @@ from tests.contract.delta_readers import by_our_sql, by_polars, by_the_extension
 from tests.contract.index_state import deliver
 from tests.contract.lake import Tables, tables
 from tests.contract.publisher_kills import Accidents, Killed, kill, publish_twice_at_once
+from tests.contract.removals import remove_run
 from tests.contract.tables_world import World
 
 __all__ = ["kill", "tables"]
@@ -261,7 +262,7 @@ def test_no_statistics_hide_a_value(
     tables.follow()
     assert (last_commit()["operation"], last_commit()["version"]) == ("WRITE", version + 1)
     check(10, (run, other))
-    purging.run(experiment, other, "team")
+    remove_run(other, experiment, "team")
     tables.follow()
     assert (last_commit()["operation"], last_commit()["version"]) == ("WRITE", version + 2)
     check(10, (run,))

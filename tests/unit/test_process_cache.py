@@ -6,6 +6,7 @@ import itertools
 import tracemalloc
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
@@ -68,16 +69,40 @@ def test_of_those_who_take_one_gets_it() -> None:
     assert sum(value is not None for value in taken) == 200
 
 
-def test_it_is_forgotten_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = 100.0
-    monkeypatch.setattr(process_cache, "time", SimpleNamespace(monotonic=lambda: now))
+class Clocks:
+    """Both clocks. One of them may stand still, as the monotonic clock of a frozen process does."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = {"monotonic": 100.0, "time": 1_000.0}
+        clocks = {clock: partial(self.now.__getitem__, clock) for clock in self.now}
+        monkeypatch.setattr(process_cache, "time", SimpleNamespace(**clocks))
+
+    def advance(self, seconds: float, *clocks: str) -> None:
+        for clock in clocks or self.now:
+            self.now[clock] += seconds
+
+
+@pytest.mark.parametrize("running", [("monotonic",), ("time",), ("monotonic", "time")])
+def test_it_is_forgotten_in_time(monkeypatch: pytest.MonkeyPatch, running: tuple[str, ...]) -> None:
+    clocks = Clocks(monkeypatch)
     brief: ProcessCache[str, str] = ProcessCache("brief of the tests", seconds=5.0)
     brief.put("key", "value")
-    now += 4.9
+    clocks.advance(4.9, *running)
     assert brief.get("key") == "value"
-    now += 0.2
+    clocks.advance(0.2, *running)
     assert brief.get("key") is None
     assert brief.pop("key") is None
+
+
+def test_it_is_forgotten_if_the_clock_is_set_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a process that is frozen afterwards would not notice that time passes."""
+    clocks = Clocks(monkeypatch)
+    brief: ProcessCache[str, str] = ProcessCache("set back of the tests", seconds=5.0)
+    brief.put("key", "value")
+    FIRST.put(0, 0)
+    clocks.advance(-1.0, "time")
+    assert brief.get("key") is None
+    assert FIRST.get(0) == 0
 
 
 def test_an_entry_takes_no_more_than_is_counted() -> None:
@@ -97,13 +122,12 @@ def test_an_entry_takes_no_more_than_is_counted() -> None:
 
 def test_what_has_ended_takes_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
     """However much else is remembered for ever."""
-    now = 100.0
-    monkeypatch.setattr(process_cache, "time", SimpleNamespace(monotonic=lambda: now))
+    clocks = Clocks(monkeypatch)
     brief: ProcessCache[str, str] = ProcessCache("ending of the tests", seconds=5.0)
     FIRST.put(0, 0)
     for number in range(1_000):
         brief.put(str(number), "value")
-        now += 0.1
+        clocks.advance(0.1)
     assert process_cache._total_bytes[0] <= 60 * process_cache.ENTRY_BYTES
     assert FIRST.get(0) == 0
 

@@ -51,7 +51,7 @@ PLAIN_ROUTES: Final = (
     _route("GET", "/Users/{scim_id}", users.get_user, 1),
     _route("PUT", "/Users/{scim_id}", users.replace_user, 3),
     _route("PATCH", "/Users/{scim_id}", users.patch_user, 3),
-    _route("DELETE", "/Users/{scim_id}", users.delete_user, 10),
+    _route("DELETE", "/Users/{scim_id}", users.delete_user, 9),
     _route("POST", "/Groups", groups.create_group, 9),
     _route("GET", "/Groups", groups.list_groups, 2),
     _route("GET", "/Groups/{group_id}", groups.get_group, 2),

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import itertools
+from functools import partial
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -12,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlcore import errors
-from mlcore.artifacts import UploadedPart
+from mlcore.artifacts import UploadedPart, local_folder_store
 from mlcore.artifacts.local_folder_store import Folder
 
 
@@ -46,6 +49,30 @@ def send(folder: Folder, key: str, upload_id: str, number: int, data: bytes) -> 
     incoming = folder.open_part_for_writing(key, upload_id, number)
     incoming.write(data)
     return UploadedPart(number, incoming.commit())
+
+
+def test_an_upload_that_is_completed_twice_at_once(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As by a client that repeats a request which took long: before each part of the first one,
+    the other one completes the upload."""
+    copy = local_folder_store._copy
+    for at in range(3):
+        key = f"a/{at}"
+        upload = folder.create_upload(key)
+        parts = [send(folder, key, upload, number, bytes([number]) * 7) for number in (1, 2, 3)]
+        numbers = itertools.count()
+
+        def meet(source: Path, target: Any, *, key: str = key, at: int = at, **of: Any) -> Any:
+            if next(of["numbers"]) == at:
+                folder.complete_upload(key, of["upload"], of["parts"])
+            return copy(source, target)
+
+        repeated = partial(meet, numbers=numbers, upload=upload, parts=parts)
+        with monkeypatch.context() as patch:
+            patch.setattr(local_folder_store, "_copy", repeated)
+            folder.complete_upload(key, upload, parts)
+        assert folder.get(key) == bytes([1] * 7 + [2] * 7 + [3] * 7)
 
 
 def test_an_upload_in_parts(folder: Folder) -> None:

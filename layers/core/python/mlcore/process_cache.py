@@ -22,23 +22,46 @@ MAX_BYTES: Final = 12_000_000
 active
 runs. Beyond it the oldest entries are evicted."""
 
-ENTRY_BYTES: Final = 400
-"""Estimated size of an entry without its value: two short texts and a slot of a dict."""
+ENTRY_BYTES: Final = 500
+"""Estimated size of an entry without its value: two short texts, a moment and a slot of a
+dict."""
+
+
+class Moment(NamedTuple):
+    """A moment on two clocks: the monotonic one may stop while a Lambda function is frozen or a
+    laptop sleeps, the wall clock may be set."""
+
+    monotonic: float
+    wall: float
+
+    @classmethod
+    def now(cls) -> Moment:
+        return cls(time.monotonic(), time.time())
+
+    def age(self) -> float:
+        """Returns how many seconds have passed since this moment: the larger number of both clocks.
+        Returns infinity if the wall clock was set back to before this moment, since it can no
+        longer tell."""
+        monotonic, wall = time.monotonic() - self.monotonic, time.time() - self.wall
+        return math.inf if wall < 0 else max(monotonic, wall)
 
 
 class _Entry(NamedTuple):
     value: Any
-    until: float
-    """When the entry expires, on the clock of :func:`time.monotonic`."""
+    since: Moment
+    seconds: float
+    """Time to live."""
     weight: int
     number: int
     """Ascends in the order of insertion."""
 
+    def has_expired(self) -> bool:
+        return self.seconds != math.inf and self.since.age() >= self.seconds
+
 
 _Entries = OrderedDict[Hashable, _Entry]
 """The entries of one cache, oldest first, which is also the order of expiry. A plain dict would
-find
-its first entry slowly after many deletions at its beginning."""
+find its first entry slowly after many deletions at its beginning."""
 
 _caches: dict[str, _Entries] = {}
 """The entries of all caches, by the caches' nouns."""
@@ -80,7 +103,7 @@ class ProcessCache(Generic[K, V]):
     def get(self, key: K) -> V | None:
         """Returns the cached value; None if it is missing or has expired."""
         entry = self._entries.get(key)
-        if entry is None or entry.until <= time.monotonic():
+        if entry is None or entry.has_expired():
             return None
         value: V = entry.value
         return value
@@ -89,16 +112,14 @@ class ProcessCache(Generic[K, V]):
         """Caches a value, which must not be None. A value that is larger than the memory limit of
         all caches is not cached."""
         weight = ENTRY_BYTES + self._weigh(value)
-        now = time.monotonic()
         with _writing:
             _drop(self._entries, key)
-            _drop_expired(self._entries, now)
+            _drop_expired(self._entries)
             if weight > MAX_BYTES:
                 return
             while _total_bytes[0] + weight > MAX_BYTES:
                 _drop_oldest()
-            until = now + self._seconds
-            self._entries[key] = _Entry(value, until, weight, next(_numbers))
+            self._entries[key] = _Entry(value, Moment.now(), self._seconds, weight, next(_numbers))
             _total_bytes[0] += weight
 
     def pop(self, key: K) -> V | None:
@@ -148,8 +169,8 @@ def _drop(entries: _Entries, key: Hashable) -> None:
         _total_bytes[0] -= entry.weight
 
 
-def _drop_expired(entries: _Entries, now: float) -> None:
-    while entries and entries[first := next(iter(entries))].until <= now:
+def _drop_expired(entries: _Entries) -> None:
+    while entries and entries[first := next(iter(entries))].has_expired():
         _drop(entries, first)
 
 

@@ -293,15 +293,15 @@ class Folder:
             return
         incoming = self.open_for_writing(key)
         try:
-            for part in parts:
-                if _copy(upload / str(part.number), incoming) != part.etag.strip('"'):
-                    raise errors.InvalidParameterValue(
-                        "A part is missing, or was uploaded with another ETag."
-                    )
-            incoming.commit()
-        except BaseException:
+            digests = [_copy(upload / str(part.number), incoming) for part in parts]
+            if digests == [part.etag.strip('"') for part in parts]:
+                incoming.commit()
+            elif not completed.exists():  # else an earlier request has just removed the parts
+                raise errors.InvalidParameterValue(
+                    "A part is missing, or was uploaded with another ETag."
+                )
+        finally:
             incoming.discard()
-            raise
         completed.touch()
         for leftover in upload.iterdir():
             if leftover.name.isdigit():

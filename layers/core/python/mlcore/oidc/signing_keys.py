@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any, Final
 
 import jwt
 
 from mlcore.observability import logger
 from mlcore.oidc.documents import configuration_of, fetch_json
+from mlcore.process_cache import Moment
 
 KEPT_SECONDS: Final = 3_600
 RETRY_SECONDS: Final = 30
@@ -28,18 +28,18 @@ class SigningKeys:
     def __init__(self, issuer: str) -> None:
         self.issuer = issuer
         self._keys: dict[str, jwt.PyJWK] = {}
-        self._fetched_at: float | None = None
+        self._fetched_at: Moment | None = None
 
     def find(self, kid: str) -> jwt.PyJWK | None:
         """Returns the key with this id; None if the issuer has none. Fetches the keys if they are
         old or do not contain it."""
-        age = None if self._fetched_at is None else time.monotonic() - self._fetched_at
+        age = None if self._fetched_at is None else self._fetched_at.age()
         if age is None or age > KEPT_SECONDS or (age > RETRY_SECONDS and kid not in self._keys):
             self._fetch()
         return self._keys.get(kid)
 
     def _fetch(self) -> None:
-        self._fetched_at = time.monotonic()
+        self._fetched_at = Moment.now()
         try:
             configuration = configuration_of(self.issuer)
             jwks = fetch_json(str(configuration["jwks_uri"]))["keys"]

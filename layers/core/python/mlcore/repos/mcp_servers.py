@@ -112,7 +112,9 @@ def write(
             read.
         ResourceDoesNotExist: the workspace was deleted.
     """
-    operations: list[Operation] = [Put(_item(server), _unchanged(server.revision))]
+    operations: list[Operation] = [
+        Put(_item(server), _unchanged(server.revision, server.created_at))
+    ]
     operations += map(_putting, puts)
     operations += [
         Delete(keys.mcp_server_version(server.workspace, server.name, version))
@@ -140,7 +142,10 @@ def delete(server: MCPServer, also: Sequence[Operation] = ()) -> None:
         server = server._replace(revision=server.revision + 1)
     guarded_writes.write(
         [
-            Delete(keys.mcp_server(server.workspace, server.name), _unchanged(server.revision)),
+            Delete(
+                keys.mcp_server(server.workspace, server.name),
+                _unchanged(server.revision, server.created_at),
+            ),
             *(
                 Delete(keys.mcp_server_version(server.workspace, server.name, version))
                 for version in server.versions
@@ -150,13 +155,22 @@ def delete(server: MCPServer, also: Sequence[Operation] = ()) -> None:
     )
 
 
+def is_taken(server: MCPServer, workspace: str) -> bool:
+    """Whether a workspace has an MCP server of the same name that is another one: not the copy that
+    an interrupted :func:`move` has made."""
+    other = find(workspace, server.name)
+    return other is not None and other.created_at != server.created_at
+
+
 def move(server: MCPServer, workspace: str) -> None:
-    """Moves an MCP server, its versions first, to a workspace that has no server of its name.
-    Idempotent."""
-    _, versions = find_with_versions(server.workspace, server.name)
-    moved = [version._replace(workspace=workspace, revision=0) for version in versions]
-    table.batch_write([_version_item(version) for version in moved])
-    table.put(_item(server._replace(workspace=workspace, revision=0)))
+    """Moves an MCP server, its versions first, to a workspace that has no other server of its name.
+    Idempotent: a copy that an interrupted call has made is complete and stays, with what was
+    changed in it since."""
+    if find(workspace, server.name) is None:
+        _, versions = find_with_versions(server.workspace, server.name)
+        moved = [version._replace(workspace=workspace, revision=0) for version in versions]
+        table.batch_write([_version_item(version) for version in moved])
+        table.put(_item(server._replace(workspace=workspace, revision=0)))
     delete(server)
 
 
@@ -166,11 +180,17 @@ def _putting(version: MCPServerVersion) -> Put:
     return Put(_version_item(version), _unchanged(version.revision) if version.revision else None)
 
 
-def _unchanged(revision: int) -> ConditionExpression:
-    """Returns a condition on an item's revision; revision 0 requires that there is no item."""
+def _unchanged(revision: int, created_at: int | None = None) -> ConditionExpression:
+    """Returns a condition on an item's revision; revision 0 requires that there is no item.
+
+    Args:
+        created_at: of a server: it must not have been deleted and created again.
+    """
     condition = ConditionExpression()
     if revision:
         condition.require_equal(ServerItem.version, revision)
+        if created_at is not None:
+            condition.require_equal(ServerItem.created_at, created_at)
     else:
         condition.require_absent(ServerItem.PK)
     return condition

@@ -179,13 +179,22 @@ def delete(skill: Skill, also: Sequence[Operation] = ()) -> None:
     guarded_writes.write([Delete(key, _unchanged(skill)), *map(Delete, places), *also])
 
 
+def is_taken(skill: Skill, workspace: str) -> bool:
+    """Whether a workspace has a skill of the same name that is another one: not the copy that an
+    interrupted :func:`move` has made."""
+    other = find(workspace, skill.identity)
+    return other is not None and other.created_at != skill.created_at
+
+
 def move(skill: Skill, workspace: str) -> None:
-    """Moves a skill without uploaded files to a workspace that has no skill of its name; versions
-    first. Idempotent."""
-    _, versions = find_with_versions(skill.workspace, skill.identity)
-    moved = [version._replace(workspace=workspace, revision=0) for version in versions]
-    table.batch_write([_version_item(version) for version in moved])
-    table.put(_item(skill._replace(workspace=workspace, revision=0)))
+    """Moves a skill without uploaded files to a workspace that has no other skill of its name;
+    versions first. Idempotent: a copy that an interrupted call has made is complete and stays, with
+    what was changed in it since."""
+    if find(workspace, skill.identity) is None:
+        _, versions = find_with_versions(skill.workspace, skill.identity)
+        moved = [version._replace(workspace=workspace, revision=0) for version in versions]
+        table.batch_write([_version_item(version) for version in moved])
+        table.put(_item(skill._replace(workspace=workspace, revision=0)))
     delete(skill)
 
 

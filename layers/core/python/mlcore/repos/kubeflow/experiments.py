@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from mlcore.db import keys
-from mlcore.db.expression import Update
-from mlcore.db.table import Delete, Operation, table
+from mlcore.db.expression import ConditionExpression, Update
+from mlcore.db.table import Delete, Operation, TransactionFailed, table
 from mlcore.entities.experiments import DEFAULT_EXPERIMENT_ID, Experiment
 from mlcore.entities.stages import ACTIVE, DELETED
 from mlcore.entities.workspaces import DEFAULT_WORKSPACE
@@ -226,16 +226,27 @@ def listed(workspace: str) -> Iterator[Record]:
 
 def delete(read: Record) -> None:
     """Deletes an experiment permanently, and thereby its runs; leftover items and files are deleted
-    later. Raises InvalidParameterValue if it is the default experiment."""
+    later.
+
+    Raises:
+        InvalidParameterValue: it is the default experiment.
+        WriteConflict: it was changed or deleted since it was read.
+    """
     experiment = read.experiment
     if experiment.experiment_id == DEFAULT_EXPERIMENT_ID:
         raise InvalidParameterValue("the default experiment cannot be deleted")
     number = number_of(read)
     lock = keys.experiment_name_lock(experiment.workspace, experiment.name)
-    gone = [Delete(read.document.key), Delete(lock)]
+    unchanged = ConditionExpression()
+    # Else, after a rename, the name that is freed could be another experiment's by now.
+    unchanged.require_equal(ExperimentItem.version, _item(read).version)
+    gone = [Delete(read.document.key, unchanged), Delete(lock)]
     external = _item(read).external_id
     if external:
         gone.append(Delete(keys.external_id(experiment.workspace, KIND.name, external)))
-    table.transact(gone, token=new_ulid())
+    try:
+        table.transact(gone, token=new_ulid())
+    except TransactionFailed as failed:
+        raise WriteConflict(experiment.experiment_id) from failed
     if number is not None:
         table.batch_write(deletes=context_items.keys_of_context(number))

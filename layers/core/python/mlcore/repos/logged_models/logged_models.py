@@ -10,7 +10,6 @@ import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
-from uuid import NAMESPACE_OID, uuid5
 
 from mlcore import errors
 from mlcore.db import keys
@@ -20,7 +19,7 @@ from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import Put, TransactionFailed, table
 from mlcore.entities.logged_models import LoggedModel, ModelMetric
 from mlcore.entities.stages import ACTIVE, DELETED
-from mlcore.ids import now_ms
+from mlcore.ids import new_ulid, now_ms
 from mlcore.models.logged_models import LoggedModel as LoggedModelItem
 from mlcore.models.logged_models import LoggedModelParam, LoggedModelReference, LoggedModelTag
 from mlcore.process_cache import ProcessCache
@@ -29,7 +28,8 @@ from mlcore.repos.document import Document
 from mlcore.repos.logged_models import points as logged_model_points
 
 _places: ProcessCache[str, str] = ProcessCache("place of a logged model")
-"""Experiment ids by the id of the logged model; they never change."""
+"""Experiment ids by the id of the logged model. One is stale only after the model was removed, and
+perhaps imported into another experiment."""
 
 
 class StoredLoggedModel(NamedTuple):
@@ -66,11 +66,16 @@ def find(
     Args:
         experiment_id: where to look first for models whose experiment is not cached.
     """
+    unknown = [model_id for model_id in model_ids if model_id not in _places]
     if experiment_id is None:
-        _locate([model_id for model_id in model_ids if model_id not in _places])
+        _locate(unknown)
     models = _read(model_ids, experiment_id)
     lost = [model_id for model_id in model_ids if model_id not in models]
-    if experiment_id is not None and lost:
+    if experiment_id is None:
+        lost = [model_id for model_id in lost if model_id not in unknown]
+    if lost:
+        for model_id in lost:
+            _places.pop(model_id)
         _locate(lost)
         models.update(_read(lost, None))
     items = [models.get(model_id) for model_id in model_ids]
@@ -149,7 +154,8 @@ def create(model: LoggedModel, workspace: str) -> None:
     with contextlib.suppress(TransactionFailed):
         table.transact(
             [Put({**item.serialize(), **attributes}, absent), Put(location.serialize(), absent)],
-            token=str(uuid5(NAMESPACE_OID, model.model_id)),
+            # Not the model's id: an import gives a purged model its former id.
+            token=new_ulid(),
         )
     _places.put(model.model_id, model.experiment_id)
 

@@ -2,7 +2,9 @@
 determines which of them may be removed.
 
 Each call may be killed at any point and repeated: an item that leads to others is deleted after
-them. Callers with limited time pass a deadline and call again.
+them. Only a run or logged model is deleted before what belongs to it, since it may be restored at
+the same time: if the process is killed in between, the indexer deletes the rest. Callers with
+limited time pass a deadline and call again.
 """
 
 from __future__ import annotations
@@ -24,12 +26,16 @@ from mlcore.models.logged_models import LoggedModel
 from mlcore.models.registry import ModelVersion
 from mlcore.models.runs import Run
 from mlcore.models.traces import Trace
+from mlcore.optimistic_retry import WriteConflict, retry_on_conflict
+from mlcore.repos.experiments import experiments
 from mlcore.repos.files import locations
 from mlcore.repos.files import owners as file_owners
 from mlcore.repos.files.owners import FileOwner
 from mlcore.repos.item_deletion import delete_items
 from mlcore.repos.registry import registered_models
 from mlcore.repos.removal import former_root, remains
+from mlcore.repos.runs.core import runs
+from mlcore.repos.runs.core import writes as run_writes
 from mlcore.repos.runs.history import history_files
 from mlcore.repos.users import grants
 
@@ -46,6 +52,10 @@ _FILE_ATTRIBUTES: Final = (
     LoggedModel.artifact_location,
     Trace.trace_id,
 )
+
+
+class NoLongerDeleted(Exception):
+    """The run or logged model is not deleted any more: it was restored since the caller read it."""
 
 
 def experiment(experiment_id: str, deadline: float = float("inf")) -> bool:
@@ -93,10 +103,21 @@ def experiment(experiment_id: str, deadline: float = float("inf")) -> bool:
 
 
 def run(experiment_id: str, run_id: str, workspace: str) -> bool:
-    """Deletes a run, its child items and its files; the indexer deletes derived items. Returns
-    False if files had to be kept."""
+    """Deletes a deleted run, its child items and its files; the indexer deletes derived items.
+    Returns False if files had to be kept. Raises NoLongerDeleted if the run was restored."""
     key = keys.run(experiment_id, run_id)
-    item = table.get(key)
+
+    def attempt() -> Raw | None:
+        item, meta = table.batch_get([key, keys.experiment(experiment_id)])
+        if item is None or meta is None:
+            return None
+        read = runs.of_item(item, experiments.of_item(meta).experiment)
+        if read.stage != DELETED:
+            raise NoLongerDeleted(run_id)
+        _delete(key, run_writes.stage_unchanged(read.item))
+        return item
+
+    item = retry_on_conflict("run", attempt)
     if item is None:
         return True
     former_root.enter_locations()
@@ -105,22 +126,41 @@ def run(experiment_id: str, run_id: str, workspace: str) -> bool:
     remains.of_run(experiment_id, run_id)
     if history_files.has_place(experiment_id, run_id):
         file_owners.remove_areas([file_owners.history(experiment_id, run_id)])
-    table.delete(key)
     return all_removed
 
 
 def logged_model(experiment_id: str, model_id: str, workspace: str) -> bool:
-    """Deletes a logged model, its child items and its files. Returns False if files had to be
-    kept."""
+    """Deletes a deleted logged model, its child items and its files. Returns False if files had to
+    be kept. Raises NoLongerDeleted if the model was restored."""
     key = keys.logged_model(experiment_id, model_id)
-    item = table.get(key)
+
+    def attempt() -> Raw | None:
+        item = table.get(key)
+        if item is None:
+            return None
+        model = LoggedModel.of(item)
+        if model.stage != DELETED:
+            raise NoLongerDeleted(model_id)
+        unchanged = ConditionExpression()
+        unchanged.require_equal(LoggedModel.version, model.version)
+        _delete(key, unchanged)
+        return item
+
+    item = retry_on_conflict("model", attempt)
     if item is None:
         return True
     former_root.enter_locations()
     all_removed = file_owners.remove([file_owners.of_logged_model(experiment_id, item, workspace)])
     remains.of_logged_model(experiment_id, model_id)
-    table.delete(key)
     return all_removed
+
+
+def _delete(key: Key, unchanged: ConditionExpression) -> None:
+    """Deletes an item. Raises WriteConflict if it was deleted or does not meet the condition."""
+    try:
+        table.delete(key, unchanged)
+    except ConditionFailed as failed:
+        raise WriteConflict from failed
 
 
 def registered_model(key: Key, deadline: float = float("inf")) -> None:

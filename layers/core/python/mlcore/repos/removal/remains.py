@@ -7,20 +7,23 @@ are deleted before it.
 
 from __future__ import annotations
 
+import contextlib
 import time
 from itertools import islice
 from typing import Final
 
 from mlcore.db import keys
-from mlcore.db.expression import Raw
+from mlcore.db.attributes import TextAttribute
+from mlcore.db.expression import ConditionExpression, Raw
+from mlcore.db.failures import ConditionFailed
 from mlcore.db.keys import Key
 from mlcore.db.table import key_of_item, table
 from mlcore.models.base import KEY, Item
 from mlcore.models.evaluation import ScorerVersion
 from mlcore.models.index import EntityEntry
-from mlcore.models.logged_models import LoggedModel
+from mlcore.models.logged_models import LoggedModel, LoggedModelReference
 from mlcore.models.runs import Run, RunMetric
-from mlcore.models.traces import Trace
+from mlcore.models.traces import Trace, TraceReference
 from mlcore.repos import item_deletion
 
 _NEEDED: Final = (
@@ -86,20 +89,34 @@ def of_run(experiment_id: str, run_id: str) -> None:
 
 def of_trace(experiment_id: str, trace_id: str) -> None:
     """Deletes the child items of a trace, such as its spans, and the item that maps its id to its
-    experiment."""
+    experiment, unless a trace with this id was created in another experiment since."""
     pk = keys.experiment(experiment_id).pk
     item_deletion.delete_items(
         table.query_all(pk, prefix=keys.trace_prefix(trace_id), attributes=KEY)
     )
-    table.delete(keys.trace_ref(trace_id))
+    _delete_reference(keys.trace_ref(trace_id), TraceReference.experiment_id, experiment_id)
 
 
 def of_logged_model(experiment_id: str, model_id: str) -> None:
-    """Deletes the child items of a logged model and the item that maps its id to its experiment."""
+    """Deletes the child items of a logged model and the item that maps its id to its experiment,
+    unless a model with this id was imported into another experiment since."""
     key = keys.logged_model(experiment_id, model_id)
     children = table.query_all(key.pk, prefix=f"{key.sk}#", attributes=KEY)
     item_deletion.delete_items(children)
-    table.delete(keys.logged_model_ref(model_id))
+    reference = keys.logged_model_ref(model_id)
+    _delete_reference(reference, LoggedModelReference.experiment_id, experiment_id)
+
+
+def _delete_reference(key: Key, holder: TextAttribute[str], experiment_id: str) -> None:
+    """Deletes the item that maps an id to an experiment, unless it names another experiment.
+
+    Args:
+        holder: the attribute with the id of the experiment.
+    """
+    own = ConditionExpression()
+    own.require_equal(holder, experiment_id)
+    with contextlib.suppress(ConditionFailed):
+        table.delete(key, own)
 
 
 def check_deadline(deadline: float) -> None:

@@ -94,7 +94,8 @@ def restore(entries: Sequence[Trashed], workspace: str) -> None:
 
 def remove(entry: Trashed, experiment: Experiment) -> bool:
     """Removes a deleted run or logged model with its files. Returns False if files are kept because
-    other items may name them. May be killed and repeated."""
+    other items may name them. May be killed and repeated. Raises NoLongerDeleted if it was restored
+    since ``entry`` was read."""
     remove_kind = purging.run if entry.kind == RUN else purging.logged_model
     return remove_kind(experiment.experiment_id, entry.item_id, experiment.workspace)
 

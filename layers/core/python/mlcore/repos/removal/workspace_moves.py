@@ -120,7 +120,8 @@ def registered_model(key: Key, workspace: str) -> None:
             new_ulid(),
         )
     except TransactionFailed as failed:
-        if failed.items.get(0) is not None:
+        # If the model here has changed, too, the one in the target may be this model.
+        if 1 not in failed.items and failed.items.get(0) is not None:
             raise NameTakenInTarget(stored.model.name) from failed
         raise WriteConflict from failed
 

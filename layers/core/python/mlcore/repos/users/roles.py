@@ -145,13 +145,20 @@ def update(role_id: int, name: str | None, description: str | None) -> Role:
 
 
 def delete(role_id: int) -> None:
-    """Deletes a role, then its assignments: an assignment to a missing role grants nothing. Raises
-    ResourceDoesNotExist."""
-    role = get(role_id)
-    table.transact(
-        [Delete(keys.role(str(role_id))), Delete(keys.role_name(role.workspace, role.name))],
-        new_ulid(),
-    )
+    """Deletes a role with the lock of its name, then its assignments: an assignment to a missing
+    role grants nothing. Raises ResourceDoesNotExist."""
+
+    def attempt() -> None:
+        role = get(role_id)
+        same = ConditionExpression()
+        same.require_equal(RoleItem.name, role.name)
+        lock = keys.role_name(role.workspace, role.name)
+        try:
+            table.transact([Delete(keys.role(str(role_id)), same), Delete(lock)], new_ulid())
+        except TransactionFailed as failed:  # it was renamed: its lock is another one
+            raise WriteConflict from failed
+
+    retry_on_conflict("role", attempt)
     usernames = [item.username for item in _assigned(role_id)]
     table.batch_write(
         deletes=[

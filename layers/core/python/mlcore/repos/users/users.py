@@ -11,7 +11,7 @@ from mlcore.auth.permissions import Grant
 from mlcore.db import keys
 from mlcore.db.expression import ConditionExpression, Raw, Update
 from mlcore.db.failures import ConditionFailed
-from mlcore.db.table import Put, TransactionFailed, table
+from mlcore.db.table import Delete, Put, TransactionFailed, table
 from mlcore.entities.scim import USER, parse_scim_id, scim_id_of
 from mlcore.entities.users import HeldGrant, Profile, User
 from mlcore.ids import new_ulid, now_ms
@@ -169,13 +169,21 @@ def update(
 
 
 def delete(profile: Profile) -> None:
-    """Deletes a user, then the user's grants, roles and name, so that the name is not free while
-    its grants are still valid.
+    """Deletes a user with the entry in the list of names, in one transaction, then the user's
+    grants and roles. Does nothing if another user has the name by now.
 
     Leftovers of an interrupted deletion carry the deleted user's number, which no other user gets.
     """
     username = profile.user.username
-    table.delete(keys.user(username))
+    mine = ConditionExpression()
+    mine.require_absent_or_equal(UserItem.user_id, profile.user.user_id)
+    listed_name, sign_in = keys.user_name(username), keys.sign_in(username)
+    try:
+        table.transact(
+            [Delete(keys.user(username), mine), Delete(listed_name), Delete(sign_in)], new_ulid()
+        )
+    except TransactionFailed:
+        return  # the user was deleted before, and the name given to another
     own = [
         keys.user_grant(username, held.workspace, held.grant.resource_type, held.grant[1])
         for held in profile.grants
@@ -201,8 +209,7 @@ def delete(profile: Profile) -> None:
             keys.scim_member(group_id, scim_id),
         )
     ]
-    names = [keys.sign_in(username), keys.user_name(username)]
-    table.batch_write(deletes=[*own, *listed, *roles, *groups, *names])
+    table.batch_write(deletes=[*own, *listed, *roles, *groups])
 
 
 def own_role_id(user: User, workspace: str) -> int:

@@ -22,6 +22,7 @@ from mlcore.environment import settings
 from mlcore.ids import new_ulid, now_ms
 from mlcore.models.platform import Workspace as WorkspaceItem
 from mlcore.models.platform import WorkspaceName
+from mlcore.optimistic_retry import WriteConflict
 from mlcore.process_cache import ProcessCache
 
 REMEMBERED_SECONDS: Final = 5.0
@@ -143,17 +144,39 @@ def creation_guard(name: str) -> list[ItemUpdate]:
     return [ItemUpdate(keys.workspace(name), update)]
 
 
-def start_deletion(name: str, mode: str) -> None:
+def start_deletion(name: str, mode: str, unchanged_since: Raw | None = None) -> None:
     """Starts the deletion of a workspace: from now on it appears missing and nothing can be created
-    in it. Idempotent. Raises ResourceDoesNotExist."""
+    in it. Idempotent.
+
+    Args:
+        unchanged_since: the workspace's item; nothing may have been created in the workspace since
+            the item was read. None for no such condition.
+
+    Raises:
+        ResourceDoesNotExist: there is no such workspace.
+        WriteConflict: something was created in it meanwhile.
+    """
     update = Update()
     update.set(WorkspaceItem.leaving, mode)
     update.require_exists(WorkspaceItem.PK)
+    if unchanged_since is not None:
+        _require_nothing_new(update, unchanged_since)
     try:
         table.update(keys.workspace(name), update)
     except ConditionFailed as failed:
+        if failed.item is not None:
+            raise WriteConflict from failed
         raise missing(name) from failed
     _seen.pop((settings().table_name, name))
+
+
+def _require_nothing_new(condition: Update, item: Raw) -> None:
+    """Adds the condition that nothing was created in a workspace since its item was read."""
+    entered_at = WorkspaceItem.of(item).entered_at
+    if entered_at is None:
+        condition.require_absent(WorkspaceItem.entered_at)
+    else:
+        condition.require_equal(WorkspaceItem.entered_at, entered_at)
 
 
 def last_creation_time(item: Raw) -> int:
@@ -166,12 +189,8 @@ def delete(item: Raw) -> bool:
     """Deletes a workspace. Returns False, and deletes nothing, if something was created in it since
     ``item`` was read; True also if it was deleted before."""
     unchanged = ConditionExpression()
-    stored = WorkspaceItem.of(item)
-    if stored.entered_at is None:
-        unchanged.require_absent(WorkspaceItem.entered_at)
-    else:
-        unchanged.require_equal(WorkspaceItem.entered_at, stored.entered_at)
-    name = stored.name
+    _require_nothing_new(unchanged, item)
+    name = WorkspaceItem.of(item).name
     try:
         table.transact(
             [Delete(keys.workspace(name), unchanged), Delete(keys.workspace_name(name))], new_ulid()

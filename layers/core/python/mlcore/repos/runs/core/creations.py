@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from uuid import NAMESPACE_OID, uuid5
 
 from mlcore.db import keys
 from mlcore.db.expression import ConditionExpression, Raw
@@ -11,7 +10,7 @@ from mlcore.db.failures import AdditionalOperationFailed
 from mlcore.db.table import Operation, Put, TransactionFailed, table
 from mlcore.entities.experiments import Experiment
 from mlcore.entities.runs import Run
-from mlcore.ids import now_ms
+from mlcore.ids import new_ulid, now_ms
 from mlcore.models.runs import Run as RunItem
 from mlcore.models.runs import RunReference
 from mlcore.repos import document
@@ -85,7 +84,9 @@ def create(
         Put(location.serialize(), absent),
     ]
     try:
-        table.transact([*operations, *also], token=str(uuid5(NAMESPACE_OID, run.run_id)))
+        # The token is not the run's id: an import gives a run that was purged its former id, and
+        # a token lasts for ten minutes.
+        table.transact([*operations, *also], token=new_ulid())
     except TransactionFailed as failed:
         # The id is new and random: an existing item is this run, written by an attempt whose answer
         # was lost.

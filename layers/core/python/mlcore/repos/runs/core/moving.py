@@ -4,8 +4,8 @@ A run's items are in the partition of its experiment, so they are written again 
 the target:
 
 1. The run's ``RUN#REF`` gets ``moving_to`` and ``move_id``, the id of this attempt.
-2. The history, and values outside the run item, are copied. Nobody reads them there, because the
-   target has no item of the run.
+2. The history, and values outside the run item, are copied, in transactions that require the
+   ``move_id`` of 1. Nobody reads them there, because the target has no item of the run.
 3. One transaction switches: it deletes the run item in the source, puts it in the target, changes
    the experiment in ``RUN#REF``, and enters the run's folder into the list of locations. It
    requires the version of the run that was read before 2, the ``move_id`` of 1, and that neither
@@ -13,7 +13,9 @@ the target:
 4. The indexer deletes the remaining items in the source (:func:`remove_remains`).
 
 So a run is always in exactly one experiment. A process may die anywhere before 3: the copies are
-garbage, which the next attempt replaces. A request that writes the run item at the same time makes
+garbage, which the next attempt replaces. Of two attempts at the same time, the earlier one writes
+nothing any more once the later one has begun: the later one may have switched, and the run in the
+target may have changed since. A request that writes the run item at the same time makes
 3 fail, or fails itself, because the item is gone; then it is executed again in the target
 (:class:`mlcore.errors.RunMoved`). A batch of points is written beside the item, without a
 condition, and could reach the source after 2: so a run that was written in the last
@@ -22,7 +24,8 @@ condition, and could reach the source after 2: so a run that was written in the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Final
 
@@ -56,10 +59,10 @@ from mlcore.repos.runs.history import history_files, rewinds
 
 QUIET_SECONDS: Final = 60
 """Longer than a request may take, so that no write of an earlier request is under way."""
-TOGETHER: Final = 200
-"""Maximum number of items that are copied together."""
-REMOVED_TOGETHER: Final = 90
-"""Items that one transaction removes; DynamoDB allows 100 operations."""
+TOGETHER: Final = 90
+"""Items that one transaction copies or removes; DynamoDB allows 100 operations."""
+TOGETHER_BYTES: Final = 3_000_000
+"""Bytes that one transaction copies; DynamoDB allows 4 MB."""
 
 _HISTORY: Final = frozenset(
     (keys.RUN_METRIC_BATCH.name, keys.RUN_METRIC_HISTORY.name, keys.RUN_METRIC_FILE.name)
@@ -163,16 +166,46 @@ def _copy_children(run: StoredRun, target: Experiment, move_id: str) -> None:
 
     The source is read in the order of keys, batches before packs, as all readers do: the indexer
     may be packing batches meanwhile. Derived items are not copied; the indexer makes them.
+
+    Raises WriteConflict if another attempt to move the run has begun, or the run was written.
     """
+    mine = ConditionExpression()
+    mine.require_equal(RunReference.move_id, move_id)
+    still_mine = Check(keys.run_ref(run.run_id), mine)
+    for together in _groups(_changes_of_children(run, target, move_id)):
+        try:
+            table.transact([still_mine, *together], new_ulid())
+        except TransactionFailed as failed:
+            raise WriteConflict from failed
+
+
+def _changes_of_children(
+    run: StoredRun, target: Experiment, move_id: str
+) -> Iterator[Put | Delete]:
+    """Yields the operations that make the child items in the target equal to those of the
+    source."""
     owner = (target.experiment_id, run.run_id)
     present = {key_of_item(item): item for item in _children(owner)}
-    source = filter(_is_source, _children((run.experiment.experiment_id, run.run_id)))
-    while together := list(islice(source, TOGETHER)):
-        copies = [_copy_of(item, owner, move_id) for item in together]
-        table.batch_write(copy for copy in copies if present.get(key_of_item(copy)) != copy)
-        for copy in copies:
-            present.pop(key_of_item(copy), None)
-    table.batch_write(deletes=present)
+    for item in filter(_is_source, _children((run.experiment.experiment_id, run.run_id))):
+        copy = _copy_of(item, owner, move_id)
+        if present.pop(key_of_item(copy), None) != copy:
+            yield Put(copy)
+    yield from map(Delete, present)
+
+
+def _groups(operations: Iterable[Put | Delete]) -> Iterator[list[Put | Delete]]:
+    """Yields the operations in lists that each fit into one transaction."""
+    together: list[Put | Delete] = []
+    size = 0
+    for operation in operations:
+        added = len(json.dumps(operation.item)) if isinstance(operation, Put) else 0
+        if together and (len(together) == TOGETHER or size + added > TOGETHER_BYTES):
+            yield together
+            together, size = [], 0
+        together.append(operation)
+        size += added
+    if together:
+        yield together
 
 
 def _children(run: tuple[str, str]) -> Iterator[Raw]:
@@ -272,7 +305,7 @@ def remove_remains(experiment_id: str, run_id: str) -> None:
     check = Check(keys.run_ref(run_id), away)
     pk = keys.run(experiment_id, run_id).pk
     remaining = table.query_all(pk, prefix=keys.run_prefix(run_id), attributes=KEY)
-    while together := list(islice(remaining, REMOVED_TOGETHER)):
+    while together := list(islice(remaining, TOGETHER)):
         try:
             table.transact([check, *_deletions(together)], new_ulid())
         except TransactionFailed:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from mlcore.db import keys
-from mlcore.db.expression import Raw, Update
+from mlcore.db.expression import ConditionExpression, Raw, Update
 from mlcore.db.table import Operation, table
 from mlcore.entities.experiments import Experiment
 from mlcore.entities.runs import ENDED, RUNNING
@@ -105,14 +105,25 @@ def _stage_change(run: StoredRun, target: str) -> Update:
     else:
         change.remove(RunItem.deleted_time)
         change.remove(RunItem.ttl)
-    change.require_exists(RunItem.PK)
-    # The version of the item would conflict with every metric that is logged meanwhile.
-    if item.stage_changes is None:
-        change.require_absent(RunItem.stage_changes)
-    else:
-        change.require_equal(RunItem.stage_changes, item.stage_changes)
+    _require_same_stage(change, item)
     change.add(RunItem.stage_changes, 1)
     return change
+
+
+def stage_unchanged(item: RunItem) -> ConditionExpression:
+    """Returns the condition that nobody deleted, restored or removed the run since it was read."""
+    condition = ConditionExpression()
+    _require_same_stage(condition, item)
+    return condition
+
+
+def _require_same_stage(condition: Update, item: RunItem) -> None:
+    condition.require_exists(RunItem.PK)
+    # The version of the item would conflict with every metric that is logged meanwhile.
+    if item.stage_changes is None:
+        condition.require_absent(RunItem.stage_changes)
+    else:
+        condition.require_equal(RunItem.stage_changes, item.stage_changes)
 
 
 Decision = Callable[[StoredRun], tuple[Mapping[str, Mapping[str, str]], Sequence[tuple[str, str]]]]
