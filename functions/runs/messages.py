@@ -337,8 +337,10 @@ class GetMetricHistoryBulk(Message):
 class GetMetricHistoryBulkInterval(Message):
     run_ids: list[str]
     metric_key: str
-    start_step: Int32
-    end_step: Int32
+    # 32 bits in MLflow's protobuf definition, but its server uses the arguments as they came. Steps
+    # may be larger, such as a number of tokens, and the UI asks for what its chart shows.
+    start_step: int
+    end_step: int
     max_results: Int32 = MAX_INTERVAL_RESULTS
     checks = {
         "run_ids": (
