@@ -8,7 +8,7 @@ from typing import Any
 from mlcore import errors
 from mlcore.auth import permissions
 from mlcore.auth.permissions import Grant
-from mlcore.entities.users import Role
+from mlcore.entities.users import Assignment, Role
 from mlcore.environment import workspaces_enabled
 from mlcore.http import Request
 from mlcore.limits.experiments import experiment_id
@@ -51,7 +51,7 @@ def create_role(message: m.CreateRole, request: Request) -> dict[str, Any]:
 
 
 def get_role(message: m.RoleId, request: Request) -> dict[str, Any]:
-    return {"role": responses.role(roles.get(integer(message, "role_id")))}
+    return {"role": responses.role(_get(integer(message, "role_id")))}
 
 
 def list_roles(message: m.ListRoles, request: Request) -> dict[str, Any]:
@@ -125,7 +125,7 @@ def remove_role_permission(message: m.RolePermissionId, request: Request) -> dic
 
 
 def list_role_permissions(message: m.RoleId, request: Request) -> dict[str, Any]:
-    role = roles.get(integer(message, "role_id"))
+    role = _get(integer(message, "role_id"))
     answered = [
         responses.role_permission(permission, role.role_id) for permission in role.permissions
     ]
@@ -172,8 +172,28 @@ def list_user_roles(message: m.UserName, request: Request) -> dict[str, Any]:
 
 
 def list_role_users(message: m.RoleId, request: Request) -> dict[str, Any]:
-    assignments = roles.assignments(integer(message, "role_id"))
+    role_id = integer(message, "role_id")
+    try:
+        assignments = roles.assignments(role_id)
+    except errors.ResourceDoesNotExist:
+        owner = visible_roles.owner_of(role_id)
+        if owner is None:
+            raise
+        # It is never stored as assigned. A role has one such user, so its id serves for both.
+        assignments = [Assignment(role_id, owner[0].user.user_id, role_id)]
     return {"assignments": [responses.assignment(assignment) for assignment in assignments]}
+
+
+def _get(role_id: int) -> Role:
+    """Returns a role, also one that holds a user's own grants: the list of roles shows its id.
+    Raises ResourceDoesNotExist."""
+    try:
+        return roles.get(role_id)
+    except errors.ResourceDoesNotExist:
+        owner = visible_roles.owner_of(role_id)
+        if owner is None:
+            raise
+        return owner[1]
 
 
 def _number(role: Role) -> int:

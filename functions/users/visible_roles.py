@@ -1,4 +1,4 @@
-"""Finds the roles of a user that a caller may see."""
+"""Finds the roles of a user that a caller may see, and the user of a role that holds own grants."""
 
 from __future__ import annotations
 
@@ -25,3 +25,13 @@ def of_user(username: str, request: Request) -> tuple[Profile, list[Role]]:
 def of_profile(profile: Profile) -> list[Role]:
     """Returns all roles of a user, including those that hold the user's own grants."""
     return [*responses.own_roles(profile), *roles.of_profile(profile)]
+
+
+def owner_of(role_id: int) -> tuple[Profile, Role] | None:
+    """Returns the user whose own grants MLflow's API shows as the role with this id, and that role;
+    None if it is no such role. Reads all users."""
+    for profile in users.find_all():
+        for role in responses.own_roles(profile):
+            if role.role_id == role_id:
+                return profile, role
+    return None

@@ -90,6 +90,32 @@ def test_changes_of_one_role_at_once_all_stay(store: Store) -> None:
     )
 
 
+def test_each_role_in_the_list_can_be_read_by_its_id(store: Store) -> None:
+    """Also those that hold single users' own grants."""
+    users.create("admin", "", is_admin=True)
+    logins = Logins()
+    holders = [_new_user() for _ in range(3)]
+    for number, name in enumerate(holders):
+        own = {"username": name, "resource_type": "experiment", "permission": "READ"}
+        for experiment in range(number):
+            fields = {**own, "resource_id": str(experiment)}
+            assert logins.ask(ADMIN, "POST", "3.0/mlflow/users/permissions/grant", **fields)
+    roles.assign(users.get(holders[0]), roles.create("shared", "default", None).role_id)
+    listed = logins.ask(ADMIN, "GET", "3.0/mlflow/roles/list").body["roles"]
+    assert [len(role["permissions"]) for role in listed] == [1, 2, 0]
+    for role, holder in zip(listed, (*holders[1:], holders[0]), strict=True):
+        path, query = "3.0/mlflow/roles/", {"role_id": str(role["id"])}
+        assert logins.ask(ADMIN, "GET", f"{path}get", **query).body == {"role": role}
+        permissions = logins.ask(ADMIN, "GET", f"{path}permissions/list", **query).body
+        assert permissions == {"role_permissions": role["permissions"]}
+        held = logins.ask(ADMIN, "GET", f"{path}users/list", **query).body["assignments"]
+        found = [(each["user_id"], each["role_id"]) for each in held]
+        assert found == [(users.get(holder).user_id, role["id"])]
+    for verb in ("get", "permissions/list", "users/list"):
+        missing = logins.ask(ADMIN, "GET", f"3.0/mlflow/roles/{verb}", role_id="999")
+        assert (missing.status, missing.code) == (404, "RESOURCE_DOES_NOT_EXIST")
+
+
 def test_users_of_other_workspaces_are_not_listed(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
