@@ -153,6 +153,8 @@ def test_functions_of_duckdb_alone_are_refused(engine: Engine) -> None:
         ("SELECT window(now(), '0 days')", "greater than zero"),
         ("SELECT 1 UNION SELECT 2 ORDER BY window(now(), '1 day')", "stands in a SELECT"),
         ("SELECT window(now(), '1 day'), window(now(), '1 hour')", "has one window()"),
+        ("SELECT parse_json('x')", "try_parse_json()"),
+        ("SELECT variant_explode('[1]')", "follows LATERAL"),
         ("SELECT from_json('{}', run_id) FROM runs_latest", "as a text"),
         ("SELECT from_json('{}', 'a TINYINT')", "cannot make TINYINT"),
         ("SELECT from_json('{}', 'a INT', map('mode', 'FAILFAST'))", "takes 2 arguments"),

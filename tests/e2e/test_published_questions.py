@@ -21,6 +21,7 @@ import pytest
 from tests.doubles.providers import Asked, Told, failing, openai, serving
 from tests.e2e import (
     clients,
+    published_form_questions,
     published_serving_questions,
     published_trace_questions,
     trace_examples,
@@ -159,6 +160,7 @@ def _sorted(rows: list[list[Any]]) -> list[list[Any]]:
         *QUESTIONS,
         *published_trace_questions.QUESTIONS,
         *published_serving_questions.QUESTIONS,
+        *published_form_questions.QUESTIONS,
     ],
     ids=lambda question: question.answer.__name__.strip("_<>"),
 )

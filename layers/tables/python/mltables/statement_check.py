@@ -28,6 +28,7 @@ from mltables.counted_lists import count_lists
 from mltables.dialect import (
     allowed_syntax,
     json_paths,
+    lateral_aliases,
     metadata_queries,
     pivots,
     refusal,
@@ -116,7 +117,7 @@ def translate(
             unjoined_lists.drop_joins(query, SCHEMA)
         reads = columns_read(query, SCHEMA)
         attribute_lookups.point_to_columns(query)
-        sql = sql_generator.generate_sql(query)
+        sql = sql_generator.generate_sql(lateral_aliases.rewrite(query, SCHEMA))
         return TranslatedStatement(sql, placeholders, reads, bounds, as_of)
     except (SqlglotError, IndexError, ValueError) as error:  # the parser raises all of them
         raise StatementRefused(f"Syntax error: {_first_line(error)}") from error

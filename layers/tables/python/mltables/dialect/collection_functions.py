@@ -110,6 +110,16 @@ def _aggregate(writer: Generator, call: exp.Anonymous) -> str:
     return sql
 
 
+def _zip_with(writer: Generator, call: exp.Anonymous) -> str:
+    writer.count(call, 3, 3)
+    function = _lambda(call, 2, 2, 2)
+    pair = f"inner_p{_depth(function)}"
+    put = {name: f"{pair}[{place}]" for place, name in enumerate(_names(function), 1)}
+    body = _body(writer, function, put)
+    lists = ", ".join(writer.text(items) for items in call.expressions[:2])
+    return f"list_transform(inner_zipped({lists}), lambda {pair}: {body})"
+
+
 def _of_map(key: str | None, value: str | None) -> Callable[[Generator, exp.Anonymous], str]:
     """Returns a translator for a function that makes a map from the entries of another, for example
     ``transform_values(m, (k, v) -> v + 1)``. ``key`` or ``value`` names the field of an entry; it
@@ -204,6 +214,7 @@ SPECIAL: Final[dict[str, Callable[[Generator, exp.Anonymous], str | None]]] = {
     "map_filter": _of_map("key", "value"),
     "transform_values": _of_map("key", None),
     "transform_keys": _of_map(None, "value"),
+    "zip_with": _zip_with,
     "array_sort": _array_sort,
     "from_json": from_json,
     "round": _round,

@@ -32,6 +32,7 @@ _OTHER_MAPS: Final = frozenset(
 )
 
 _CALLS: Final = {"variant_get": exp.Cast, "try_variant_get": exp.TryCast}
+_PARSERS: Final = frozenset(("parse_json", "try_parse_json"))
 _REFUSED: Final = "A path in JSON is like a:b[0].c here."
 
 
@@ -45,6 +46,8 @@ def rewrite(query: exp.Query) -> None:
             raise StatementRefused("Not allowed: the operator ->.")
     for select in query.find_all(exp.Select):
         _name_projections(select)
+    for cast in query.find_all(exp.Cast):
+        _replace_cast(cast)
     # Inner paths first: a:b:c is a path into a:b.
     for node in reversed(list(query.find_all(exp.JSONExtract, exp.Anonymous))):
         if isinstance(node, exp.JSONExtract):
@@ -52,6 +55,18 @@ def rewrite(query: exp.Query) -> None:
             node.replace(_lookup(node.this.pop(), steps))
         elif isinstance(node, exp.Anonymous) and node.name.lower() in _CALLS:
             _replace_call(node)
+
+
+def _replace_cast(cast: exp.Cast) -> None:
+    """Replaces the cast of a VARIANT to a list or map of VARIANTs or texts by ``from_json()``."""
+    kind, value = cast.to, cast.this
+    members = kind.expressions[-1:] if kind.is_type(exp.DType.ARRAY, exp.DType.MAP) else []
+    is_variant = isinstance(value, exp.JSONExtract) or (
+        isinstance(value, exp.Anonymous) and value.name.lower() in {*_PARSERS, *_CALLS}
+    )
+    if is_variant and members and members[0].is_type(exp.DType.VARIANT, exp.DType.TEXT):
+        schema = exp.Literal.string(kind.sql("databricks"))
+        cast.replace(exp.Anonymous(this="from_json", expressions=[value.pop(), schema]))
 
 
 def _name_projections(select: exp.Select) -> None:
@@ -105,9 +120,9 @@ def _steps(path: exp.Expr) -> list[str | int]:
 def _lookup(value: exp.Expr, steps: list[str | int]) -> exp.Expr:
     """Returns the expression that looks a path up in a value. The value's node becomes a part of
     it."""
-    if isinstance(value, exp.Anonymous) and value.name.lower() == "parse_json":
+    if isinstance(value, exp.Anonymous) and value.name.lower() in _PARSERS:
         if len(value.expressions) != 1:
-            raise StatementRefused("parse_json() takes one text.")
+            raise StatementRefused(f"{value.name.lower()}() takes one text.")
         value = value.expressions[0].pop()
     name = _name(value)
     if name in _OTHER_MAPS:

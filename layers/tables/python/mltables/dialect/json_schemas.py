@@ -29,7 +29,7 @@ _QUOTED: Final = re.compile(r"`[^`]*`")
 _NAME: Final = re.compile(r"[^\"\\*\x00-\x1f]+")
 _SCALARS: Final = {
     exp.DType.TEXT: "inner_json_text({0})",
-    exp.DType.VARIANT: "CAST({0} AS VARCHAR)",
+    exp.DType.VARIANT: "inner_json_text({0})",
     exp.DType.BOOLEAN: "inner_json_boolean({0})",
     exp.DType.INT: "TRY_CAST(inner_json_integer({0}) AS INTEGER)",
     exp.DType.BIGINT: "TRY_CAST(inner_json_integer({0}) AS BIGINT)",

@@ -20,11 +20,17 @@ _MAPS: Final = frozenset(
         "transform_keys",
         "map_from_entries",
         "map_from_arrays",
+        "map_concat",
     ]
 )
 _GENERATORS: Final = frozenset(
-    ("explode", "explode_outer", "posexplode", "posexplode_outer", "inline", "inline_outer")
+    (
+        *("explode", "explode_outer", "posexplode", "posexplode_outer"),
+        *("inline", "inline_outer", "variant_explode"),
+    )
 )
+_OF_STRUCTS: Final = frozenset(("inline", "inline_outer", "variant_explode"))
+"""Generators whose columns are the fields of structs."""
 _MAP_COLUMNS: Final = frozenset(
     name
     for columns in (
@@ -73,7 +79,7 @@ def names_of(call: exp.Anonymous) -> list[str]:
     """Returns the names that the result columns of a generator function (such as ``explode()``)
     have without an alias; none for ``inline()``, whose columns are the fields of the structs."""
     name = call.name.lower()
-    if name.startswith("inline"):
+    if name in _OF_STRUCTS:
         return []
     names = ["key", "value"] if is_map(call.expressions[0]) else ["col"]
     return ["pos", *names] if name.startswith("pos") else names
@@ -110,8 +116,9 @@ def _made(call: exp.Anonymous, named: int) -> list[exp.Expr]:
     mapped = is_map(value) or named == (3 if counted else 2)
     if name.endswith("_outer") and (mapped or name.startswith("inline")):
         raise StatementRefused(f"{call.name}() takes a list here; LATERAL VIEW OUTER takes all.")
-    if name.startswith("inline"):
-        return [Duck(this="unnest({0}, max_depth := 2)", expressions=[value])]
+    if name in _OF_STRUCTS:
+        items = "inner_variant_items({0})" if name == "variant_explode" else "{0}"
+        return [Duck(this=f"unnest({items}, max_depth := 2)", expressions=[value])]
     if mapped:
         sources = ["map_keys({0})", "map_values({0})"]
     elif name.endswith("_outer"):
@@ -149,7 +156,9 @@ def _generators_of(select: exp.Select) -> None:
             names = [expression.alias] if isinstance(expression, exp.Alias) else []
         made = _made(call, len(names))
         names = names or names_of(call)
-        if call.name.lower().startswith("inline"):
+        if call.name.lower() == "variant_explode":
+            raise StatementRefused("variant_explode() follows LATERAL.")
+        if call.name.lower() in _OF_STRUCTS:
             if isinstance(expression, exp.Alias | exp.Aliases):
                 raise StatementRefused(f"Name the columns of {call.name}() in LATERAL VIEW.")
             projections += made
@@ -173,12 +182,14 @@ def _lateral(lateral: exp.Lateral, position: int) -> exp.Join:
     """Returns ``CROSS JOIN LATERAL (SELECT unnest(…)) AS t(a, b)`` for a LATERAL VIEW."""
     call = lateral.this
     if not is_generator(call):
-        raise StatementRefused("LATERAL takes explode(), posexplode() or inline() here.")
+        raise StatementRefused(
+            "LATERAL takes explode(), posexplode(), inline() or variant_explode()."
+        )
     alias = lateral.args.get("alias")
     names = [column.name for column in alias.columns] if alias else []
     made = _made(call, len(names))
     names = names or names_of(call)
-    inline = call.name.lower().startswith("inline")
+    inline = call.name.lower() in _OF_STRUCTS
     if not inline and len(names) != len(made):
         raise StatementRefused(f"{call.name}() makes {len(made)} columns here, not {len(names)}.")
     table = exp.TableAlias(

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _MAKE_LISTS: Final = """
 array split transform filter map_keys map_values map_entries collect_list collect_set array_agg
 sequence array_sort sort_array array_distinct array_union array_except array_intersect slice flatten
-array_repeat array_remove array_append array_prepend array_compact regexp_extract_all
+array_repeat zip_with array_remove array_append array_prepend array_compact regexp_extract_all
 """
 _LISTS: Final = frozenset(_MAKE_LISTS.split())
 _GROUP: Final = re.compile(r"\\(.)|\$(\d)|\$")

@@ -48,6 +48,18 @@ FUNCTIONS: Final = {
 """Parameter names by function of Databricks, of the first overload."""
 
 
+def may_fail(sql: str) -> bool:
+    """Whether a macro that some SQL calls, itself or by another macro, may raise an error with
+    ``error()``. DuckDB takes such SQL for an expression with side effects."""
+    waiting, seen = [name for name in _USED.findall(sql) if name in DEFINITIONS], set[str]()
+    while waiting:
+        name = waiting.pop()
+        if name not in seen:
+            seen.add(name)
+            waiting += _NEEDED[name] & DEFINITIONS.keys()
+    return any("error(" in DEFINITIONS[name] for name in seen)
+
+
 def set_arithmetic_errors(connection: duckdb.DuckDBPyConnection) -> None:
     """Configures a connection so that arithmetic fails as in Databricks: a division by zero is an
     error, not infinity."""

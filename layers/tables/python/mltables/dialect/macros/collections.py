@@ -79,6 +79,9 @@ CREATE MACRO spark_map_values(x) AS map_values(x);
 CREATE MACRO spark_map_entries(x) AS map_entries(x);
 CREATE MACRO spark_map_from_entries(x) AS map_from_entries(x);
 CREATE MACRO spark_map_from_arrays(keys, items) AS map(keys, items);
+CREATE MACRO inner_zipped(a, b) AS CASE WHEN a IS NOT NULL AND b IS NOT NULL THEN list_zip(a, b) END;
+CREATE MACRO spark_map_concat(x) AS x,
+    (x, other) AS map_from_entries(inner_both(map_entries(x), map_entries(other)));
 CREATE MACRO spark_map_contains_key(x, k) AS list_contains(map_keys(x), k);
 CREATE MACRO inner_all(flags) AS
     CASE WHEN list_contains(flags, false) THEN false WHEN inner_has_null(flags) THEN NULL ELSE flags IS NOT NULL OR NULL END;

@@ -21,6 +21,13 @@ CREATE MACRO inner_json_at(json, name) AS
     json_extract(json, '/' || replace(replace(name, '~', '~0'), '/', '~1'));
 CREATE MACRO inner_json_members(json) AS
     list_transform(json_keys(json), lambda name: inner_json_at(json, name));
+CREATE MACRO inner_variant_members(json) AS
+    CASE json_type(json)
+         WHEN 'ARRAY' THEN list_transform(json_extract(json, '$[*]'), lambda member, place:
+            struct_pack(pos := CAST(place - 1 AS INTEGER), key := CAST(NULL AS VARCHAR), "value" := inner_json_text(member)))
+         WHEN 'OBJECT' THEN list_transform(json_keys(json), lambda name, place:
+            struct_pack(pos := CAST(place - 1 AS INTEGER), key := name, "value" := inner_json_text(inner_json_at(json, name)))) END;
+CREATE MACRO inner_variant_items(text) AS inner_variant_members(inner_json(CAST(text AS VARCHAR)));
 CREATE MACRO inner_json_present(members) AS
     len(list_filter(members, lambda member: json_type(member) <> 'NULL'));
 CREATE MACRO inner_json_string(json) AS

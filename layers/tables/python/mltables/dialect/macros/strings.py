@@ -102,6 +102,10 @@ CREATE MACRO spark_regexp_substr(s, pattern) AS
 
 CREATE MACRO spark_get_json_object(s, path) AS
     CASE WHEN json_valid(s) THEN json_extract_string(s, path) END;
+CREATE MACRO spark_parse_json(s) AS
+    CASE WHEN s IS NULL OR json_valid(s) THEN CAST(json(s) AS VARCHAR)
+         ELSE error('[MALFORMED_RECORD_IN_PARSING] The text is no JSON. Use try_parse_json() to get NULL instead.') END;
+CREATE MACRO spark_try_parse_json(s) AS CASE WHEN json_valid(s) THEN CAST(json(s) AS VARCHAR) END;
 CREATE MACRO spark_json_array_length(s) AS
     CASE WHEN json_valid(s) AND json_type(s) = 'ARRAY' THEN CAST(json_array_length(s) AS INTEGER) END;
 CREATE MACRO spark_json_object_keys(s) AS

@@ -1,0 +1,172 @@
+"""Puts the expression of a column in place of its alias where DuckDB refuses the alias.
+
+Databricks lets a SELECT use the alias of a column in later columns and in expressions of ORDER BY:
+``SELECT CAST(a AS INT) AS n, n * 2``. So does DuckDB, but not if the expression may raise an error,
+as most casts here do: it says that the expression has side effects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from sqlglot import exp
+
+from mltables.dialect import macros, sql_generator
+from mltables.dialect.aggregate_functions import AGGREGATES
+from mltables.dialect.row_generators import Duck
+from mltables.table_definitions import TABLES
+from mltables.views import VIEWS
+
+_COLUMNS: Final = {
+    **{table.name: [name for name, *_ in table.columns] for table in TABLES},
+    **{name: list(view.columns) for name, view in VIEWS.items()},
+}
+_EACH_TIME: Final = ("random(", "uuid(")
+"""What has another value each time that it is computed."""
+_MOST: Final = 100
+"""Most replacements in a statement: each copies an expression."""
+
+
+def rewrite(query: exp.Query, schema: str) -> exp.Query:
+    """Replaces aliases by their expressions, in place, or sorts the rows of a SELECT that groups
+    around it. Returns the query, or the one around it. An alias whose name a source of the SELECT
+    may also have stays in the list of columns, where Databricks takes the source's column.
+
+    Args:
+        query: its table names already point to DuckDB's views in ``schema``.
+    """
+    left = _MOST
+    for select in list(query.find_all(exp.Select)):
+        made: dict[str, exp.Expr] = {}
+        columns: frozenset[str] | None = None
+        for projection in select.expressions:
+            mentions = [column for column in _own(projection) if column.name.lower() in made]
+            if mentions and columns is None:
+                columns = _columns_of_sources(select, schema)
+            for column in mentions:
+                if columns is not None and column.name.lower() not in columns and left:
+                    left -= 1
+                    _replace(select, column, made)
+            if isinstance(projection, exp.Alias) and _must_be_copied(projection.this):
+                made.setdefault(projection.alias.lower(), projection.this)
+        sorting = [column for column in _of_order(select) if column.name.lower() in made]
+        kept = [column for column in sorting if not left or not _replace(select, column, made)]
+        left = max(left - len(sorting), 0)
+        if kept:
+            around = _sorted_around(select)
+            query = around if around is not None and select is query else query
+    return query
+
+
+def _replace(select: exp.Select, column: exp.Column, made: dict[str, exp.Expr]) -> bool:
+    """Puts an expression in place of its alias; returns False and does nothing if DuckDB would miss
+    the expression among those by which the SELECT groups."""
+    value = made[column.name.lower()]
+    groups = select.args.get("group") is not None
+    if groups and not any(map(_is_aggregate, value.find_all(exp.Anonymous))):
+        return False
+    column.replace(exp.Paren(this=value.copy()))
+    return True
+
+
+def _is_aggregate(call: exp.Anonymous) -> bool:
+    return call.name.lower() in AGGREGATES
+
+
+def _sorted_around(select: exp.Select) -> exp.Select | None:
+    """Puts a SELECT around another one that sorts its rows, in the tree if it has a parent, and
+    returns it; None if the sorting needs more than the columns of the other one."""
+    names = [projection.alias_or_name.lower() for projection in select.expressions]
+    order = select.args["order"]
+    needed = {column.name.lower() for column in order.find_all(exp.Column)}
+    plain = not any(column.table for column in order.find_all(exp.Column))
+    if not plain or not needed <= set(names) or len(set(names)) < len(names) or "" in names:
+        return None
+    if order.find(exp.Query, exp.AggFunc) or any(name == "*" for name in names):
+        return None
+    outer = exp.Select(expressions=[exp.Star()])
+    for clause in ("order", "limit", "offset"):
+        outer.set(clause, select.args.get(clause))
+        select.set(clause, None)
+    if select.parent is not None:
+        select.replace(outer)
+    alias = exp.TableAlias(this=exp.to_identifier("inner_sorted"))
+    return outer.from_(exp.Subquery(this=select, alias=alias), copy=False)
+
+
+def _of_order(select: exp.Select) -> list[exp.Column]:
+    """Returns the columns without a table in the expressions of ORDER BY."""
+    order = select.args.get("order")
+    return [
+        column
+        for ordered in (order.expressions if order else ())
+        if not isinstance(ordered.this, exp.Column)
+        for column in _own(ordered)
+    ]
+
+
+def _own(root: exp.Expr) -> Iterator[exp.Column]:
+    """Yields the columns without a table in an expression, except those of queries in it and the
+    parameters of lambdas."""
+    for node in root.find_all(exp.Column):
+        if node.table or node.find_ancestor(exp.Select) is not root.find_ancestor(exp.Select):
+            continue
+        if node.name.lower() not in _parameters_around(node):
+            yield node
+
+
+def _parameters_around(node: exp.Expr) -> set[str]:
+    """Returns the names of the parameters of all lambdas around a node."""
+    names: set[str] = set()
+    function = node.find_ancestor(exp.Lambda)
+    while function is not None:
+        names |= {parameter.name.lower() for parameter in function.expressions}
+        function = function.find_ancestor(exp.Lambda)
+    return names
+
+
+def _must_be_copied(value: exp.Expr) -> bool:
+    if isinstance(value, exp.Column | exp.Literal) or value.find(Duck, exp.Query):
+        return False
+    sql = sql_generator.generate_sql(value.copy())
+    return macros.may_fail(sql) and not any(call in sql for call in _EACH_TIME)
+
+
+def _columns_of_sources(select: exp.Select, schema: str) -> frozenset[str] | None:
+    """Returns the names of the columns of all sources of a SELECT; None if some are unknown."""
+    first = select.args.get("from_")
+    sources = [*([first] if first else []), *(select.args.get("joins") or [])]
+    names: set[str] = set()
+    for source in sources:
+        found = _columns_of(source.this, schema)
+        if found is None:
+            return None
+        names |= {name.lower() for name in found}
+    return frozenset(names)
+
+
+def _columns_of(source: exp.Expr, schema: str) -> list[str] | None:
+    alias = source.args.get("alias")
+    if isinstance(alias, exp.TableAlias) and alias.columns:
+        return [column.name for column in alias.columns]
+    if isinstance(source, exp.Subquery):
+        return _output(source.this)
+    if not isinstance(source, exp.Table):
+        return None
+    if source.db == schema:
+        return _COLUMNS.get(source.name)
+    named = [cte for cte in source.root().find_all(exp.CTE) if cte.alias == source.name]
+    return (
+        _output(named[0].this) if len(named) == 1 and not named[0].args["alias"].columns else None
+    )
+
+
+def _output(query: exp.Expr) -> list[str] | None:
+    if isinstance(query, exp.SetOperation):
+        return _output(query.left)
+    if not isinstance(query, exp.Select) or any(
+        expression.is_star or not expression.alias_or_name for expression in query.expressions
+    ):
+        return None
+    return [expression.alias_or_name for expression in query.expressions]
