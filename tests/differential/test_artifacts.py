@@ -139,6 +139,15 @@ def test_downloads(both: Both, path: str) -> None:
         both.compare("GET", route + path)
 
 
+@pytest.mark.parametrize("path", [*FILES, "model", "none"])
+def test_head_names_no_wrong_length(both: Both, path: str) -> None:
+    """A client that takes the length of a file from there would take the file for empty."""
+    asked = [side.ask("HEAD", f"{PROXY}/{side.root}/{path}") for side in both.sides]
+    stock, ours = (answer.headers.get("content-length") for answer in asked)
+    assert asked[0].status == asked[1].status
+    assert ours in (None, stock)
+
+
 @pytest.mark.parametrize("span", ["bytes=0-1", "bytes=2-", "bytes=-2", "bytes=0-99", "bytes=9-"])
 def test_ranges(both: Both, span: str) -> None:
     both.compare("GET", f"{PROXY}/{{root}}/a.txt", Range=span)
