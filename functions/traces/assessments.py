@@ -73,8 +73,6 @@ def update_assessment(message: m.UpdateAssessment, request: Request) -> dict[str
         return TraceChange(current.info, {"assessments": sets})
 
     trace = traces.find(message.trace_id, request.workspace)
-    if trace is not None:
-        run_assessments.record(trace.trace_id, [change(_get(trace, message))])
     if trace is None or traces.write(trace, update) is None:
         raise _no_trace(message.trace_id)
     return {"assessment": responses.assessment(written[0])}

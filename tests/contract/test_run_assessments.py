@@ -63,6 +63,20 @@ def test_those_of_deleted_runs_and_no_others(
     assert not any(run_assessments.assessed_traces(run_ids[number]) for number in deleted)
 
 
+def test_an_update_hands_no_assessment_to_a_run(store: Store) -> None:
+    """Otherwise whoever may change an assessment, and delete a run, could delete the assessment."""
+    run_ids = [store.api.new_run() for _ in range(2)]
+    trace_id, assessment = f"tr-{uuid4().hex}", _given(run_ids[0])
+    tell("POST", "3.0/traces", start("0", trace_id, assessments=[assessment]))
+    path = f"3.0/traces/{trace_id}/assessments/{assessment['assessment_id']}"
+    changes = {"metadata": {SOURCE: run_ids[1]}}
+    tell("PATCH", path, {"assessment": changes, "update_mask": "metadata"})
+    store.api.post("runs/delete", run_id=run_ids[1])
+    assert _stored(trace_id)
+    store.api.post("runs/delete", run_id=run_ids[0])
+    assert not _stored(trace_id)
+
+
 def test_traces_of_another_workspace_stay_as_they_are(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:

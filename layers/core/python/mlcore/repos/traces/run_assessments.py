@@ -1,5 +1,6 @@
-"""Assessments that runs made, such as those of an evaluation. Their metadata
-``mlflow.assessment.sourceRunId`` names the run. They are deleted with the run.
+"""Assessments that runs made, such as those of an evaluation: their metadata named the run
+(``mlflow.assessment.sourceRunId``) when they were created. They are deleted with the run. Metadata
+that was added later does not count: whoever may change an assessment may not yet delete it.
 
 Before such an assessment is stored, an item in the run's partition records its trace. The item may
 remain although the assessment was not stored or does not exist any more.
@@ -20,7 +21,6 @@ from mlcore.models.traces import AssessedTrace
 from mlcore.repos.traces import assessments as trace_assessments
 from mlcore.repos.traces import traces
 from mlcore.repos.traces.traces import StoredTrace, TraceChange
-from mlcore.reserved_tags import ASSESSMENT_RUN
 
 _READ_TOGETHER: Final = BATCH_GET_KEYS // 2
 """Traces that are read with their experiments in one BatchGetItem."""
@@ -29,7 +29,7 @@ _READ_TOGETHER: Final = BATCH_GET_KEYS // 2
 def record(trace_id: str, assessments: Iterable[Assessment]) -> None:
     """Records the runs that made assessments of a trace. Must be called before the assessments are
     stored. One round trip; none if no run made one of them."""
-    run_ids = {run_id for each in assessments if (run_id := _run_of(each)) is not None}
+    run_ids = {each.run_id for each in assessments if each.run_id is not None}
     items = []
     for run_id in sorted(filter(may_be_run_id, run_ids)):
         key = keys.assessed_trace(run_id, trace_id)
@@ -69,12 +69,8 @@ def _delete_from(trace: StoredTrace, run_id: str) -> None:
         made = [
             ("assessments", key)
             for key, text in texts.items()
-            if _run_of(trace_assessments.parse(text)) == run_id
+            if trace_assessments.parse(text).run_id == run_id
         ]
         return TraceChange(current.info, {}, made) if made else None
 
     traces.write(trace, without)
-
-
-def _run_of(assessment: Assessment) -> str | None:
-    return (assessment.metadata or {}).get(ASSESSMENT_RUN)
