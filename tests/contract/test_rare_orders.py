@@ -12,10 +12,13 @@ import pytest
 
 from mlcore import errors
 from mlcore.entities.logged_models import LoggedModel
+from mlcore.entities.mcp_servers import MCPServer
 from mlcore.entities.runs import RUNNING, Run
 from mlcore.entities.stages import ACTIVE
 from mlcore.entities.users import Role, User
+from mlcore.optimistic_retry import WriteConflict
 from mlcore.process_cache import ProcessCache
+from mlcore.repos import mcp_servers
 from mlcore.repos.experiments import experiments
 from mlcore.repos.logged_models import logged_models
 from mlcore.repos.removal import purging
@@ -231,3 +234,31 @@ def test_a_role_that_is_renamed_while_it_is_deleted(store: Store) -> None:
         assert deleted is None
         for free in (made[-1].name, f"{made[-1].name}x"):
             assert isinstance(roles.create(free, "default", None), Role), RoleNameTaken
+
+
+def test_a_late_write_changes_no_later_server(store: Store) -> None:
+    """An MCP server that was deleted and created again since it was read; both are at their first
+    revision."""
+    for late in (mcp_servers.write, mcp_servers.delete):
+        server_name = name()
+        mcp_servers.write(server_of(server_name, created_at=1))
+        former = mcp_servers.find("default", server_name)
+        assert former is not None
+        mcp_servers.delete(former)
+        mcp_servers.write(server_of(server_name, created_at=2))
+        later = mcp_servers.find("default", server_name)
+        with pytest.raises(WriteConflict):
+            late(former)
+        assert mcp_servers.find("default", server_name) == later
+
+
+def server_of(server_name: str, created_at: int) -> MCPServer:
+    return MCPServer(
+        *("default", server_name, None, None, None, {}, {}),
+        versions={},
+        endpoints={},
+        created_by=None,
+        last_updated_by=None,
+        created_at=created_at,
+        last_updated_at=created_at,
+    )
