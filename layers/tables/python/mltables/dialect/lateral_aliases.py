@@ -20,6 +20,11 @@ from mltables.views import VIEWS
 
 _COLUMNS: Final = {
     **{table.name: [name for name, *_ in table.columns] for table in TABLES},
+    **{
+        table.derived_view: [name for name, *_ in table.columns]
+        for table in TABLES
+        if table.derived_view
+    },
     **{name: list(view.columns) for name, view in VIEWS.items()},
 }
 _EACH_TIME: Final = ("random(", "uuid(")
@@ -38,6 +43,7 @@ def rewrite(query: exp.Query, schema: str) -> exp.Query:
     """
     left = _MOST
     for select in list(query.find_all(exp.Select)):
+        mentioned = _mentioned(select)
         made: dict[str, exp.Expr] = {}
         columns: frozenset[str] | None = None
         for projection in select.expressions:
@@ -48,10 +54,13 @@ def rewrite(query: exp.Query, schema: str) -> exp.Query:
                 if columns is not None and column.name.lower() not in columns and left:
                     left -= 1
                     _replace(select, column, made)
-            if isinstance(projection, exp.Alias) and _must_be_copied(projection.this):
-                made.setdefault(projection.alias.lower(), projection.this)
+            name = projection.alias.lower()
+            if name in mentioned and name not in made and _must_be_copied(projection):
+                made[name] = projection.this
         sorting = [column for column in _of_order(select) if column.name.lower() in made]
-        kept = [column for column in sorting if not left or not _replace(select, column, made)]
+        # With DISTINCT, DuckDB sorts by columns of the result only.
+        may_replace = left > 0 and select.args.get("distinct") is None
+        kept = [c for c in sorting if not (may_replace and _replace(select, c, made))]
         left = max(left - len(sorting), 0)
         if kept:
             around = _sorted_around(select)
@@ -95,6 +104,13 @@ def _sorted_around(select: exp.Select) -> exp.Select | None:
     return outer.from_(exp.Subquery(this=select, alias=alias), copy=False)
 
 
+def _mentioned(select: exp.Select) -> set[str]:
+    """Returns the names that may be aliases: of columns without a table in later columns of the
+    SELECT and in expressions of ORDER BY."""
+    found = [column for projection in select.expressions[1:] for column in _own(projection)]
+    return {column.name.lower() for column in (*found, *_of_order(select))}
+
+
 def _of_order(select: exp.Select) -> list[exp.Column]:
     """Returns the columns without a table in the expressions of ORDER BY."""
     order = select.args.get("order")
@@ -126,8 +142,10 @@ def _parameters_around(node: exp.Expr) -> set[str]:
     return names
 
 
-def _must_be_copied(value: exp.Expr) -> bool:
-    if isinstance(value, exp.Column | exp.Literal) or value.find(Duck, exp.Query):
+def _must_be_copied(projection: exp.Expr) -> bool:
+    value = projection.this
+    is_alias = isinstance(projection, exp.Alias)
+    if not is_alias or isinstance(value, exp.Column | exp.Literal) or value.find(Duck, exp.Query):
         return False
     sql = sql_generator.generate_sql(value.copy())
     return macros.may_fail(sql) and not any(call in sql for call in _EACH_TIME)
