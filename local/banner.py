@@ -88,7 +88,7 @@ def text(facts: BannerValues, environ: Mapping[str, str] = os.environ) -> str:
 
 
 def health_status(host: str, port: int) -> str:
-    """Sends ``GET /health`` to the server and returns the status code as text; if there is no
+    """Sends ``GET /health`` to the local server and returns the status code as text; if there is no
     answer, a text that says why.
     """
     connection = http.client.HTTPConnection(host, port, timeout=HEALTH_SECONDS)

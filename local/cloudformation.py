@@ -113,8 +113,8 @@ class Resolver:
         return {key: item for key, item in resolved if item is not NO_VALUE}
 
     def condition(self, name: str) -> bool:
-        """Returns whether the template's condition with this name holds. Raises TemplateError if
-        the template does not declare it."""
+        """Returns whether the CloudFormation template's condition with this name holds. Raises
+        TemplateError if the template does not declare it."""
         if name not in self._conditions:
             try:
                 expression = self._document["Conditions"][name]

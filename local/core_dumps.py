@@ -7,6 +7,6 @@ import resource
 
 
 def forbid() -> None:
-    """Sets the size of core dumps to zero, for this process and for those that it starts. They
-    cannot raise it again."""
+    """Sets the size of core dumps to zero, for this process and for those that it starts. Without
+    privileges they cannot raise it again."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

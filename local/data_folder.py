@@ -1,4 +1,4 @@
-"""The data folder: its lock, the paths of the files in it, and its removal if it is ephemeral."""
+"""The local server's data folder: its lock, its files' paths, and its removal if ephemeral."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 
 class TemplateError(Exception):
-    """Raised if the template uses a feature that the local server does not support; the message
+    """Raised if template.yaml uses a feature that the local server does not support; the message
     names the feature.
     """
 

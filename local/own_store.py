@@ -1,5 +1,5 @@
-"""Prepares the store of a data folder: creates its folder, checks the table's file, and converts
-the database of a former DynamoDB engine once."""
+"""Prepares the store of a data folder that replaces DynamoDB: creates its folder, checks the
+table's file, and converts the database of a former DynamoDB engine once."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def write(folder: DataFolder, url: str, table: str) -> None:
 
 
 def remove(folder: DataFolder) -> None:
-    """Removes the file that says how to reach this process. To be called when the local server
+    """Removes the file that says how to reach this local server. To be called when the local server
     ends."""
     (folder.path / _NAME).unlink(missing_ok=True)
 

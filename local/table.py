@@ -104,8 +104,8 @@ def _keys(description: dict[str, Any]) -> dict[str, Any]:
 
 
 def ttl_attribute(properties: dict[str, Any]) -> str | None:
-    """Returns the name of the attribute that holds an item's expiry time; None if the template does
-    not enable expiry."""
+    """Returns the name of the attribute that holds an item's expiry time; None if template.yaml
+    does not enable expiry."""
     specification = properties.get("TimeToLiveSpecification") or {}
     if str(specification.get("Enabled", "false")).lower() != "true":
         return None

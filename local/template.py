@@ -35,7 +35,7 @@ _UNIT_SECONDS = {"minute": 60, "hour": 3600, "day": 86_400}
 
 
 class Template(NamedTuple):
-    """The resources of the template that the local server provides. ``table`` holds the properties
+    """The resources of template.yaml that the local server provides. ``table`` holds the properties
     of the DynamoDB table."""
 
     functions: dict[str, FunctionDefinition]

@@ -32,8 +32,8 @@ def item_bytes(item: Mapping[str, Any]) -> int:
 
 
 def collection(experiment_id: str) -> Counter[str]:
-    """Returns the bytes of an experiment's items and of their entries in local indexes, by the
-    items' type."""
+    """Returns the number of bytes of an experiment's items and of their entries in local indexes,
+    by the items' type."""
     keys, tables = import_module("mlcore.db.keys"), import_module("mlcore.db.table")
     model = import_module("mlcore.models.base").Item
     bytes_by_type: Counter[str] = Counter()

@@ -115,8 +115,8 @@ def _error_message(error: urllib.error.HTTPError) -> str:
 
 
 def parse_query_parameters(pairs: Sequence[str]) -> dict[str, Any]:
-    """Parses the query parameters of the command line (``--parameter name=value``) into a dict of
-    strings. Raises CannotRun for a pair without ``=``."""
+    """Parses the SQL query's parameters on the command line (``--parameter name=value``) into a
+    dict of strings. Raises CannotRun for a pair without ``=``."""
     parameters = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")

@@ -61,7 +61,7 @@ class CatalogRequest(NamedTuple):
 
 
 def parse(sent: Sent) -> CatalogRequest:
-    """Reads the query parameters and path variables of a request to the catalog. Raises
+    """Reads the query parameters and path variables of a request to the model catalog. Raises
     InvalidParameterValue if the path holds a NUL."""
     check_path(sent)
     return CatalogRequest(tuple(sent.pairs()), arguments(sent), sent.parameters)

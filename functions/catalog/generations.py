@@ -98,8 +98,8 @@ class Generation:
         return [source for source in visible.values() if asset_type in (None, source["assetType"])]
 
     def source_keys(self, workspace: str, asset_type: str) -> frozenset[str]:
-        """Returns the keys of those catalog sources of an asset type that :meth:`sources` returns
-        for a workspace."""
+        """Returns the keys of those model catalog sources of an asset type that :meth:`sources`
+        returns for a workspace."""
         return frozenset(
             source_key(source["workspace"], source["id"])
             for source in self.sources(workspace, asset_type)
@@ -156,7 +156,7 @@ class Generation:
         return f"properties:{columns.bucket_of(name, count)}" if count else "properties"
 
     def attribute_values(self, level: str, name: str) -> Column:
-        """Returns the values of an attribute of all models of the catalog, or of all artifacts."""
+        """Returns the values of an attribute of all models, or all artifacts, of the catalog."""
         models = self.models
         if level == MODEL_LEVEL and name in ("id", "name"):
             return Column(range(len(models["id"])), models[name])
@@ -213,8 +213,8 @@ class Generation:
         )
 
     def options(self) -> list[Mapping[str, Any]]:
-        """Returns, for each source and kind of entry, the values by which entries can be
-        filtered."""
+        """Returns, for each source and kind of entry of the catalog, the values by which entries
+        can be filtered."""
         options: list[Mapping[str, Any]] = self._part(OPTIONS, [])
         return options
 

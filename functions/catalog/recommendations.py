@@ -130,8 +130,8 @@ def _worth_their_cost(artifacts: list[_Priced]) -> list[_Priced]:
 
 
 def required_parts(generation: Generation, setting: Setting) -> list[str]:
-    """Returns the names of the stored parts of the catalog that :func:`sort_models` reads, so that
-    they can be fetched together first."""
+    """Returns the names of the stored parts of the model catalog that :func:`sort_models` reads, so
+    that they can be fetched together first."""
     if _uses_stored_candidates(setting):
         return [MODELS, CANDIDATES]
     properties = [generation.properties_part(name) for name in (*setting.names, REPLICAS)]

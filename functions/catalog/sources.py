@@ -49,8 +49,8 @@ def _source(source: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def list_labels(call: CatalogCall) -> Any:
-    """Returns a page of the labels of the catalog's sources. ``orderBy`` may be any key of a label;
-    labels without it come last."""
+    """Returns a page of the labels of the model catalog's sources. ``orderBy`` may be any key of a
+    label; labels without it come last."""
     arguments = call.arguments()
     asset_type = arguments.get("assetType", "models")
     if asset_type not in ASSET_TYPES:

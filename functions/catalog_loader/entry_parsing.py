@@ -31,7 +31,7 @@ Properties = dict[str, tuple[str, Any]]
 
 
 def models(source: str, data: Any) -> list[CatalogEntry]:
-    """Returns the models in the YAML file of a catalog source. Raises InvalidField.
+    """Returns the models in the YAML file of a model catalog source. Raises InvalidField.
 
     Args:
         source: the source's key.

@@ -91,8 +91,8 @@ def number(where: str, value: Any) -> int:
 
 
 def milliseconds(where: str, value: Any) -> int | None:
-    """Returns a time that is given in milliseconds since the epoch, as a number or its digits; None
-    for an empty text. Raises InvalidField."""
+    """Returns a time of a model catalog's YAML file, in milliseconds since the epoch: a number or
+    its digits; None for an empty text. Raises InvalidField."""
     if value == "":
         return None
     if isinstance(value, bool) or not _MILLISECONDS.fullmatch(str(value)):

@@ -69,8 +69,8 @@ def store_parts(store: Store, reads: Sequence[SourceContent]) -> dict[str, Any]:
 
 
 def read_entries(before: Current) -> Iterator[CatalogEntry]:
-    """Yields all entries of a generation of the catalog (the result of one load); none if the
-    generation has been deleted."""
+    """Yields all entries (models and MCP servers) of a generation of the catalog (the result of one
+    load); none if the generation has been deleted."""
     directory = unpacked(before.directory)
     if directory is None:
         return

@@ -102,8 +102,8 @@ _SPDX: Final = {
 
 
 def license_name(where: str, value: Any) -> str:
-    """Returns the full name of the license that a field identifies; the text itself if it is not a
-    known identifier."""
+    """Returns the full name of the license that a field of a catalog entry identifies; the field's
+    text itself if it is not a known identifier."""
     text = field_checks.text(where, value).strip()
     identifier = text.lower()
     return _SHORT.get(identifier) or _SPDX.get(identifier) or text

@@ -44,8 +44,8 @@ class PreviewRequest(NamedTuple):
 
 
 def parse(sent: Sent) -> PreviewRequest:
-    """Reads the arguments and the uploaded parts of a request to preview a source of the catalog.
-    Raises InvalidParameterValue if they are malformed."""
+    """Reads the arguments and the uploaded parts of a request to preview a source of the model
+    catalog. Raises InvalidParameterValue if they are malformed."""
     check_path(sent)
     return PreviewRequest(arguments(sent), _parts(sent))
 

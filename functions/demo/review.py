@@ -144,7 +144,7 @@ def _question(client: ApiClient, experiment_id: str, question: dict[str, Any]) -
 
 
 def save_view(client: ApiClient, experiment_id: str) -> None:
-    """Saves a view of the traces as MLflow's UI does: in a tag, with its state deflated."""
+    """Saves a view of the traces as MLflow's UI does: in an experiment tag, its state deflated."""
     state = zlib.compress(json.dumps(_VIEW, separators=(",", ":")).encode())
     view = {
         "name": "Talks about chains",

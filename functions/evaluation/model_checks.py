@@ -31,8 +31,8 @@ def check_usable(models: Collection[JobModel], request: Request) -> None:
 
 
 def check_endpoints_of(serialized_scorers: Iterable[str], request: Request) -> None:
-    """Checks that the caller may use the endpoints that registered scorers call. The request only
-    names these scorers. Raises PermissionDenied."""
+    """Checks that the caller may use the gateway endpoints that registered scorers call. The
+    request only names these scorers. Raises PermissionDenied."""
     if request.access is None:
         return
     from mlcore.policies.jobs import uses_endpoints  # noqa: PLC0415 -- only with logins

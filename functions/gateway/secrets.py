@@ -1,5 +1,5 @@
-"""Creates, updates, lists and deletes secrets: credentials of providers. They are encrypted before
-they are stored, and responses show them masked only."""
+"""Creates, updates, lists and deletes secrets: credentials of model providers. They are encrypted
+before they are stored, and responses show them masked only."""
 
 from __future__ import annotations
 

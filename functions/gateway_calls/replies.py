@@ -40,8 +40,8 @@ _MAX_WHOLE_BYTES: Final = 4 * 1024 * 1024
 
 
 def raw_response(answer: RawAnswer, headers: Mapping[str, str] = _NO_HEADERS) -> Response:
-    """Returns a provider's answer that is neither JSON nor a stream, as an attachment: a browser
-    saves it and does not show it."""
+    """Returns a model provider's answer that is neither JSON nor a stream, as an attachment: a
+    browser saves it and does not show it."""
     body: bytes | Iterator[bytes] = answer.content
     if len(answer.content) > _MAX_WHOLE_BYTES:
         body = iter((answer.content,))

@@ -107,7 +107,7 @@ def existing_assessments(task: Task, trace: Trace) -> list[Assessment]:
 
 
 def judgement_id(task: Task, trace_id: str) -> str:
-    """Returns the beginning of the ids of all assessments that a task makes of a trace."""
+    """Returns the beginning of the ids of all assessments that a judge's task makes of a trace."""
     return _id(task, trace_id, 0)[:-4]
 
 

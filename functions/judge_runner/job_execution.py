@@ -50,7 +50,7 @@ class JobLeased(Exception):
 
 class JobStopped(Exception):
     """Raised if the job must not continue: it was cancelled, its deadline has passed, or another
-    call has taken it over."""
+    function call has taken it over."""
 
 
 class OutOfTime(Exception):
@@ -134,7 +134,7 @@ class JobExecution:
             self._write(lease_until=ids.now_ms() + self._lease_ms, **self._progress())
 
     def record_result(self, trace_id: str, result: dict[str, Any]) -> None:
-        """Records the result of a trace, or of a session under the id of its first trace."""
+        """Records a trace's assessments and failures; a session's under its first trace's id."""
         with self._lock:
             self.results[trace_id] = result
 

@@ -76,8 +76,8 @@ def get_model_artifact(call: KubeflowCall) -> dict[str, Any]:
 
 
 def find(call: KubeflowCall) -> dict[str, Any]:
-    """Returns the artifact that the request names by name and parent or by external id, if the
-    caller may read it. Raises ResourceDoesNotExist otherwise."""
+    """Returns the Kubeflow artifact that the request names by name and parent or by external id, if
+    the caller may read it. Raises ResourceDoesNotExist otherwise."""
     kinds = call.parsed.artifact_kinds
 
     def by_name(parent: int, name: str) -> list[Raw]:

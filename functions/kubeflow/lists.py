@@ -45,8 +45,8 @@ EntitiesAbove = Callable[[int], Iterable[Entity]]
 def page(
     call: KubeflowCall, kind: str, entities: Iterable[Entity], order: PageOrder | None = None
 ) -> Any:
-    """Returns a page of the entities that match the request's filter. The entities may come in any
-    order; all are read and sorted."""
+    """Returns a page of those Kubeflow entities that match the request's filter. They may come in
+    any order; all are read and sorted."""
     order = order or pages.order_of(call.parsed.arguments)
     matching = filtered(call, kind, entities)
     return pages.page(order.sorted(matching), order, call.api)
@@ -77,8 +77,8 @@ def filtered(call: KubeflowCall, kind: str, entities: Iterable[Entity]) -> Itera
 
 
 def named_in_query(call: KubeflowCall, entities: Iterable[Entity]) -> Iterator[Entity]:
-    """Yields the entities with the ``name`` and the ``externalId`` of the request's query; one that
-    the query omits selects all entities."""
+    """Yields the Kubeflow entities with the ``name`` and the ``externalId`` of the URL's query; one
+    that the URL omits selects all entities."""
     arguments = call.parsed.arguments
     name, external_id = arguments.get("name"), arguments.get("externalId")
     return (
@@ -92,8 +92,8 @@ def named_in_query(call: KubeflowCall, entities: Iterable[Entity]) -> Iterator[E
 
 
 class ListSource(NamedTuple):
-    """How to read a list of a whole workspace. Its functions return only entities that the caller
-    may read."""
+    """How to read a list of a workspace's Kubeflow entities of one kind. Its functions return only
+    entities that the caller may read."""
 
     kind: str
     """The name of the list in the keys of the global indexes."""

@@ -1,4 +1,4 @@
-"""Finds one entity by its name, by its name and its parent's id, or by its external id."""
+"""Finds a Kubeflow entity by its name, its name and its parent's id, or its external id."""
 
 from __future__ import annotations
 

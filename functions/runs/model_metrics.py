@@ -42,7 +42,7 @@ class Models:
 
     @property
     def reading(self) -> Callable[[str], None] | None:
-        """A function that reads the models; it takes the id of the experiment that probably
+        """A function that reads the logged models; it takes the id of the experiment that probably
         contains them. None if the metrics name no model."""
         return self._read if self._metrics else None
 

@@ -27,7 +27,7 @@ def known_format(value: Any) -> None:
 
 
 class Query(Message):
-    """The request to run a query: either its text, or the name of a saved query."""
+    """The request to run an SQL query: either its text, or the name of a saved query."""
 
     sql: str
     parameters: Any

@@ -54,7 +54,7 @@ class QueryProcess:
         return self._process.pid if self._process else None
 
     def start(self) -> None:
-        """Starts the process unless it runs, and does not wait until it has loaded the engines.
+        """Starts the process unless it runs, and does not wait until it has loaded the SQL engines.
         Raises OSError if the system starts none."""
         self._running_process()
 

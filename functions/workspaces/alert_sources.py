@@ -64,7 +64,7 @@ def source_of(message: m.CreateAlert | m.UpdateAlert, workspace: str) -> AlertSo
 
 def default_condition(source: AlertSource) -> str:
     """Returns the condition of an alert whose request has none. Raises InvalidParameterValue for an
-    alert over a query, which must have one."""
+    alert on an SQL query, which must have one."""
     if source.budget_policy_id:
         return BUDGET_CONDITION
     raise errors.InvalidParameterValue(

@@ -1,5 +1,5 @@
-"""Creates, reads, lists, changes, deletes and tests alerts of a workspace. The SQL function
-evaluates them; the stream delivers their messages."""
+"""Creates, reads, lists, changes, deletes and tests alerts of a workspace. The Lambda function
+``sql`` evaluates them; the table's stream delivers their messages."""
 
 from __future__ import annotations
 

@@ -218,7 +218,7 @@ class ListQueries(Message):
 
 
 class UpdateQuery(Message):
-    """The request to change a saved query. With ``revision`` it fails if the query has another
+    """The request to change a saved SQL query. With ``revision`` it fails if the query has another
     revision."""
 
     name: str
@@ -230,7 +230,7 @@ class UpdateQuery(Message):
 
 
 class DeleteQuery(Message):
-    """The request to delete a saved query. With ``revision`` it fails if the query has another
+    """The request to delete a saved SQL query. With ``revision`` it fails if the query has another
     revision."""
 
     name: str

@@ -32,8 +32,8 @@ def put_reader(message: m.PutReader, request: Request) -> dict[str, Any]:
 
 
 def delete_reader(message: m.DeleteReader, request: Request) -> dict[str, Any]:
-    """Ends a user's access to the system tables, from the next query on. Repeating the request has
-    no further effect."""
+    """Ends a user's access to the system tables, from the next SQL query on. Repeating the request
+    has no further effect."""
     system_tables.revoke(message.username)
     return {}
 

@@ -28,8 +28,8 @@ class Storage:
         self._folder = Folder(folder)
 
     def drop_abandoned(self) -> int:
-        """Removes multipart uploads (completed ones, too) and unfinished files that were not
-        changed for seven days; returns how many."""
+        """Removes multipart uploads (completed ones, too) and unfinished artifact files that were
+        not changed for seven days; returns how many."""
         return self._folder.drop_abandoned()
 
     def owns(self, url: str) -> bool:

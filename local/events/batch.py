@@ -127,7 +127,8 @@ class BatchQueue:
             self._done(end)
 
     def waits(self, now: float) -> float:
-        """Returns the seconds until the first batch may be retried; 0 if it may be tried now."""
+        """Returns the seconds until the first batch of stream records may be retried; 0 if it may
+        be tried now."""
         return max(0.0, self._not_before - now)
 
     def step(self) -> bool:

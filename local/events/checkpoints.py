@@ -37,8 +37,8 @@ class Checkpoints:
             report(f"{path}: {error}; the stream is read from its beginning")
 
     def get(self, stream: str, mapping: str, shard: str) -> str | None:
-        """Returns the last sequence number that a mapping has processed in a shard; None if there
-        is no checkpoint."""
+        """Returns the last sequence number that an event source mapping has processed in a stream's
+        shard; None if there is no checkpoint."""
         return self._values.get(f"{stream} {mapping} {shard}")
 
     def lowest(self, mapping: str) -> int:

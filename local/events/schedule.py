@@ -15,8 +15,8 @@ STOP_SECONDS = 3.0
 
 
 class Schedule:
-    """The rules of a template, run by one background thread. ``invoke`` calls a function by its
-    name."""
+    """The schedule rules of a SAM template, run by one background thread. ``invoke`` calls a Lambda
+    function by its name."""
 
     def __init__(
         self, rules: Sequence[ScheduleDefinition], invoke: Callable[[str, Any], Any]

@@ -72,8 +72,8 @@ class TablePublisher:
         self._freshness: Any = None
 
     def start(self) -> None:
-        """Starts the thread if the SQL engine is installed. From then on, a request that needs
-        fresh tables calls :meth:`refresh`.
+        """Starts the publishing thread if the SQL engine is installed. From then on, a request that
+        needs fresh system tables calls :meth:`refresh`.
         """
         # The layer's modules read the environment, which is complete by now.
         self._freshness = import_module("mlcore.system_tables.freshness")
@@ -82,8 +82,8 @@ class TablePublisher:
             self._thread.start()
 
     def stop(self) -> None:
-        """Ends the thread and the process that is publishing, if any. The next run of the product
-        repeats a publication that was ended so.
+        """Ends the thread and the process that is publishing the system tables, if any. The next
+        run of the product repeats a publication that was ended so.
         """
         self._stop.set()
         self._freshness.provide(None)

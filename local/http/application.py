@@ -1,5 +1,5 @@
-"""Does what API Gateway does between a connection and the functions. Routes come from the
-template."""
+"""Does what API Gateway does between a connection and the functions. Routes come from
+template.yaml."""
 
 from __future__ import annotations
 

@@ -43,8 +43,8 @@ _NO_COPY_BYTES: Final = 15
 
 
 class ValueSize:
-    """Validates and measures attribute values. Afterwards ``is_normal`` says whether all of them
-    were in normal form."""
+    """Validates and measures DynamoDB's attribute values. Afterwards ``is_normal`` says whether all
+    of them were in normal form."""
 
     __slots__ = ("is_normal",)
 

@@ -117,7 +117,7 @@ def _fitting(sizes: list[int], room: int, *, least: int) -> int:
 
 
 def key_texts(index: Index, row: Any) -> tuple[str, ...]:
-    """Returns the key of a row in an index: the texts of the index's key attributes."""
+    """Returns an item's key in an index of the table: the texts of the index's key attributes."""
     if isinstance(row, tuple):
         return row
     return tuple([row[name]["S"] for name in index.key])

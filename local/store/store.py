@@ -63,7 +63,8 @@ def endpoint_of(folder: Path) -> str:
 
 
 def folder_of(endpoint: str) -> Path | None:
-    """Returns the folder that a store's endpoint names; None if the endpoint is not a store's."""
+    """Returns the folder that the endpoint of a local store (in DynamoDB's place) names; None if
+    the endpoint is another."""
     if not endpoint.startswith(_PREFIX):
         return None
     return Path(unquote(endpoint.removeprefix(_PREFIX)))

@@ -54,8 +54,8 @@ def is_damage(message: str) -> bool:
 
 
 class TableFile:
-    """The SQLite file of a table, for maintenance. Its writes are short, because requests wait
-    meanwhile.
+    """The SQLite file of a DynamoDB table, for maintenance. Its writes are short, because requests
+    wait meanwhile.
     """
 
     def __init__(self, path: Path) -> None:

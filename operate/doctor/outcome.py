@@ -1,4 +1,4 @@
-"""The outcomes of a checkup's steps, as a table for people and as JSON for programs."""
+"""The outcomes of the steps of ``doctor``'s checkup of a server: a table, and JSON for programs."""
 
 from __future__ import annotations
 

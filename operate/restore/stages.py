@@ -55,8 +55,8 @@ class Stage(Protocol):
         """Reads the state from API Gateway."""
 
     def write(self, limits: Limits, before: Limits | None) -> None:
-        """Sets limits, and the variable with the limits of before, which None removes. All other
-        settings and variables stay."""
+        """Sets the stage's request limits, and its variable with the limits of before, which None
+        removes. All other settings and variables of the stage stay."""
 
 
 class HttpStage:

@@ -1,4 +1,5 @@
-"""The resources whose rights can be explained, with the policies of the routes that act on them."""
+"""The resources on which rights can be explained, with the policies of the routes that act on
+them."""
 
 from __future__ import annotations
 

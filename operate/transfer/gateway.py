@@ -54,8 +54,8 @@ class GatewaySnapshot(NamedTuple):
     """The table's id of each secret, model definition or endpoint, by the server's id."""
 
     def endpoint_named(self, name: str) -> str | None:
-        """Returns the table's id of the gateway endpoint that has this name on the server; None if
-        there is none."""
+        """Returns the table's id of the gateway endpoint that has this name on the source server;
+        None if there is none."""
         named = (
             self.ids[endpoint["endpoint_id"]]
             for endpoint in self.endpoints
@@ -65,8 +65,8 @@ class GatewaySnapshot(NamedTuple):
 
 
 def read(server: Server) -> GatewaySnapshot | None:
-    """Reads the gateway's configuration from the server; None if the server is older than 3.8 or
-    keeps its data in files."""
+    """Reads the gateway's configuration from the MLflow server; None if that server is older than
+    3.8 or keeps its data in files."""
     secrets = none_if_unsupported(server.pages("GET", f"{GATEWAY}/secrets/list", "secrets"))
     if secrets is None:
         return None
@@ -148,8 +148,8 @@ def unset_secrets(workspace: str) -> list[str]:
 
 
 def model_definition(snapshot: GatewaySnapshot, fields: Json) -> TransferItem:
-    """Returns the item that transfers a model definition. A definition whose secret was deleted is
-    transferred without a secret."""
+    """Returns the transfer item of a gateway model definition. A definition whose secret was
+    deleted is transferred without a secret."""
     workspace = snapshot.server.workspace
     definition_id = snapshot.ids[fields["model_definition_id"]]
     secret_id = snapshot.ids.get(fields.get("secret_id", ""))

@@ -161,7 +161,7 @@ def use_identity(endpoint_id: str, use: GuardrailUse) -> str:
 
 
 def budget_policies(snapshot: GatewaySnapshot) -> list[TransferItem]:
-    """Returns the items that transfer the budget policies; none for a server before 3.11. Spent
+    """Returns the transfer items of the budget policies; none for a server before 3.11. Spent
     amounts are not transferred."""
     path = f"{GATEWAY}/budgets/list"
     listed_policies = empty_if_unsupported(

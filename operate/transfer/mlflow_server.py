@@ -100,8 +100,8 @@ class Server:
         return self._send("GET", self._address(path, parameters)).data.decode()
 
     def pages(self, method: str, path: str, entries: str, /, **fields: Any) -> Iterator[Json]:
-        """Yields the entries of all pages of a list of the REST API. ``entries`` is the field of a
-        page that holds them."""
+        """Yields the entries of all pages of a list of the MLflow server's REST API. ``entries`` is
+        the field of a page that holds them."""
         call = self.post if method == "POST" else self.get
         token = None
         while True:

@@ -1,5 +1,5 @@
-"""Lists the ids and names of entities in the table, to compare them with the server's. Writes
-nothing."""
+"""Lists the ids and names of entities in the table, to compare them with the source server's.
+Writes nothing."""
 
 from __future__ import annotations
 

@@ -118,8 +118,8 @@ def end_leaving(entry: DictionaryEntry) -> None:
 
 
 def cancel_leaving(entries: Iterable[DictionaryEntry]) -> None:
-    """Cancels the removal of entries (state ``leaving``) of the dictionary's first page, because an
-    entity still has their text."""
+    """Cancels the removal of entries (state ``leaving``) of the full-text dictionary's first page,
+    because an entity still has their text."""
     for entry in entries:
         _set_held([entry])
 

@@ -62,8 +62,8 @@ def item_keys(entry: DictionaryEntry) -> list[Key]:
 
 
 def items(entry: DictionaryEntry) -> list[Raw]:
-    """Returns the items of a dictionary entry, one for each trigram, in the order of
-    :func:`item_keys`."""
+    """Returns the items of an entry of the full-text dictionary, one for each trigram, in the order
+    of :func:`item_keys`."""
     field, (_, token) = entry.posting
     version = getrandbits(_VERSION_BITS)
     fts_items = []
@@ -84,8 +84,8 @@ def items(entry: DictionaryEntry) -> list[Raw]:
 
 
 def entry_of_item(experiment_id: str, item: Raw) -> DictionaryEntry | None:
-    """Returns the dictionary entry to which an index item belongs; None if it is not a dictionary
-    item."""
+    """Returns the entry of the full-text dictionary to which an index item belongs; None if it is
+    not an item of the dictionary."""
     kind = _KINDS.get(text_of(item, _ENTITY_TYPE) or "")
     if kind is None:
         return None
@@ -96,8 +96,8 @@ def entry_of_item(experiment_id: str, item: Raw) -> DictionaryEntry | None:
 
 
 def matches_key(experiment_id: str, item: Raw) -> bool:
-    """Whether the attributes of a dictionary item agree with the key under which it is stored.
-    Raises KeyError if an attribute is missing."""
+    """Whether the attributes of an item of the full-text dictionary agree with the key under which
+    it is stored. Raises KeyError if an attribute is missing."""
     entry = entry_of_item(experiment_id, item)
     fts = Fts.of(item)
     if entry is None or fts.level != TRIGRAM:
@@ -106,8 +106,8 @@ def matches_key(experiment_id: str, item: Raw) -> bool:
 
 
 def items_needed_by(fts_items: Iterable[Raw], first_page: Page) -> list[Raw]:
-    """Returns the dictionary items that must exist for the given FTS items. Texts on the
-    dictionary's first page need none."""
+    """Returns the items of the full-text dictionary that must exist for the given FTS items. Texts
+    on the dictionary's first page need none."""
     entries = dict.fromkeys(_entries_of(fts_items))
     return [item for entry in entries if entry.name not in first_page for item in items(entry)]
 
@@ -136,8 +136,8 @@ def missing_entries(fts_items: Iterable[Raw]) -> list[tuple[Page | None, list[Di
 
 
 def restore_texts(lost_items: Iterable[Raw]) -> None:
-    """Adds the texts of missing or damaged dictionary items to the dictionary again: on the first
-    page if it has room, else as items."""
+    """Adds the texts of missing or damaged items of the full-text dictionary to it again: on its
+    first page if that has room, else as items."""
     entries: dict[str, dict[DictionaryEntry, None]] = {}
     for item in lost_items:
         entry = entry_of_item(keys.experiment_id_of(key_of_item(item).pk), item)

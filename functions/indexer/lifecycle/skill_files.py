@@ -18,7 +18,7 @@ from mlcore.repos.files import owners as file_owners
 
 def project(records: Sequence[Mapping[str, Any]]) -> None:
     """Handles stream records of removed versions of skills: sends a message to the file remover for
-    the files of each."""
+    the uploaded files of each."""
     queue = os.environ.get(QUEUE)
     removals = []
     for record in records if queue else ():

@@ -29,8 +29,8 @@ class Index(NamedTuple):
 
 
 def key_of(run: Owner, attribute: str, key: str, text: str | None) -> Key | None:
-    """Returns the key of the index item of an entry in the map ``attribute``; None without an entry
-    (``text``, its value, is None)."""
+    """Returns the key of the index item of an entry in the run's map ``attribute``; None without an
+    entry (``text``, its value, is None)."""
     return None if text is None else INDEXES[attribute].key_of(run, key, text)
 
 

@@ -56,8 +56,8 @@ class _TraceChanges:
 
 
 def project(records: Sequence[Mapping[str, Any]]) -> None:
-    """Handles stream records of traces and of packs of spans; reads them and their experiments in
-    one BatchGetItem."""
+    """Handles stream records of traces and of packs of spans; reads them and their experiments with
+    one BatchGetItem per hundred keys."""
     changes_of_traces: dict[Key, _TraceChanges] = {}
     packs: dict[Key, None] = {}
     for record in records:

@@ -52,8 +52,8 @@ items only for values outside the run item."""
 
 
 class ItemDifference(NamedTuple):
-    """A difference between the item that a source requires (``wanted``) and the item in the table
-    (``stored``); None stands for no item."""
+    """A difference between the derived item that a source item requires (``wanted``) and the item
+    in the table (``stored``); None stands for no item."""
 
     problem: str
     key: Key

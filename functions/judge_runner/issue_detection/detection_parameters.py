@@ -37,8 +37,8 @@ class Detection(NamedTuple):
 
 
 def of_job(work: JobExecution, complete: Complete) -> Detection:
-    """Returns a :class:`Detection` made of a job's parameters, with a journal of the job's model
-    calls."""
+    """Returns the :class:`Detection` (of issues) with a job's parameters, with a journal of the
+    job's model calls."""
     params = work.job.params
     journal = CallJournal(work, complete)
     text = (params.get("instructions") or "").strip()

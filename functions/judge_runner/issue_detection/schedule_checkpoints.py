@@ -18,8 +18,8 @@ TAG: Final = "mlflow.issueDetection.checkpoint"
 
 
 def read(experiment: Experiment) -> int | None:
-    """Returns the time of the latest trace that was analyzed, in ms since the epoch; None if the
-    tag is missing or malformed."""
+    """Returns the time of the latest trace that issue detection analyzed, in ms since the epoch;
+    None if the experiment's tag is missing or malformed."""
     values = envelope(experiment.tags.get(TAG))
     if values is None:
         return None

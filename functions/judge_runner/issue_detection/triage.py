@@ -1,5 +1,5 @@
-"""Decides which sessions and traces have a problem: the model judges each, and costs are compared
-with those of calls of the same kind."""
+"""Decides which sessions of traces, and which traces, have a problem: the detection's model judges
+each, and costs are compared with those of calls of the same kind."""
 
 from __future__ import annotations
 

@@ -18,8 +18,8 @@ Field = tuple[int, int, Any]
 
 
 def read(data: bytes) -> list[ResourceSpans]:
-    """Returns the spans of an export request, by resource. Raises InvalidExport if the data is not
-    in this format."""
+    """Returns the spans of an OTLP export request in protobuf, by resource. Raises InvalidExport if
+    the data is not in this format."""
     try:
         return [_resource_spans(value) for value in _messages(memoryview(data), 1)]
     except (IndexError, UnicodeDecodeError, ValueError) as error:

@@ -1,5 +1,5 @@
-"""Creates, reads, changes and deletes groups for a directory. Members of a group have the roles
-that the setting ``sign_in_roles`` gives to the group."""
+"""Creates, reads, changes and deletes groups of users for a SCIM directory. Members of a group have
+the roles that the setting ``sign_in_roles`` gives to the group."""
 
 from __future__ import annotations
 

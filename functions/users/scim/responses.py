@@ -108,8 +108,8 @@ def check_version(message: ScimRequest, version: int) -> None:
 
 
 def one(resource: Resource, message: ScimRequest, request: Request) -> Response:
-    """Returns the response with one user, group or other resource; 304 without it if the client
-    already has this version (header If-None-Match)."""
+    """Returns the SCIM response with one user, group or other resource; 304 without it if the
+    client already has this version (header If-None-Match)."""
     headers = {"etag": resource["meta"]["version"]}
     if request.method in ("GET", "HEAD"):
         known = message.if_none_match.strip()
@@ -129,8 +129,8 @@ def created(resource: Resource, id_field: str, message: ScimRequest, request: Re
 def page(
     resources: Sequence[Resource], total: int, message: ScimRequest, request: Request
 ) -> Response:
-    """Returns the response with a page of a list of users or groups. ``total`` is the length of the
-    whole list."""
+    """Returns the SCIM response with a page of a list of users or groups. ``total`` is the length
+    of the whole list."""
     body = {
         "schemas": [LIST_SCHEMA],
         "totalResults": total,

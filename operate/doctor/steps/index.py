@@ -1,5 +1,5 @@
-"""Checks what the indexer updates asynchronously after a write: lists across partitions, and the
-index of a finished run."""
+"""Steps of ``doctor``: check what the indexer updates asynchronously after a write: lists across
+partitions, and the index of a finished run."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ def of_alerts() -> list[str]:
 
 
 def publish(topic_arn: str, subject: str, text: str) -> None:
-    """Publishes a message. Raises TemporarilyUnavailable if SNS did not take it.
+    """Publishes a message to an SNS topic. Raises TemporarilyUnavailable if SNS did not take it.
 
     Args:
         subject: at most 100 printable ASCII characters.

@@ -23,8 +23,8 @@ _DAY_LENGTH: Final = len("2026-01-31")
 
 
 class Day(NamedTuple):
-    """The number of rows that were published on one day (UTC), and the number and hash of the last
-    of these rows."""
+    """The number of rows of ``audit_log`` that were published on one day (UTC), and the number and
+    hash of the last of these rows."""
 
     day: str
     rows: int

@@ -77,8 +77,8 @@ class _Copy(NamedTuple):
 
 
 class ColumnCache:
-    """The cache: a local folder with partial copies of files, each with the columns that were
-    needed so far."""
+    """The cache: a local folder with partial copies of Parquet files in S3, each with the columns
+    that queries have needed so far."""
 
     def __init__(self, folder: Path, read: Read, room: Callable[[], int] | None = None) -> None:
         """Args:

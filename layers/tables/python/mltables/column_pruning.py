@@ -118,7 +118,7 @@ def _identifiers(query: exp.Query) -> frozenset[str]:
 
 
 def needs_all_columns(query: exp.Query) -> bool:
-    """Whether the meaning of a query depends on columns that the query does not name, as with
+    """Whether the meaning of an SQL query depends on columns that the query does not name, as with
     ``*``."""
     if any(True for _ in query.find_all(*_OF_ALL)):
         return True

@@ -23,7 +23,7 @@ Problem = tuple[str, str, str]
 
 
 def differences(connection: duckdb.DuckDBPyConnection, folder: Path) -> Iterator[Problem]:
-    """Yields the differences between the published rows and the entities in DynamoDB.
+    """Yields each difference between system tables' published rows and the entities in DynamoDB.
 
     Args: connection: has a view of each table, with all stored columns.
     """

@@ -29,8 +29,8 @@ _IDS_LEAVE_FREE: Final = 16 << 20
 
 
 class NoRoom(RuntimeError):
-    """Raised if the scratch folder's disk has no space for the needed files. The message may be
-    shown to callers."""
+    """Raised if the disk of this machine's scratch folder has no space for the needed files. The
+    message may be shown to callers."""
 
 
 class Lake:
@@ -67,8 +67,8 @@ class Lake:
         return self._part.temporary
 
     def close(self) -> None:
-        """Unlocks the part of the scratch folder that this object uses. The end of the process does
-        the same."""
+        """Unlocks the part of this machine's scratch folder that this object uses. The end of the
+        process does the same."""
         if "_part" in self.__dict__:
             self._part.close()
             del self._part
@@ -202,7 +202,7 @@ class Lake:
 
     @staticmethod
     def names(table: DeltaTable) -> list[str]:
-        """Returns the names that Delta's log of a table has for the files of its open version."""
+        """Returns the names of the open version's files in a system table's Delta log."""
         return list(table.get_add_actions(flatten=True).column("path").to_pylist())
 
     def forget(self, name: str, table: DeltaTable) -> dict[str, int]:

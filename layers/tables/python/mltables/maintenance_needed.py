@@ -73,7 +73,7 @@ def stored_tables() -> Mapping[str, StoredTable]:
 
 
 def needing_maintenance(tables: Iterable[Table], stored: Mapping[str, StoredTable]) -> list[Table]:
-    """Returns those of these tables that exist and have changed since their last complete
+    """Returns those of these system tables that exist and have changed since their last complete
     maintenance (:func:`record_complete`)."""
     existing = [(table, stored[table.name]) for table in tables if table.name in stored]
     return [

@@ -1,4 +1,4 @@
-"""The tables that one query reads. Each is opened once, so all steps of a query see one version."""
+"""The system tables that an SQL query reads. Each is opened once, so all steps see one version."""
 
 from __future__ import annotations
 

@@ -48,8 +48,8 @@ def published_view(catalog: str, schema: str, name: str) -> str | None:
 
 
 class PublishedSources:
-    """Chooses for each view that a query names what is read: the view, or a faster table or view
-    with the same rows."""
+    """Chooses for each view that an SQL query names what is read: the view, or a faster table or
+    view with the same rows."""
 
     def __init__(self, query: exp.Query) -> None:
         self._query = query

@@ -148,7 +148,7 @@ def has_to_run_again(sql: str, error: Exception) -> bool:
 def execute(
     connection: duckdb.DuckDBPyConnection, sql: str, request: dict[str, Any]
 ) -> dict[str, Any]:
-    """Runs a statement and returns its result in the format that the request asks for.
+    """Runs an SQL statement and returns its result in the format that the request asks for.
 
     Raises:
         TooLarge, duckdb.Error, RuntimeError, MemoryError: the statement failed.
@@ -238,8 +238,8 @@ def _restrict_resources() -> None:
 
 
 def error_text(error: Exception) -> str:
-    """Returns the message for the caller: the first line of the engine's error. Later lines, which
-    may name files of this machine, are dropped."""
+    """Returns the message for the caller: the first line of the SQL engine's error. Later lines,
+    which may name files of this machine, are dropped."""
     if _is_of_memory(error):
         return (
             f"The query needs more than the {query_limits.here().text} of memory that it may have."

@@ -133,8 +133,8 @@ def merge_small_files(
 
 
 def partition_of(name: str) -> str:
-    """Returns the value of the partition, which is the name of the first folder in a file's
-    name."""
+    """Returns the value of a system table's partition from a file's name, whose first folder is
+    ``column=value``."""
     return name.partition("/")[0].partition("=")[2]
 
 

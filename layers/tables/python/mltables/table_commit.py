@@ -91,7 +91,7 @@ class TableCommit:
         return int(count)
 
     def remove(self, files: Iterable[str]) -> None:
-        """Adds the removal of files to the commit. The files are given by their names in the
+        """Adds the removal of files to the commit. The files are given by their names in Delta's
         log."""
         now = _now()
         self._actions += [

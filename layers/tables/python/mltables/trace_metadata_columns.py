@@ -61,13 +61,13 @@ _READ: Final = {column: name for name, column in VIEWED.items()}
 
 
 def column_of(key: str) -> str | None:
-    """Returns the name of the column of ``inner_traces`` with the value of a key; None if there is
-    none."""
+    """Returns the name of the column of ``inner_traces`` with the value of a key of trace metadata;
+    None if there is none."""
     return PUBLISHED.get(key) or COLUMNS.get(key)
 
 
 def viewed_column_of(key: str) -> str | None:
-    """Returns the name of the column that views of traces have for a key (``VIEWED``); None if they
-    have none."""
+    """Returns the name of the column that the SQL views of traces have for a key of trace metadata
+    (``VIEWED``); None if they have none."""
     column = column_of(key)
     return _READ[column] if column else None

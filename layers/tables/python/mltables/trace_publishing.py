@@ -49,7 +49,7 @@ STAGED: Final = {
 
 
 class TraceStep:
-    """One step of the publisher for traces, on an open snapshot of each of their tables."""
+    """One step of the system tables' publisher for traces, on a snapshot of each trace table."""
 
     def __init__(
         self,

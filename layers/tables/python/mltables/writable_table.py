@@ -23,7 +23,7 @@ them."""
 
 
 class ListedFile(NamedTuple):
-    """A file of a table as Delta's log lists it: its name, number of rows and size."""
+    """A file of a system table as Delta's log lists it: its name, number of rows and size."""
 
     name: str
     rows: int

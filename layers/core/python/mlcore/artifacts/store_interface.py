@@ -63,8 +63,8 @@ class Store(Protocol):
         """Returns the content of a file; None if it does not exist."""
 
     def read(self, key: str, begin: int, length: int) -> bytes | None:
-        """Returns up to ``length`` bytes of a file from ``begin`` on, fewer at its end; None if the
-        file does not exist."""
+        """Returns up to ``length`` bytes of an artifact file from ``begin`` on, fewer at its end;
+        None if the file does not exist."""
 
     def open(self, key: str, most: int) -> OpenedFile | None:
         """Returns size and ETag of a file, with its content if that has at most ``most`` bytes (0:
@@ -121,8 +121,8 @@ class Store(Protocol):
         """Begins a multipart upload and returns its id."""
 
     def part_url(self, key: str, upload_id: str, number: int, *, seconds: int, origin: str) -> str:
-        """Returns a signed URL that accepts one part of the upload by PUT; the answer has the
-        part's ETag."""
+        """Returns a signed URL that accepts one part of an artifact's multipart upload by PUT; the
+        answer has the part's ETag."""
 
     def complete_upload(self, key: str, upload_id: str, parts: Sequence[UploadedPart]) -> None:
         """Joins the parts of an upload into the file. Repeating the call has no further effect.

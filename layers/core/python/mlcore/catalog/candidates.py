@@ -69,7 +69,7 @@ class Candidates(NamedTuple):
 
 class CandidateCollector:
     """Chooses the artifacts that are worth their price at some request rate (*candidates*) among
-    the performance artifacts of a catalog's models, model by model."""
+    the performance artifacts of the model catalog's models, model by model."""
 
     def __init__(self) -> None:
         self._owners: list[int] = []

@@ -82,15 +82,15 @@ class ColumnCollector:
             property_column.add(index, entry.properties[name])
 
     def attributes(self) -> Iterator[tuple[str, str]]:
-        """Yields (name, JSON text) of the columns of attributes that every model or artifact may
-        have."""
+        """Yields (name, JSON text) of the columns of attributes that every model or artifact of the
+        model catalog may have."""
         for column_name, column in self._attributes.items():
             level = column_name.partition(":")[0]
             yield column_name, column.json(self._counts[level])
 
     def buckets(self) -> list[str]:
-        """Returns the columns of custom properties, distributed over buckets. Each bucket is a JSON
-        text: level → name → type → column."""
+        """Returns the columns of the catalog entries' custom properties, distributed over buckets.
+        Each bucket is a JSON text: level → name → type → column."""
         size = sum(len(column_.at) * 20 + 100 for column_ in self._properties.values())
         count = min(_MAX_BUCKETS, 1 + size // _BUCKET_BYTES)
         buckets: list[dict[str, dict[str, dict[str, str]]]] = [{} for _ in range(count)]
@@ -144,8 +144,8 @@ def attribute_name(level: str, name: str) -> str:
 
 
 def bucket_of(name: str, count: int) -> int:
-    """Returns the index of the bucket that holds the columns of a property, among ``count``
-    buckets."""
+    """Returns the index of the bucket that holds the columns of a custom property of the catalog's
+    entries, among ``count`` buckets."""
     if count <= 1:
         return 0
     digest = blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).digest()

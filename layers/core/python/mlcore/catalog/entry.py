@@ -52,7 +52,7 @@ def source_key(workspace: str, source_id: str) -> str:
 
 
 def workspace_of(key: str) -> str:
-    """Returns the workspace from the key of a source; "" for a source that all share."""
+    """Returns the workspace from a model catalog source's key; "" for a source that all share."""
     return key.partition("/")[0]
 
 

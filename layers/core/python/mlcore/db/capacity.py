@@ -64,8 +64,8 @@ def last_measurement() -> Measurement | None:
 
 @contextmanager
 def measure() -> Iterator[Measurement]:
-    """Starts a measurement of this thread's calls and yields it. The outer measurement, if any,
-    pauses meanwhile."""
+    """Starts a measurement of this thread's DynamoDB calls and yields it. The outer measurement, if
+    any, pauses meanwhile."""
     measurement = Measurement()
     outer = current()
     _thread.measurement = measurement

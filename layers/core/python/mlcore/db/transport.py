@@ -77,7 +77,8 @@ _decode: Final = json.loads
 
 
 class NotSent(failures.NotExecuted, EndpointConnectionError):
-    """Raised if no attempt of a call was sent: there was no connection, or no time was left."""
+    """Raised if no attempt of an AWS call was sent: there was no connection, or no time was
+    left."""
 
 
 class _Lost:

@@ -1,5 +1,5 @@
-"""An alert: a query with a condition on its result, who is notified, and whether the condition is
-met."""
+"""An alert: an SQL query or a budget with a condition on its result, who is notified, and whether
+the condition is met."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ class Secret(NamedTuple):
 
 
 class ModelDefinition(NamedTuple):
-    """A model of a provider, with the secret to call it. The secret may have been deleted."""
+    """A model of a model provider, with the secret to call it. The secret may have been deleted."""
 
     model_definition_id: str
     name: str

@@ -50,7 +50,7 @@ class MetricColumns(NamedTuple):
 
 
 def stored_value(value: float) -> float:
-    """Returns the double that MLflow stores for a logged value: infinities are clamped, -0.0
+    """Returns the double that MLflow stores for a logged metric value: infinities are clamped, -0.0
     becomes 0.0."""
     if math.isinf(value):
         return MAX_DOUBLE if value > 0 else -MAX_DOUBLE

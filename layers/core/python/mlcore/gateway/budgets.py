@@ -29,8 +29,8 @@ class Payer(NamedTuple):
 
 
 def applicable(payer: Payer) -> list[BudgetPolicy]:
-    """Returns the budget policies that count the cost of this payer's calls; one consistent Query
-    per MB of all policies."""
+    """Returns the budget policies that count the cost of this payer's gateway calls; one consistent
+    Query per MB of all policies."""
     return [policy for policy in budgets.find_all() if _applies(policy, payer)]
 
 
@@ -50,7 +50,7 @@ def check(policies: Sequence[BudgetPolicy]) -> None:
 
 
 def read_spending(policies: Sequence[BudgetPolicy], now: int) -> list[float]:
-    """Returns the US dollars spent under each policy in its current window.
+    """Returns the US dollars spent under each budget policy in its current window.
 
     Args:
         now: ms since 1970; it selects the window.

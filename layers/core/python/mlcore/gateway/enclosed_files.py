@@ -281,8 +281,8 @@ def _is_mixed(text: str) -> bool:
 
 
 def encoded(file: File, content: bytes) -> str:
-    """Returns the new content of a file in the form that the request had: as a data URL, or as
-    Base64 alone."""
+    """Returns the new content of a file in a model request, in the form that the old content had: a
+    data URL, or Base64 alone."""
     return file.head + base64.b64encode(content).decode()
 
 

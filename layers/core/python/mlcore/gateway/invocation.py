@@ -1,5 +1,5 @@
-"""Executes one call through an endpoint: checks budgets and rate limits, calls the endpoint's
-models, adds the cost, and writes the trace.
+"""Executes one call through a gateway endpoint: checks budgets and rate limits, calls the
+endpoint's models, adds the cost, and writes the trace.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ class Guardrails(Protocol):
 
 
 class Invocation:
-    """One call of an endpoint: asks the endpoint's models, records each attempt, and adds the cost
-    of the models that answered to the budgets."""
+    """One call of a gateway endpoint: asks the endpoint's models, records each attempt, and adds
+    the cost of the models that answered to the budgets."""
 
     def __init__(
         self,
@@ -104,8 +104,8 @@ class Invocation:
         return self._redacted(lambda rules, given: rules.headers(given), headers)
 
     def redacted_proxied(self, request: ProxiedRequest) -> ProxiedRequest:
-        """Applies the call's redactions to a request to any path of a provider and returns it.
-        Raises GatewayCallFailed as :meth:`redacted` does."""
+        """Applies the call's redactions to a request to any path of a model provider and returns
+        it. Raises GatewayCallFailed as :meth:`redacted` does."""
         return self._redacted(lambda rules, given: rules.proxied(given), request)
 
     def _redacted(self, redact: Callable[[RequestRedaction, T], T], value: T) -> T:

@@ -1,5 +1,5 @@
-"""Limits of calls by API key, user, endpoint and workspace: requests and tokens, per minute and per
-day, and calls at the same time."""
+"""Limits of gateway calls by API key, user, endpoint and workspace: requests and tokens, per minute
+and per day, and calls at the same time."""
 
 from __future__ import annotations
 

@@ -36,8 +36,8 @@ JUDGE: Final = "judge"
 
 
 class Caller(NamedTuple):
-    """Who makes a call: the user, the API key, and the request's headers with names in lower
-    case."""
+    """Who makes a gateway call: the user, the API key, and the request's headers with names in
+    lower case."""
 
     username: str | None = None
     headers: Mapping[str, str] = {}

@@ -49,8 +49,8 @@ class Route(NamedTuple):
 
     @property
     def model_names(self) -> frozenset[str]:
-        """The names that the models of the endpoint have at their providers. For a model at Azure
-        also the name of its deployment."""
+        """The names that the models of the gateway endpoint have at their providers. For a model at
+        Azure also the name of its deployment."""
         names: set[str] = set()
         for mapping in self.endpoint.mappings:
             definition = self.known.model_definitions.get(mapping.model_definition_id)

@@ -94,8 +94,8 @@ def provide(keeper: Keeper | None) -> None:
 
 
 def keep(request: Mapping[str, Any]) -> None:
-    """Stores the audit entry and the costs of a request in the registered store, if there is one.
-    Raises the errors of :meth:`Keeper.record`."""
+    """Stores the audit entry and the costs of a request in the registered :class:`Keeper`, if there
+    is one. Raises the errors of :meth:`Keeper.record`."""
     for keeper in _keepers:
         keeper.record(request)
 

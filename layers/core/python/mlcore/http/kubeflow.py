@@ -51,7 +51,7 @@ def check_path(sent: Sent) -> None:
 
 
 class Versions:
-    """The old versions of an API: the path prefix of each, and of the version that replaces it."""
+    """The old versions of a Kubeflow API: the path prefixes of each and of what replaces it."""
 
     def __init__(self, successors: Mapping[str, str]) -> None:
         self._deprecation_headers = {

@@ -35,8 +35,8 @@ _READ_AS_CUSTOM: Final = {
 
 
 def test_of(text: str, kind: str) -> Test:
-    """Parses a filter on entities of a kind and returns a function that says whether an entity
-    meets it. Raises InvalidParameterValue."""
+    """Parses a filter on Kubeflow entities of a kind and returns a function that says whether an
+    entity meets it. Raises InvalidParameterValue."""
     return kubeflow_filter.parse_test(text, _source(kind))
 
 
@@ -51,8 +51,8 @@ def _source(kind: str) -> PropertySource:
 
 
 def required_texts(text: str, kind: str) -> dict[str, str]:
-    """Returns, by name, the texts that a filter requires some fields of an entity, such as its
-    name, to equal. Raises InvalidParameterValue."""
+    """Returns, by field name, the texts that a filter requires some fields of a Kubeflow entity,
+    such as its name, to equal. Raises InvalidParameterValue."""
     return {
         leaf.name: leaf.equal
         for leaf in kubeflow_filter.required_tests(kubeflow_filter.parse_node(text, _source(kind)))

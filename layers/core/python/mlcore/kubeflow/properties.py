@@ -164,7 +164,7 @@ def mark(value: Property) -> str:
 
 
 def marks(values: Properties) -> dict[str, str]:
-    """Returns, by key, the text that is stored beside each property's tag and tells its type
+    """Returns, by key, the text that is stored beside each custom property's tag and tells its type
     (:func:`mark`), for all properties that are not strings."""
     return {key: mark(value) for key, value in values.items() if value.type != STRING}
 

@@ -40,7 +40,7 @@ class RegistryRequest(NamedTuple):
         return self.kind
 
     def reference(self, field: str) -> int | None:
-        """Returns the id of another entity that a field of the body names; None if the body does
-        not have the field."""
+        """Returns the id of another entity of Kubeflow's registry that a field of the body names;
+        None if the body does not have the field."""
         text = self.values.get(field)
         return number(text, field) if text else None

@@ -98,7 +98,7 @@ def parameter_values(sent: Any) -> dict[str, Value]:
 
 
 def check_size(values: Mapping[str, Value]) -> None:
-    """Checks that the values of an alert's parameters are small enough to be stored with the alert.
+    """Checks that the values of an alert's query parameters are small enough to be stored with it.
     Raises InvalidParameterValue otherwise."""
     if len(json.dumps(values)) > MAX_PARAMETERS_BYTES:
         raise InvalidParameterValue(

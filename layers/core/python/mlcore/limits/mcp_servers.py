@@ -136,8 +136,8 @@ def check_transport(transport_type: str) -> str:
 
 
 def check_endpoint_url(url: str) -> None:
-    """Checks that the URL of an access endpoint is not blank. Nothing else is checked, because this
-    server never connects to it. Raises InvalidParameterValue."""
+    """Checks that the URL of an MCP server's access endpoint is not blank. Nothing else is checked,
+    because this server never connects to it. Raises InvalidParameterValue."""
     if not url.strip():
         raise InvalidParameterValue(
             f"MCP access endpoint url cannot be empty or just whitespace: {url!r}"
@@ -145,8 +145,8 @@ def check_endpoint_url(url: str) -> None:
 
 
 def check_target(server_version: str | None, server_alias: str | None) -> None:
-    """Checks that an access endpoint names either a version or an alias of its server, not both.
-    Raises InvalidParameterValue otherwise."""
+    """Checks that an access endpoint names either a version or an alias of its MCP server, not
+    both. Raises InvalidParameterValue otherwise."""
     if (server_version is None) == (server_alias is None):
         raise InvalidParameterValue(
             "Exactly one of server_version or server_alias must be provided"

@@ -138,8 +138,8 @@ def is_local(source: ParsedSource) -> bool:
 
 
 def is_inside_directory(source: ParsedSource, root: str) -> bool:
-    """Whether a local source is ``root``, which must be local, or lies below it. Symbolic links are
-    resolved."""
+    """Whether a model version's local source is ``root`` or lies below it; false if ``root`` is not
+    local. Symbolic links are resolved."""
     directory = parse(root)
     if not is_local(directory) or len(source.uri) > _MOST_PATH_CHARACTERS:
         return False

@@ -1,5 +1,5 @@
-"""Checks of single keys, lengths, paths, run ids and page sizes that several modules of rules
-share."""
+"""Checks of single keys, lengths, paths, run ids and page sizes that several modules of request
+rules share."""
 
 from __future__ import annotations
 

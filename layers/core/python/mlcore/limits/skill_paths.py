@@ -124,8 +124,8 @@ class Tree:
             self._folders.add(folder)
 
     def add_file(self, path: str, entry: str) -> str:
-        """Adds a file and the folders that contain it. Returns the path in NFC form (composed
-        Unicode). Arguments and errors are those of :meth:`add_folder`."""
+        """Adds a file of a skill and the folders that contain it. Returns the path in NFC form
+        (composed Unicode). Arguments and errors are those of :meth:`add_folder`."""
         folder = path.rpartition("/")[0]
         if folder:
             self.add_folder(folder, entry)

@@ -19,8 +19,8 @@ from mlcore.models.base import IndexedItem, Item
 
 
 class EntityEntry(Item):
-    """Base of index items that name an entity (``run_id``, or ``entity_type`` and ``entity_id``)
-    and the entity's ``version``."""
+    """Base of the indexer's items that name an entity (``run_id``, or ``entity_type`` and
+    ``entity_id``) and the entity's ``version``."""
 
     version = IntAttribute(null=True)
     run_id = TextAttribute(null=True)

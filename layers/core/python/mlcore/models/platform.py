@@ -218,8 +218,8 @@ class SessionKey(Item):
 
 
 class CallerUsage(Item):
-    """Requests of a key, user or workspace in one day, as processes have reported them. Deleted by
-    its TTL some time after the day."""
+    """API requests of an API key, user or workspace in one day, as processes have reported them.
+    Deleted by its TTL some time after the day."""
 
     pattern = keys.CALLER_USAGE
 

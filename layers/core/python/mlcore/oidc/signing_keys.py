@@ -32,7 +32,7 @@ class SigningKeys:
 
     def find(self, kid: str) -> jwt.PyJWK | None:
         """Returns the key with this id; None if the issuer has none. Fetches the keys if they are
-        old or do not contain it."""
+        old or (at most every RETRY_SECONDS) do not contain it."""
         age = None if self._fetched_at is None else self._fetched_at.age()
         if age is None or age > KEPT_SECONDS or (age > RETRY_SECONDS and kid not in self._keys):
             self._fetch()

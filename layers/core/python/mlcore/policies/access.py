@@ -184,8 +184,8 @@ class Access:
         return Access(self.username, self.scope_use.owner_is_admin, self.workspace)
 
     def provisions(self) -> bool:
-        """Whether the caller's key may provision users and groups: it has the scope ``scim``, and
-        its owner is an administrator."""
+        """Whether the caller's API key may provision users and groups: it has the scope ``scim``,
+        and its owner is an administrator."""
         if self.scopes is None or SCIM not in self.scopes or not self.scope_use.owner_is_admin:
             return False
         self.scope_use.writes = True
@@ -302,7 +302,7 @@ class Access:
 
 
 def reserved_name() -> errors.InvalidParameterValue:
-    """Returns MLflow's error for a model with the name ``*``, which grants use as a wildcard."""
+    """Returns MLflow's error for a registered model named ``*``, which grants use as a wildcard."""
     return errors.InvalidParameterValue(
         f"'{ANY}' is reserved for wildcard permission grants and cannot be used as a registered "
         "model or prompt name."

@@ -69,8 +69,8 @@ def keeps_rights(alert: Alert, notifies_operators: bool) -> bool:
 
 
 def may_see(access: Access | None, alert: Alert) -> bool:
-    """Whether the caller sees, changes and deletes an alert of the request's workspace. ``access``
-    is None on a server without logins, where everybody does."""
+    """Whether the caller may see, change and delete an alert (on an SQL result or a budget) of the
+    request's workspace. ``access`` is None on a server without logins, where everybody may."""
     if access is None or access.is_admin:
         return True
     is_owner = alert.owner_id is not None and alert.owner_id == access.profile().user.user_id

@@ -1,5 +1,5 @@
-"""Permission checks for registering a model of the catalog. Every user who is logged in may read
-the catalog."""
+"""Permission checks for registering a model of the model catalog. Every user who is logged in may
+read the catalog."""
 
 from __future__ import annotations
 

@@ -162,8 +162,8 @@ def use_guardrail(access: Access, message: Any) -> bool:
 
 
 def secret_deleted(access: Access, message: Any, body: Mapping[str, Any]) -> None:
-    """Deletes the remaining grants on a deleted secret, for which the deleting transaction had no
-    room."""
+    """Deletes the remaining grants on a deleted gateway secret, for which the deleting transaction
+    had no room."""
     grants.delete_on_resource(access.workspace, GATEWAY_SECRET, message.secret_id)
 
 
@@ -176,8 +176,8 @@ def model_definition_deleted(access: Access, message: Any, body: Mapping[str, An
 
 
 def endpoint_deleted(access: Access, message: Any, body: Mapping[str, Any]) -> None:
-    """Deletes the remaining grants on a deleted endpoint, for which the deleting transaction had no
-    room."""
+    """Deletes the remaining grants on a deleted gateway endpoint, for which the deleting
+    transaction had no room."""
     grants.delete_on_resource(access.workspace, GATEWAY_ENDPOINT, message.endpoint_id)
 
 

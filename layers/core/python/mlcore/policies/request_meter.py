@@ -82,8 +82,8 @@ class RequestMeter:
         self._window_at = self._window_base = self._window_own = 0
 
     def needs_total(self, now: int) -> bool:
-        """Whether the day's total must be read from the table, because this process has not read it
-        yet."""
+        """Whether the day's total of the caller's requests must be read from the table, because
+        this process has not read it yet."""
         return self._day != now // DAY_MS * DAY_MS or self._total is None
 
     def learn(self, total: int, now: int) -> None:

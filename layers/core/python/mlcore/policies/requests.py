@@ -137,8 +137,8 @@ def _in_experiments(access: Access, located: Iterable[str | None], action: str) 
 
 
 def are_in_workspace(access: Access, experiment_ids: Iterable[str]) -> bool:
-    """Whether experiments are in the request's workspace. Needed for resources that were found by
-    id alone, without the workspace."""
+    """Whether all these experiments are in the request's workspace. Needed for resources that were
+    found by id alone, without the workspace."""
     if not workspaces_enabled():
         return True
     return experiments.are_in(sorted(experiment_ids), access.workspace)

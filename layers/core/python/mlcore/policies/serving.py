@@ -35,8 +35,8 @@ Policy = Callable[[Access, RegistryRequest], bool]
 
 
 def read_serving(access: Access, request: RegistryRequest) -> bool:
-    """Allows everybody in the workspace to read environments and lists of services. The route's
-    function removes services that the caller may not read."""
+    """Allows everybody in the workspace to read serving environments and lists of inference
+    services. The route's function removes services that the caller may not read."""
     return reads_workspace(access)
 
 

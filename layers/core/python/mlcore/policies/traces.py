@@ -141,8 +141,8 @@ def correlation(access: Access, message: Any) -> bool:
 
 
 def metrics(access: Access, message: Any) -> bool:
-    """Allows aggregating traces if the caller may read the traces of all named experiments, and for
-    the view ``ASSESSMENTS`` their assessments too."""
+    """Allows aggregating traces if the caller may read the traces of all experiments that the
+    request names, and for the view ``ASSESSMENTS`` their assessments too."""
     distinct = list(dict.fromkeys(message.experiment_ids))
     requirements = inside_each(distinct, TRACE, "read")
     if requirements is None or not _search(access, distinct, message.filters):

@@ -79,14 +79,14 @@ class AbandonableCall:
 
     def pause(self, seconds: float) -> None:
         """Waits for ``seconds``. Raises CallerLeft, or its subclass ServerStops, as soon as the
-        call is abandoned."""
+        call of a model is abandoned."""
         self._is_abandoned.wait(seconds)
         self.check()
 
 
 def begin() -> AbandonableCall:
-    """Begins a call of a model in this thread, and returns it. Other threads may abandon it until
-    :func:`end`."""
+    """Notes that this thread begins a call of a model, and returns an object for the call. Other
+    threads may abandon it until :func:`end`."""
     call = AbandonableCall()
     _thread.call = call
     return call

@@ -1,4 +1,4 @@
-"""Resolves the host of a provider, and checks that its addresses are public if users chose it."""
+"""Resolves a model provider's host, and checks that a host users chose has public addresses."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ def messages(parts: Iterator[bytes], redactor: CredentialRedactor) -> Iterator[B
 
 
 def exception(error: GatewayCallFailed, otherwise: str) -> bytes:
-    """Encodes an error as the last message of a stream.
+    """Encodes an error as the last message of a Bedrock event stream.
 
     Args:
         otherwise: the exception type to use if the provider has given none.

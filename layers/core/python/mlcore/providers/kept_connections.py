@@ -49,8 +49,8 @@ class _Kept(NamedTuple):
 
 
 class KeptConnections:
-    """The unused open connections of this process to providers; at most :data:`MAX_KEPT`. Threads
-    may use it concurrently."""
+    """The unused open connections of this process to model providers; at most :data:`MAX_KEPT`.
+    Threads may use it concurrently."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

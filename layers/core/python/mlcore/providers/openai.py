@@ -206,7 +206,7 @@ def proxied_url(base: str, path: str) -> str:
 
 
 def unexpected_answer(error: Exception) -> GatewayCallFailed:
-    """Returns the error for an answer that does not have the form of the provider's API."""
+    """Returns the error for an answer that lacks the form of the model provider's API."""
     return GatewayCallFailed(
         502, f"The provider's answer has an unexpected form ({type(error).__name__}: {error})."
     )

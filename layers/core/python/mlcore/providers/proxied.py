@@ -47,7 +47,7 @@ class ProxiedRequest(NamedTuple):
         return description
 
     def encoded(self) -> bytes | None:
-        """Returns the bytes of the body that is sent to the provider; None if there is no body."""
+        """Returns the body's bytes as sent to the model provider; None if there is no body."""
         return self.content if self.body is None else json.dumps(self.body).encode()
 
     def sent_type(self) -> str | None:

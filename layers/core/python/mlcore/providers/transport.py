@@ -150,8 +150,8 @@ def chunks(
 
 
 def encode_body(payload: Json) -> bytes:
-    """Returns a payload as the JSON bytes that are sent. Signatures of requests are computed over
-    the same bytes."""
+    """Returns a payload as the JSON bytes that are sent to the model provider. Signatures of
+    requests are computed over the same bytes."""
     return json.dumps(payload).encode()
 
 

@@ -25,7 +25,7 @@ def total() -> float:
 
 @contextmanager
 def counted() -> Iterator[None]:
-    """Adds the time of the ``with`` block to the time for which this thread has waited for
+    """Adds the time of the ``with`` block to the time for which this thread has waited for model
     providers, also if the block raises."""
     started = time.perf_counter()
     try:

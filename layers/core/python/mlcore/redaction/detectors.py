@@ -94,7 +94,7 @@ class _Clock:
 
 class Searched:
     """A text, and the results of cheap searches for numbers and long words in it, which several
-    detectors share."""
+    redaction detectors share."""
 
     # Not functools.cached_property, which takes a lock before Python 3.12.
     __slots__ = ("_long_words", "_numbers", "text")

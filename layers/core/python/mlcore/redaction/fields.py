@@ -17,8 +17,8 @@ of a path."""
 
 
 def normalized(name: str) -> str:
-    """Returns a name in lower case, without ``_`` and ``-``, as paths contain it. So ``userName``,
-    ``user_name`` and ``User-Name`` are equal."""
+    """Returns a field's name in lower case, without ``_`` and ``-``, as JSON paths contain it. So
+    ``userName``, ``user_name`` and ``User-Name`` are equal."""
     return name.lower().replace("_", "").replace("-", "")
 
 

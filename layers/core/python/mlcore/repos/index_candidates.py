@@ -37,7 +37,7 @@ _SORT_KEY: Final = Item.SK.attr_name
 
 
 class Range(Protocol):
-    """A part of an index that is read page by page; ``done`` is true after the last page."""
+    """A part of an experiment's index, read page by page; ``done`` is true after the last page."""
 
     @property
     def done(self) -> bool: ...
@@ -98,11 +98,12 @@ class Entries:
         self._next = min(self._next, most)
 
     def sort_keys(self) -> Iterable[str]:
-        """Returns the sort keys of the runs or traces that the entries read so far refer to."""
+        """Returns the sort keys of the runs or traces that the index entries read so far refer
+        to."""
         return self._refer(self.items)
 
     def candidate_keys(self) -> list[Key]:
-        """Returns the keys of the runs or traces that the entries read so far refer to."""
+        """Returns the keys of the runs or traces that the index entries read so far refer to."""
         pk = keys.experiment(self._experiment_id).pk
         return [Key(pk, sk) for sk in self.sort_keys()]
 
@@ -156,7 +157,8 @@ class Candidates:
         return None
 
     def sort_keys(self) -> dict[str, None]:
-        """Returns the sort keys of the runs or traces that the entries read so far refer to."""
+        """Returns the sort keys of the runs or traces that the index entries read so far refer
+        to."""
         return dict.fromkeys(chain.from_iterable(each.sort_keys() for each in self._entries()))
 
     def hold(self, most: int) -> None:

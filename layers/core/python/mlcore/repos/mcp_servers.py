@@ -80,7 +80,8 @@ def find_versions(wanted: Sequence[tuple[MCPServer, str]]) -> list[MCPServerVers
 def find_with_versions(
     workspace: str, name: str
 ) -> tuple[MCPServer | None, list[MCPServerVersion]]:
-    """Returns an MCP server and all its versions that are not deleted; two reads in parallel."""
+    """Returns an MCP server and all its versions that are not deleted; one GetItem, and one Query
+    per MB, in parallel."""
     pk = keys.mcp_server_version(workspace, name, "").pk
     prefix = keys.mcp_server_version_prefix()
     results: list[Any] = table.parallel(

@@ -1,4 +1,4 @@
-"""Saved queries: one item each, all of a workspace in one partition. All reads are strongly
+"""Saved SQL queries: one item each, all of a workspace in one partition. All reads are strongly
 consistent."""
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def write(query: SavedQuery, also: tuple[Operation, ...] = ()) -> SavedQuery:
 
 
 def delete(query: SavedQuery) -> None:
-    """Deletes a saved query. Raises WriteConflict if another request has written or deleted it
+    """Deletes a saved SQL query. Raises WriteConflict if another request has written or deleted it
     since it was read."""
     key = keys.saved_query(query.workspace, query.name)
     try:

@@ -81,7 +81,7 @@ def of_workspace(workspace: str) -> list[Skill]:
 
 def find_versions(wanted: Sequence[tuple[Skill, int]]) -> list[SkillVersion | None]:
     """Returns for each (skill, number) pair the version, in the order of the pairs; None for
-    deleted ones. One consistent BatchGetItem per 100."""
+    missing or deleted ones. One consistent BatchGetItem per 100."""
     raws = table.batch_get(
         [keys.skill_version(skill.workspace, *skill.identity, number) for skill, number in wanted]
     )

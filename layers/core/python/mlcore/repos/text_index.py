@@ -23,8 +23,8 @@ _setting: Setting[IndexedFields] = Setting(text_fields.SETTING, text_fields.pars
 
 
 def covered_fields(experiment: Raw) -> IndexedFields | None:
-    """Returns the fields that the full-text index covers completely; None if searches must not use
-    it."""
+    """Returns the fields that an experiment's full-text index covers completely; None if searches
+    must not use it."""
     return text_fields.decode(Experiment.of(experiment).fts)
 
 

@@ -121,8 +121,8 @@ _X32_CALLS: Final = 0x40000000
 
 
 class NoCage(Exception):
-    """Raised if this system does not offer what the cage needs; the message says what is
-    missing."""
+    """Raised if this system does not offer what the cage (the process without rights for a scorer's
+    code) needs; the message says what is missing."""
 
 
 class _Program(ctypes.Structure):

@@ -38,7 +38,7 @@ _SIGNS: Final = {"<>": "!="}
 
 
 class PropertySource(NamedTuple):
-    """How to read the properties of an entity, and of its parts, that a filter names."""
+    """How to read the properties of an entity, and of its parts, that a Kubeflow filter names."""
 
     known: Mapping[str, str]
     """The properties of the kind, and the type of each."""

@@ -242,8 +242,8 @@ def _value(model: LoggedModel, order: ModelOrderBy, counts: Test) -> Any:
 
 
 def restore_key(values: object, ordering: Sequence[ModelOrderBy]) -> Key:
-    """Checks that the values of a page token are a sort key of this order, and returns the key.
-    Raises InvalidParameterValue otherwise."""
+    """Checks that a page token's values are a logged model's sort key in this search order, and
+    returns the key. Raises InvalidParameterValue otherwise."""
     total = _total(ordering)
     if not isinstance(values, list) or len(values) != 2 * len(total):
         raise InvalidParameterValue("Invalid page token")

@@ -101,8 +101,8 @@ def sort_key(order_by: Sequence[OrderBy], entity: SearchableEntity) -> SortKey:
 
 
 def restore_key(values: object, order_by: Sequence[OrderBy], entity: SearchableEntity) -> Key:
-    """Checks that the values of a page token are a sort key of this order, and returns the key.
-    Raises InvalidParameterValue otherwise."""
+    """Checks that a page token's values are an entity's sort key in this search order, and returns
+    the key. Raises InvalidParameterValue otherwise."""
     total = _total(order_by, entity)
     if not isinstance(values, list | tuple) or len(values) != 2 * len(total):
         raise InvalidParameterValue("Invalid page token")

@@ -108,7 +108,8 @@ def metric_order(ordering: Sequence[OrderBy]) -> MetricOrder | None:
 
 
 def ranked_metrics(comparisons: Sequence[Comparison], ordering: Sequence[OrderBy]) -> list[str]:
-    """Returns the keys of the metrics whose sorted index the filter or the order can use."""
+    """Returns the keys of the metrics whose index of values the filter or the order of a search of
+    runs can use."""
     ranges = [access.key for access in accesses(comparisons) if isinstance(access, MetricRange)]
     ordered = metric_order(ordering)
     return list(dict.fromkeys([*ranges, *([ordered.key] if ordered else [])]))

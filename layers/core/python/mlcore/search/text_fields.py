@@ -117,8 +117,8 @@ def field_of(comparison: Comparison) -> str | None:
 
 
 def has_words(field: str) -> bool:
-    """Returns whether the index holds the field's texts word by word; it holds those of other
-    fields as whole values."""
+    """Returns whether the full-text index holds the field's texts word by word; it holds those of
+    other fields as whole values."""
     return field in (NAME, CONTENT)
 
 

@@ -31,6 +31,6 @@ def is_alive(session: Session, now: float) -> bool:
 
 
 def is_due(session: Session, now: float) -> bool:
-    """Whether this use of a session should be stored, so that the session does not count as
+    """Whether this use of a browser session should be stored, so that the session does not count as
     idle."""
     return now >= session.seen_at + idle_seconds() / _TOUCHES

@@ -56,7 +56,7 @@ class RecordRow(NamedTuple):
 
 
 def dataset_row(dataset: EvaluationDataset, updated_ms: int) -> DatasetRow:
-    """Converts an evaluation dataset to its row.
+    """Converts an evaluation dataset to its system table's row.
 
     Args:
         updated_ms: when the dataset's item was last written.

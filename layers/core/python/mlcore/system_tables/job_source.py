@@ -15,8 +15,8 @@ from mlcore.system_tables.run_source import in_parts
 
 
 def find_jobs(refs: Collection[EntityRef], _: Mapping[str, str]) -> Iterator[JobRow]:
-    """Yields the rows of the existing jobs among those given. Sends one BatchGetItem per hundred
-    jobs.
+    """Yields the rows (of the system table ``jobs``) of the existing jobs among those given. Sends
+    one BatchGetItem per hundred jobs.
 
     Args:
         refs: (job id, workspace).

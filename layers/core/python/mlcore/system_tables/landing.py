@@ -58,8 +58,8 @@ class Landed(NamedTuple):
 
 
 class Changed(NamedTuple):
-    """The experiments and runs that changed, so that the publisher must read them again; runs as
-    (experiment id, run id)."""
+    """The experiments and runs that changed, so that the system tables' publisher must read them
+    again; runs as (experiment id, run id)."""
 
     experiments: Collection[str]
     runs: Collection[tuple[str, str]]

@@ -89,7 +89,7 @@ def model_row(stored: StoredRegisteredModel) -> ModelRow:
 
 
 def version_row(document: Document) -> VersionRow:
-    """Converts a version of a registered model to its row.
+    """Converts a version of a registered model to its row of ``model_versions``.
 
     Args:
         document: the version's item, with its tags.

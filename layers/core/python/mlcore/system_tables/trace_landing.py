@@ -108,8 +108,8 @@ def forget(experiment_id: str, trace_ids: Iterable[str]) -> None:
 
 
 def defer(experiment_id: str, trace_id: str, *, is_deleted: bool) -> None:
-    """Writes a landing object that makes the publisher read this trace again, or remove its rows,
-    when it retries deferred traces."""
+    """Writes a landing object that makes the publisher of the system tables read this trace again,
+    or remove its rows, when it retries deferred traces."""
     changed = ChangedTraces()
     if is_deleted:
         changed.forget(experiment_id, trace_id)
@@ -128,8 +128,8 @@ def is_expiry(record: Record) -> bool:
 
 
 def of_traces(refs: Iterable[tuple[str, str]]) -> ChangedTraces:
-    """Returns the changes that make the publisher read these existing traces, given as (experiment
-    id, trace id)."""
+    """Returns the changes that make the publisher of the system tables read these existing traces,
+    given as (experiment id, trace id)."""
     changed = ChangedTraces()
     for identity in refs:
         changed.add(*identity)

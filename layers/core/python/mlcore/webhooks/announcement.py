@@ -23,7 +23,7 @@ ATTRIBUTE: Final = "event"
 
 
 class Announcement(NamedTuple):
-    """An event of a registered model, of one of its versions, of a budget or of an alert."""
+    """A webhook event of a registered model, a version of one, a gateway budget or an SQL alert."""
 
     event_id: str
     """The id of the event, the same if the write, its stream record or its message is repeated."""
@@ -54,14 +54,14 @@ def parse(text: str) -> Announcement:
 
 
 def parse_all(text: str) -> list[Announcement]:
-    """Parses the attribute ``event`` of one write, which holds one announcement a line. Returns the
-    announcements."""
+    """Parses the attribute ``event`` of one write, which holds one announcement of webhook events a
+    line. Returns the announcements."""
     return [parse(line) for line in text.splitlines()]
 
 
 def join_texts(texts: Sequence[str]) -> str | None:
-    """Joins the texts of a write's announcements to the value of the attribute ``event``; None
-    without any."""
+    """Joins the texts of a write's announcements (webhook events) to the value of the attribute
+    ``event``; None without any."""
     return "\n".join(texts) or None
 
 

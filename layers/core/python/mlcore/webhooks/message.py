@@ -30,7 +30,7 @@ class DeliveryMessage(NamedTuple):
 
 def delivery_id(event_id: str, webhook_id: str) -> str:
     """Returns the id of a delivery: a UUID made from the event and the webhook, so that a repeated
-    message has the same id."""
+    queue message has the same id."""
     return str(uuid5(NAMESPACE_URL, f"mlflow-webhook:{event_id}:{webhook_id}"))
 
 

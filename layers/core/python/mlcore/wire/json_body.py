@@ -64,8 +64,8 @@ class Misfits:
             self._details.append({**detail, "ctx": context} if context else detail)
 
     def check(self) -> None:
-        """Raises the collected errors, if there are any: as InvalidParameterValue, or as Detailed
-        (422) for FastAPI's list."""
+        """Raises the body's collected errors, if any: as InvalidParameterValue, or as Detailed
+        (422), a list in FastAPI's form."""
         if not self.texts:
             return
         if self._listed:

@@ -40,8 +40,8 @@ def required(message: Message, name: str) -> Any:
 
 
 def text(message: Message, name: str) -> str:
-    """Returns the value of a required text parameter. Raises InvalidParameterValue if it is missing
-    or no text."""
+    """Returns the value of a request's required text parameter. Raises InvalidParameterValue if it
+    is missing or no text."""
     value = required(message, name)
     if not isinstance(value, str):
         raise errors.InvalidParameterValue(f"Parameter '{name}' must be a string. Got: {value!r}")

@@ -54,7 +54,7 @@ GENERATORS: Final = frozenset(("explode", "explode_outer", "posexplode", "posexp
 
 
 class Simple(NamedTuple):
-    """A function that needs no special translation: its number of arguments, and a template of
+    """An SQL function that needs no special translation: its number of arguments, and a template of
     DuckDB SQL."""
 
     least: int

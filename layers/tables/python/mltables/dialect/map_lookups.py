@@ -33,8 +33,8 @@ class MapLookup(NamedTuple):
 
 
 def lookups(tree: exp.Expr) -> Iterator[MapLookup]:
-    """Yields the lookups ``m['k']``, ``element_at(m, 'k')`` and ``try_element_at(m, 'k')`` in which
-    ``m`` is a column and ``'k'`` a string literal."""
+    """Yields an SQL tree's lookups ``m['k']``, ``element_at(m, 'k')`` and ``try_element_at(m,
+    'k')`` in which ``m`` is a column and ``'k'`` a string literal."""
     for node in tree.find_all(exp.Bracket, exp.Anonymous):
         if isinstance(node, exp.Bracket):
             arguments = [node.this, *node.expressions]
@@ -57,8 +57,8 @@ def column_of(node: exp.Expr) -> exp.Column | None:
 
 
 def columns_of(tree: exp.Expr) -> frozenset[str]:
-    """Returns the names of all columns from which lookups in a syntax tree are read in place of the
-    map."""
+    """Returns the names of all columns from which an SQL statement's lookups in maps (``m['k']``)
+    are read in place of the map."""
     return frozenset(
         column.name for lookup in lookups(tree) if (column := column_of(lookup.node)) is not None
     )

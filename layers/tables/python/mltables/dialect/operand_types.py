@@ -1,4 +1,4 @@
-"""Determines the types of the operands of an expression, as far as the syntax alone shows them."""
+"""Determines the types of an SQL expression's operands, as far as the syntax alone shows them."""
 
 from __future__ import annotations
 

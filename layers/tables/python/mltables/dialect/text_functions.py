@@ -1,5 +1,5 @@
-"""Translates text functions and operators that need more than a macro: patterns, formats,
-concatenations, JSON paths."""
+"""Translates SQL text functions and operators to DuckDB where a macro does not suffice: patterns,
+formats, concatenations, JSON paths."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def quoted(text: str) -> str:
 
 
 def literal(node: exp.Expr | None, beginning: str) -> str:
-    """Returns the text of a string literal.
+    """Returns the text of an SQL string literal.
 
     Raises:
         StatementRefused: the node is not a string literal. The message begins with ``beginning``.

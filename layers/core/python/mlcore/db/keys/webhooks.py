@@ -1,4 +1,4 @@
-"""Keys of webhooks. Those of a workspace share a partition, so a list is one consistent query."""
+"""Keys of webhooks. Those of a workspace share a partition: a list is a consistent Query per MB."""
 
 from __future__ import annotations
 

@@ -62,8 +62,8 @@ class Schedule(NamedTuple):
 
 
 class State(NamedTuple):
-    """The state of a schedule of issue detection, which the server writes into a tag; times are in
-    ms since the epoch."""
+    """The state of a schedule of issue detection, which the server writes into a tag of the
+    experiment; times are in ms since the epoch."""
 
     last_fire_time: int
     """The time of the latest occurrence or, before the first one, when the schedule was saved."""
@@ -124,8 +124,8 @@ def parse_schedule(text: str | None) -> Schedule | None:
 
 
 def parse_state(text: str | None) -> State | None:
-    """Returns the schedule's state from the text of its tag; None if the text is missing or cannot
-    be read."""
+    """Returns the detection schedule's state from the text of its experiment tag; None if the text
+    is missing or cannot be read."""
     values = envelope(text)
     last = None if values is None else _integer(values.get("lastFireTimeMs"))
     if values is None or last is None:

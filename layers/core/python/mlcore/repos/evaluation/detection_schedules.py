@@ -69,7 +69,7 @@ def replacement(confirmed: ConfirmedSchedule) -> Put:
 
 def removal(confirmed: ConfirmedSchedule) -> Delete:
     """Returns the deletion of a schedule of issue detection, for a transaction. The deletion fails
-    if the schedule was written since it was read."""
+    if the schedule was written or deleted since it was read."""
     key = keys.detection_schedule(confirmed.workspace, confirmed.experiment_id)
     return Delete(key, _unchanged(confirmed))
 

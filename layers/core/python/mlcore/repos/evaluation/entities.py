@@ -189,7 +189,7 @@ def of_experiment(kind: StoredKind[E], experiment_id: str) -> list[E]:
 
 def replace(kind: StoredKind[E], after: E) -> None:
     """Writes a changed label schema, review queue or issue. Raises WriteConflict if it was written
-    since it was read."""
+    or deleted since it was read."""
     try:
         table.put(kind.item(after), kind.unchanged(after))
     except ConditionFailed as failed:

@@ -1,5 +1,5 @@
-"""Jobs: one item each, in a partition per workspace, ordered by creation; they expire a month after
-their last write."""
+"""Evaluation jobs: one item each, in a partition per workspace, ordered by creation; they expire a
+month after their last write."""
 
 from __future__ import annotations
 

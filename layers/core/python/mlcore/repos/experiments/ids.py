@@ -85,8 +85,8 @@ def advance_past(imported: str) -> None:
 
 
 def note_creation_time(creation_time: int) -> None:
-    """Stores the creation time of an imported experiment (milliseconds since the epoch) if it is
-    older than the first experiment created here."""
+    """Stores the creation time of an imported experiment (milliseconds since the epoch) as the
+    oldest creation time, unless the stored one is as old or older."""
     update = _update()
     update.set(IdCounter.since, creation_time)
     update.require_absent_or_greater(IdCounter.since, creation_time)

@@ -83,7 +83,8 @@ def end(target: str, call: str) -> None:
 
 
 def open_at(calls: frozenset[str], now: int) -> int:
-    """Returns how many of a target's gateway calls are open at ``now``, in seconds since 1970."""
+    """Returns how many gateway calls of a target (an API key, user, endpoint or workspace with a
+    limit) are open at ``now``, in seconds since 1970."""
     return sum(_end_of_lease(call) > now for call in calls)
 
 

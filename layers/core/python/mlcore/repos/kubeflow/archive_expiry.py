@@ -90,8 +90,8 @@ def forget(key: ArchivedKey) -> None:
 
 
 def expire(key: ArchivedKey) -> bool:
-    """Deletes a model or version as MLflow does, if it is still archived. Returns False, and
-    deletes nothing, if a deployed service serves it."""
+    """Deletes a registered model or its version as MLflow does, if it is still archived. Returns
+    False, and deletes nothing, if a deployed service serves it."""
 
     def attempt() -> None:
         archived = _archived(key)

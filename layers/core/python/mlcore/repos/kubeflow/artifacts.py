@@ -82,13 +82,13 @@ class Owned(NamedTuple):
 
 def alive(raws: Sequence[Raw]) -> list[Raw]:
     """Returns those of the artifacts whose version or run exists, and those without an owner. One
-    BatchGetItem."""
+    BatchGetItem per hundred owners."""
     return [artifact.raw for artifact in owned(raws)]
 
 
 def owned(raws: Sequence[Raw]) -> list[Owned]:
-    """Returns those of the artifacts that :func:`alive` returns, each with its model's name or its
-    experiment's id; one BatchGetItem."""
+    """Returns those of the Kubeflow artifacts that :func:`alive` returns, each with its model's
+    name or its experiment's id; one BatchGetItem per hundred owners."""
     items = [Artifact.of(raw) for raw in raws]
     wanted = list(
         dict.fromkeys(
@@ -197,8 +197,8 @@ def external(value: str, wanted: Iterable[str], workspace: str) -> list[Raw]:
 
 
 def create(entity: Entity, workspace: str, username: str | None) -> None:
-    """Creates an artifact that belongs to no model version or run. Raises ResourceConflict if
-    another artifact has its external id."""
+    """Creates an artifact of Kubeflow's registry that belongs to no model version or run. Raises
+    ResourceConflict if another artifact has its external id."""
     execute(entities.creation(entity, workspace, created_by=username))
 
 

@@ -157,8 +157,8 @@ def _places(reference: ContextRef, read: runs.NumberedRun, key: str) -> dict[str
 
 
 def entities_of(raws: Sequence[Raw]) -> list[Entity]:
-    """Returns artifacts with their values from MLflow's runs, omitting those whose value MLflow no
-    longer has; one BatchGetItem for the runs."""
+    """Returns Kubeflow artifacts with their values from MLflow's runs, omitting those whose value
+    MLflow no longer has; one BatchGetItem per hundred runs."""
     wanted = {
         keys.run(item.experiment_id or "", item.run_id): None
         for item in map(Artifact.of, raws)

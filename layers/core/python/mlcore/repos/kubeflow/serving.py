@@ -53,8 +53,8 @@ def create_environment(entity: Entity, workspace: str, username: str | None) -> 
 
 
 def environment_named(workspace: str, name: str) -> int | None:
-    """Returns the number (Kubeflow's integer id) of the environment with a name; None if there is
-    none. One consistent GetItem."""
+    """Returns the number (Kubeflow's integer id) of the serving environment with a name; None if
+    there is none. One consistent GetItem."""
     item = table.get(keys.context_name(workspace, SERVING_ENVIRONMENT.name, name))
     return None if item is None else ContextName.of(item).number
 

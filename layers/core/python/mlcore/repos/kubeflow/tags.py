@@ -72,8 +72,8 @@ def tags_of(entity: Entity, fields: Sequence[str]) -> dict[str, str]:
 
 
 def tags_of_tracked(entity: Entity, fields: Sequence[str]) -> dict[str, str]:
-    """Returns the tags of an experiment or run, as :func:`tags_of`, and its description, which is a
-    tag too."""
+    """Returns the tags of a Kubeflow experiment or run, as :func:`tags_of`, and its description,
+    which is a tag too."""
     tags = tags_of(entity, fields)
     return tags if entity.description is None else {**tags, NOTE: entity.description}
 

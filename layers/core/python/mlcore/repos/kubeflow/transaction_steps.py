@@ -114,8 +114,8 @@ def _mine(number: int) -> ConditionExpression:
 
 
 def find_external(workspace: str, kind: EntityKind, external: str) -> int | None:
-    """Returns the number of the entity with an external id; None if there is none. One consistent
-    GetItem."""
+    """Returns the Kubeflow number of the entity with an external id; None if there is none. One
+    consistent GetItem."""
     item = table.get(keys.external_id(workspace, kind.name, external))
     return None if item is None else ExternalId.of(item).number
 

@@ -1,5 +1,5 @@
-"""Keeps MLflow's ``source`` of a version equal to the URI of the version's first model artifact in
-Kubeflow's registry."""
+"""Keeps MLflow's ``source`` of a model version equal to the URI of the version's first model
+artifact in Kubeflow's registry."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The latest version of each stage of a model, in the orders in which MLflow lists them."""
+"""The latest version of each stage of a registered model, in the orders in which MLflow lists
+them."""
 
 from __future__ import annotations
 

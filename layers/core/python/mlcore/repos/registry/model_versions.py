@@ -91,7 +91,7 @@ def of_model(model: StoredRegisteredModel, version: int) -> StoredModelVersion:
 
 
 def all_of(model: StoredRegisteredModel) -> Iterator[StoredModelVersion]:
-    """Yields every version of a model that is not deleted, by number; one Query per MB."""
+    """Yields a registered model's versions that are not deleted, by number; one Query per MB."""
     for item in table.query_all(model.home, prefix=keys.model_version_prefix()):
         if ModelVersionItem.of(item).type == ModelVersionItem.pattern.name:
             stored = of_item(item, model)

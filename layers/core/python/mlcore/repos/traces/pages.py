@@ -151,8 +151,8 @@ def oldest(experiment: Experiment, latest: int, most: int | None) -> list[Stored
 def of_sessions(
     experiments: Iterable[Experiment], sessions: Sequence[str]
 ) -> dict[str, list[StoredTrace]]:
-    """Returns all traces in experiments that belong to the given sessions, by session; two round
-    trips."""
+    """Returns all traces of the given sessions in experiments, by session. Sends one Query per
+    experiment and session (and MB), in parallel, then one BatchGetItem per hundred traces."""
     places = [(experiment, session) for experiment in experiments for session in sessions]
 
     def read(experiment: Experiment, session: str) -> list[keys.Key]:

@@ -140,7 +140,8 @@ def move_to_files(owner: Owner) -> bool:
 
 
 def locations(owner: Owner) -> list[str]:
-    """Returns the keys of the files with a trace's spans to which its packs refer. One Query."""
+    """Returns the keys of the files with a trace's spans to which its packs refer; one Query per
+    MB of packs."""
     named = (TraceSpans.of(item).location for item in _items(owner, [TraceSpans.location]))
     return sorted(location for location in named if location is not None)
 

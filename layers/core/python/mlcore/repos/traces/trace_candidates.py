@@ -103,16 +103,16 @@ def all_in_window(experiment_id: str, through: Through, window: Window) -> Entri
 
 
 def marked_traces(experiment_id: str) -> set[Key] | None:
-    """Returns the keys of the traces that the indexer has not processed yet; None if there are too
-    many."""
+    """Returns the keys of an experiment's traces that the indexer has not processed yet; None if
+    there are too many."""
     entries = marked(experiment_id)
     entries.read(MAX_PENDING + 1)
     return set(map(keys.trace_of, entries.candidate_keys())) if entries.done else None
 
 
 def marked(experiment_id: str) -> Entries:
-    """Returns the index entries of traces and packs of spans that the indexer has not processed
-    yet."""
+    """Returns the index entries of an experiment's traces and packs of spans that the indexer has
+    not processed yet."""
     return Entries(experiment_id, index="LSI1", prefix=keys.lsi1_trace_prefix(), attributes=KEY)
 
 

@@ -51,7 +51,7 @@ def role_ids_of_group(
 
 
 def apply_to_groups() -> None:
-    """Sets the roles of all groups of the directory by the present rules of the setting
+    """Sets the roles of all groups of the SCIM directory by the present rules of the setting
     ``sign_in_roles``. Writes only groups whose roles change."""
     groups = scim_groups.find_all()
     rules = sign_in.role_rules() if groups else ()
@@ -70,7 +70,7 @@ def _matches(rule: Mapping[str, Any], claims: Mapping[str, Any], issuer_name: st
 
 def e_mail_domain(claims: Mapping[str, Any]) -> str:
     """Returns the domain of the person's e-mail address in lower case; "" if there is no address or
-    the issuer has not verified it."""
+    the issuer says that it is not verified."""
     address = claims.get("email")
     if not isinstance(address, str) or claims.get("email_verified") in (False, "false"):
         return ""

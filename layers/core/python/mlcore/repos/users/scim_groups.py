@@ -75,8 +75,8 @@ def find_of_member(scim_id: str) -> list[ScimGroup]:
 
 
 def role_ids_of(group_ids: Sequence[str]) -> list[int]:
-    """Returns the ids of the roles that groups give; missing groups give none. One BatchGetItem,
-    none without groups."""
+    """Returns the ids of the roles that SCIM groups give; missing groups give none. One
+    BatchGetItem per hundred groups, none without groups."""
     return [role_id for group in _find_many(group_ids) for role_id in group.role_ids]
 
 
@@ -112,8 +112,8 @@ def create(display_name: str, external_id: str | None, role_ids: tuple[int, ...]
 
 
 def update(group_id: str, edit: Edit) -> ScimGroup | None:
-    """Changes a group, and returns it as stored; None if there is no such group. Nothing is written
-    if nothing changes. Raises GroupNameTaken."""
+    """Changes a SCIM group, and returns it as stored; None if there is no such group. Nothing is
+    written if nothing changes. Raises GroupNameTaken."""
 
     def attempt() -> ScimGroup | None:
         before = find(group_id)
@@ -184,8 +184,8 @@ def remove_members(group_id: str, scim_ids: Iterable[str]) -> bool:
 
 
 def delete(group: ScimGroup) -> None:
-    """Deletes a group, then its members: without the group's item they give no roles. Repeating it
-    has no further effect."""
+    """Deletes a SCIM group, then its members: without the group's item they give no roles.
+    Repeating it has no further effect."""
     name = keys.scim_name(GROUP, group.display_name.lower())
     mine = ConditionExpression()
     mine.require_absent_or_equal(ScimName.scim_id, group.group_id)

@@ -61,8 +61,8 @@ def find_profile(username: str) -> Profile | None:
 
 
 def get_profile(username: str) -> Profile:
-    """Returns a user with grants and roles; one consistent Query of the user's partition. Raises
-    ResourceDoesNotExist if there is no such user."""
+    """Returns a user with grants and roles; one consistent Query per MB of the user's partition.
+    Raises ResourceDoesNotExist if there is no such user."""
     profile = find_profile(username)
     if profile is None:
         raise missing(username)
@@ -80,7 +80,8 @@ def find_all() -> list[Profile]:
 
 
 def create(username: str, password_hash: str, is_admin: bool) -> User:
-    """Creates a user and the entry in the list of names, in one transaction. Raises UserExists."""
+    """Creates a user and their entry in the list of user names, in one transaction. Raises
+    UserExists."""
     user = User(next_number("user"), username, password_hash, is_admin, {})
     key, listed = keys.user(username), keys.user_name(username)
     item = UserItem(

@@ -183,8 +183,8 @@ def every(item: Raw) -> list[Segment]:
 
 
 def folder_of(item: Raw) -> str:
-    """Returns the store key of the folder that contains only the file of points that a
-    history item describes."""
+    """Returns the key in the artifact store of the folder that contains only the file of points
+    that an item of metric history describes."""
     return RunMetricFile.of(item).location.rpartition("/")[0]
 
 

@@ -206,7 +206,7 @@ def points_of(stored: HistoryParts, key: str) -> list[Metric]:
 
 
 def is_file(item: Raw) -> bool:
-    """Whether an item in the key range of batches is not a batch but describes a file of points."""
+    """Whether an item among a run's metric batches is not a batch but describes a points file."""
     return Item.of(item).type == keys.RUN_METRIC_FILE.name
 
 

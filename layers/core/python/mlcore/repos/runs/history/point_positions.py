@@ -57,7 +57,8 @@ def position_prefix(timestamp: int, step: int) -> str:
 
 
 def step_of(text: str) -> str:
-    """Returns the part of a position (as text) that all points of its timestamp and step share."""
+    """Returns the part of a metric point's position (as text) that all points of its timestamp and
+    step share."""
     return text[:32]
 
 

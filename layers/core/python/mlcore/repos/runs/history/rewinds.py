@@ -58,8 +58,8 @@ class Rewind(NamedTuple):
 
 
 class Rewinds(NamedTuple):
-    """The value of the attribute ``rewinds`` of a run's item: how often the run was rewound, and
-    its last rewinds."""
+    """The value of the attribute ``rewinds`` of a run's item: how often the run was rewound (its
+    points after a step deleted), and its last rewinds."""
 
     times: int
     """How many times the run was rewound."""

@@ -100,7 +100,7 @@ def segment_of(item: Raw) -> Segment:
 
 def segments(experiment_id: str, key: str) -> list[Segment]:
     """Returns the segments of a metric in the index of metric values (each has values in order);
-    one Query."""
+    one Query per MB."""
     pk = keys.experiment(experiment_id).pk
     return [segment_of(item) for item in table.query_all(pk, prefix=keys.rank_segment_prefix(key))]
 
@@ -249,8 +249,8 @@ class Ranks:
         return page_of(item)
 
     def refresh(self) -> None:
-        """Is called after each read; reads the segments again if rows were sorted or segments
-        merged meanwhile."""
+        """Is called after each read of the index of metric values; reads the segments again if rows
+        were sorted or segments merged meanwhile."""
         moved = self.rows.done and self.rows.sorted != self._sorted
         if not (moved or self._gone) or self.are_lost:
             return
