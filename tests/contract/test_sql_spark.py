@@ -175,6 +175,18 @@ def test_what_is_refused_is_told_clearly(engine: Engine, sql: str, words: str) -
     assert "inner_" not in failure
 
 
+def test_aliases_of_aliases_do_not_grow_without_end(engine: Engine) -> None:
+    """Each alias mentions the one before twice, so copies of copies would double each time."""
+    columns = [f"a{n - 1} + a{n - 1} AS a{n}" for n in range(1, 60)]
+    sql = (
+        f"SELECT CAST(run_id AS INT) AS a0, {', '.join(columns)} FROM runs_latest ORDER BY a59 + 1"
+    )
+    assert len(engine.gate.translate(sql).sql) < 200_000
+    assert "side effects" in (engine.failure(sql) or "")
+    few = "SELECT CAST('1' AS INT) AS a0, a0 + a0 AS a1, a1 + a1 AS a2 ORDER BY a2 * -1"
+    assert engine.ask(few)["rows"] == [[1, 2, 4]]
+
+
 def test_parameters_have_the_types_of_their_values(engine: Engine) -> None:
     sql = "SELECT :n + 1, CAST(:since AS TIMESTAMP), :text || 'x', params['lr'] = :lr"
     answer = engine.ask(

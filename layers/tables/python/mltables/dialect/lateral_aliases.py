@@ -29,8 +29,9 @@ _COLUMNS: Final = {
 }
 _EACH_TIME: Final = ("random(", "uuid(")
 """What has another value each time that it is computed."""
-_MOST: Final = 100
-"""Most replacements in a statement: each copies an expression."""
+_MOST: Final = 5_000
+"""Most syntax nodes that are copied for a statement. An alias in the expression of an alias in that
+of a third would let it grow exponentially; what is not copied DuckDB refuses."""
 
 
 def rewrite(query: exp.Query, schema: str) -> exp.Query:
@@ -41,7 +42,7 @@ def rewrite(query: exp.Query, schema: str) -> exp.Query:
     Args:
         query: its table names already point to DuckDB's views in ``schema``.
     """
-    left = _MOST
+    copier = _Copier()
     for select in list(query.find_all(exp.Select)):
         mentioned = _mentioned(select)
         made: dict[str, exp.Expr] = {}
@@ -51,32 +52,40 @@ def rewrite(query: exp.Query, schema: str) -> exp.Query:
             if mentions and columns is None:
                 columns = _columns_of_sources(select, schema)
             for column in mentions:
-                if columns is not None and column.name.lower() not in columns and left:
-                    left -= 1
-                    _replace(select, column, made)
+                if columns is not None and column.name.lower() not in columns:
+                    copier.replace(select, column, made)
             name = projection.alias.lower()
             if name in mentioned and name not in made and _must_be_copied(projection):
                 made[name] = projection.this
         sorting = [column for column in _of_order(select) if column.name.lower() in made]
         # With DISTINCT, DuckDB sorts by columns of the result only.
-        may_replace = left > 0 and select.args.get("distinct") is None
-        kept = [c for c in sorting if not (may_replace and _replace(select, c, made))]
-        left = max(left - len(sorting), 0)
+        may_replace = select.args.get("distinct") is None
+        kept = [c for c in sorting if not (may_replace and copier.replace(select, c, made))]
         if kept:
             around = _sorted_around(select)
             query = around if around is not None and select is query else query
     return query
 
 
-def _replace(select: exp.Select, column: exp.Column, made: dict[str, exp.Expr]) -> bool:
-    """Puts an expression in place of its alias; returns False and does nothing if DuckDB would miss
-    the expression among those by which the SELECT groups."""
-    value = made[column.name.lower()]
-    groups = select.args.get("group") is not None
-    if groups and not any(map(_is_aggregate, value.find_all(exp.Anonymous))):
-        return False
-    column.replace(exp.Paren(this=value.copy()))
-    return True
+class _Copier:
+    """Puts expressions in place of aliases until it has copied enough of a statement."""
+
+    def __init__(self) -> None:
+        self._left = _MOST
+
+    def replace(self, select: exp.Select, column: exp.Column, made: dict[str, exp.Expr]) -> bool:
+        """Puts an expression in place of its alias; returns False and does nothing if it would copy
+        too much, or if DuckDB would miss the expression among those by which the SELECT groups."""
+        value = made[column.name.lower()]
+        groups = select.args.get("group") is not None
+        if groups and not any(map(_is_aggregate, value.find_all(exp.Anonymous))):
+            return False
+        size = sum(1 for _ in value.walk())
+        if size > self._left:
+            return False
+        self._left -= size
+        column.replace(exp.Paren(this=value.copy()))
+        return True
 
 
 def _is_aggregate(call: exp.Anonymous) -> bool:
