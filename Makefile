@@ -211,7 +211,7 @@ invoke-events: setup ## Run each event of events/ through the built function, in
 	$(BIN)/python -m tests.rehearsal.invoke $(ARGS)
 
 start-api: .venv/local.stamp build ## Serve what was built with `sam local start-api`, which needs Docker; ARCHITECTURE=… ARGS="--env-vars env.json"
-	.tools/sam/bin/sam local start-api --template "$$($(BIN)/python -m operate.local_api .aws-sam/build/template.yaml)" \
+	.tools/sam/bin/sam local start-api --template "$$($(BIN)/python -m operate.sam_local_template .aws-sam/build/template.yaml)" \
 		--parameter-overrides Authentication=none Architecture=$(ARCHITECTURE) --warm-containers LAZY $(ARGS)
 
 audit: .tools/audit-$(AUDIT_VERSION).stamp ## Compare the libraries of the layers with known vulnerabilities; asks PyPI
@@ -346,9 +346,9 @@ $(UI): uv.lock local/http/ui_page.py | .venv/bin/uv
 	@touch $@
 
 # The charts of the dashboards: one file of the npm package, with its licence. It needs neither npm nor Node.
-$(CHARTS): local/http/chart_library.py | .venv/bin/uv
+$(CHARTS): local/http/chart_library_download.py | .venv/bin/uv
 	@rm -rf .tools/charts && mkdir -p .tools/charts
-	@$(BIN)/python local/http/chart_library.py echarts $(ECHARTS_VERSION) $(ECHARTS_SHA512) .tools/charts
+	@$(BIN)/python local/http/chart_library_download.py echarts $(ECHARTS_VERSION) $(ECHARTS_SHA512) .tools/charts
 	@touch $@
 
 .tools/checkov-$(CHECKOV_VERSION).stamp: | .venv/bin/uv

@@ -12,9 +12,9 @@ from typing import Any, NoReturn
 from local import core_dumps, malloc_settings, program_name, utf8_mode
 from local.command_line import parse
 from local.data_folder import FolderInUse
-from local.definitions import TemplateError
 from local.folder_format import FolderTooNew
 from local.runner import CannotStart, Runner
+from local.template_definitions import TemplateError
 
 SWITCH_INTERVAL_SECONDS = 0.0005
 """How long a thread may keep the interpreter. Python's default, 5 ms, is as long as a whole request

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from operate.admin import main
+from operate.admin_commands import main
 
 if __name__ == "__main__":
     sys.exit(main())

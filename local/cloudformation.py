@@ -10,7 +10,7 @@ from uuid import NAMESPACE_URL, uuid5
 
 import yaml
 
-from local.definitions import TemplateError
+from local.template_definitions import TemplateError
 
 _SUBSTITUTION = re.compile(r"\$\{([^!][^}]*)\}")
 _LOADER: type[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from local.log import report
-from local.store.table_file import TableFile, is_damage
+from local.store.file_maintenance import TableFile, is_damage
 
 _PROBE_BYTES = 1 << 20
 _CHECK_INTERVAL_SECONDS = 1.0

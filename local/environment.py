@@ -8,8 +8,8 @@ import socket
 from collections.abc import Iterable, MutableMapping
 from pathlib import Path
 
-from local.definitions import FunctionDefinition
 from local.log import report
+from local.template_definitions import FunctionDefinition
 
 DEFAULT_TABLE_NAME = "mlflow-serverless"
 DEFAULT_REGION = "us-east-1"

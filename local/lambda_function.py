@@ -12,8 +12,8 @@ import uuid
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from local.definitions import FunctionDefinition
 from local.log import report
+from local.template_definitions import FunctionDefinition
 
 Handler = Callable[[Any, Any], Any]
 

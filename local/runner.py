@@ -25,8 +25,8 @@ from local.data_folder import DataFolder
 from local.disk_health import DiskHealth, no_room_message, unwritable_message
 from local.events.catalog_watch import start_watching as watch_catalog
 from local.events.queue_poller import QueuePoller, stop_all
-from local.events.stream_job import StreamJob
 from local.events.stream_process import StreamProcess
+from local.events.stream_process_parameters import StreamJob
 from local.events.table_publisher import TablePublisher
 from local.housekeeping import Housekeeping
 from local.http.application import Application
@@ -35,11 +35,11 @@ from local.http.server import Server, is_loopback, listen
 from local.http.ui_files import Website
 from local.lambda_function import Function, load_first
 from local.log import report
-from local.own_store import StoreUnusable, prepare_store
-from local.own_store import endpoint as own_endpoint
 from local.shared_activity import SharedActivity
 from local.store import expired_items, store
-from local.store.table_file import TableFile
+from local.store.file_maintenance import TableFile
+from local.store_preparation import StoreUnusable, prepare_store
+from local.store_preparation import endpoint as own_endpoint
 from local.template import Template
 from local.template_cache import read
 from mlcore import secrets

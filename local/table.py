@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from botocore.exceptions import ClientError
 
-from local.definitions import TemplateError
+from local.template_definitions import TemplateError
 
 _ENDPOINTS = {
     "dynamodb": "AWS_ENDPOINT_URL_DYNAMODB",

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from local.definitions import (
+from local.template_definitions import (
     FunctionDefinition,
     QueueDefinition,
     QueueMapping,

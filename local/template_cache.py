@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from local import definitions, template
+from local import template, template_definitions
 from local.template import Template
 
 FOLDER: Final = Path(__file__).parent / "__pycache__"
@@ -58,7 +58,7 @@ def _program() -> str:
     modification times."""
     modules = (
         template.__file__,
-        definitions.__file__,
+        template_definitions.__file__,
         str(Path(__file__).with_name("cloudformation.py")),
     )
     return ",".join(str(Path(file).stat().st_mtime_ns) for file in modules if file)

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from mlcore.entities import alert_conditions
 from mlcore.system_tables import alerts
-from operate.product_modules import CannotRun
+from operate.module_loading import CannotRun
 
 CONDITION_MET: Final = 2
 """Exit code when the condition is met."""

@@ -8,7 +8,7 @@ import datetime
 from importlib import import_module
 from typing import Any
 
-from operate.product_modules import CannotRun, load_modules
+from operate.module_loading import CannotRun, load_modules
 
 ACTIONS = ("create", "list", "revoke", "create-account")
 

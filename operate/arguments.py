@@ -9,8 +9,8 @@ from typing import Any
 
 from local import program_name
 from local.command_line import default_data_folder
-from operate import api_keys, purge, stage_deployment
-from operate.export import start as export_start
+from operate import api_keys, deploy_command, purge
+from operate.export import command as export_command
 
 TRANSFERS = {
     "import": "copy from another MLflow server what is missing here; can be repeated and resumed",
@@ -112,7 +112,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     _add_audit(commands)
     _add_erase_user(commands)
     _add_doctor(commands)
-    stage_deployment.add_to(commands)
+    deploy_command.add_to(commands)
     return parser.parse_args(arguments)
 
 
@@ -295,7 +295,7 @@ def _add_export(commands: Any) -> None:
     command.add_argument(
         "--with",
         dest="parts",
-        default=",".join(export_start.PARTS),
+        default=",".join(export_command.PARTS),
         metavar="PART,…",
         help="what to copy in addition to experiments (%(default)s)",
     )

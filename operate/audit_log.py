@@ -9,7 +9,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, Final
 
-from operate.product_modules import CannotRun, load_modules
+from operate.module_loading import CannotRun, load_modules
 
 ATTEMPTS: Final = 20
 """How often an erasure is repeated while publishers commit."""

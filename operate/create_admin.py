@@ -7,7 +7,7 @@ import getpass
 import sys
 from importlib import import_module
 
-from operate.product_modules import CannotRun, load_modules
+from operate.module_loading import CannotRun, load_modules
 
 
 def create_admin(name: str, *, replace: bool) -> int:

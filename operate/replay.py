@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 
 from operate.failure_queue import FailureQueue, Record
-from operate.product_modules import load_modules
-from operate.verification import show
+from operate.module_loading import load_modules
+from operate.reindex import show
 
 _LOST = (
     "the stream no longer has the records of a failure: every experiment was rebuilt, but which "

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from local import program_name
-from operate.product_modules import CannotRun
+from operate.module_loading import CannotRun
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 PYTHON: Final = "python3.13"

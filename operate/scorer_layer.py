@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from operate import sam_build
-from operate.product_modules import CannotRun
+from operate.module_loading import CannotRun
 
 FOLDER: Final = "scorer_packages"
 """The folder of the packages in the layer; mlcore.scorer_cage.cage looks for them there."""

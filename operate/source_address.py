@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from local import program_name
-from operate import servers
-from operate.product_modules import CannotRun
+from operate import temporary_servers
+from operate.module_loading import CannotRun
 
 SERVERS = ("http://", "https://", "kubeflow:http://", "kubeflow:https://")
 
@@ -89,7 +89,7 @@ def served(source: str, files: Path | None) -> Iterator[ServedSource]:
             "--artifacts names their folder",
             file=sys.stderr,
         )
-    with servers.stock_server(backend, folder) as url:
+    with temporary_servers.stock_server(backend, folder) as url:
         yield ServedSource(url, folder if folder.is_dir() else None)
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from operate import alert
-from operate.product_modules import CannotRun, load_modules
+from operate.module_loading import CannotRun, load_modules
 
 PATIENCE = 30
 """How often a query is repeated while the server answers that too many queries run."""

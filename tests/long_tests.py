@@ -30,7 +30,7 @@ LONG: Final = {
     "tests/e2e/test_export.py::test_what_was_exported_can_be_imported": "three commands in turn",
     "tests/rehearsal/test_doctor.py": "`make rehearse` runs it, too; the checkup of a laptop stays",
     "tests/rehearsal/test_upgrades.py": "`make rehearse` runs it, too; deploys a second time",
-    "tests/rehearsal/test_local_api.py::test_start_api": "builds; `make rehearse` runs it, too",
+    "tests/rehearsal/test_sam_local_template.py::test_start_api": "builds; also in `make rehearse`",
     "tests/rehearsal/test_protection.py": "`make rehearse` runs it, too; changes the stack again",
     "tests/e2e/test_code_scorers.py::test_a_server_stops": "test_limits.py stops cages",
     "tests/e2e/test_gateway_bench.py": "measures calls whose answers other tests check",

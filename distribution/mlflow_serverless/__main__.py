@@ -53,7 +53,7 @@ def main() -> int:
         print(HELP, end="")
         return 0
     if arguments and not arguments[0].startswith("-") and arguments[0] != "serve":
-        code: int = import_module("operate.admin").main(arguments)
+        code: int = import_module("operate.admin_commands").main(arguments)
         return code
     if arguments[:1] == ["serve"]:
         del sys.argv[1]

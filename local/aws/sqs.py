@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from local.aws.endpoint import Operation, ServiceError
-from local.definitions import QueueDefinition
 from local.log import report
 from local.store.database import advice_of
+from local.template_definitions import QueueDefinition
 from mlcore.db.failures import NOT_SAVED
 
 _SCHEMA = """

@@ -3,8 +3,8 @@
     python -m local.events CHANNEL
 
 CHANNEL is the descriptor of a socket. The process reads a
-:class:`local.events.stream_job.StreamJob` from it and writes its progress to it. When the socket
-closes, the local server has ended.
+:class:`local.events.stream_process_parameters.StreamJob` from it and writes its progress to it.
+When the socket closes, the local server has ended.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from pathlib import Path
 from typing import Any, Final
 
 from local import malloc_settings
-from local.definitions import RecordRequirement
 from local.disk_health import disk_fault
 from local.events.batch import DeadLetters
 from local.events.checkpoints import Checkpoints
+from local.events.crash_recovery import InterruptedWrites
 from local.events.filter_patterns import record_requirements
-from local.events.interrupted_writes import InterruptedWrites
 from local.events.schedule import Schedule
-from local.events.stream_job import StreamJob
 from local.events.stream_poller import StreamPoller, stream_client
 from local.events.stream_process import STOP
+from local.events.stream_process_parameters import StreamJob
 from local.lambda_function import Function, ImportFailed
 from local.log import report
 from local.shared_activity import SharedActivity
 from local.store import store
+from local.store.file_maintenance import TableFile
 from local.store.stream import StreamReader
-from local.store.table_file import TableFile
+from local.template_definitions import RecordRequirement
 
 REPORT_INTERVAL_SECONDS: Final = 0.05
 QUIET_REPORT_INTERVAL_SECONDS: Final = 1.0

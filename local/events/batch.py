@@ -10,8 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from local.definitions import StreamMapping
 from local.log import report
+from local.template_definitions import StreamMapping
 
 Record = dict[str, Any]
 

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from local.definitions import RecordRequirement, TemplateError
+from local.template_definitions import RecordRequirement, TemplateError
 from mlcore.models.base import Item
 
 Predicate = Callable[[Any], bool]

@@ -9,8 +9,8 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any
 
 from local.aws.sqs import Queues, ReceivedMessage, checksum
-from local.definitions import QueueMapping
 from local.log import report
+from local.template_definitions import QueueMapping
 
 LOOK_SECONDS = 5.0
 STOP_SECONDS = 3.0

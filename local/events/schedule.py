@@ -8,8 +8,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from local.definitions import ScheduleDefinition
 from local.log import report
+from local.template_definitions import ScheduleDefinition
 
 STOP_SECONDS = 3.0
 

@@ -13,11 +13,11 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from local.definitions import StreamMapping
 from local.events.batch import BatchQueue, DeadLetters, Record, sequence_number
 from local.events.checkpoints import Checkpoints
 from local.events.filter_patterns import compile_filters
 from local.log import report
+from local.template_definitions import StreamMapping
 
 IDLE_SECONDS = 0.1
 """Pause between two reads of a quiet shard; with the read itself, under 2 % of a core."""

@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable
 from functools import partial
 
-from local.events.stream_job import StreamJob
+from local.events.stream_process_parameters import StreamJob
 from local.log import report
 
 STOP_SECONDS = 12.0

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from local.log import report
-from local.store.table_file import TableFile
+from local.store.file_maintenance import TableFile
 
 EVERY_SECONDS = 60.0
 LONGEST_SECONDS = 600.0

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from local.definitions import RouteDefinition, TemplateError
+from local.template_definitions import RouteDefinition, TemplateError
 
 _VARIABLE = re.compile(r"^\{([A-Za-z0-9._-]+)(\+?)\}$")
 

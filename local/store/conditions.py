@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
 from local.store.attribute_values import Raw, decimal, decoded
-from local.store.condition_checks import ORDERED, Check, Given, checks_of
+from local.store.condition_validation import ORDERED, Check, Given, checks_of
 from local.store.parser import ConditionNode, Operand, Path, parse_condition
 
 Evaluate = Callable[[Raw, Given, Given], Any]

@@ -6,7 +6,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from local.store.table_file import TableFile
+from local.store.file_maintenance import TableFile
 
 
 def delete_expired(

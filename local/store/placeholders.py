@@ -6,7 +6,7 @@ from collections.abc import Collection
 from typing import Any
 
 from local.store.attribute_values import Raw, checked_values
-from local.store.condition_checks import Given
+from local.store.condition_validation import Given
 from local.store.conditions import compiled_condition
 from local.store.errors import invalid
 

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Sized
 from pathlib import Path
 from typing import Any, Final
 
-from local.definitions import RecordRequirement
 from local.store.database import Unusable, connect
+from local.template_definitions import RecordRequirement
 
 PAGE_CHARACTERS: Final = 4_000_000
 """A page ends when the images of its records exceed this size, even below its limit of records."""

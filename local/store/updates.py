@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from local.store.attribute_values import Raw, decimal, exact_sum, name_size, normal_decimal, size_of
-from local.store.condition_checks import Given
+from local.store.condition_validation import Given
 from local.store.conditions import Evaluate, evaluation, nested_operands, placeholders
 from local.store.errors import invalid, invalid_parameter
 from local.store.parser import Action, Operand, Path, parse_update

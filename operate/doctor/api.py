@@ -15,7 +15,7 @@ from urllib.parse import urlencode, urlsplit
 
 from operate.doctor.interruption import Interruption
 from operate.doctor.outcome import Wrong
-from operate.product_modules import CannotRun
+from operate.module_loading import CannotRun
 
 TIMEOUT_SECONDS: Final = 60
 MESSAGE_LENGTH: Final = 300

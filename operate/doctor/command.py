@@ -14,9 +14,9 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from operate.doctor import outcome as outcomes
 from operate.doctor.api import Api, login_of_environment
-from operate.doctor.checkup import Checkup, Options
-from operate.doctor.deployment import deployment_of
+from operate.doctor.checkup_state import Checkup, Options
 from operate.doctor.outcome import LEFT_OUT, OK, SLOW, WRONG, LeftOut, StepOutcome, Wrong
+from operate.doctor.stack import deployment_of
 from operate.doctor.steps import STEPS, Step
 
 REMOVAL: Final = "removal"

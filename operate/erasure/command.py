@@ -15,7 +15,7 @@ from mltables import audit_chain, audit_publishing, audit_verification, publishe
 from mltables.lake import Lake
 from operate.audit_log import erase as erase_from_audit
 from operate.erasure import items
-from operate.product_modules import CannotRun
+from operate.module_loading import CannotRun
 
 SHOWN: Final = 50
 """How many mentions are printed at most, in addition to their number."""

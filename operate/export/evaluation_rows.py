@@ -9,7 +9,7 @@ from uuid import NAMESPACE_OID, uuid5
 
 from mlcore import errors
 from operate.export.stock_store import StockStore
-from operate.transfer.mlflow_server import Json
+from operate.transfer.mlflow_client import Json
 from operate.transfer.transfer_item import Content
 
 _WRAPPED: Final = "mlflow_wrapped"

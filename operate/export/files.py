@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 from operate.transfer.files import ROUTE, offered
-from operate.transfer.mlflow_server import Server
+from operate.transfer.mlflow_client import Server
 from operate.transfer.transfer_item import Content, TransferItem
 
 

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from local import program_name
 from mlcore import errors
-from operate.product_modules import CannotRun
+from operate.module_loading import CannotRun
 
 Row = Mapping[str, Any]
 

@@ -11,7 +11,7 @@ from mlcore.entities.traces import Assessment, Trace
 from mlcore.reserved_tags import ARTIFACT_LOCATION, TRACE_NAME
 from mlcore.spans.names import SPANS_LOCATION_TAG
 from operate.export.stock_store import StockStore
-from operate.transfer.mlflow_server import Json
+from operate.transfer.mlflow_client import Json
 
 _PARTS: Final = (
     *("trace_tags", "trace_request_metadata", "trace_metrics"),

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from operate.restore.api_stages import NO_LIMITS, STOPPED, HttpStage, Limits, RestStage, Stage
 from operate.restore.failure import CannotRestore
-from operate.restore.stages import NO_LIMITS, STOPPED, HttpStage, Limits, RestStage, Stage
 
 _HTTP: Final = ("Api", "ApiStage")
 _REST: Final = ("Streams", "StreamsStage")

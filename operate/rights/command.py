@@ -11,7 +11,7 @@ from mlcore.auth.passwords import SERVICE_ACCOUNT_HASH
 from mlcore.entities.users import Profile, User
 from mlcore.policies.access import DEFAULT_PERMISSION, permission_without_grant
 from mlcore.repos.users import api_keys, roles, sign_ins, users
-from operate.product_modules import CannotRun
+from operate.module_loading import CannotRun
 from operate.rights.resources import ACTIONS, Resource, resource_named
 from operate.rights.verdicts import origins_of, verdicts
 

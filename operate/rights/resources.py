@@ -25,7 +25,7 @@ from mlcore.policies.requests import Policy
 from mlcore.repos.experiments import experiments
 from mlcore.repos.gateway import configuration
 from mlcore.repos.runs.core import runs
-from operate.product_modules import CannotRun
+from operate.module_loading import CannotRun
 
 ACTIONS: Final = ("read", "use", "update", "delete", "manage")
 _MODELS: Final = ("model", REGISTERED_MODEL, PROMPT)

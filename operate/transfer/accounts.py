@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 from mlcore.auth.permissions import Grant
 from mlcore.entities.users import Profile, Role
 from mlcore.repos.users import grants, roles, users
-from operate.transfer.mlflow_server import Json, Server, SourceFailed
+from operate.transfer.mlflow_client import Json, Server, SourceFailed
 from operate.transfer.source_reader import API
 from operate.transfer.transfer_item import Content, TransferItem
 

@@ -37,7 +37,7 @@ from operate.transfer import (
 )
 from operate.transfer.experiments import Experiments
 from operate.transfer.journal import Journal
-from operate.transfer.mlflow_server import Server, SourceFailed
+from operate.transfer.mlflow_client import Server, SourceFailed
 from operate.transfer.progress import TransferProgress
 from operate.transfer.source_reader import SourceReader, proxy_path
 from operate.transfer.transfer_item import (

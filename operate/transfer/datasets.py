@@ -13,7 +13,7 @@ from mlcore.limits.evaluation.datasets import record_id
 from mlcore.optimistic_retry import retry_on_conflict
 from mlcore.repos.evaluation import datasets as evaluation_datasets
 from mlcore.repos.evaluation import records as evaluation_records
-from operate.transfer.mlflow_server import Json, Server, SourceFailed
+from operate.transfer.mlflow_client import Json, Server, SourceFailed
 from operate.transfer.source_reader import API_3
 from operate.transfer.transfer_item import Content, TransferItem
 

@@ -13,7 +13,7 @@ from mlcore import artifacts, errors
 from mlcore.artifacts import UploadedPart
 from mlcore.artifacts.local_folder_store import Folder
 from mlcore.spans import trace_file_redaction
-from operate.transfer.mlflow_server import Server, SourceFailed
+from operate.transfer.mlflow_client import Server, SourceFailed
 from operate.transfer.transfer_item import Content, TransferItem
 
 ROUTE: Final = "api/2.0/mlflow-artifacts/artifacts"

@@ -24,7 +24,7 @@ from mlcore.optimistic_retry import retry_on_conflict
 from mlcore.repos.gateway import configuration
 from mlcore.repos.gateway.items import Part
 from mlcore.responses import gateway as responses
-from operate.transfer.mlflow_server import Json, Server
+from operate.transfer.mlflow_client import Json, Server
 from operate.transfer.source_reader import API_3, none_if_unsupported, values_by_key
 from operate.transfer.transfer_item import Content, TransferItem
 

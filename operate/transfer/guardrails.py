@@ -29,7 +29,7 @@ from operate.transfer.gateway import (
     part_writer,
     selected_fields,
 )
-from operate.transfer.mlflow_server import Json
+from operate.transfer.mlflow_client import Json
 from operate.transfer.source_reader import empty_if_unsupported
 from operate.transfer.transfer_item import Content, TransferItem
 

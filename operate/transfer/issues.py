@@ -11,7 +11,7 @@ from mlcore.errors import ResourceAlreadyExists
 from mlcore.optimistic_retry import retry_on_conflict
 from mlcore.repos.evaluation import issues
 from mlcore.repos.experiments import experiments
-from operate.transfer.mlflow_server import Json
+from operate.transfer.mlflow_client import Json
 from operate.transfer.source_reader import API_3, SourceReader, empty_if_unsupported
 from operate.transfer.transfer_item import Content, TransferItem
 

@@ -9,7 +9,7 @@ from operate.transfer.command import Transfer, TransferOptions
 from operate.transfer.kubeflow_models import Models
 from operate.transfer.kubeflow_reader import Registry
 from operate.transfer.kubeflow_runs import Experiments
-from operate.transfer.mlflow_server import SourceFailed
+from operate.transfer.mlflow_client import SourceFailed
 
 SCHEME: Final = "kubeflow:"
 

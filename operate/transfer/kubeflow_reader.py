@@ -9,7 +9,7 @@ from typing import Any, Final
 from mlcore.kubeflow import body, merge, not_a_number
 from mlcore.kubeflow.entity import Entity
 from mlcore.kubeflow.kinds import EXPERIMENT, METRIC, EntityKind
-from operate.transfer.mlflow_server import Json, Server, SourceFailed
+from operate.transfer.mlflow_client import Json, Server, SourceFailed
 
 API: Final = "api/model_registry/v1alpha3"
 _PAGE: Final = 200

@@ -18,7 +18,7 @@ from mlcore.repos.kubeflow import artifacts, experiments, numbers, run_values, r
 from operate.transfer.kubeflow_comparison import content, contents, labelled, within
 from operate.transfer.kubeflow_merge import altering, values
 from operate.transfer.kubeflow_reader import Registry
-from operate.transfer.mlflow_server import SourceFailed
+from operate.transfer.mlflow_client import SourceFailed
 from operate.transfer.transfer_item import Content, TransferItem
 
 

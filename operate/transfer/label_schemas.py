@@ -13,7 +13,7 @@ from mlcore.repos.evaluation import label_schemas
 from mlcore.repos.evaluation.entities import EntityNameTaken
 from mlcore.repos.experiments import experiments
 from mlcore.responses.evaluation import label_schemas as responses
-from operate.transfer.mlflow_server import Json
+from operate.transfer.mlflow_client import Json
 from operate.transfer.source_reader import API_3, SourceReader, empty_if_unsupported
 from operate.transfer.transfer_item import Content, TransferItem
 

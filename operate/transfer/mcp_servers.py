@@ -13,7 +13,7 @@ from mlcore.limits.mcp_servers import written_icons
 from mlcore.optimistic_retry import retry_on_conflict
 from mlcore.repos import mcp_servers
 from mlcore.responses import mcp_servers as responses
-from operate.transfer.mlflow_server import Json, Server
+from operate.transfer.mlflow_client import Json, Server
 from operate.transfer.source_reader import API_3, none_if_unsupported
 from operate.transfer.transfer_item import Content, TransferItem
 

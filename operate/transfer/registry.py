@@ -20,7 +20,7 @@ from mlcore.repos.registry import lifecycle, model_versions, registered_models
 from mlcore.repos.registry import stages as model_stages
 from mlcore.webhooks import announcement
 from operate.transfer.experiments import change
-from operate.transfer.mlflow_server import Json, Server, SourceFailed
+from operate.transfer.mlflow_client import Json, Server, SourceFailed
 from operate.transfer.source_reader import API, target_location, values_by_key
 from operate.transfer.transfer_item import Content, TransferItem
 

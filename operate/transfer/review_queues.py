@@ -13,7 +13,7 @@ from mlcore.optimistic_retry import retry_on_conflict
 from mlcore.repos.evaluation import review_queues
 from mlcore.repos.evaluation.entities import EntityNameTaken
 from mlcore.repos.experiments import experiments
-from operate.transfer.mlflow_server import Json, Server
+from operate.transfer.mlflow_client import Json, Server
 from operate.transfer.source_reader import API_3, SourceReader, empty_if_unsupported
 from operate.transfer.transfer_item import Content, TransferItem
 

@@ -16,7 +16,7 @@ from mlcore.optimistic_retry import WriteConflict
 from mlcore.repos.evaluation import entity_refs
 from mlcore.repos.evaluation import scorers as scorer_versions
 from mlcore.repos.experiments import experiments
-from operate.transfer.mlflow_server import Json
+from operate.transfer.mlflow_client import Json
 from operate.transfer.source_reader import API_3, SourceReader, empty_if_unsupported
 from operate.transfer.transfer_item import Content, TransferItem
 

@@ -15,7 +15,7 @@ from mlcore.entities.stages import ACTIVE
 from mlcore.entities.tags import Tag
 from mlcore.repos.runs.history import metric_history
 from mlcore.reserved_tags import RUN_NAME
-from operate.transfer.mlflow_server import Json, Server, SourceFailed
+from operate.transfer.mlflow_client import Json, Server, SourceFailed
 
 API: Final = "api/2.0/mlflow"
 API_3: Final = "api/3.0/mlflow"

@@ -23,7 +23,7 @@ from mlcore.spans.names import ARCHIVE_LOCATION_TAG, IN_STORE, SPANS_LOCATION_TA
 from mlcore.spans.state import ReportedState
 from mlcore.spans.stored_span import StoredSpan, content, node
 from mlcore.wire.times import parse_duration, parse_point
-from operate.transfer.mlflow_server import Json, Server, SourceFailed
+from operate.transfer.mlflow_client import Json, Server, SourceFailed
 from operate.transfer.source_reader import API, SourceReader, target_location, values_by_key
 from operate.transfer.transfer_item import Content, TransferItem
 

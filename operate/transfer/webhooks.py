@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from mlcore.entities.webhooks import ACTIONS, DISABLED, EventName, Webhook
 from mlcore.repos import webhooks
-from operate.transfer.mlflow_server import Json, Server, SourceFailed
+from operate.transfer.mlflow_client import Json, Server, SourceFailed
 from operate.transfer.source_reader import API, none_if_unsupported
 from operate.transfer.transfer_item import Content, TransferItem
 

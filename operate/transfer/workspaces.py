@@ -8,7 +8,7 @@ from typing import Any
 from mlcore import errors
 from mlcore.entities.workspaces import DEFAULT_WORKSPACE, Workspace
 from mlcore.repos.workspaces import workspaces
-from operate.transfer.mlflow_server import Json, Server, SourceFailed
+from operate.transfer.mlflow_client import Json, Server, SourceFailed
 from operate.transfer.transfer_item import Content, TransferItem
 
 _API = "api/3.0/mlflow"

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from local.cloudformation import Resolver
-from local.definitions import RouteDefinition
 from local.http.routes import Router
+from local.template_definitions import RouteDefinition
 from mlcore.system_tables import landing
 from operate import preflight
 from tests.arch import project

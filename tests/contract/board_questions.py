@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from operate import report
+from operate import dashboard_report
 from tests.contract.board_world import DAYS, FIRST
 from tests.contract.lake import Tables
 from tests.engines import ROOT
@@ -47,8 +47,8 @@ class Boards:
         lines = book["choices"].get(chart) or next(
             entry["sql"] for entry in book["charts"] if entry["name"] == chart
         )
-        sql = report.statement(book, lines, grain)
-        answer = self._tables.ask(sql, None, **report.used(sql, {**VALUES, **chosen}))
+        sql = dashboard_report.statement(book, lines, grain)
+        answer = self._tables.ask(sql, None, **dashboard_report.used(sql, {**VALUES, **chosen}))
         at = [answer["columns"].index(name) for name in columns]
         return [tuple(row[index] for index in at) for row in answer["rows"]]
 

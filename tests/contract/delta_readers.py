@@ -69,7 +69,7 @@ def by_our_sql() -> Rows:
     from mltables import statement_check  # noqa: PLC0415 -- the engines, which most tests do without
     from mltables.lake import Lake  # noqa: PLC0415
     from mltables.permitted_rows import row_sources  # noqa: PLC0415
-    from mltables.query_processes import execute, open_views  # noqa: PLC0415
+    from mltables.statement_execution import execute, open_views  # noqa: PLC0415
 
     results = {}
     for name, (table, where) in ASKED.items():

@@ -14,7 +14,7 @@ import gateway.app
 import mcp_servers.app
 from mlcore.db import keys
 from mlcore.db.table import table
-from operate.transfer.mlflow_server import Server, SourceFailed
+from operate.transfer.mlflow_client import Server, SourceFailed
 from tests.contract.api import Api, called
 
 API_3 = "api/3.0/mlflow/"

@@ -64,7 +64,7 @@ class Engine:
         """What is said of a statement that has no answer."""
         import duckdb  # noqa: PLC0415
 
-        from mltables.query_processes import error_text  # noqa: PLC0415
+        from mltables.statement_execution import error_text  # noqa: PLC0415
 
         try:
             self.ask(sql)

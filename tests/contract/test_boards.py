@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mltables.statement_check import translate
-from operate import report
+from operate import dashboard_report
 from sql import execution
 from tests.contract.board_answers import check_agents, check_choices, check_quality, check_usage
 from tests.contract.board_questions import BOARDS, VALUES, Boards, grouped, same
@@ -89,8 +89,8 @@ def test_who_may_not_read_sees_nothing(store: Store, tables: Tables) -> None:
         lines = book["choices"].get(name) or next(
             entry["sql"] for entry in book["charts"] if entry["name"] == name
         )
-        sql = report.statement(book, lines, "day")
-        values = report.used(sql, VALUES)
+        sql = dashboard_report.statement(book, lines, "day")
+        values = dashboard_report.used(sql, VALUES)
         query = {"sql": sql, "parameters": values, "workspaces": ["team"], "audited": ["team"]}
         rows = execution.run_query(query)["rows"]
         if name == "totals":
@@ -106,7 +106,7 @@ def test_each_statement_bounds_the_time_and_reads_no_map_of_spans() -> None:
             continue
         for name in (*(choice for choice in book["choices"] if choice != "tiles"), *book["charts"]):
             lines = name["sql"] if isinstance(name, dict) else book["choices"][name]
-            translated = translate(report.statement(book, lines, "day"))
+            translated = translate(dashboard_report.statement(book, lines, "day"))
             assert "attributes" not in translated.reads.get("spans", frozenset()), name
             for table, bounds in translated.bounds.items():
                 if table != "experiments_latest":

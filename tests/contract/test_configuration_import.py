@@ -19,7 +19,7 @@ from mlcore.repos.gateway import budgets, configuration
 from operate.transfer import command
 from operate.transfer import gateway as gateway_parts
 from operate.transfer.command import TransferOptions
-from operate.transfer.mlflow_server import SourceFailed
+from operate.transfer.mlflow_client import SourceFailed
 from tests.contract import gateway_world
 from tests.contract.api import Api, called
 from tests.contract.conftest import Store, pointed

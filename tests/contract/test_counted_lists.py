@@ -13,7 +13,7 @@ import pytest
 
 from mlcore import errors
 from mlcore.system_tables import location
-from mltables import inlined_expressions, query_processes, statement_check
+from mltables import inlined_expressions, statement_check, statement_execution
 from mltables.file_pruning import evaluate_bounds
 from mltables.permitted_rows import row_sources
 from mltables.views import VIEWS
@@ -90,8 +90,8 @@ def _answer(sql: str, folder: Path, *, as_written: bool) -> tuple[str, Any]:
     wanted = evaluate_bounds(statement.bounds, {})
     folder.mkdir(exist_ok=True)
     sources = row_sources(statement.reads, None, folder, wanted)
-    with query_processes.open_views(sources, views) as connection:
-        answer = query_processes.execute(connection, statement.sql, {})
+    with statement_execution.open_views(sources, views) as connection:
+        answer = statement_execution.execute(connection, statement.sql, {})
     rows = sorted(map(repr, answer["rows"]))
     return statement.sql, (answer["columns"], answer["types"], rows)
 

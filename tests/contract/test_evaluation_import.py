@@ -14,7 +14,7 @@ from mlcore.repos.evaluation import entity_refs
 from mlcore.repos.gateway import configuration
 from operate.transfer import command, datasets
 from operate.transfer.command import TransferOptions
-from operate.transfer.mlflow_server import SourceFailed
+from operate.transfer.mlflow_client import SourceFailed
 from tests.contract import gateway_world, trace_calls
 from tests.contract.api import Api
 from tests.contract.conftest import Store, pointed

@@ -20,7 +20,7 @@ from mlcore.db.table import Table, key_of_item, table
 from mlcore.entities.metrics import Metric
 from mlcore.repos.removal import purging
 from mlcore.repos.runs.history import metric_history
-from operate.sizes import item_bytes
+from operate.collection_sizes import item_bytes
 from tests.contract.conftest import Store
 from tests.contract.index_state import deliver
 from tests.contract.run_points import tell_run

@@ -10,7 +10,7 @@ from typing import Any, Final
 import pytest
 
 from mltables.table_definitions import TABLES
-from operate import report
+from operate import dashboard_report
 from tests.contract.lake import Tables, tables
 from tests.contract.route_world import World
 from tests.contract.sealing import seal_here
@@ -108,5 +108,8 @@ def test_dashboards(hostile: Hostile, tables: Tables, tmp_path: Path) -> None:
     def ask(sql: str, parameters: dict[str, Any]) -> dict[str, Any]:
         return dict(tables.ask(sql, **parameters))
 
-    for options in (report.ReportOptions(), report.ReportOptions(since="2026-01-01")):
-        assert report.write(tmp_path / "report.html", ask, options) == 0
+    for options in (
+        dashboard_report.ReportOptions(),
+        dashboard_report.ReportOptions(since="2026-01-01"),
+    ):
+        assert dashboard_report.write(tmp_path / "report.html", ask, options) == 0

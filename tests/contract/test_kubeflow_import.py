@@ -12,7 +12,7 @@ import pytest
 from mlcore.db.table import table
 from operate.transfer import command, kubeflow_command
 from operate.transfer.command import TransferOptions
-from operate.transfer.mlflow_server import SourceFailed
+from operate.transfer.mlflow_client import SourceFailed
 from tests.contract.api import Api
 from tests.contract.conftest import Store, pointed
 from tests.contract.kubeflow_api import KubeflowApi, properties

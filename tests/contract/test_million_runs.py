@@ -24,7 +24,7 @@ from mlcore.models.index import RankRows
 from mlcore.repos.runs.history import history_files
 from mlcore.repos.runs.ranks import rank_columns
 from mlcore.repos.runs.ranks.rank_columns import Ranked, RunRanks
-from operate.sizes import LIMIT_BYTES, item_bytes
+from operate.collection_sizes import LIMIT_BYTES, item_bytes
 from tests.contract.api import pairs
 from tests.contract.artifact_folder import artifacts_in
 from tests.contract.conftest import Store

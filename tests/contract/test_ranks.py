@@ -22,7 +22,7 @@ from mlcore.repos import document, index_candidates
 from mlcore.repos.runs.ranks import metric_ranks as run_ranks
 from mlcore.repos.runs.ranks.rank_columns import Ranked, RunRanks
 from mlcore.repos.runs.search import run_search
-from operate import sizes
+from operate import collection_sizes
 from tests.contract.conftest import Store
 from tests.contract.explain import explained
 from tests.contract.index_state import (
@@ -183,8 +183,8 @@ def test_many_sortings(store: Store) -> None:
     assert last.size == len(current)
     counted: Counter[str] = Counter()
     for item in of_experiment(store, experiment_id):
-        counted[item["type"]["S"]] += sizes.item_bytes(item)
-    assert sizes.collection(experiment_id) == counted
+        counted[item["type"]["S"]] += collection_sizes.item_bytes(item)
+    assert collection_sizes.collection(experiment_id) == counted
     assert counted.keys() > {"rank_segment", "rank_page", "rank_rows_sorted"}
 
 

@@ -24,7 +24,7 @@ from mlcore.repos import webhooks
 from mlcore.repos.settings import config
 from mlcore.repos.users import users
 from operate.transfer import files as transferred_files
-from operate.transfer.mlflow_server import Server
+from operate.transfer.mlflow_client import Server
 from operate.transfer.transfer_item import differences
 from tests.contract import span_files
 from tests.contract.artifact_folder import artifacts_in

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from mlcore.auth.permissions import Grant
 from mlcore.repos.users import api_keys, grants, roles, users
-from operate.product_modules import CannotRun
+from operate.module_loading import CannotRun
 from operate.rights import command
 from operate.rights.resources import resource_named
 from operate.rights.verdicts import verdicts

@@ -15,7 +15,7 @@ from mlcore.repos.settings import config
 from mlcore.repos.users import roles, sessions, sign_ins, users
 from mlcore.sign_in import cookies
 from operate import create_admin
-from operate.product_modules import CannotRun
+from operate.module_loading import CannotRun
 from tests.contract.sign_in_browser import CLIENT, HOST, OTHER, SESSION, SIGN_IN, Browser
 from tests.issuer import Issuer
 

@@ -16,7 +16,7 @@ import pytest
 
 from mlcore import errors
 from mlcore.system_tables import location
-from mltables import query_limits, query_processes, statement_check
+from mltables import query_memory, statement_check, statement_execution
 from mltables.file_pruning import evaluate_bounds
 from mltables.permitted_rows import row_sources
 from mltables.span_attribute_columns import COLUMNS, KEYS, PREFIX
@@ -52,12 +52,12 @@ def _answer(
     sources = row_sources(statement.reads, workspaces, folder, wanted, {}, moments)
     is_of_columns = PREFIX in statement.sql
     try:
-        with query_processes.open_views(sources, views) as connection:
-            answer = query_processes.execute(connection, statement.sql, {})
+        with statement_execution.open_views(sources, views) as connection:
+            answer = statement_execution.execute(connection, statement.sql, {})
     except (duckdb.Error, RuntimeError) as error:
-        if not from_maps and query_processes.has_to_run_again(statement.sql, error):
+        if not from_maps and statement_execution.has_to_run_again(statement.sql, error):
             return is_of_columns, "again"
-        return is_of_columns, f"error: {query_processes.error_text(error)}"
+        return is_of_columns, f"error: {statement_execution.error_text(error)}"
     assert not answer["truncated"], sql
     rows = sorted(map(repr, answer["rows"]))
     return is_of_columns, repr((answer["columns"], answer["types"], rows))
@@ -67,8 +67,8 @@ def _answer(
 def test_each_answer_is_that_of_the_map(
     lakes: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
-    one = query_limits.DEPLOYED._replace(threads=1)
-    monkeypatch.setattr(query_limits, "here", lambda: one)
+    one = query_memory.DEPLOYED._replace(threads=1)
+    monkeypatch.setattr(query_memory, "here", lambda: one)
     rng = random.Random(seed)
     questions = Questions(rng)
     read_columns = answered = 0

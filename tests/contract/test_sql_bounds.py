@@ -23,7 +23,7 @@ def _read(
     sql: str, folder: Path, workspaces: tuple[str, ...] | None, *, bounded: bool, **given: Any
 ) -> tuple[str, int]:
     """The answer, and how many files were read for it."""
-    from mltables import query_processes, statement_check  # noqa: PLC0415
+    from mltables import statement_check, statement_execution  # noqa: PLC0415
     from mltables.file_pruning import evaluate_bounds  # noqa: PLC0415
     from mltables.permitted_rows import row_sources  # noqa: PLC0415
 
@@ -31,8 +31,8 @@ def _read(
     prepared = statement_check.translate(sql)
     wanted = evaluate_bounds(prepared.bounds, given) if bounded else {}
     read = row_sources(prepared.reads, workspaces, folder, wanted)
-    with query_processes.open_views(read) as connection:
-        answer = query_processes.execute(connection, prepared.sql, {"parameters": given})
+    with statement_execution.open_views(read) as connection:
+        answer = statement_execution.execute(connection, prepared.sql, {"parameters": given})
     return str(answer), sum(len(source.files) for source in read)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from mltables import query_limits
+from mltables import query_memory
 from sql import execution, query_server_client
 from tests.contract import hidden_rows as hidden
 
@@ -22,7 +22,7 @@ _FORKS = """
 import json, os, sys
 from pathlib import Path
 from mltables.duckdb_connection import connect, open_before_fork
-from mltables.query_processes import open_views
+from mltables.statement_execution import open_views
 
 def in_fork(act):
     reading, writing = os.pipe()
@@ -99,7 +99,7 @@ def test_a_forked_database_has_the_settings_of_a_new_one(tmp_path: Path) -> None
     assert forked["lock_configuration"] == "true"
     assert forked["enable_external_access"] == "false"
     assert forked["temp_directory"] == ""
-    assert (forked["threads"], forked["TimeZone"]) == (str(query_limits.here().threads), "UTC")
+    assert (forked["threads"], forked["TimeZone"]) == (str(query_memory.here().threads), "UTC")
 
 
 def test_a_database_that_copies_rows_spills_where_it_is_told(tmp_path: Path) -> None:

@@ -182,7 +182,7 @@ def test_all_copies_have_an_end_on_a_large_disk(
 def test_rows_of_a_reader_that_do_not_fit_are_the_queries_fault(
     tmp_path: Path, error: duckdb.Error, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    query = pytest.importorskip("mltables.query_processes")
+    query = pytest.importorskip("mltables.statement_execution")
 
     def failing(*_: Any) -> None:
         raise error

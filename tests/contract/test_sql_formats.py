@@ -13,7 +13,7 @@ import pytest
 
 from mlcore import errors
 from operate import system_tables
-from operate.product_modules import CannotRun
+from operate.module_loading import CannotRun
 from sql import app, execution
 from sql.service import preferred_media_type
 from tests.contract.conftest import Store

@@ -261,7 +261,7 @@ def _statement(rng: random.Random) -> str:
 
 def _answered(sql: str, folder: Path) -> str:
     """As the process of a query does, here: rows, or the error."""
-    from mltables import query_processes, statement_check  # noqa: PLC0415
+    from mltables import statement_check, statement_execution  # noqa: PLC0415
     from mltables.file_pruning import evaluate_bounds  # noqa: PLC0415
     from mltables.permitted_rows import row_sources  # noqa: PLC0415
 
@@ -269,23 +269,23 @@ def _answered(sql: str, folder: Path) -> str:
     try:
         prepared = statement_check.translate(sql)
         wanted = evaluate_bounds(prepared.bounds, {})
-        with query_processes.open_views(
+        with statement_execution.open_views(
             row_sources(prepared.reads, READABLE, folder, wanted),
             {view: prepared.reads[view] for view in VIEWS.values() if view in prepared.reads},
         ) as connection:
-            return str(query_processes.execute(connection, prepared.sql, {}))
+            return str(statement_execution.execute(connection, prepared.sql, {}))
     except statement_check.StatementRefused as refused:
         raise AssertionError(f"{sql}: {refused}") from refused
     except (duckdb.Error, RuntimeError) as error:
         # Which branch of a union fails first is a matter of chance, whatever the rows.
-        text = query_processes.error_text(error)
+        text = statement_execution.error_text(error)
         return "error" if " UNION " in sql and SECRET not in text else f"error: {text}"
 
 
 def test_neither_answers_nor_errors_depend_on_hidden_rows(
     lakes: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    limits = pytest.importorskip("mltables.query_limits")
+    limits = pytest.importorskip("mltables.query_memory")
     # With two threads, which of several failing rows is told of is a matter of chance.
     monkeypatch.setattr(limits, "here", lambda: limits.DEPLOYED._replace(threads=1))
     rng = random.Random(SEED)

@@ -151,7 +151,7 @@ def test_what_would_never_end_or_fit_is_ended(
     store: Store, tables: Tables, sql: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By the kernel's timer, which no thread can hold up, or by the end of its memory."""
-    limits = pytest.importorskip("mltables.query_limits")
+    limits = pytest.importorskip("mltables.query_memory")
     monkeypatch.setenv("SYSTEM_TABLES_SECONDS", "1.5")
     replies = []
     ask = execution.process.ask

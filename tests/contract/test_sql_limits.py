@@ -14,7 +14,7 @@ from sql import execution, query_server_client
 from tests.contract import hidden_rows as hidden
 
 lakes = hidden.lakes
-limits = pytest.importorskip("mltables.query_limits")
+limits = pytest.importorskip("mltables.query_memory")
 
 GIB = 1 << 30
 

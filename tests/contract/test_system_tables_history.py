@@ -20,7 +20,7 @@ from mlcore.repos.workspaces import workspaces
 from mlcore.system_tables import backfill, landing, location
 from mlcore.system_tables.landing import Changed
 from operate import system_tables as operated
-from operate.product_modules import CannotRun
+from operate.module_loading import CannotRun
 from tests.contract.conftest import Store
 from tests.contract.delta_readers import by_our_sql, by_polars, by_the_extension
 from tests.contract.index_state import deliver

@@ -86,7 +86,7 @@ def test_columns_of_spans_are_fetched_without_their_map(
     monkeypatch.setattr(cache, "SMALL_FILE_BYTES", 8)  # else a file is fetched as a whole
     monkeypatch.setenv("SYSTEM_TABLES_SCRATCH", str(tmp_path / "empty"))
     statement = pytest.importorskip("mltables.statement_check").translate(kinds)
-    processes = pytest.importorskip("mltables.query_processes")
+    processes = pytest.importorskip("mltables.statement_execution")
     (tmp_path / "query").mkdir()
     sources = processes.permitted_rows.row_sources(statement.reads, None, tmp_path / "query")
     with processes.open_views(sources) as connection:

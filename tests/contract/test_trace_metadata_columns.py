@@ -16,7 +16,7 @@ from deltalake import DeltaTable
 
 from mlcore import errors
 from mlcore.system_tables import location
-from mltables import query_limits, query_processes, statement_check
+from mltables import query_memory, statement_check, statement_execution
 from mltables.permitted_rows import row_sources
 from mltables.table_columns import DERIVED_MARK
 from mltables.time_travel import Moment
@@ -164,11 +164,11 @@ def _told(sql: str, workspaces: list[str] | None, folder: Path, *, from_maps: bo
     moments = [Moment(None, 1) for _ in statement.as_of]
     sources = row_sources(statement.reads, workspaces, folder, {}, {}, moments)
     try:
-        with query_processes.open_views(sources, views) as connection:
-            answer = query_processes.execute(connection, statement.sql, {})
+        with statement_execution.open_views(sources, views) as connection:
+            answer = statement_execution.execute(connection, statement.sql, {})
     except (duckdb.Error, RuntimeError) as error:
-        is_again = not from_maps and query_processes.has_to_run_again(statement.sql, error)
-        return "again" if is_again else query_processes.error_text(error)
+        is_again = not from_maps and statement_execution.has_to_run_again(statement.sql, error)
+        return "again" if is_again else statement_execution.error_text(error)
     return repr((answer["columns"], answer["types"], sorted(map(repr, answer["rows"]))))
 
 
@@ -177,8 +177,8 @@ def test_a_lookup_is_that_of_the_map(
     lakes: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
     use(lakes["some"], monkeypatch)
-    one = query_limits.DEPLOYED._replace(threads=1)
-    monkeypatch.setattr(query_limits, "here", lambda: one)
+    one = query_memory.DEPLOYED._replace(threads=1)
+    monkeypatch.setattr(query_memory, "here", lambda: one)
     rng = random.Random(seed)
     rewritten = 0
     for number in range(24):

@@ -14,7 +14,7 @@ from mlcore.auth.permissions import EXPERIMENT, Grant
 from mlcore.repos import webhooks as webhook_items
 from mlcore.repos.users import grants, users
 from operate.transfer import accounts, files, webhooks, workspaces
-from operate.transfer.mlflow_server import Server, SourceFailed
+from operate.transfer.mlflow_client import Server, SourceFailed
 from operate.transfer.transfer_item import TransferItem, differences
 from tests.contract.conftest import Store
 

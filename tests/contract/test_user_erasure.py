@@ -24,7 +24,7 @@ from mlcore.repos.users import api_keys, caller_usage, grants, roles, sessions, 
 from mlcore.system_tables import audit_landing, location
 from mltables import audit_verification, table_definitions
 from operate.erasure import command, items
-from operate.product_modules import CannotRun
+from operate.module_loading import CannotRun
 from tests.contract import route_environment
 from tests.contract.conftest import Store
 from tests.contract.lake import Tables, tables

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mltables import query_processes
+from mltables import statement_execution
 from mltables.file_pruning import evaluate_bounds
 from mltables.permitted_rows import row_sources
 from mltables.statement_check import TranslatedStatement
@@ -18,6 +18,6 @@ def answer_of(statement: TranslatedStatement, workspaces: list[str] | None, fold
     views = {view: statement.reads[view] for view in VIEWS if view in statement.reads}
     wanted = evaluate_bounds(statement.bounds, {})
     sources = row_sources(statement.reads, workspaces, folder, wanted)
-    with query_processes.open_views(sources, views) as connection:
-        answer = query_processes.execute(connection, statement.sql, {})
+    with statement_execution.open_views(sources, views) as connection:
+        answer = statement_execution.execute(connection, statement.sql, {})
     return repr((answer["columns"], answer["types"], sorted(map(repr, answer["rows"]))))

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from operate.transfer import traces as transferred
-from operate.transfer.mlflow_server import Server
+from operate.transfer.mlflow_client import Server
 from operate.transfer.source_reader import SourceReader
 from tests.differential.stock import sqlalchemy_store
 from tests.differential.trace_pair import (

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from operate.doctor.api import Api, Login
-from operate.doctor.checkup import PREFIX, Checkup, Options
+from operate.doctor.checkup_state import PREFIX, Checkup, Options
 from operate.doctor.steps import STEPS, experiments
 from tests.e2e.breaking_proxy import failing
 from tests.engines import ROOT, free_port

@@ -17,8 +17,8 @@ import pytest
 from local.cloudformation import Resolver, load
 from local.data_folder import DataFolder
 from local.store import store
+from local.store.file_maintenance import TableFile
 from local.store.stream import StreamReader
-from local.store.table_file import TableFile
 from local.table import ensure
 from tests.engines import dynoxide
 from tests.store_client import StoreClient

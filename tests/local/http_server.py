@@ -11,13 +11,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from local.definitions import FunctionDefinition, RouteDefinition
 from local.http.application import Application
 from local.http.body_budget import BodyBudget
 from local.http.connection import Connection
 from local.http.routes import Router
 from local.http.server import Server, listen
 from local.lambda_function import Function
+from local.template_definitions import FunctionDefinition, RouteDefinition
 
 CODE: Final = Path(__file__).parent / "fixtures/functions"
 PATIENT_SECONDS: Final = 60

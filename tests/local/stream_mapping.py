@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from local.definitions import StreamMapping
+from local.template_definitions import StreamMapping
 
 
 def mapping(**changes: Any) -> StreamMapping:

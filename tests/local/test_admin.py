@@ -15,7 +15,7 @@ import pytest
 from local.data_folder import DataFolder
 from operate import source_address
 from operate.doctor.steps import STEPS
-from operate.product_modules import CannotRun
+from operate.module_loading import CannotRun
 from operate.purge import parse_duration
 
 from .conftest import ROOT, Local, eventually

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from local.store.database import DISK_FULL
-from local.store.table_file import TableFile
+from local.store.file_maintenance import TableFile
 
 from .conftest import PATIENT_SECONDS, ROOT, TABLE, Local, eventually
 

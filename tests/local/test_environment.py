@@ -4,7 +4,6 @@ import socket
 from pathlib import Path
 from typing import Any
 
-from local.definitions import FunctionDefinition
 from local.environment import (
     answer_to_own_names,
     prepare,
@@ -12,6 +11,7 @@ from local.environment import (
     region,
     table_name,
 )
+from local.template_definitions import FunctionDefinition
 from mlcore.http.security import Security
 
 

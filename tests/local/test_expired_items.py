@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from local.store import table_file
+from local.store import file_maintenance
 from local.store.expired_items import delete_expired
-from local.store.table_file import TableFile
+from local.store.file_maintenance import TableFile
 from local.table import ttl_attribute
 
 from .conftest import TABLE, OpenTable
@@ -30,7 +30,7 @@ def test_sweep(opened: OpenTable, monkeypatch: pytest.MonkeyPatch) -> None:
     put(opened, "ancient", {"N": str(now - 6 * 365 * 24 * 3600)})
     for number in range(700):
         put(opened, f"many#{number}", {"N": str(now - 10 - number)})
-    monkeypatch.setattr(table_file, "_SWEPT_AT_ONCE", 13)
+    monkeypatch.setattr(file_maintenance, "_SWEPT_AT_ONCE", 13)
     attribute = ttl_attribute(opened.properties)
     assert attribute == "ttl"
     assert delete_expired(opened.dynamodb, opened.file, TABLE, ["PK", "SK"], attribute) == 701

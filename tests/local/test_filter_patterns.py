@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from local.definitions import TemplateError
 from local.events.filter_patterns import compile_filters
+from local.template_definitions import TemplateError
 
 RECORD = {
     "eventName": "MODIFY",

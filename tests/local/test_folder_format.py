@@ -10,7 +10,7 @@ import pytest
 
 from local.data_folder import DataFolder
 from local.folder_format import FORMAT, FolderTooNew, checked, record
-from operate.admin import main as admin
+from operate.admin_commands import main as admin
 
 from .conftest import PATIENT_SECONDS
 

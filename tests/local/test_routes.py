@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from local.definitions import RouteDefinition, TemplateError
 from local.http.routes import Router
+from local.template_definitions import RouteDefinition, TemplateError
 
 KEYS = [
     "GET /pets/dog/1",

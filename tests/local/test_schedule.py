@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from local.definitions import ScheduleDefinition, TemplateError
 from local.events.schedule import Schedule
 from local.template import read
+from local.template_definitions import ScheduleDefinition, TemplateError
 
 ROOT = Path(__file__).resolve().parents[2]
 

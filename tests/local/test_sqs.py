@@ -11,9 +11,9 @@ from botocore.exceptions import ClientError
 from local.aws.endpoint import AwsEndpoint
 from local.aws.kms import Kms
 from local.aws.sqs import Queues
-from local.definitions import QueueDefinition, QueueMapping
 from local.events import queue_poller
 from local.events.queue_poller import QueuePoller
+from local.template_definitions import QueueDefinition, QueueMapping
 from mlcore import queues as core_queues
 from mlcore.errors import InsufficientStorage
 

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from local import shared_activity
-from local.definitions import FunctionDefinition, ScheduleDefinition, StreamMapping
 from local.events.__main__ import BATCH_SIZE_FACTOR, follow
 from local.events.checkpoints import Checkpoints
-from local.events.stream_job import StreamJob
+from local.events.stream_process_parameters import StreamJob
 from local.shared_activity import SharedActivity
+from local.template_definitions import FunctionDefinition, ScheduleDefinition, StreamMapping
 
 from .conftest import TABLE, OpenTable, eventually
 from .ended_process import gone

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from local.definitions import RecordRequirement
 from local.events.filter_patterns import compile_filters, record_requirements
 from local.store import stream
 from local.store.stream import StreamReader
 from local.template import read
+from local.template_definitions import RecordRequirement
 
 from .conftest import ROOT, TABLE, OpenTable
 

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from local.cloudformation import NO_VALUE, Resolver, load
-from local.definitions import TemplateError
 from local.http.routes import Router
 from local.template import read
+from local.template_definitions import TemplateError
 
 FIXTURE = Path(__file__).parent / "fixtures/template.yaml"
 PRODUCT = Path(__file__).parents[2] / "template.yaml"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from local import template, template_cache
-from local.definitions import TemplateError
+from local.template_definitions import TemplateError
 from tests.local.conftest import FIXTURE, ROOT
 
 PARAMETERS = {"Authentication": "basic", "Workspaces": "true"}

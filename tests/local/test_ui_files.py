@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from local.definitions import RouteDefinition
 from local.http.application import Application
 from local.http.connection import SENT_BYTES
 from local.http.routes import Router
 from local.http.ui_files import ASK_EACH_TIME, FOLDER, FOR_A_YEAR, Website
+from local.template_definitions import RouteDefinition
 from tests.local.http_server import answers, request, served
 
 BIG = bytes(range(256)) * (SENT_BYTES // 100)

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from local.data_folder import DataFolder
-from local.own_store import StoreUnusable, prepare_store
 from local.store.database import Unusable
 from local.store.store import Store, endpoint_of, table_path
+from local.store_preparation import StoreUnusable, prepare_store
 from tests.engines import memory_folder, table_definition
 
 from .conftest import ROOT, TABLE

@@ -8,7 +8,7 @@ import pytest
 
 from mlcore.entities import alert_conditions
 from operate import alert
-from operate.product_modules import CannotRun
+from operate.module_loading import CannotRun
 
 SQL = "SELECT * FROM ratios ORDER BY experiment_id;  -- by experiment\n"
 BOUND = 10_000

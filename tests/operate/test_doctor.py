@@ -13,9 +13,9 @@ from botocore.stub import ANY, Stubber
 
 from operate.doctor import command
 from operate.doctor.api import Api, ApiAnswer, Login
-from operate.doctor.checkup import Checkup, Options
-from operate.doctor.deployment import Deployment
+from operate.doctor.checkup_state import Checkup, Options
 from operate.doctor.outcome import WRONG, LeftOut, Wrong
+from operate.doctor.stack import Deployment
 from operate.doctor.steps import Step, alarms, backups, experiments, webhooks
 from tests.engines import ROOT
 
@@ -274,4 +274,4 @@ def test_alarms_whose_receiver_has_not_confirmed() -> None:
 
 @pytest.fixture
 def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("operate.doctor.checkup.PAUSE_SECONDS", 0)
+    monkeypatch.setattr("operate.doctor.checkup_state.PAUSE_SECONDS", 0)

@@ -16,8 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from operate.restore import __main__ as command
+from operate.restore.api_stages import BEFORE, NO_LIMITS, Limits, limits_of
 from operate.restore.freeze import Freeze
-from operate.restore.stages import BEFORE, NO_LIMITS, Limits, limits_of
 from tests import ministack
 from tests.arch import project
 from tests.engines import REGION

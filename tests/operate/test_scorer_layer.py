@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from operate import sam_build, scorer_layer
-from operate.product_modules import CannotRun
+from operate.module_loading import CannotRun
 
 
 @pytest.fixture

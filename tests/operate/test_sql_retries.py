@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from operate import system_tables
-from operate.product_modules import CannotRun
+from operate.module_loading import CannotRun
 
 
 class _Busy(BaseHTTPRequestHandler):

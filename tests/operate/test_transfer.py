@@ -8,7 +8,7 @@ from typing import Any
 
 from operate.transfer import traces
 from operate.transfer.journal import Journal
-from operate.transfer.mlflow_server import Server, SourceFailed
+from operate.transfer.mlflow_client import Server, SourceFailed
 from operate.transfer.source_reader import SourceReader, proxy_path, target_location
 from operate.transfer.transfer_item import TransferItem, differences
 

@@ -14,8 +14,8 @@ from typing import Any
 
 from local.aws.endpoint import AwsEndpoint
 from local.aws.kms import Kms
-from local.definitions import RouteDefinition
 from local.http.routes import Router
+from local.template_definitions import RouteDefinition
 from tests.arch import grants, project
 from tests.arch.rights import TABLE, Right
 from tests.doubles.proxy import Answer, Call, Forward, Proxy

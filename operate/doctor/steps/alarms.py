@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from operate.doctor.checkup import Checkup, expect
+from operate.doctor.checkup_state import Checkup, expect
 
 _TYPE: Final = "AWS::CloudWatch::Alarm"
 _AT_ONCE: Final = 100

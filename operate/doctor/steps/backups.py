@@ -6,8 +6,8 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from operate.doctor.checkup import Checkup, expect
-from operate.doctor.deployment import Deployment
+from operate.doctor.checkup_state import Checkup, expect
+from operate.doctor.stack import Deployment
 
 
 def read(checkup: Checkup) -> str:

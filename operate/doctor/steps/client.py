@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
-from operate.doctor.checkup import Checkup
+from operate.doctor.checkup_state import Checkup
 from operate.doctor.outcome import LeftOut, Wrong
 
 _SCRIPT: Final = Path(__file__).resolve().parent.parent / "client_script.py"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from operate.doctor.checkup import Checkup, expect
+from operate.doctor.checkup_state import Checkup, expect
 
 _STRANGER: Final = "https://stranger.example"
 _PATH: Final = "/api/2.0/mlflow/experiments/search"

@@ -7,7 +7,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from local import program_name
-from operate.doctor.checkup import PREFIX, Checkup, expect
+from operate.doctor.checkup_state import PREFIX, Checkup, expect
 from operate.doctor.outcome import Wrong
 
 LEFTOVER_SECONDS: Final = 3600

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from operate.doctor.api import Login
-from operate.doctor.checkup import Checkup, expect
+from operate.doctor.checkup_state import Checkup, expect
 
 
 def reach(checkup: Checkup) -> str:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from operate.doctor.checkup import Checkup
+from operate.doctor.checkup_state import Checkup
 from operate.doctor.steps import search
 
 

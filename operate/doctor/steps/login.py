@@ -5,7 +5,7 @@ from __future__ import annotations
 from uuid import uuid4
 
 from operate.doctor.api import Login
-from operate.doctor.checkup import Checkup, expect
+from operate.doctor.checkup_state import Checkup, expect
 from operate.doctor.outcome import Wrong
 
 _SEARCH = ("POST", "/api/2.0/mlflow/experiments/search", {"max_results": 1})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from operate.doctor.checkup import Checkup
+from operate.doctor.checkup_state import Checkup
 
 ENOUGH: Final = 100
 """With fewer concurrent executions a team would be throttled. New accounts may have ten."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from operate.doctor.checkup import Checkup, expect
+from operate.doctor.checkup_state import Checkup, expect
 
 
 def register(checkup: Checkup) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from operate.doctor.checkup import Checkup, expect
+from operate.doctor.checkup_state import Checkup, expect
 
 
 def log(checkup: Checkup) -> str:

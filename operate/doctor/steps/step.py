@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from operate.doctor.checkup import Checkup
+from operate.doctor.checkup_state import Checkup
 
 
 class Step(NamedTuple):

@@ -9,7 +9,7 @@ from typing import Final
 from local import environment
 from local.template import read
 from operate.doctor.api import ApiAnswer
-from operate.doctor.checkup import Checkup, expect
+from operate.doctor.checkup_state import Checkup, expect
 from operate.doctor.outcome import LeftOut, Wrong
 
 _TEMPLATE: Final = Path(__file__).resolve().parents[3] / "template.yaml"

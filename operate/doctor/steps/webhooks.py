@@ -20,9 +20,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
-from operate.doctor.checkup import Checkup, expect
-from operate.doctor.deployment import Deployment
+from operate.doctor.checkup_state import Checkup, expect
 from operate.doctor.outcome import LeftOut, Wrong
+from operate.doctor.stack import Deployment
 
 PATH: Final = "/doctor"
 REFUSING: Final = "/health"

@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 
 import duckdb
 
-from mltables import query_limits, span_attribute_columns, time_travel
+from mltables import query_memory, span_attribute_columns, time_travel
 from mltables.column_pruning import Columns
 from mltables.duckdb_connection import connect
 from mltables.file_pruning import Bounds, may_hold, partition_may_hold, sql_condition
@@ -289,7 +289,7 @@ def _write_past_rows(
 
 def _connected(folder: Path) -> duckdb.DuckDBPyConnection:
     """Opens a database that copies rows. What its memory does not hold spills to the folder."""
-    limits = query_limits.here()
+    limits = query_memory.here()
     return connect(folder, limits.text, limits.threads)
 
 

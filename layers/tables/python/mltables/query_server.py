@@ -6,9 +6,10 @@ The process that started it sends one end of a new socket for each query, over t
 this server's standard input. For each query the server forks a *supervisor*, which first writes
 ``+``, reads the request, and then forks
 
-1. the process that prepares the rows that the caller may read (``query_processes.prepare_rows``),
+1. the process that prepares the rows that the caller may read
+   (``statement_execution.prepare_rows``),
 2. the process that runs the caller's statement on these rows only
-   (``query_processes.run_statement``).
+   (``statement_execution.run_statement``).
 
 The supervisor responds with a line of JSON that says how the last of these processes ended, and the
 JSON that this process returned. Queries are isolated: their processes are forked from a process
@@ -40,7 +41,7 @@ from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from mlcore.system_tables import location
-from mltables import query_limits, query_processes, statement_check
+from mltables import query_memory, statement_check, statement_execution
 from mltables.duckdb_connection import open_before_fork
 from mltables.lake import Lake
 
@@ -51,7 +52,7 @@ new process."""
 FOLDERS: Final = "query"
 """``query-<process id of the server>-…`` is the folder of a query."""
 
-_AGAIN: Final = f'{{"{query_processes.RUN_AGAIN}"'.encode()
+_AGAIN: Final = f'{{"{statement_execution.RUN_AGAIN}"'.encode()
 
 Json = dict[str, Any]
 
@@ -71,7 +72,7 @@ def _serve(idle_seconds: float) -> None:
         os.nice(NICE)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # supervisors leave no zombies
     statement_check.translate("SELECT count(*) FROM system.mlflow.runs_latest WHERE run_id = :id")
-    query_limits.here()  # the processes of queries have another environment
+    query_memory.here()  # the processes of queries have another environment
     open_before_fork()
     if not os.environ.get(location.FOLDER):
         import botocore.session  # noqa: F401, PLC0415 -- else each query in AWS would load it
@@ -148,9 +149,11 @@ def _folder() -> Iterator[Path]:
 
 
 def _processes(request: Json, folder: Path, conversation: socket.socket) -> tuple[Json, bytes]:
-    ended, result = _process(lambda: query_processes.prepare_rows(request, folder), conversation)
+    ended, result = _process(
+        lambda: statement_execution.prepare_rows(request, folder), conversation
+    )
     plan = json.loads(result) if result else {}
-    if not result or "error" in plan or query_processes.UNCHANGED in plan:
+    if not result or "error" in plan or statement_execution.UNCHANGED in plan:
         return {**ended, "began": False}, result
     ended, result = _process(lambda: _confined(request, plan), conversation)
     if result.startswith(_AGAIN) and not request.get("whole"):
@@ -169,7 +172,7 @@ def _confined(request: Json, plan: Json) -> Json:
     os.environ.clear()
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, 2)
-    return query_processes.run_statement(request, plan)
+    return statement_execution.run_statement(request, plan)
 
 
 def _process(act: Callable[[], Json], conversation: socket.socket) -> tuple[Json, bytes]:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from local.http.ui_files import CHARTS, DASHBOARDS
-from operate.product_modules import CannotRun
+from operate.module_loading import CannotRun
 
 BEGINNING: Final = "0001-01-01"
 END: Final = "9999-12-31"

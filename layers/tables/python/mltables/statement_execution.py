@@ -2,7 +2,7 @@
 
 The first process prepares the rows that the caller may read; the second one runs the caller's
 statement on them. The operating system ends each process at a time limit, and the second one also
-at a memory limit (``query_limits.py``).
+at a memory limit (``query_memory.py``).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import duckdb
 from mltables import (
     aggregated_lists,
     permitted_rows,
-    query_limits,
+    query_memory,
     result_encoding,
     span_attribute_columns,
     statement_check,
@@ -179,7 +179,7 @@ def open_views(
         sql: the statement. Views of sources that neither it nor ``views`` names are left out; None
             means that all are needed.
     """
-    limits = query_limits.here()
+    limits = query_memory.here()
     connection = connect(None, limits.text, limits.threads)
     macros.set_arithmetic_errors(connection)
     if any(map(_reads_structs, sources)):
@@ -233,7 +233,7 @@ def _restrict_resources() -> None:
         pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
     except OSError:  # not Linux: DuckDB's own limit and the deadline remain
         return
-    most = pages * resource.getpagesize() + query_limits.here().address_space
+    most = pages * resource.getpagesize() + query_memory.here().address_space
     resource.setrlimit(resource.RLIMIT_AS, (most, most))
 
 
@@ -242,7 +242,7 @@ def error_text(error: Exception) -> str:
     which may name files of this machine, are dropped."""
     if _is_of_memory(error):
         return (
-            f"The query needs more than the {query_limits.here().text} of memory that it may have."
+            f"The query needs more than the {query_memory.here().text} of memory that it may have."
         )
     text = str(error).split("\n\nLINE", maxsplit=1)[0].split("\n", maxsplit=1)[0]
     return (

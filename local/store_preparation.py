@@ -13,8 +13,8 @@ from local.disk_health import damage_message, unwritable_message
 from local.events.checkpoints import Checkpoints
 from local.log import report
 from local.store import migration
+from local.store.file_maintenance import TableFile, is_damage
 from local.store.store import endpoint_of, is_table_name, table_path
-from local.store.table_file import TableFile, is_damage
 
 CHECK_SECONDS = 0.7
 """How long the check for damage at the start may take; enough for a file of some hundred

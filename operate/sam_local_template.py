@@ -1,7 +1,8 @@
-"""``python -m operate.local_api TEMPLATE``: writes a copy of the template that `sam local` can
-serve, and prints its path. The SAM CLI supports neither a function's alias in an integration nor an
-authorizer behind a condition. So the copy names the functions themselves and requires no login. It
-has no REST API: the HTTP API has the same routes, and `sam local` cannot stream.
+"""``python -m operate.sam_local_template TEMPLATE``: writes a copy of the template that
+`sam local` can serve, and prints its path. The SAM CLI supports neither a function's alias in an
+integration nor an authorizer behind a condition. So the copy names the functions themselves and
+requires no login. It has no REST API: the HTTP API has the same routes, and `sam local` cannot
+stream.
 
 The copy also declares environment variables that `--env-vars` may then set, so that all functions
 can run without AWS.
@@ -30,13 +31,15 @@ _URI: Final = (
 def main(arguments: Sequence[str] | None = None) -> int:
     """Writes a copy of the given template, which `sam local` can serve, beside it. Returns 0, or 1
     if there is no template."""
-    parser = argparse.ArgumentParser(prog="python -m operate.local_api", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m operate.sam_local_template", description=__doc__
+    )
     parser.add_argument(
         "template", type=Path, help="template of a build: .aws-sam/build/template.yaml"
     )
     built: Path = parser.parse_args(arguments).template
     if not built.is_file():
-        print(f"operate.local_api: there is no {built}; run `make build`", file=sys.stderr)
+        print(f"operate.sam_local_template: there is no {built}; run `make build`", file=sys.stderr)
         return 1
     written = built.with_name(NAME)
     written.write_text(json.dumps(servable(cloudformation.load(built)), indent=1))

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from operate.product_modules import CannotRun
+from operate.module_loading import CannotRun
 
 START_SECONDS: Final = 180
 _STOP_SECONDS: Final = 20

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from local.http.chart_library import PUBLIC_REGISTRY, WANTED, main, registry, unpack
+from local.http.chart_library_download import PUBLIC_REGISTRY, WANTED, main, registry, unpack
 from local.http.ui_files import CHARTS
 
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from operate import report
-from operate.product_modules import CannotRun
+from operate import dashboard_report
+from operate.module_loading import CannotRun
 
 HOSTILE = "</script><script>alert(1)</script><!--"
 
@@ -38,7 +38,7 @@ class Asked:
 
 def test_the_file_runs_its_own_scripts_and_no_text_of_others(tmp_path: Path) -> None:
     target = tmp_path / "report.html"
-    assert report.write(target, Asked(), report.ReportOptions()) == 0
+    assert dashboard_report.write(target, Asked(), dashboard_report.ReportOptions()) == 0
     text = target.read_text()
     assert HOSTILE not in text
     outside = re.sub(r"<script>.*?</script>", "", text, flags=re.DOTALL)
@@ -64,23 +64,27 @@ def test_the_file_runs_its_own_scripts_and_no_text_of_others(tmp_path: Path) -> 
 
 def test_statements_get_the_values_that_they_name(tmp_path: Path) -> None:
     recorder = Asked()
-    report.write(
-        tmp_path / "x", recorder, report.ReportOptions(user="o'neil", until="2025-12-31", minutes=5)
+    dashboard_report.write(
+        tmp_path / "x",
+        recorder,
+        dashboard_report.ReportOptions(user="o'neil", until="2025-12-31", minutes=5),
     )
     for sql, parameters in recorder.calls:
         assert "{" not in sql
         assert set(re.findall(r":([a-z]+)\b", sql)) == set(parameters)
     merged = {name: value for _, given in recorder.calls for name, value in given.items()}
     assert merged["user"] == "o'neil"
-    assert (merged["since"], merged["until"]) == (report.BEGINNING, "2026-01-01")
+    assert (merged["since"], merged["until"]) == (dashboard_report.BEGINNING, "2026-01-01")
     assert (merged["minutes"], merged["order"]) == ("5", "lowest")
 
 
 def test_what_cannot_be_done_is_named(tmp_path: Path) -> None:
     with pytest.raises(CannotRun, match="is not a day"):
-        report.write(tmp_path / "x", Asked(), report.ReportOptions(since="yesterday"))
+        dashboard_report.write(
+            tmp_path / "x", Asked(), dashboard_report.ReportOptions(since="yesterday")
+        )
     with pytest.raises(CannotRun, match="cannot be written"):
-        report.write(tmp_path / "none/x", Asked(), report.ReportOptions())
+        dashboard_report.write(tmp_path / "none/x", Asked(), dashboard_report.ReportOptions())
 
 
 @pytest.mark.parametrize(
@@ -103,7 +107,9 @@ def test_points_are_as_far_apart_as_the_time_is_long(
     recorder = Asked()
     recorder.months = [[start, 1, start, start] for start in starts]
     target = tmp_path / "x"
-    report.write(target, recorder, report.ReportOptions(since=since, until=until), "http://server/")
+    dashboard_report.write(
+        target, recorder, dashboard_report.ReportOptions(since=since, until=until), "http://server/"
+    )
     cut = {
         match for sql, _ in recorder.calls for match in re.findall(r"DATE_TRUNC\('(\w+)', m", sql)
     }

@@ -43,28 +43,28 @@ from local import environment, program_name, runner_record, table, utf8_mode
 from local.command_line import default_data_folder
 from local.data_folder import DataFolder, FolderInUse
 from local.folder_format import FolderTooNew
-from local.own_store import StoreUnusable, endpoint, prepare_store
 from local.runner_record import RunnerRecord
 from local.store import store
+from local.store_preparation import StoreUnusable, endpoint, prepare_store
 from local.template import read
 from operate import (
     api_keys,
     audit_log,
+    collection_sizes,
     create_admin,
+    dashboard_report,
+    deploy_command,
     purge,
+    reindex,
     replay,
-    report,
     settings,
-    sizes,
     source_address,
-    stage_deployment,
     system_tables,
-    verification,
 )
 from operate.arguments import PARTS, TRANSFERS, parse
 from operate.doctor import command as doctor
-from operate.export import start as export_start
-from operate.product_modules import CannotRun, load_modules
+from operate.export import command as export_command
+from operate.module_loading import CannotRun, load_modules
 
 _TEMPLATE = Path(__file__).resolve().parent.parent / "template.yaml"
 
@@ -85,9 +85,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             with source_address.served(given.source, given.files) as given.served:
                 return _run(given)
         if given.command == "export":
-            return export_start.run(given)
+            return export_command.run(given)
         if given.command == "deploy":
-            return stage_deployment.run(given)
+            return deploy_command.run(given)
         return _run(given)
     except (CannotRun, FolderInUse, FolderTooNew, StoreUnusable) as error:
         print(program_name.complaint(error), file=sys.stderr)
@@ -119,10 +119,10 @@ def _run(given: argparse.Namespace) -> int:
         if given.command == "system-tables":
             return _system_tables(given)
         if given.command == "sizes":
-            return sizes.run(given.experiment)
+            return collection_sizes.run(given.experiment)
         if given.command == "reindex":
-            return verification.reindex(given.experiment)
-        return verification.verify(given.experiment, folder)
+            return reindex.reindex(given.experiment)
+        return reindex.verify(given.experiment, folder)
 
 
 def _system_tables(given: argparse.Namespace) -> int:
@@ -244,13 +244,13 @@ def _work_beside(running: RunnerRecord) -> None:
 
 def _sql(given: argparse.Namespace) -> int:
     if given.command == "report":
-        options = report.ReportOptions(
-            *(getattr(given, name) for name in report.ReportOptions._fields)
+        options = dashboard_report.ReportOptions(
+            *(getattr(given, name) for name in dashboard_report.ReportOptions._fields)
         )
         ask = partial(system_tables.ask, url=given.url)
         if given.fresh:
             ask("SELECT 1", {}, fresh=True)
-        return report.write(given.html, ask, options, given.url)
+        return dashboard_report.write(given.html, ask, options, given.url)
     if given.command == "alert":
         return system_tables.check(
             given.statement, given.parameter, given.when, fresh=given.fresh, url=given.url

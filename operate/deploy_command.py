@@ -12,8 +12,8 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError, WaiterError
 
 from operate import deployment, preflight, sam_build, ui_bucket, versions
+from operate.module_loading import CannotRun
 from operate.preflight import Plan
-from operate.product_modules import CannotRun
 
 _SHOWN = ("UiUrl", "ApiUrl", "TableName")
 """Outputs of the stack that its operator needs next."""

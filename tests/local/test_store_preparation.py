@@ -12,7 +12,7 @@ import pytest
 from local.events.batch import DeadLetters
 from local.events.checkpoints import Checkpoints
 from local.events.stream_poller import StreamPoller
-from local.own_store import StoreUnusable, prepare_store
+from local.store_preparation import StoreUnusable, prepare_store
 
 from .conftest import TABLE, OpenTable, eventually
 from .stream_mapping import mapping

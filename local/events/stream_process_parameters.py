@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import NamedTuple
 
-from local.definitions import FunctionDefinition, ScheduleDefinition, StreamMapping
+from local.template_definitions import FunctionDefinition, ScheduleDefinition, StreamMapping
 
 
 class StreamJob(NamedTuple):

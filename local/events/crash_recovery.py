@@ -12,7 +12,7 @@ from importlib import import_module
 
 from local.events.stream_poller import StreamPoller
 from local.log import report
-from local.store.table_file import TableFile
+from local.store.file_maintenance import TableFile
 
 WATCH_SECONDS = 0.5
 REQUEST_SECONDS = 31

@@ -13,9 +13,9 @@ from typing import Any
 import boto3
 import pytest
 
-from operate import admin, deployment, preflight, sam_build, ui_bucket, versions
+from operate import admin_commands, deployment, preflight, sam_build, ui_bucket, versions
+from operate.module_loading import CannotRun
 from operate.preflight import CheckResult, Plan
-from operate.product_modules import CannotRun
 
 RECORDER = """#!{python}
 import json, os, sys
@@ -61,7 +61,7 @@ def test_it_builds_outside_of_the_product(
 ) -> None:
     folder = tmp_path / "made"
     options = ("--build-folder", str(folder), "--architecture", architecture, "--sam", str(sam()))
-    assert admin.main(["deploy", "dev", "--build-only", *options]) == 0
+    assert admin_commands.main(["deploy", "dev", "--build-only", *options]) == 0
     [(arguments, path, variable, modules)] = calls(tmp_path)
     assert (variable, modules) == (architecture, None)
     assert path.split(os.pathsep)[0] == str(tmp_path / "bin")
@@ -77,7 +77,7 @@ def test_a_failed_build_deploys_nothing(
     sam: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     options = ("--build-folder", str(tmp_path / "made"), "--sam", str(sam(3)))
-    assert admin.main(["deploy", "dev", "--build-only", *options]) == 1
+    assert admin_commands.main(["deploy", "dev", "--build-only", *options]) == 1
     assert "sam build ended with 3; nothing was deployed" in capsys.readouterr().err
 
 
@@ -86,7 +86,7 @@ def test_without_the_sam_cli(
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", "")
     absent = str(tmp_path / "absent")
-    assert admin.main(["deploy", "dev", "--build-only", "--sam", absent]) == 1
+    assert admin_commands.main(["deploy", "dev", "--build-only", "--sam", absent]) == 1
     assert f"there is no SAM CLI ({absent})" in capsys.readouterr().err
 
 
@@ -95,7 +95,7 @@ def test_an_empty_region_is_none(
 ) -> None:
     for name in ("AWS_REGION", "AWS_DEFAULT_REGION"):
         monkeypatch.setenv(name, "")
-    assert admin.main(["deploy", "dev", "--check", "--sam", str(sam())]) == 1
+    assert admin_commands.main(["deploy", "dev", "--check", "--sam", str(sam())]) == 1
     assert "set AWS_DEFAULT_REGION" in capsys.readouterr().out
 
 
@@ -154,7 +154,7 @@ def test_a_stage_is_built_deployed_and_gets_its_pages(
 ) -> None:
     after = world()
     options = ("--build-folder", str(tmp_path / "made"), "--sam", str(sam()), "--yes")
-    assert admin.main(["deploy", "dev", *options]) == 0
+    assert admin_commands.main(["deploy", "dev", *options]) == 0
     (built, *_), (deployed, *_) = calls(tmp_path)
     assert (built[0], deployed[0]) == ("build", "deploy")
     template = deployed[deployed.index("--template-file") + 1]
@@ -183,7 +183,7 @@ def test_pages_go_into_a_stack_that_has_a_place_for_them(
 ) -> None:
     after = world(status, ui=ui)
     options = ("--build-folder", str(tmp_path / "made"), "--sam", str(sam()))
-    assert admin.main(["deploy", "dev", *options]) == 0
+    assert admin_commands.main(["deploy", "dev", *options]) == 0
     assert after == expected
 
 
@@ -199,7 +199,7 @@ def test_what_is_missing_stops_it_before_the_build(
     code: int,
 ) -> None:
     after = world(state=state)
-    assert admin.main(["deploy", "dev", "--sam", str(sam()), *words]) == code
+    assert admin_commands.main(["deploy", "dev", "--sam", str(sam()), *words]) == code
     assert (calls(tmp_path), after) == ([], [])
 
 
@@ -207,5 +207,5 @@ def test_a_check_changes_nothing(
     sam: Callable[..., Path], world: Callable[..., list[str]], tmp_path: Path
 ) -> None:
     after = world()
-    assert admin.main(["deploy", "dev", "--check", "--sam", str(sam())]) == 0
+    assert admin_commands.main(["deploy", "dev", "--check", "--sam", str(sam())]) == 0
     assert (calls(tmp_path), after) == ([], [])

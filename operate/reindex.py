@@ -10,9 +10,9 @@ from typing import Any
 from local import environment
 from local.data_folder import DataFolder
 from local.events.checkpoints import Checkpoints
+from local.store.file_maintenance import TableFile
 from local.store.store import table_path
-from local.store.table_file import TableFile
-from operate.product_modules import CannotRun, load_modules
+from operate.module_loading import CannotRun, load_modules
 
 SHOWN = 100
 """How many findings of an experiment are printed."""

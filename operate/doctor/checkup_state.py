@@ -9,8 +9,8 @@ from typing import Any, Final, NamedTuple
 from uuid import uuid4
 
 from operate.doctor.api import Api
-from operate.doctor.deployment import Deployment
 from operate.doctor.outcome import LeftOut, Wrong
+from operate.doctor.stack import Deployment
 
 PREFIX: Final = "mlflow-doctor-"
 """The names of the experiment, the registered model and the webhook that a checkup creates begin

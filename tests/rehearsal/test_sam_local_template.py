@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from operate import local_api
+from operate import sam_local_template
 from tests.arch import project
 from tests.engines import ROOT, create_table, free_port, running_dynoxide
 from tests.rehearsal import emulator
@@ -52,7 +52,7 @@ def api(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """`sam local start-api` over what `sam build` made, as `make start-api` calls it, with
     processes in place of containers."""
     folder = tmp_path_factory.mktemp("start-api")
-    assert local_api.main([str(built / "template.yaml")]) == 0
+    assert sam_local_template.main([str(built / "template.yaml")]) == 0
     with running_dynoxide() as engine, (folder / "sam.log").open("wb") as log:
         settings = {
             "TABLE_NAME": create_table(engine.endpoint),
@@ -63,7 +63,12 @@ def api(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         python, port = emulator.runtime(interpreter()), free_port()
         command = [
             *(str(SAM.with_name("python")), str(SERVING), str(emulator.emulator()), str(python)),
-            *("--template", str(built / local_api.NAME), "--env-vars", str(folder / "env.json")),
+            *(
+                "--template",
+                str(built / sam_local_template.NAME),
+                "--env-vars",
+                str(folder / "env.json"),
+            ),
             *("--parameter-overrides", "Authentication=none", "--warm-containers", "LAZY"),
             *("--port", str(port), "--no-watch"),
         ]
@@ -132,8 +137,8 @@ def test_start_api_answers(api: str) -> None:
 def test_each_route_reaches_its_function(tmp_path: Path) -> None:
     template = tmp_path / "template.yaml"
     template.write_text((project.ROOT / "template.yaml").read_text())
-    assert local_api.main([str(template)]) == 0
-    answered = served(tmp_path / local_api.NAME)
+    assert sam_local_template.main([str(template)]) == 0
+    answered = served(tmp_path / sam_local_template.NAME)
     assert answered.returncode == 0, answered.stderr
     results = {
         f"{'ANY' if len(methods) > 1 else methods[0]} {path}" if path != "$default" else path: name
@@ -151,7 +156,7 @@ def test_the_template_that_is_deployed_cannot_be_served(tmp_path: Path) -> None:
 
 
 def test_what_is_derived_differs_in_logins_names_of_functions_and_the_rest_api_only() -> None:
-    whole, derived = project.template(), local_api.servable(project.template())
+    whole, derived = project.template(), sam_local_template.servable(project.template())
     left_out = whole["Resources"].keys() - derived["Resources"].keys()
     rest_api = {
         name
@@ -165,5 +170,5 @@ def test_what_is_derived_differs_in_logins_names_of_functions_and_the_rest_api_o
             assert resource == whole["Resources"][name]
     declared = derived["Globals"]["Function"]["Environment"]["Variables"]
     added = declared.keys() - whole["Globals"]["Function"]["Environment"]["Variables"].keys()
-    assert added == set(local_api.SETTABLE)
+    assert added == set(sam_local_template.SETTABLE)
     assert not any(declared[name] for name in added)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any, Final
 
-from operate.product_modules import CannotRun, load_modules
+from operate.module_loading import CannotRun, load_modules
 
 LIMIT_BYTES: Final = 10 * 1024**3
 INDEX_ENTRY_BYTES: Final = 100

@@ -1,7 +1,7 @@
 """Downloads the npm package with the chart library of the dashboards, without npm. Checks the
 archive's SHA-512 and unpacks it.
 
-Run as ``python local/http/chart_library.py NAME VERSION SHA512 FOLDER``.
+Run as ``python local/http/chart_library_download.py NAME VERSION SHA512 FOLDER``.
 """
 
 from __future__ import annotations

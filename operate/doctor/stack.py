@@ -9,7 +9,7 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from operate.product_modules import CannotRun
+from operate.module_loading import CannotRun
 
 URLS = ("ApiUrl", "UiUrl")
 """The outputs of a stack that may be given as the URL of a checkup."""
