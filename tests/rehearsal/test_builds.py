@@ -43,6 +43,8 @@ for place in ("dynamodb eu-central-1", "sqs cn-north-1", "s3 eu-central-1"):
     service, region = place.split()
     print(boto3.client(service, region_name=region, **keys).meta.endpoint_url)
 print(*sqlglot.transpile("SELECT a[1] FROM t", read="databricks", write="duckdb"))
+from mltables.duckdb_connection import connect
+print(*connect(None).execute("SELECT TIMESTAMPTZ '2026-01-01 02:00+02'").fetchone())
 zone = zoneinfo.ZoneInfo("Australia/Lord_Howe")
 print(datetime.datetime(2026, 1, 1, tzinfo=zone).utcoffset(), *zoneinfo.TZPATH)
 """
@@ -122,6 +124,7 @@ def test_what_the_layers_lose_is_not_missed(python: str, tmp_path: Path) -> None
         "https://sqs.cn-north-1.amazonaws.com.cn",
         "https://s3.eu-central-1.amazonaws.com",
         "SELECT a[2] FROM t",
+        "2026-01-01 00:00:00+00:00",
         "11:00:00",
     ]
 
