@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from mlcore.gateway import guarded_calls
+from mlcore.gateway.caller import Caller
 from mlcore.gateway.invocation import Invocation
-from mlcore.gateway.recording import Caller
 from mlcore.http import Request
 
 

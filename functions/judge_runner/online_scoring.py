@@ -29,7 +29,7 @@ from mlcore.entities.gateway import Endpoint
 from mlcore.entities.stages import ACTIVE
 from mlcore.entities.traces import Trace
 from mlcore.gateway.call_traces import CALLER
-from mlcore.gateway.recording import JUDGE
+from mlcore.gateway.caller import JUDGE
 from mlcore.limits.evaluation.code_scorers import is_code
 from mlcore.limits.evaluation.scorer_parsing import parse_scorer
 from mlcore.limits.evaluation.scorers import check_payload, judge_endpoint, with_endpoint

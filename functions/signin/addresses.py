@@ -66,6 +66,12 @@ def return_address(text: str) -> str:
     return quote(text, safe="/?#[]@!$&'()*+,;=:%-._~") if is_own and is_page else HOME
 
 
+def callback_address(base: str, issuer_name: str) -> str:
+    """Returns the URL of this server to which an issuer sends the browser back. It differs for each
+    issuer, so that one issuer's answer cannot be taken for another's."""
+    return f"{base}{CALLBACK}/{issuer_name}" if issuer_name else f"{base}{CALLBACK}"
+
+
 def with_query(address: str, query: Mapping[str, str]) -> str:
     """Returns an issuer's URL with further query parameters; the URL may have some already."""
     separator = "&" if "?" in address else "?"

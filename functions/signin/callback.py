@@ -20,18 +20,18 @@ from mlcore.repos.users import sessions, sign_ins, users
 from mlcore.repos.users.claim_roles import e_mail_domain, rights_of
 from mlcore.sign_in import cookie_headers, cookies, lifetime
 from signin import issuers, pages
-from signin.addresses import base_url, cookie_name
+from signin.addresses import base_url, callback_address, cookie_name
 from signin.code_exchange import Proof, SignInRefused, exchange
 from signin.issuers import Issuer
+from signin.logout import HINT
 from signin.messages import Answer
-from signin.start import SignInAttempt, callback_address
+from signin.start import SignInAttempt
 
 MAXIMUM_CODE: Final = 4_096
 MAXIMUM_HINT: Final = 2_400
 """The most characters of an ID token that a session stores for the logout. Each request reads the
 session's item, so it must stay small."""
 
-_HINT: Final = "hint of a session"
 _ERROR: Final = re.compile("[a-z_]{1,60}")
 _CLIENT_ERRORS: Final = range(400, 500)
 
@@ -166,14 +166,8 @@ def _session(issuer: Issuer, proof: Proof) -> Session:
         now,
         now,
         now + lifetime.longest_seconds(),
-        cookies.seal(proof.id_token, _HINT) if has_room else "",
+        cookies.seal(proof.id_token, HINT) if has_room else "",
     )
-
-
-def hint_of(session: Session) -> str:
-    """Returns the ID token with which the issuer recognizes a session at logout; "" if none was
-    stored."""
-    return str((session.hint and cookies.open_sealed(session.hint, _HINT)) or "")
 
 
 def _end_former(message: Answer) -> None:

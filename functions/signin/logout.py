@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from mlcore.entities.users import Session
 from mlcore.http import Request, Response
 from mlcore.observability import logger
@@ -9,8 +11,10 @@ from mlcore.repos.users import sessions
 from mlcore.sign_in import cookie_headers, cookies
 from signin import issuers, pages
 from signin.addresses import LOGOUT, base_url, cookie_name, with_query
-from signin.callback import hint_of
 from signin.messages import Leave
+
+HINT: Final = "hint of a session"
+"""The purpose for which the ID token that a session stores for its logout is sealed."""
 
 
 def leave(message: Leave, request: Request) -> Response:
@@ -31,6 +35,12 @@ def leave(message: Leave, request: Request) -> Response:
     if user is None or session is None:
         return pages.signed_out(gone)
     return _to_issuer(session, base, gone)._replace(actor=user.username)
+
+
+def hint_of(session: Session) -> str:
+    """Returns the ID token with which the issuer recognizes a session at logout; "" if none was
+    stored."""
+    return str((session.hint and cookies.open_sealed(session.hint, HINT)) or "")
 
 
 def _to_issuer(session: Session, base: str, gone: str) -> Response:

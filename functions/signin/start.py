@@ -11,7 +11,7 @@ from mlcore.http import Request, Response
 from mlcore.observability import logger
 from mlcore.sign_in import cookie_headers, cookies
 from signin import issuers, pages
-from signin.addresses import CALLBACK, base_url, cookie_name, with_query
+from signin.addresses import base_url, callback_address, cookie_name, with_query
 from signin.issuers import Issuer
 from signin.messages import OWN_ISSUER, Start
 
@@ -48,12 +48,6 @@ def start(message: Start, request: Request) -> Response:
         logger.warning("the issuer's configuration is unusable", extra={"reason": str(error)})
         return pages.refused(503, "The service that knows your account does not answer.")
     return _redirect(issuer, endpoint, message.return_to, base_url(request.headers))
-
-
-def callback_address(base: str, issuer_name: str) -> str:
-    """Returns the URL of this server to which an issuer sends the browser back. It differs for each
-    issuer, so that one issuer's answer cannot be taken for another's."""
-    return f"{base}{CALLBACK}/{issuer_name}" if issuer_name else f"{base}{CALLBACK}"
 
 
 def _redirect(issuer: Issuer, endpoint: str, return_to: str, base: str) -> Response:

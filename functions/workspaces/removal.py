@@ -46,7 +46,7 @@ MODES: Final = ("SET_DEFAULT", "CASCADE", "RESTRICT")
 WORK_SECONDS: Final = 20.0
 
 
-def index_lag_ms() -> int:
+def _index_lag_ms() -> int:
     """Returns the milliseconds for which a new item may still be missing in the global indexes."""
     return int(os.environ.get("INDEX_LAG_MS", "5000"))
 
@@ -107,7 +107,7 @@ def _wait_for_indexes(item: Raw) -> None:
     """Sleeps, if something was created in the workspace just now, until the global indexes list
     it."""
     entered = workspaces.last_creation_time(item)
-    time.sleep(max(0, min(index_lag_ms(), entered + index_lag_ms() - now_ms())) / 1000)
+    time.sleep(max(0, min(_index_lag_ms(), entered + _index_lag_ms() - now_ms())) / 1000)
 
 
 def _check_empty(name: str) -> None:

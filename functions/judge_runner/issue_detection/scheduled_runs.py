@@ -40,7 +40,7 @@ from mlcore.entities.experiments import Experiment
 from mlcore.entities.stages import ACTIVE
 from mlcore.entities.traces import Trace
 from mlcore.gateway.call_traces import CALLER
-from mlcore.gateway.recording import JUDGE
+from mlcore.gateway.caller import JUDGE
 from mlcore.http.gate import is_on
 from mlcore.observability import logger
 from mlcore.optimistic_retry import WriteConflict

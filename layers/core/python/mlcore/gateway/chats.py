@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mlcore.errors import GatewayCallFailed
 from mlcore.gateway import answer_events, stream_assembly
+from mlcore.gateway.caller import internal_caller
 from mlcore.gateway.chat_shapes import CHAT, COMPLETION, validated_chat
 from mlcore.gateway.invocation import Invocation, begin
-from mlcore.gateway.recording import internal_caller
 
 if TYPE_CHECKING:
     from mlcore.gateway.request_redaction import RequestRedaction

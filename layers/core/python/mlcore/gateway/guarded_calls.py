@@ -9,9 +9,9 @@ from typing import Any
 from mlcore.entities.gateway import Configuration
 from mlcore.errors import MlflowError
 from mlcore.gateway import chats, invocation
+from mlcore.gateway.caller import Caller, internal_caller
 from mlcore.gateway.chat_shapes import validated_chat
 from mlcore.gateway.invocation import Invocation
-from mlcore.gateway.recording import Caller, internal_caller
 
 Json = dict[str, Any]
 

@@ -15,8 +15,9 @@ from mlcore.entities.evaluation.judges import PII_RULE, Judge
 from mlcore.entities.gateway import Configuration, Guardrail
 from mlcore.errors import GatewayCallFailed, GuardrailViolation, MlflowError
 from mlcore.gateway import chats
+from mlcore.gateway.caller import JUDGE, Caller
 from mlcore.gateway.chat_shapes import Shape
-from mlcore.gateway.recording import EVALUATOR, GUARDRAIL, JUDGE, LLM, Caller, Recording
+from mlcore.gateway.recording import EVALUATOR, GUARDRAIL, LLM, Recording
 from mlcore.gateway.route import Route
 from mlcore.judges import builtin, call_texts, content, prompts, rules, verdicts
 from mlcore.judges.chat import JudgeModel, endpoint_of

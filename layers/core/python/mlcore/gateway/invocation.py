@@ -13,9 +13,10 @@ from mlcore.entities.gateway import BudgetPolicy, Configuration
 from mlcore.errors import CallerLeft, GatewayCallFailed
 from mlcore.gateway import budgets, rate_limits, route
 from mlcore.gateway.budgets import Payer
+from mlcore.gateway.caller import Caller
 from mlcore.gateway.chat_shapes import Shape
 from mlcore.gateway.rate_limits import Admission, CallOrigin, Limited
-from mlcore.gateway.recording import Caller, Recording, Span
+from mlcore.gateway.recording import Recording, Span
 from mlcore.gateway.retries import USUAL, Handling, Repeats
 from mlcore.gateway.route import Route
 from mlcore.observability import logger

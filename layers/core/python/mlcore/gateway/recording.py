@@ -11,12 +11,13 @@ import secrets
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 from uuid import uuid4
 
 from mlcore import reserved_tags
 from mlcore.entities.gateway import Endpoint
 from mlcore.errors import GatewayCallFailed, MlflowError
+from mlcore.gateway.caller import Caller
 from mlcore.providers.credential_redactor import CredentialRedactor
 from mlcore.providers.model import Model
 from mlcore.providers.provider import Provider, consistent
@@ -29,44 +30,6 @@ UNKNOWN: Final = "UNKNOWN"
 LLM: Final = "LLM"
 GUARDRAIL: Final = "GUARDRAIL"
 EVALUATOR: Final = "EVALUATOR"
-
-_CALLER_HEADER: Final = "x-mlflow-gateway-caller"
-JUDGE: Final = "judge"
-"""Value of that header for calls of judges, in MLflow's clients and in this server."""
-
-
-class Caller(NamedTuple):
-    """Who makes a gateway call: the user, the API key, and the request's headers with names in
-    lower case."""
-
-    username: str | None = None
-    headers: Mapping[str, str] = {}
-    key_id: str | None = None
-    """The id of the API key by which the user logged in; None for another login."""
-    is_internal: bool = False
-    """Whether the server itself calls. Such a call may be part of another one, so it is none of the
-    calls that a user may make at the same time."""
-    repeats_itself: bool = False
-    """Whether the caller repeats calls that a provider refused, so that the gateway must not."""
-
-    @property
-    def program(self) -> str | None:
-        """The name of the calling program: the header ``x-mlflow-gateway-caller``, or else the
-        first word of ``User-Agent``; None if there is none."""
-        named = self.headers.get(_CALLER_HEADER)
-        return named or self.headers.get("user-agent", "").split("/")[0].strip() or None
-
-
-def internal_caller(username: str | None, *, judges: bool, repeats_itself: bool = False) -> Caller:
-    """Returns the caller of a call that the server itself makes.
-
-    Args:
-        judges: whether a judge makes it; the trace then names the caller ``judge``.
-        repeats_itself: whether that caller repeats calls that a provider refused, so that the
-            gateway must not.
-    """
-    headers = {_CALLER_HEADER: JUDGE} if judges else {}
-    return Caller(username, headers, is_internal=True, repeats_itself=repeats_itself)
 
 
 class Span:
