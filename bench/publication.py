@@ -20,7 +20,7 @@ from typing import IO, Final, NamedTuple
 from bench.environment import stand_alone
 from bench.loaded_runs import Row, rows
 from bench.profile import in_silence
-from mlcore.system_tables import location
+from mlcore.system_tables import storage
 from tests.contract.api import Api
 from tests.contract.conftest import pointed
 from tests.engines import create_table, memory_folder, running_store
@@ -135,7 +135,7 @@ def measure(runs: int, publications: int) -> tuple[int, Usage, Usage]:
         pointed(engine.endpoint, create_table(engine.endpoint)) as api,
     ):
         for name, value in (
-            (location.FOLDER, folder / "tables"),
+            (storage.FOLDER, folder / "tables"),
             ("SYSTEM_TABLES_SCRATCH", folder / "scratch"),
             ("PYTHONPATH", os.pathsep.join(map(os.path.abspath, sys.path))),
         ):

@@ -16,7 +16,7 @@ from typing import Any
 from bench.bill import idle, usage
 from local.store.store import folder_of, table_path
 from local.store.stream import StreamReader
-from mlcore.system_tables import location
+from mlcore.system_tables import storage
 from tests import ministack
 from tests.contract.api import Api
 from tests.contract.capacity_figures import Figures
@@ -75,13 +75,13 @@ def _publications(engine: Engine) -> Iterator[Publications]:
     ):
         ministack.make_bucket(url, BUCKET)
         os.environ |= {
-            location.BUCKET: BUCKET,
+            storage.BUCKET: BUCKET,
             "AWS_ENDPOINT_URL_S3": front.url,
             "AWS_REGION": REGION,
             "SYSTEM_TABLES_SCRATCH": str(folder / "scratch"),
             "ARTIFACT_FOLDER": str(folder / "artifacts"),
         }
-        location.store.cache_clear()
+        storage.store.cache_clear()
         yield Publications(_warmed(api), fresh, requests)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from mlcore.entities import alert_conditions
-from mlcore.system_tables import alerts
+from mlcore.system_tables import alert_files
 from operate.module_loading import CannotRun
 
 CONDITION_MET: Final = 2
@@ -26,7 +26,7 @@ def run(ask: Callable[[str], dict[str, Any]], sql: str, when: str | None) -> int
     Raises:
         CannotRun: there is no condition, or it does not fit the query.
     """
-    text = when or alerts.when(sql)
+    text = when or alert_files.when(sql)
     if text is None:
         raise CannotRun("give --when, or write a line -- when: … into the query's file")
     try:

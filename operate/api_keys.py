@@ -53,7 +53,7 @@ def _run(given: argparse.Namespace) -> int:
 def _create(given: argparse.Namespace, api_keys: Any, users: Any) -> None:
     scopes = None
     if given.scope:
-        scopes = import_module("mlcore.auth.scopes").checked(given.scope)
+        scopes = import_module("mlcore.auth.api_key_scopes").checked(given.scope)
     expires_at = None
     if given.days is not None:
         if given.days < 1:

@@ -18,7 +18,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
 
-from mlcore.prices.price_list import FILE
+from mlcore.prices.model_prices import FILE
 from mlcore.prices.setting import FIELDS
 
 Prices = dict[str, dict[str, list[float | None]]]

@@ -33,7 +33,7 @@ def run(older_than: int, experiment_id: str | None) -> int:
         print(program_name.complaint(message), file=sys.stderr)
         return 1
     garbage, errors = import_module("mlcore.repos.removal.garbage"), import_module("mlcore.errors")
-    restored = import_module("mlcore.repos.removal.purging").NoLongerDeleted
+    restored = import_module("mlcore.repos.removal.permanent_deletion").NoLongerDeleted
     before = int((time.time() - older_than) * 1000)
     removed = failed = kept = 0
     try:

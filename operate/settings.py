@@ -13,7 +13,10 @@ from local import program_name
 def run(action: str, key: str | None, value: str | None) -> int:
     """Performs an action (``list``, ``get``, ``set`` or ``unset``) on a setting. ``value`` is JSON.
     Returns 0 on success, otherwise 1."""
-    config, errors = import_module("mlcore.repos.settings.config"), import_module("mlcore.errors")
+    config, errors = (
+        import_module("mlcore.repos.settings.stored_settings"),
+        import_module("mlcore.errors"),
+    )
     try:
         if action == "list":
             for name, setting_and_value in config.find_all().items():

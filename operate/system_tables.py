@@ -214,7 +214,7 @@ def backfill(*, publishes: bool = True) -> int:
     _histories()
     if not publishes:
         count = 0
-        for landed in import_module("mlcore.system_tables.backfill").land():
+        for landed in import_module("mlcore.system_tables.backfill_landing").land():
             count += landed.startswith("experiment ")
             print(landed)
         print(

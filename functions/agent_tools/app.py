@@ -11,7 +11,14 @@ RPCS = ()
 PLAIN_ROUTES = (
     # The tools only read. They send requests to the API with the caller's login.
     PlainRoute(
-        "POST", "/mcp", parse, mcp_protocol.answer, "requests.anybody", reads=True, since="", cost=0
+        "POST",
+        "/mcp",
+        parse,
+        mcp_protocol.answer,
+        "shared_rules.anybody",
+        reads=True,
+        since="",
+        cost=0,
     ),
 )
 

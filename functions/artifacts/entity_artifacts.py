@@ -9,7 +9,7 @@ from artifacts import artifact_roots, file_responses
 from artifacts import messages as m
 from mlcore import errors
 from mlcore.artifacts import exact_path, locate, safe_path, store
-from mlcore.artifacts.skill_files import check_not_skill
+from mlcore.artifacts.skill_uploads import check_not_skill
 from mlcore.http import Request, Response
 from mlcore.repos.runs.core import artifact_listing as queries
 from mlcore.spans import trace_file_redaction

@@ -10,7 +10,7 @@ from artifacts import messages as m
 from mlcore import errors
 from mlcore.artifacts import exact_path, safe_path, store
 from mlcore.artifacts.paths import is_hidden, key_in_workspace, names_file
-from mlcore.artifacts.skill_files import check_not_skill
+from mlcore.artifacts.skill_uploads import check_not_skill
 from mlcore.http import Request, Response
 from mlcore.repos.runs.core.artifact_listing import listing
 from mlcore.spans import trace_file_redaction

@@ -11,8 +11,8 @@ from artifacts.proxy import UPLOAD_SECONDS, exact_key_of, key_of
 from mlcore import errors
 from mlcore.artifacts import UploadedPart, exact_path, join, locate, safe_path, store
 from mlcore.artifacts.file_headers import content_type
-from mlcore.artifacts.locations import PROXIED, scheme
-from mlcore.artifacts.skill_files import check_not_skill
+from mlcore.artifacts.skill_uploads import check_not_skill
+from mlcore.artifacts.storage_keys import PROXIED, scheme
 from mlcore.http import Request
 from mlcore.http.compression import MAX_BODY_BYTES
 from mlcore.spans import trace_file_redaction

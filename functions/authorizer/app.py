@@ -20,8 +20,8 @@ from mlcore.db import capacity, deadline
 from mlcore.entities.users import User
 from mlcore.environment import AUTHENTICATION, GATEWAY_LOGIN, OIDC, signs_in
 from mlcore.errors import MlflowError
+from mlcore.http.cloudfront_bypass import bypasses_cloudfront
 from mlcore.http.gate import TWO_LOGINS
-from mlcore.http.origin import bypasses_cloudfront
 from mlcore.http.request import base_path, headers_of, path_of
 from mlcore.http.rest_events import as_http_event, is_rest_event
 from mlcore.observability import logger

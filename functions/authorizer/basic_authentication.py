@@ -20,7 +20,7 @@ from typing import Final
 from mlcore.auth.passwords import UNMATCHABLE_HASH, check_password
 from mlcore.entities.users import User
 from mlcore.process_cache import ProcessCache
-from mlcore.repos.users import logins
+from mlcore.repos.users import wrong_passwords
 
 _verified: Final[ProcessCache[bytes, bool]] = ProcessCache("password that fits")
 
@@ -38,17 +38,17 @@ def authenticate(authorization: str, address: str) -> User | None:
     if sent is None:
         return None
     username, password = sent
-    user, failures = logins.find(username, address)
+    user, failures = wrong_passwords.find(username, address)
     hashed = (user.password_hash if user is not None else "") or UNMATCHABLE_HASH
-    content = f"{logins.network(address)}\0{hashed}\0{password}"
+    content = f"{wrong_passwords.network(address)}\0{hashed}\0{password}"
     proof = hmac.digest(_secret(), content.encode(), hashlib.sha256)
     if proof in _verified:
         return user
-    if failures >= logins.MAXIMUM_FAILURES:
+    if failures >= wrong_passwords.MAXIMUM_FAILURES:
         return None
     is_correct = check_password(password, hashed)
     if not is_correct or user is None or not user.password_hash:
-        logins.failed(username, address)
+        wrong_passwords.failed(username, address)
         return None
     _verified.put(proof, True)
     return user

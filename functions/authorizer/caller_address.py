@@ -13,7 +13,7 @@ import ipaddress
 from collections.abc import Mapping
 from typing import Final
 
-from mlcore.http.origin import ORIGIN_HEADER
+from mlcore.http.cloudfront_bypass import ORIGIN_HEADER
 
 ORIGIN_WORD: Final = "ORIGIN_WORD"
 """Environment: the secret word. If it is unset, X-Forwarded-For is never trusted."""

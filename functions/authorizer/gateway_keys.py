@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from authorizer import key_authentication
-from mlcore.auth.key_tokens import KEY_HEADERS, keys_in
+from mlcore.auth.api_key_tokens import KEY_HEADERS, keys_in
 from mlcore.environment import GATEWAY_LOGIN
 from mlcore.repos.users import api_keys
 

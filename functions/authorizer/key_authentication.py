@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from authorizer.basic_authentication import credentials
-from mlcore.auth.scopes import KeyLimits
+from mlcore.auth.api_key_scopes import KeyLimits
 from mlcore.repos.users import api_keys
 
 

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from mlcore.entities.users import User
 from mlcore.http.raw_request import cookie_values
 from mlcore.repos.users import sessions
-from mlcore.sign_in import cookie_headers, cookies, lifetime
+from mlcore.sign_in import cookie_headers, cookies, session_lifetime
 
 _READING: Final = frozenset(("GET", "HEAD", "OPTIONS"))
 
@@ -29,9 +29,9 @@ def authenticate(event: Mapping[str, Any], headers: Mapping[str, str]) -> User |
         return None
     user, session = sessions.find(*content)
     now = int(time.time())
-    if user is None or session is None or not lifetime.is_alive(session, now):
+    if user is None or session is None or not session_lifetime.is_alive(session, now):
         return None
-    if lifetime.is_due(session, now):
+    if session_lifetime.is_due(session, now):
         sessions.touch(session, now)
     return user._replace(is_admin=user.is_admin or session.is_admin)
 

@@ -20,7 +20,7 @@ from mlcore.http import PlainRoute, lambda_handler
 
 _MODEL: Final = "/sources/{source_id}/models/{model_name+}"
 
-_EVERYONE: Final = "requests.anybody"
+_EVERYONE: Final = "shared_rules.anybody"
 _MODELS: Final[tuple[tuple[str, str, Function, str, int], ...]] = (
     ("GET", "/sources", sources.list_sources, _EVERYONE, 1),
     ("GET", "/labels", sources.list_labels, _EVERYONE, 1),

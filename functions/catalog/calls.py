@@ -15,7 +15,7 @@ from catalog import generations
 from catalog.generations import Generation, PartGone
 from mlcore.errors import TemporarilyUnavailable
 from mlcore.http import Request, Response, Sent
-from mlcore.http.kubeflow import Answer, Versions, arguments, check_path
+from mlcore.http.kubeflow_responses import Answer, Versions, arguments, check_path
 from mlcore.kubeflow import body
 from mlcore.kubeflow.errors import invalid
 

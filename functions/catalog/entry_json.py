@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mlcore.catalog.entry import CatalogEntry, id_of
-from mlcore.kubeflow.properties import INT, TYPE
+from mlcore.kubeflow.custom_properties import INT, TYPE
 
 
 def properties_json(entry: CatalogEntry) -> dict[str, Any]:

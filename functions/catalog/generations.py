@@ -14,10 +14,10 @@ from itertools import chain, repeat
 from operator import sub
 from typing import Any, Final, TypeVar
 
-from mlcore.catalog import candidates, columns
-from mlcore.catalog.candidates import Candidates
-from mlcore.catalog.columns import EMPTY, MODEL_LEVEL, Column, Columns
+from mlcore.catalog import performance_candidates, property_columns
 from mlcore.catalog.entry import CatalogEntry, of_stored, source_key
+from mlcore.catalog.performance_candidates import Candidates
+from mlcore.catalog.property_columns import EMPTY, MODEL_LEVEL, Column, Columns
 from mlcore.process_cache import ProcessCache, SingleEntryCache
 from mlcore.repos import catalog
 from mlcore.repos.catalog import Current, PartLocation, unpacked
@@ -147,13 +147,13 @@ class Generation:
     def attribute_part(level: str, name: str) -> str:
         """Returns the name, as :meth:`fetch` takes it, of the stored part with one attribute of all
         models or of all artifacts."""
-        return f"attribute:{columns.attribute_name(level, name)}"
+        return f"attribute:{property_columns.attribute_name(level, name)}"
 
     def properties_part(self, name: str) -> str:
         """Returns the name, as :meth:`fetch` takes it, of the stored part that contains the values
         of a custom property of all models and artifacts of the catalog."""
         count = len(self._directory.get("properties", ()))
-        return f"properties:{columns.bucket_of(name, count)}" if count else "properties"
+        return f"properties:{property_columns.bucket_of(name, count)}" if count else "properties"
 
     def attribute_values(self, level: str, name: str) -> Column:
         """Returns the values of an attribute of all models, or all artifacts, of the catalog."""
@@ -165,14 +165,14 @@ class Generation:
             source_ids = [ids[index] for index in models["source"]]
             return Column(range(len(source_ids)), source_ids)
         data = self._part(self.attribute_part(level, name), None)
-        return EMPTY if data is None else columns.of_stored(data, self.count(level))
+        return EMPTY if data is None else property_columns.of_stored(data, self.count(level))
 
     def custom_values(self, level: str, name: str) -> Columns:
         """Returns the values of a custom property of all models, or of all artifacts, by the type
         of the values."""
         by_type = self._part(self.properties_part(name), {}).get(level, {}).get(name, {})
         count = self.count(level)
-        return {kind: columns.of_stored(data, count) for kind, data in by_type.items()}
+        return {kind: property_columns.of_stored(data, count) for kind, data in by_type.items()}
 
     @property
     def models(self) -> Mapping[str, Any]:
@@ -207,9 +207,9 @@ class Generation:
         compare by default (such as latency)."""
         data = self._part(CANDIDATES, None)
         return (
-            candidates.CandidateCollector().candidates()
+            performance_candidates.CandidateCollector().candidates()
             if data is None
-            else candidates.of_stored(data)
+            else performance_candidates.of_stored(data)
         )
 
     def options(self) -> list[Mapping[str, Any]]:

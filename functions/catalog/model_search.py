@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from catalog.generations import MODELS, Generation
-from mlcore.catalog.columns import ARTIFACT_LEVEL, MODEL_LEVEL, Column
+from mlcore.catalog.property_columns import ARTIFACT_LEVEL, MODEL_LEVEL, Column
 from mlcore.search.kubeflow_filter import (
     AllOf,
     AnyOf,

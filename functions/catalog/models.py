@@ -8,7 +8,8 @@ from typing import Any, Final
 from catalog import entry_json, model_search, recommendations, sorting, sources
 from catalog.calls import CatalogCall, Position, descending, page
 from catalog.generations import MODELS, OPTIONS, Generation
-from mlcore.catalog import filter_fields, options
+from mlcore.catalog import filter_fields
+from mlcore.catalog import filter_options as options
 from mlcore.catalog.entry import MODEL, CatalogEntry
 from mlcore.errors import ResourceDoesNotExist
 from mlcore.kubeflow.errors import invalid

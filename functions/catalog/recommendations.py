@@ -9,8 +9,9 @@ from typing import Any, Final, NamedTuple
 
 from catalog.calls import CatalogCall
 from catalog.generations import CANDIDATES, MODELS, Generation
-from mlcore.catalog import candidates
-from mlcore.catalog.candidates import (
+from mlcore.catalog import performance_candidates
+from mlcore.catalog.entry import CatalogEntry
+from mlcore.catalog.performance_candidates import (
     LEAST_RATE,
     PERFORMANCE,
     REPLICAS,
@@ -22,8 +23,7 @@ from mlcore.catalog.candidates import (
     measurement,
     number,
 )
-from mlcore.catalog.columns import ARTIFACT_LEVEL
-from mlcore.catalog.entry import CatalogEntry
+from mlcore.catalog.property_columns import ARTIFACT_LEVEL
 from mlcore.search.kubeflow_filter import DOUBLE, INT
 
 TOTAL_RATE: Final = "total_requests_per_second"
@@ -154,7 +154,7 @@ def sort_models(generation: Generation, setting: Setting) -> list[int]:
         weighed = generation.cached(
             ("candidates", names), lambda: _compute_candidates(generation, names)
         )
-    return candidates.model_order(weighed, setting.target, len(generation.models["id"]))
+    return performance_candidates.model_order(weighed, setting.target, len(generation.models["id"]))
 
 
 def _compute_candidates(generation: Generation, names: PropertyNames) -> Candidates:

@@ -17,13 +17,13 @@ from mlcore.auth.permissions import REGISTERED_MODEL
 from mlcore.catalog.entry import CatalogEntry, id_of
 from mlcore.errors import ResourceConflict
 from mlcore.http import Sent
-from mlcore.http.kubeflow import AnswerWithStatus
-from mlcore.kubeflow import body, merge, properties
+from mlcore.http.kubeflow_responses import AnswerWithStatus
+from mlcore.kubeflow import body, custom_properties, merge
+from mlcore.kubeflow.custom_properties import TYPE, Property
 from mlcore.kubeflow.entity import V1, Entity, response
 from mlcore.kubeflow.errors import invalid, name_taken
 from mlcore.kubeflow.kinds import MODEL_ARTIFACT, MODEL_VERSION, EntityKind
 from mlcore.kubeflow.kinds import REGISTERED_MODEL as MODEL
-from mlcore.kubeflow.properties import TYPE, Property
 from mlcore.optimistic_retry import WriteConflict, retry_on_conflict
 from mlcore.repos.kubeflow import artifacts, entities, models, numbers, versions
 from mlcore.repos.registry.registered_models import StoredRegisteredModel as ModelRecord
@@ -125,7 +125,7 @@ _ORIGIN: Final = "catalog_model"
 
 
 def _origin(entry: CatalogEntry) -> Property:
-    return Property(properties.STRING, f"{id_of(entry.source)}/{entry.name}")
+    return Property(custom_properties.STRING, f"{id_of(entry.source)}/{entry.name}")
 
 
 def _find_or_create_artifacts(
@@ -191,7 +191,7 @@ def _new_entity(
     custom = {
         name: Property(TYPE[member], entry.properties[name])
         for name, member in entry.types.items()
-        if not properties.is_reserved(name)
+        if not custom_properties.is_reserved(name)
     }
     given = {**values, "customProperties": {**custom, **(more or {})}}
     if entry.fields.get("description") is not None:

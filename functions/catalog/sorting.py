@@ -8,8 +8,8 @@ from operator import itemgetter
 from typing import Any, Final, TypeVar
 
 from catalog.generations import MODELS, Generation
-from mlcore.catalog.columns import ARTIFACT_LEVEL, MODEL_LEVEL, Column
 from mlcore.catalog.entry import CatalogEntry
+from mlcore.catalog.property_columns import ARTIFACT_LEVEL, MODEL_LEVEL, Column
 from mlcore.search.kubeflow_filter import BOOL, DOUBLE, INT, SUFFIXES, TEXT
 
 T = TypeVar("T")

@@ -11,7 +11,7 @@ from catalog_loader import loading
 from catalog_loader.file_store import files
 from catalog_loader.preview import parse, preview
 from mlcore.http import PlainRoute, Request, lambda_handler, nothing
-from mlcore.http.kubeflow import Versions
+from mlcore.http.kubeflow_responses import Versions
 from mlcore.observability import logger
 
 PREFIX: Final = "/api/model_catalog"
@@ -28,7 +28,11 @@ def reload(_message: None, request: Request) -> dict[str, Any]:
 
 PLAIN_ROUTES: Final = tuple(
     PlainRoute(
-        "POST", f"{version}{path}", parser, _VERSIONS.answering(function), "requests.administrators"
+        "POST",
+        f"{version}{path}",
+        parser,
+        _VERSIONS.answering(function),
+        "shared_rules.administrators",
     )
     for version in (_V1, _OLD)
     for path, parser, function in (

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from catalog_loader import field_checks, licenses
 from catalog_loader.field_checks import Check, InvalidField
 from mlcore.catalog.entry import MODEL, SERVER, CatalogEntry, number_of
-from mlcore.kubeflow.properties import BOOL, DOUBLE, INT, MEMBER, STRING, STRUCT
+from mlcore.kubeflow.custom_properties import BOOL, DOUBLE, INT, MEMBER, STRING, STRUCT
 
 MAX_ENTRIES: Final = 100_000
 """The largest number of models or servers in a source."""

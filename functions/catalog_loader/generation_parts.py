@@ -11,9 +11,9 @@ from itertools import repeat
 from typing import Any, Final
 
 from catalog_loader.source_reading import SourceContent
-from mlcore.catalog import candidates, columns, options
-from mlcore.catalog.columns import ColumnCollector
+from mlcore.catalog import filter_options, performance_candidates, property_columns
 from mlcore.catalog.entry import ASSET_TYPES, MODEL, CatalogEntry, StoredEntry, of_stored, stored
+from mlcore.catalog.property_columns import ColumnCollector
 from mlcore.repos.catalog import Current, PartLocation, Store, parts, unpacked
 
 _PART_BYTES: Final = 48_000
@@ -33,10 +33,12 @@ def store_parts(store: Store, reads: Sequence[SourceContent]) -> dict[str, Any]:
     models = [entry for entry in entries if entry.kind == MODEL]
     servers = [entry for entry in entries if entry.kind != MODEL]
     gathering = ColumnCollector()
-    candidate_gathering = candidates.CandidateCollector()
+    candidate_gathering = performance_candidates.CandidateCollector()
     for position, model in enumerate(models):
         gathering.add(model)
-        if measured := candidates.of_model(model, candidates.PropertyNames()):
+        if measured := performance_candidates.of_model(
+            model, performance_candidates.PropertyNames()
+        ):
             candidate_gathering.add(position, measured)
     listing = _Models(store, models)
     keys = sorted({model.source for model in models})
@@ -50,10 +52,14 @@ def store_parts(store: Store, reads: Sequence[SourceContent]) -> dict[str, Any]:
         "part": listing.numbers,
         "parts": listing.parts,
         "artifactParts": listing.artifact_parts,
-        "artifacts": columns.offsets(models),
+        "artifacts": property_columns.offsets(models),
     }
-    filter_options = [
-        {"source": read.source.key, "kind": kind, "options": options.of_entries(kind, read.entries)}
+    all_options = [
+        {
+            "source": read.source.key,
+            "kind": kind,
+            "options": filter_options.of_entries(kind, read.entries),
+        }
         for read in reads
         if (kind := ASSET_TYPES[read.source.asset_type])
     ]
@@ -61,9 +67,9 @@ def store_parts(store: Store, reads: Sequence[SourceContent]) -> dict[str, Any]:
     return {
         "models": store(json.dumps(columns_of_models, separators=(",", ":"))),
         "servers": list(_stored(store, servers)),
-        "options": store(json.dumps(filter_options, separators=(",", ":"))),
+        "options": store(json.dumps(all_options, separators=(",", ":"))),
         "attributes": attributes,
-        "candidates": store(candidates.stored(candidate_gathering.candidates())),
+        "candidates": store(performance_candidates.stored(candidate_gathering.candidates())),
         "properties": [store(text) for text in gathering.buckets()],
     }
 

@@ -16,7 +16,7 @@ from catalog_loader.source_reading import PATH
 from catalog_loader.yaml_parsing import NotYaml
 from mlcore.errors import MlflowError
 from mlcore.http import Request, Sent
-from mlcore.http.kubeflow import arguments, check_path
+from mlcore.http.kubeflow_responses import arguments, check_path
 from mlcore.kubeflow.errors import invalid
 
 CONFIG: Final = "config"

@@ -13,7 +13,7 @@ PLAIN_ROUTES = (
         "/ajax-api/3.0/mlflow/demo/generate",
         service.parse_features,
         service.generate,
-        "requests.anybody",
+        "shared_rules.anybody",
         cost=0,
     ),
     PlainRoute(
@@ -21,7 +21,7 @@ PLAIN_ROUTES = (
         "/ajax-api/3.0/mlflow/demo/delete",
         nothing,
         service.delete,
-        "requests.administrators",
+        "shared_rules.administrators",
         cost=0,
     ),
 )

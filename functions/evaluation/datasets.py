@@ -11,15 +11,15 @@ from evaluation import messages as m
 from mlcore import errors, ids, paging
 from mlcore.entities.evaluation.datasets import EvaluationDataset
 from mlcore.http import Request
-from mlcore.limits.evaluation.datasets import USER_TAG, digest
+from mlcore.limits.evaluation.dataset_records import USER_TAG, digest
 from mlcore.limits.experiments import check_searched
 from mlcore.limits.shared_checks import check_max_results
 from mlcore.optimistic_retry import retry_on_conflict
+from mlcore.repos.evaluation import dataset_records as evaluation_records
 from mlcore.repos.evaluation import datasets as evaluation_datasets
-from mlcore.repos.evaluation import records as evaluation_records
 from mlcore.repos.experiments import experiments
 from mlcore.responses.evaluation import datasets as responses
-from mlcore.search import evaluation_fields, grammar, order
+from mlcore.search import evaluation_fields, grammar, sort_keys
 from mlcore.search.match import predicate
 from mlcore.wire.json_text import parse_json_text
 
@@ -86,11 +86,11 @@ def search_datasets(message: m.SearchEvaluationDatasets, request: Request) -> di
     entity = evaluation_fields.EVALUATION_DATASET
     matches = predicate(grammar.parse_filter(message.filter_string, entity), entity)
     ordering = grammar.parse_order_by(message.order_by, evaluation_fields.EVALUATION_DATASET_ORDER)
-    key_of = order.sort_key(ordering, entity)
+    key_of = sort_keys.sort_key(ordering, entity)
     wanted = set(message.experiment_ids)
     query = [request.workspace, sorted(wanted), message.filter_string, list(message.order_by)]
     position = paging.position_of(message.page_token, query)
-    after = None if position is None else order.restore_key(position, ordering, entity)
+    after = None if position is None else sort_keys.restore_key(position, ordering, entity)
     keyed = (
         (key_of(dataset), dataset)
         for dataset in evaluation_datasets.of_workspace(request.workspace)

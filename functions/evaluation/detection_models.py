@@ -6,7 +6,7 @@ from evaluation import job_messages as m
 from mlcore import errors
 from mlcore.entities.evaluation.job_model import JobModel
 from mlcore.entities.gateway import SavedKeyModel
-from mlcore.providers.directory import has_address
+from mlcore.providers.known_providers import has_address
 
 
 def of_message(message: m.InvokeIssueDetection) -> JobModel:

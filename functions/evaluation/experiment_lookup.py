@@ -4,7 +4,7 @@ the error for a deleted experiment, because MLflow's RPCs do."""
 from __future__ import annotations
 
 from mlcore.entities.experiments import Experiment
-from mlcore.entities.stages import ACTIVE
+from mlcore.entities.lifecycle_stages import ACTIVE
 from mlcore.http import Request
 from mlcore.limits import experiments as limits
 from mlcore.repos.experiments import experiments

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from mlcore import ids
 from mlcore.entities.evaluation.scorers import ScorerVersion
 from mlcore.entities.gateway import SCORER_RESOURCE, Binding, Configuration
-from mlcore.limits.evaluation.scorers import judge_endpoint, with_endpoint
+from mlcore.limits.evaluation.judge_endpoints import judge_endpoint, with_endpoint
 from mlcore.optimistic_retry import retry_on_conflict
 from mlcore.repos.gateway import configuration
 

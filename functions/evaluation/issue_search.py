@@ -16,8 +16,8 @@ from mlcore.limits.shared_checks import check_max_results
 from mlcore.repos.evaluation import issues
 from mlcore.repos.experiments import experiments
 from mlcore.repos.experiments.ids import canonical_ids
-from mlcore.repos.traces import pages as trace_pages
 from mlcore.repos.traces import traces
+from mlcore.repos.traces import traces_by_time as trace_pages
 from mlcore.responses.evaluation import issues as responses
 from mlcore.search import evaluation_fields, grammar
 from mlcore.search.match import predicate

@@ -27,6 +27,7 @@ from mlcore.entities.registry import ModelVersion
 from mlcore.entities.runs import Dataset, DatasetInput, Param, Run
 from mlcore.entities.tags import Tag
 from mlcore.http import Request
+from mlcore.limits import prompt_uris
 from mlcore.limits.evaluation import prompt_optimization as limits
 from mlcore.limits.evaluation.code_scorers import sealed_source
 from mlcore.limits.evaluation.scorer_parsing import parse_scorer
@@ -136,7 +137,7 @@ def _params(
 def _prompt_version(uri: str, request: Request) -> ModelVersion:
     """Returns the prompt version that a URI names. Raises ResourceDoesNotExist, or
     InvalidParameterValue for a template that this server cannot fill (Jinja2)."""
-    wanted = limits.parse_prompt_uri(uri)
+    wanted = prompt_uris.parse_prompt_uri(uri)
     model = registered_models.find(request.workspace, wanted.name)
     if model is None or not is_prompt(model.model.tags):
         raise errors.ResourceDoesNotExist(f"Prompt with name={wanted.name} not found")
@@ -241,7 +242,7 @@ def _total(kind: str, settings: OptimizerSettings, dataset: EvaluationDataset | 
 def _new_run(
     job: Job, params: dict[str, str], dataset: EvaluationDataset | None, experiment: Experiment
 ) -> Run:
-    wanted = limits.parse_prompt_uri(job.params["prompt_uri"])
+    wanted = prompt_uris.parse_prompt_uri(job.params["prompt_uri"])
     version = wanted.version if wanted.version is not None else job.params["prompt_version"]
     name = (
         f"optimize_prompt_{job.params['optimizer_type']}_{wanted.name}_{version}_"

@@ -15,11 +15,10 @@ from mlcore.entities.evaluation.jobs import (
     Job,
     as_of,
 )
-from mlcore.entities.stages import DELETED
+from mlcore.entities.lifecycle_stages import DELETED
 from mlcore.http import Request
 from mlcore.repos.evaluation import job_runs, jobs
-from mlcore.repos.runs.core import runs
-from mlcore.repos.runs.core import writes as run_writes
+from mlcore.repos.runs.core import run_writes, runs
 from mlcore.repos.runs.core.runs import StoredRun
 from mlcore.responses.evaluation import prompt_optimization as responses
 

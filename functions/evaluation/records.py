@@ -12,7 +12,7 @@ from mlcore import errors, ids, paging
 from mlcore.entities.evaluation.datasets import EvaluationDataset, EvaluationRecord
 from mlcore.environment import workspaces_enabled
 from mlcore.http import Request
-from mlcore.limits.evaluation.datasets import (
+from mlcore.limits.evaluation.dataset_records import (
     check_record,
     digest,
     extend_schema,
@@ -23,9 +23,9 @@ from mlcore.limits.evaluation.datasets import (
     record_id,
 )
 from mlcore.optimistic_retry import WriteConflict, retry_on_conflict
+from mlcore.repos.evaluation import dataset_records as evaluation_records
 from mlcore.repos.evaluation import datasets as evaluation_datasets
-from mlcore.repos.evaluation import records as evaluation_records
-from mlcore.repos.evaluation.records import RecordPosition
+from mlcore.repos.evaluation.dataset_records import RecordPosition
 from mlcore.responses.evaluation import datasets as responses
 from mlcore.wire.json_text import parse_json_text
 

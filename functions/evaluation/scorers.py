@@ -21,24 +21,21 @@ from mlcore.entities.evaluation.judges import EXPECTATIONS
 from mlcore.entities.evaluation.online_scorers import OnlineScorer
 from mlcore.entities.evaluation.scorers import ScorerVersion, seal_of
 from mlcore.entities.experiments import Experiment
-from mlcore.entities.stages import ACTIVE
+from mlcore.entities.lifecycle_stages import ACTIVE
 from mlcore.http import Request
 from mlcore.limits.evaluation import code_scorers as code_limits
 from mlcore.limits.evaluation import judges as judge_limits
+from mlcore.limits.evaluation.code_scorers import code_is_allowed
+from mlcore.limits.evaluation.judge_endpoints import judge_endpoint
 from mlcore.limits.evaluation.scorer_parsing import parse_scorer
-from mlcore.limits.evaluation.scorers import (
-    check_name,
-    check_payload,
-    code_is_allowed,
-    judge_endpoint,
-)
+from mlcore.limits.evaluation.scorers import check_name, check_payload
 from mlcore.optimistic_retry import retry_on_conflict
 from mlcore.repos.evaluation import online_scorers, scorers
 from mlcore.repos.experiments import experiments
 from mlcore.repos.experiments.ids import canonical_ids
 from mlcore.responses.evaluation import scorers as responses
 from mlcore.search import trace_filter
-from mlcore.search.order import sortable_experiment_id
+from mlcore.search.sort_keys import sortable_experiment_id
 
 
 def register_scorer(message: m.RegisterScorer, request: Request) -> dict[str, Any]:

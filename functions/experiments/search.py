@@ -11,15 +11,15 @@ from experiments import messages as m
 from mlcore import paging
 from mlcore.auth.permissions import EXPERIMENT, RUN
 from mlcore.entities.experiments import Experiment
-from mlcore.entities.stages import VIEW_STAGES
+from mlcore.entities.lifecycle_stages import VIEW_STAGES
 from mlcore.http import Request
 from mlcore.limits.shared_checks import check_max_results
 from mlcore.repos.experiments import experiments, name_search
 from mlcore.repos.experiments.ids import canonical_ids
-from mlcore.repos.runs.search import dataset_pages
+from mlcore.repos.runs.search import dataset_search
 from mlcore.repos.workspaces import trace_retention
 from mlcore.responses import experiments as responses
-from mlcore.search import fields, grammar, order
+from mlcore.search import fields, grammar, sort_keys
 from mlcore.search.fields import ATTRIBUTE
 from mlcore.search.grammar import Comparison
 from mlcore.search.match import predicate
@@ -52,10 +52,12 @@ def _page(message: m.SearchExperiments, limit: int, request: Request) -> dict[st
     comparisons = [_with_ids(comparison) for comparison in parsed]
     matches = predicate(comparisons, fields.EXPERIMENT)
     ordering = grammar.parse_order_by(message.order_by, fields.EXPERIMENT)
-    key_of = order.sort_key(ordering, fields.EXPERIMENT)
+    key_of = sort_keys.sort_key(ordering, fields.EXPERIMENT)
     query = [request.workspace, message.filter, view, list(message.order_by)]
     position = paging.position_of(message.page_token, query)
-    after = None if position is None else order.restore_key(position, ordering, fields.EXPERIMENT)
+    after = (
+        None if position is None else sort_keys.restore_key(position, ordering, fields.EXPERIMENT)
+    )
     readable = request.may_read(EXPERIMENT)
     keyed = (
         (key_of(experiment), experiment)
@@ -82,7 +84,7 @@ def _page(message: m.SearchExperiments, limit: int, request: Request) -> dict[st
 
 def search_datasets(message: m.SearchDatasets, request: Request) -> dict[str, Any]:
     readable = request.may_read(RUN)
-    return dataset_pages.search(request.workspace, message.experiment_ids, readable)
+    return dataset_search.search(request.workspace, message.experiment_ids, readable)
 
 
 def _with_ids(comparison: Comparison) -> Comparison:

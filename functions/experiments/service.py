@@ -9,10 +9,10 @@ from typing import Any
 from experiments import interrupted_creations
 from experiments import messages as m
 from mlcore import errors, ids
-from mlcore.artifacts import skill_files
+from mlcore.artifacts import skill_uploads
 from mlcore.auth.permissions import EXPERIMENT
 from mlcore.entities.experiments import Experiment
-from mlcore.entities.stages import ACTIVE, DELETED
+from mlcore.entities.lifecycle_stages import ACTIVE, DELETED
 from mlcore.entities.tags import Tag
 from mlcore.environment import workspaces_enabled
 from mlcore.http import Request
@@ -40,7 +40,7 @@ def create_experiment(message: m.CreateExperiment, request: Request) -> dict[str
         raise errors.InvalidParameterValue(
             "artifact_location cannot be specified when workspaces are enabled"
         )
-    skill_files.check_location(message.artifact_location, request.workspace)
+    skill_uploads.check_location(message.artifact_location, request.workspace)
     caller = request.username() or ""
     attempt = interrupted_creations.CreationAttempt(
         request.workspace, caller, message.name, message.artifact_location, tuple(tags)

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from mlcore import artifacts, file_removal
-from mlcore.file_removal import Removal
+from mlcore import artifacts, file_removal_queue
+from mlcore.file_removal_queue import Removal
 from mlcore.observability import logger
 
 
@@ -35,7 +35,7 @@ def handler(event: Mapping[str, Any], context: object) -> dict[str, Any]:
 
 def _handle(record: Mapping[str, Any]) -> bool:
     try:
-        remove(file_removal.parse(record["body"]))
+        remove(file_removal_queue.parse(record["body"]))
     except Exception:
         logger.exception("files could not be removed")
         return False

@@ -9,7 +9,7 @@ from typing import Final
 
 from mlcore.errors import InvalidParameterValue
 from mlcore.providers.environment import private_allowed
-from mlcore.webhooks.addresses import check_public_url, parse_schemes
+from mlcore.public_addresses import check_public_url, parse_schemes
 
 _DESTINATIONS: Final = frozenset(
     ("api_base", "base_url", "model_list", "fallbacks", "custom_llm_provider")

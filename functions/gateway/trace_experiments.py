@@ -8,7 +8,7 @@ from mlcore import errors, ids
 from mlcore.auth.permissions import canonical_experiment_id
 from mlcore.entities.experiments import Experiment
 from mlcore.entities.gateway import Endpoint
-from mlcore.entities.stages import ACTIVE
+from mlcore.entities.lifecycle_stages import ACTIVE
 from mlcore.optimistic_retry import WriteConflict
 from mlcore.repos.experiments import experiments
 from mlcore.repos.experiments import ids as experiment_ids

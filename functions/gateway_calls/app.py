@@ -39,7 +39,7 @@ PLAIN_ROUTES = (
             path,
             nothing,
             models.list_models,
-            "requests.anybody",
+            "shared_rules.anybody",
             since="3.17",
             cost=1,
         )

@@ -6,7 +6,7 @@ from gateway_calls import replies
 from gateway_calls.call_start import start_call
 from gateway_calls.request_parsing import GatewayCall
 from mlcore.gateway import chats
-from mlcore.gateway.chat_shapes import validated_chat
+from mlcore.gateway.chat_schemas import validated_chat
 from mlcore.http import Request
 from mlcore.http.response import Response
 

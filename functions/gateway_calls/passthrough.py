@@ -9,7 +9,7 @@ from itertools import chain
 from gateway_calls import replies
 from gateway_calls.call_start import start_call
 from gateway_calls.request_parsing import GatewayCall, ProxyCall
-from mlcore.auth.key_tokens import keys_in
+from mlcore.auth.api_key_tokens import keys_in
 from mlcore.environment import GATEWAY_LOGIN
 from mlcore.gateway import passthrough as passing
 from mlcore.gateway import proxied_calls

@@ -15,7 +15,7 @@ from mlcore.http.handler import ErrorFormat
 from mlcore.http.response import Response, retry_headers
 from mlcore.http.routes import Route, allowed_methods
 from mlcore.observability import logger
-from mlcore.providers import event_stream as binary
+from mlcore.providers import aws_event_stream as binary
 from mlcore.providers.proxied import BinaryEvent, RawAnswer
 
 Json = dict[str, Any]

@@ -8,7 +8,7 @@ import zlib
 from typing import Any, Final, NamedTuple, Protocol
 from urllib.parse import quote, unquote
 
-from mlcore.auth.key_tokens import keys_in
+from mlcore.auth.api_key_tokens import keys_in
 from mlcore.errors import GatewayCallFailed
 from mlcore.http import Sent
 from mlcore.providers.proxied import ProxiedRequest

@@ -20,7 +20,7 @@ from indexer.lifecycle import archive_expiry, expiry, file_removals, skill_files
 from indexer.projection import experiment_items, quiet_runs, run_items, trace_items
 from mlcore import gc_threshold
 from mlcore.db import keys
-from mlcore.db.attributes import text_of
+from mlcore.db.attribute_types import text_of
 from mlcore.db.expression import Raw
 from mlcore.models.base import Item
 from mlcore.observability import logger

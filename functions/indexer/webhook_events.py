@@ -21,9 +21,9 @@ from mlcore.models.base import Item
 from mlcore.models.registry import ModelVersion, RegisteredModel
 from mlcore.repos import alerts, document, webhooks
 from mlcore.repos.registry import model_versions, registered_models
-from mlcore.webhooks import announcement, message
+from mlcore.webhooks import announcement, delivery_message
 from mlcore.webhooks.announcement import Announcement
-from mlcore.webhooks.message import DeliveryMessage
+from mlcore.webhooks.delivery_message import DeliveryMessage
 
 QUEUE: Final = "WEBHOOK_QUEUE_URL"
 """The environment variable with the queue's URL."""
@@ -50,7 +50,7 @@ def project(records: Sequence[Mapping[str, Any]]) -> None:
         for workspace in {event.workspace for event, _ in events if not _is_of_alert(event)}
     }
     messages = [
-        queues.QueueMessage(message.text(delivery), delivery.webhook_id)
+        queues.QueueMessage(delivery_message.text(delivery), delivery.webhook_id)
         for event, image in events
         for delivery in (
             alert_deliveries(event, image)
@@ -81,7 +81,7 @@ def deliveries(
         DeliveryMessage(
             workspace=event.workspace,
             webhook_id=webhook.webhook_id,
-            delivery_id=message.delivery_id(event.event_id, webhook.webhook_id),
+            delivery_id=delivery_message.delivery_id(event.event_id, webhook.webhook_id),
             event=event.event,
             time_ms=event.time_ms,
             data=event_data,
@@ -101,13 +101,13 @@ def alert_deliveries(event: Announcement, image: Raw) -> list[DeliveryMessage]:
             receivers.append((destination_id, destination_id, event_data))
             continue
         for topic in topics.of_alerts():
-            named = {**event_data, message.TOPIC_FIELD: topic}
+            named = {**event_data, delivery_message.TOPIC_FIELD: topic}
             receivers.append((destination_id, f"{destination_id}:{topic}", named))
     return [
         DeliveryMessage(
             workspace=event.workspace,
             webhook_id=destination_id,
-            delivery_id=message.delivery_id(event.event_id, receiver),
+            delivery_id=delivery_message.delivery_id(event.event_id, receiver),
             event=event.event,
             time_ms=event.time_ms,
             data=receiver_data,

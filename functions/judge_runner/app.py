@@ -40,7 +40,7 @@ from mlcore.entities.evaluation.jobs import (
 from mlcore.entities.gateway import SavedKeyModel
 from mlcore.errors import MlflowError, RunMoved, TemporarilyUnavailable
 from mlcore.job_queue import JobMessage
-from mlcore.judges.chat import Complete
+from mlcore.judges.judge_model import Complete
 from mlcore.observability import logger
 from mlcore.repos.evaluation import jobs
 
@@ -206,10 +206,10 @@ def _completion(job: Job) -> Complete:
     has_journal = job.name in _WITH_JOURNAL
     if "saved_key" not in job.params:
         return _gateway_completion(repeats_itself=has_journal)
-    from mlcore.gateway import saved_keys  # noqa: PLC0415 -- as below
+    from mlcore.gateway import saved_key_calls  # noqa: PLC0415 -- as below
 
     model = SavedKeyModel(*job.params["saved_key"])
-    return partial(saved_keys.complete_chat, model, judges=True, repeats_itself=has_journal)
+    return partial(saved_key_calls.complete_chat, model, judges=True, repeats_itself=has_journal)
 
 
 def _gateway_completion(*, repeats_itself: bool) -> Complete:

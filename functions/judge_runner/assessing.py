@@ -12,10 +12,10 @@ from mlcore.entities.evaluation.code_scorers import CodeScorer
 from mlcore.entities.evaluation.judges import Judge
 from mlcore.entities.traces import Assessment, Trace
 from mlcore.ids import now_ms
-from mlcore.judges import builtin, content, prompts, rules, verdicts
+from mlcore.judges import builtin, prompts, rule_scorers, trace_content, verdicts
 from mlcore.judges.builtin import Question
-from mlcore.judges.chat import JudgeModel
-from mlcore.judges.content import Subject
+from mlcore.judges.judge_model import JudgeModel
+from mlcore.judges.trace_content import Subject
 from mlcore.judges.verdicts import Verdict
 from mlcore.observability import logger
 from mlcore.repos.traces import assessments as trace_assessments
@@ -61,9 +61,11 @@ def assess_trace(task: Task, judge: Judge, subject: Subject, chat: JudgeModel) -
 
 def assess_by_rule(task: Task, judge: Judge, subject: Subject) -> list[Assessment]:
     """Returns the assessment of a trace by a scorer that is a rule and asks no model."""
-    answer = content.outputs(subject)
+    answer = trace_content.outputs(subject)
     try:
-        verdict = rules.verdict(judge, None if answer is None else content.output_text(answer))
+        verdict = rule_scorers.verdict(
+            judge, None if answer is None else trace_content.output_text(answer)
+        )
     except errors.MlflowError as error:
         return [failure(task, subject, error)]
     made = new_assessment(task, subject, 0, verdict.value, {})
@@ -74,7 +76,7 @@ def assess_session(
     task: Task, judge: Judge, session: Sequence[Subject], chat: JudgeModel
 ) -> list[Assessment]:
     """Returns the judge's assessments of a session. They belong to its first trace."""
-    first = content.chronological(session)[0]
+    first = trace_content.chronological(session)[0]
     session_task = of_session(task, first)
     try:
         ask = builtin.question_about_session if judge.builtin else prompts.question_about_session
@@ -227,7 +229,7 @@ def new_assessment(
         create_time=now,
         last_update_time=now,
         run_id=task.run_id,
-        span_id=content.root_span_id(subject),
+        span_id=trace_content.root_span_id(subject),
         rationale=None,
         metadata={
             **metadata,

@@ -25,7 +25,7 @@ from judge_runner import judge_costs
 from judge_runner.job_execution import JobExecution
 from mlcore import errors
 from mlcore.entities.evaluation.jobs import deadline
-from mlcore.judges.chat import Complete
+from mlcore.judges.judge_model import Complete
 from mlcore.repos.evaluation import job_calls
 from mlcore.repos.evaluation.job_calls import AnswerTooLarge, CallId
 
@@ -63,8 +63,8 @@ class CallJournal:
     def complete(
         self, workspace: str, endpoint: str, chat: Mapping[str, Any], username: str | None
     ) -> dict[str, Any]:
-        """Completes a chat (see :data:`mlcore.judges.chat.Complete`), or returns the completion of
-        an earlier execution.
+        """Completes a chat (see :data:`mlcore.judges.judge_model.Complete`), or returns the
+        completion of an earlier execution.
 
         Raises:
             GatewayCallFailed: the call failed, now or in an earlier execution, or its answer is too

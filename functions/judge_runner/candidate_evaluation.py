@@ -18,8 +18,8 @@ from mlcore import errors
 from mlcore.entities.evaluation.code_scorers import CodeScorer
 from mlcore.entities.evaluation.datasets import EvaluationRecord
 from mlcore.entities.traces import Assessment
-from mlcore.judges import content
-from mlcore.judges.content import Subject
+from mlcore.judges import trace_content
+from mlcore.judges.trace_content import Subject
 from mlcore.judges.verdicts import text_of
 from mlcore.limits.evaluation.scorer_parsing import parse_scorer
 from mlcore.prompt_templates import PromptTemplate
@@ -186,7 +186,7 @@ def _rating(made: Assessment) -> _Rating:
 
 def _subject(example: Example, output: str) -> Subject:
     """Returns a trace with one span that holds the inputs and the answer, and the expectations."""
-    subject = content.subject_of_call(example.inputs, output)
+    subject = trace_content.subject_of_call(example.inputs, output)
     expected = tuple(_expectation(name, value) for name, value in example.expectations.items())
     return subject._replace(trace=subject.trace._replace(assessments=expected))
 

@@ -23,8 +23,8 @@ from mlcore import errors
 from mlcore.entities.evaluation.code_scorers import CodeScorer
 from mlcore.entities.traces import Assessment
 from mlcore.environment import in_lambda
-from mlcore.judges import content
-from mlcore.judges.content import Subject
+from mlcore.judges import trace_content
+from mlcore.judges.trace_content import Subject
 from mlcore.observability import logger
 from mlcore.responses import traces as responses
 from mlcore.scorer_cage import cage, remote_cage
@@ -90,9 +90,9 @@ class CodeScoring:
         """Like :meth:`assess_trace`, but also returns the cost of the judgement in US dollars. A
         scorer that returns None makes no assessment, but its run has a cost."""
         call = {
-            "inputs": content.inputs(subject),
-            "outputs": content.outputs(subject),
-            "expectations": content.all_expectations(subject) if expectations else None,
+            "inputs": trace_content.inputs(subject),
+            "outputs": trace_content.outputs(subject),
+            "expectations": trace_content.all_expectations(subject) if expectations else None,
             "trace": _trace(subject),
         }
         return self._assess(self._task, subject, call)
@@ -100,7 +100,7 @@ class CodeScoring:
     def assess_session(self, session: Sequence[Subject]) -> list[Assessment]:
         """Returns the scorer's assessments of a session. They belong to its first trace. Raises the
         errors of :meth:`assess_trace`."""
-        ordered = content.chronological(session)
+        ordered = trace_content.chronological(session)
         call = {"session": list(map(_trace, ordered))}
         return self._assess(assessing.of_session(self._task, ordered[0]), ordered[0], call)[0]
 

@@ -26,8 +26,8 @@ from mlcore.entities.evaluation.jobs import (
 from mlcore.entities.gateway import SavedKeyModel
 from mlcore.http.gate import is_on
 from mlcore.limits.evaluation.prompt_optimization import optimizer_settings
-from mlcore.policies.absent_callers import absent_caller
 from mlcore.policies.access import Access
+from mlcore.policies.background_callers import absent_caller
 from mlcore.policies.jobs import (
     may_detect_issues,
     may_evaluate,
@@ -36,7 +36,7 @@ from mlcore.policies.jobs import (
     uses_endpoints,
 )
 from mlcore.policies.prompt_optimization import may_optimize
-from mlcore.policies.requests import are_in_workspace, on_runs
+from mlcore.policies.shared_rules import are_in_workspace, on_runs
 from mlcore.repos.runs.core import runs
 from mlcore.repos.runs.core.runs import StoredRun
 from mlcore.repos.users import api_keys

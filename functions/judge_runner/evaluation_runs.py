@@ -19,8 +19,8 @@ from mlcore.entities.evaluation.jobs import CANCELED, SUCCEEDED, Job, deadline
 from mlcore.entities.metrics import Metric, stored_value
 from mlcore.entities.runs import RUNNING
 from mlcore.entities.traces import Assessment
-from mlcore.judges import content
-from mlcore.judges.chat import Complete
+from mlcore.judges import trace_content
+from mlcore.judges.judge_model import Complete
 from mlcore.limits.evaluation.scorer_parsing import parse_scorer
 from mlcore.repos.evaluation import job_calls, job_runs
 from mlcore.repos.evaluation.job_calls import CallId
@@ -92,7 +92,7 @@ class _Judgement:
 
         def judge(trace: StoredTrace, missing: Sequence[_Scorer]) -> None:
             self._work.check()
-            subject = content.read(trace)
+            subject = trace_content.read(trace)
             for task, functions in missing:
                 self._write(task, trace, functions.trace(subject))
             self._work.record_done()
@@ -107,7 +107,7 @@ class _Judgement:
 
         def judge(session: Sequence[StoredTrace], missing: Sequence[_Scorer]) -> None:
             self._work.check()
-            subjects = list(map(content.read, session))
+            subjects = list(map(trace_content.read, session))
             for task, functions in missing:
                 self._write(task, session[0], functions.session(subjects))
 

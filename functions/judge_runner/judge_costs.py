@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from mlcore.judges.chat import Complete
-from mlcore.prices.cost import cost
-from mlcore.providers.completions import token_counts_of
+from mlcore.judges.judge_model import Complete
+from mlcore.prices.model_call_cost import cost
+from mlcore.providers.token_counts import token_counts_of
 from mlcore.repos.settings import llm_prices
 
 

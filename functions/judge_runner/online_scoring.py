@@ -26,13 +26,14 @@ from mlcore.entities.evaluation.online_scorers import OnlineScorer, ScoringProgr
 from mlcore.entities.evaluation.scorers import SealedSource
 from mlcore.entities.experiments import Experiment
 from mlcore.entities.gateway import Endpoint
-from mlcore.entities.stages import ACTIVE
+from mlcore.entities.lifecycle_stages import ACTIVE
 from mlcore.entities.traces import Trace
 from mlcore.gateway.call_traces import CALLER
 from mlcore.gateway.caller import JUDGE
 from mlcore.limits.evaluation.code_scorers import is_code
+from mlcore.limits.evaluation.judge_endpoints import judge_endpoint, with_endpoint
 from mlcore.limits.evaluation.scorer_parsing import parse_scorer
-from mlcore.limits.evaluation.scorers import check_payload, judge_endpoint, with_endpoint
+from mlcore.limits.evaluation.scorers import check_payload
 from mlcore.observability import logger
 from mlcore.optimistic_retry import WriteConflict
 from mlcore.repos.evaluation import job_runs, jobs, online_scorers, scorers

@@ -26,8 +26,7 @@ from mlcore.observability import logger
 from mlcore.optimistic_retry import WriteConflict
 from mlcore.repos.registry import model_versions, registered_models
 from mlcore.repos.registry.model_versions import NO_STAGE, READY, StoredModelVersion
-from mlcore.repos.runs.core import runs
-from mlcore.repos.runs.core import writes as run_writes
+from mlcore.repos.runs.core import run_writes, runs
 from mlcore.repos.runs.history import metric_history
 from mlcore.repos.runs.history.latest_point_text import latest_of, newer_texts
 

@@ -28,11 +28,11 @@ from mlcore.entities.evaluation.prompt_optimization import (
     OPTIMIZER_CLASSES,
     OptimizerSettings,
 )
-from mlcore.judges.chat import Complete
+from mlcore.judges.judge_model import Complete
 from mlcore.limits.evaluation import prompt_optimization as limits
 from mlcore.prompt_templates import PromptTemplate
+from mlcore.repos.evaluation import dataset_records as evaluation_records
 from mlcore.repos.evaluation import datasets as evaluation_datasets
-from mlcore.repos.evaluation import records as evaluation_records
 
 
 class OptimizedPrompt(NamedTuple):

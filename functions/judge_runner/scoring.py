@@ -13,8 +13,8 @@ from judge_runner.job_execution import JobExecution
 from judge_runner.scorer_source_check import SourceCheck
 from mlcore.entities.evaluation.code_scorers import CodeScorer
 from mlcore.entities.traces import Assessment
-from mlcore.judges.chat import Complete, JudgeModel, endpoint_of
-from mlcore.judges.content import Subject
+from mlcore.judges.judge_model import Complete, JudgeModel, endpoint_of
+from mlcore.judges.trace_content import Subject
 
 
 class Scoring(NamedTuple):

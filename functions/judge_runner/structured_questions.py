@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from judge_runner.call_journal import CallJournal
 from mlcore import errors
 from mlcore.entities.evaluation.jobs import Job
-from mlcore.judges.chat import JudgeModel
+from mlcore.judges.judge_model import JudgeModel
 from mlcore.judges.verdicts import text_of, without_fences
 
 T = TypeVar("T")

@@ -13,9 +13,9 @@ from judge_runner.job_execution import JobExecution
 from mlcore import errors
 from mlcore.entities.evaluation.jobs import Job
 from mlcore.entities.traces import Assessment
-from mlcore.judges import content
-from mlcore.judges.chat import Complete
-from mlcore.judges.content import Subject
+from mlcore.judges import trace_content
+from mlcore.judges.judge_model import Complete
+from mlcore.judges.trace_content import Subject
 from mlcore.limits.evaluation.scorer_parsing import parse_scorer
 from mlcore.repos.traces import traces
 from mlcore.repos.traces.traces import StoredTrace
@@ -50,9 +50,9 @@ def run(work: JobExecution, complete: Complete) -> dict[str, Any]:
     functions = scoring.new_scoring(task, work, complete, source=source, expectations=False)
     if task.judge.of_sessions:
         work.check()
-        session = [content.read(each) for each in stored]
+        session = [trace_content.read(each) for each in stored]
         check_session(session)
-        first = content.chronological(session)[0]
+        first = trace_content.chronological(session)[0]
         made = assessing.existing_assessments(task, first.trace) or functions.session(session)
         by_id = {each.trace_id: each for each in stored}
         _record(work, by_id[first.trace_id], made, write)
@@ -60,7 +60,7 @@ def run(work: JobExecution, complete: Complete) -> dict[str, Any]:
 
         def assess(trace: StoredTrace) -> None:
             work.check()
-            subject = content.read(trace)
+            subject = trace_content.read(trace)
             made = assessing.existing_assessments(task, subject.trace) or functions.trace(subject)
             _record(work, trace, made, write)
 

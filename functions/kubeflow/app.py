@@ -25,8 +25,8 @@ _Row = tuple[str, str, Parse, RouteFunction, str]
 """Method, path, parser, function, policy. A policy without a module is one of
 :mod:`mlcore.policies.kubeflow`."""
 
-_ANYBODY: Final = "requests.anybody"
-_ADMINISTRATORS: Final = "requests.administrators"
+_ANYBODY: Final = "shared_rules.anybody"
+_ADMINISTRATORS: Final = "shared_rules.administrators"
 
 _MODELS: Final = "/registered_models"
 _VERSIONS: Final = "/model_versions"
@@ -132,102 +132,126 @@ _IN_BOTH_VERSIONS: Final[tuple[_Row, ...]] = (
         artifacts.delete,
         "delete_artifact",
     ),
-    ("GET", "/serving_environment", find_one(), serving.find_environment, "serving.read_serving"),
-    ("GET", _ENVIRONMENTS, without_body(), serving.list_environments, "serving.read_serving"),
+    (
+        "GET",
+        "/serving_environment",
+        find_one(),
+        serving.find_environment,
+        "kubeflow_serving.read_serving",
+    ),
+    (
+        "GET",
+        _ENVIRONMENTS,
+        without_body(),
+        serving.list_environments,
+        "kubeflow_serving.read_serving",
+    ),
     ("POST", _ENVIRONMENTS, entity(_ENVIRONMENT, CREATE), serving.create_environment, "create_own"),
     (
         "GET",
         f"{_ENVIRONMENTS}/{{id}}",
         without_body(_ENVIRONMENT),
         serving.get_environment,
-        "serving.read_serving",
+        "kubeflow_serving.read_serving",
     ),
     (
         "PATCH",
         f"{_ENVIRONMENTS}/{{id}}",
         entity(_ENVIRONMENT, UPDATE, _ENVIRONMENT),
         serving.update_environment,
-        "serving.write_environment",
+        "kubeflow_serving.write_environment",
     ),
     (
         "DELETE",
         f"{_ENVIRONMENTS}/{{id}}",
         without_body(_ENVIRONMENT),
         serving.delete_environment,
-        "serving.delete_environment",
+        "kubeflow_serving.delete_environment",
     ),
     (
         "GET",
         f"{_ENVIRONMENTS}/{{id}}/inference_services",
         without_body(_ENVIRONMENT),
         serving.list_services_of_environment,
-        "serving.read_serving",
+        "kubeflow_serving.read_serving",
     ),
     (
         "POST",
         f"{_ENVIRONMENTS}/{{id}}/inference_services",
         entity(_SERVICE, CREATE, _ENVIRONMENT),
         serving.create_service_in_environment,
-        "serving.create_service",
+        "kubeflow_serving.create_service",
     ),
-    ("GET", "/inference_service", find_child(), serving.find_service, "serving.find_service"),
-    ("GET", _SERVICES, without_body(), serving.list_services, "serving.read_serving"),
-    ("POST", _SERVICES, entity(_SERVICE, CREATE), serving.create_service, "serving.create_service"),
+    (
+        "GET",
+        "/inference_service",
+        find_child(),
+        serving.find_service,
+        "kubeflow_serving.find_service",
+    ),
+    ("GET", _SERVICES, without_body(), serving.list_services, "kubeflow_serving.read_serving"),
+    (
+        "POST",
+        _SERVICES,
+        entity(_SERVICE, CREATE),
+        serving.create_service,
+        "kubeflow_serving.create_service",
+    ),
     (
         "GET",
         f"{_SERVICES}/{{id}}",
         without_body(_SERVICE),
         serving.get_service,
-        "serving.read_service",
+        "kubeflow_serving.read_service",
     ),
     (
         "PATCH",
         f"{_SERVICES}/{{id}}",
         entity(_SERVICE, UPDATE, _SERVICE),
         serving.update_service,
-        "serving.update_service",
+        "kubeflow_serving.update_service",
     ),
     (
         "DELETE",
         f"{_SERVICES}/{{id}}",
         without_body(_SERVICE),
         serving.delete_service,
-        "serving.delete_service",
+        "kubeflow_serving.delete_service",
     ),
     (
         "GET",
         f"{_SERVICES}/{{id}}/model",
         without_body(_SERVICE),
         serving.model_of_service,
-        "serving.read_service",
+        "kubeflow_serving.read_service",
     ),
     (
         "GET",
         f"{_SERVICES}/{{id}}/version",
         without_body(_SERVICE),
         serving.version_of_service,
-        "serving.read_served_version",
+        "kubeflow_serving.read_served_version",
     ),
     (
         "GET",
         f"{_SERVICES}/{{id}}/serves",
         without_body(_SERVICE),
         serving.list_serves,
-        "serving.read_service",
+        "kubeflow_serving.read_service",
     ),
     (
         "POST",
         f"{_SERVICES}/{{id}}/serves",
         entity(kinds.SERVE_MODEL, CREATE, _SERVICE),
         serving.create_serve,
-        "serving.create_serve",
+        "kubeflow_serving.create_serve",
     ),
     (
         "DELETE",
         f"{_SERVICES}/{{id}}/serves/{{serve_id}}",
         without_body(_SERVICE),
         serving.delete_serve,
-        "serving.delete_service",
+        "kubeflow_serving.delete_service",
     ),
 )
 
@@ -307,8 +331,8 @@ _IN_V1ALPHA3: Final[tuple[_Row, ...]] = (
 )
 
 _HEALTH: Final = (
-    PlainRoute("GET", "/readyz/health", nothing, health.health, "requests.public"),
-    PlainRoute("GET", "/readyz/isDirty", nothing, health.is_dirty, "requests.public"),
+    PlainRoute("GET", "/readyz/health", nothing, health.health, "shared_rules.public"),
+    PlainRoute("GET", "/readyz/isDirty", nothing, health.is_dirty, "shared_rules.public"),
 )
 
 

@@ -14,7 +14,7 @@ from mlcore.auth.permissions import REGISTERED_MODEL_VERSION, RUN
 from mlcore.db.expression import Raw
 from mlcore.db.keys import Key
 from mlcore.db.table import table
-from mlcore.http.kubeflow import AnswerWithStatus
+from mlcore.http.kubeflow_responses import AnswerWithStatus
 from mlcore.kubeflow import merge
 from mlcore.kubeflow.body import Values
 from mlcore.kubeflow.entity import Entity

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from mlcore.http import Request, Response
-from mlcore.http.kubeflow import Answer, AnswerWithStatus, Versions
+from mlcore.http.kubeflow_responses import Answer, AnswerWithStatus, Versions
 from mlcore.kubeflow import not_a_number
 from mlcore.kubeflow.entity import V1, Entity, response
 from mlcore.kubeflow.registry_request import RegistryRequest

@@ -12,7 +12,7 @@ from kubeflow.versions import check_stored_name
 from mlcore import ids
 from mlcore.auth.permissions import EXPERIMENT
 from mlcore.auth.permissions import RUN as MLFLOW_RUN
-from mlcore.http.kubeflow import AnswerWithStatus
+from mlcore.http.kubeflow_responses import AnswerWithStatus
 from mlcore.kubeflow import merge
 from mlcore.kubeflow.body import Values
 from mlcore.kubeflow.entity import Entity

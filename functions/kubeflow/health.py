@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from mlcore.http import Request, Response
-from mlcore.http.kubeflow import JSON
+from mlcore.http.kubeflow_responses import JSON
 
 
 def health(_parsed: None, request: Request) -> Response:

@@ -10,7 +10,7 @@ from kubeflow import lists, lookups
 from kubeflow.calls import KubeflowCall
 from mlcore import ids
 from mlcore.auth.permissions import REGISTERED_MODEL
-from mlcore.http.kubeflow import AnswerWithStatus
+from mlcore.http.kubeflow_responses import AnswerWithStatus
 from mlcore.kubeflow import merge
 from mlcore.kubeflow.errors import invalid, missing_id
 from mlcore.kubeflow.kinds import REGISTERED_MODEL as KIND

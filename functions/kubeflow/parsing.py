@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from mlcore.http import Parse, Sent
-from mlcore.http.kubeflow import arguments, check_path
+from mlcore.http.kubeflow_responses import arguments, check_path
 from mlcore.kubeflow import body
 from mlcore.kubeflow.errors import invalid
 from mlcore.kubeflow.kinds import ARTIFACT_KINDS, ARTIFACTS, SERVE_MODEL, EntityKind

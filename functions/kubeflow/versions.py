@@ -11,7 +11,7 @@ from kubeflow.calls import KubeflowCall
 from mlcore import ids
 from mlcore.auth.permissions import REGISTERED_MODEL_VERSION
 from mlcore.db.table import table
-from mlcore.http.kubeflow import AnswerWithStatus
+from mlcore.http.kubeflow_responses import AnswerWithStatus
 from mlcore.kubeflow import body, merge
 from mlcore.kubeflow.body import Values
 from mlcore.kubeflow.errors import invalid, missing_id

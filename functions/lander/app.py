@@ -19,8 +19,8 @@ from mlcore.db.keys import Key
 from mlcore.db.table import key_of_item
 from mlcore.models.base import Item
 from mlcore.repos.runs.history import metric_history
-from mlcore.system_tables import entity_kinds, entity_landing, landing, trace_landing
-from mlcore.system_tables.landing import Changed
+from mlcore.system_tables import entity_kinds, entity_landing, landing_objects, trace_landing
+from mlcore.system_tables.landing_objects import Changed
 from mlcore.system_tables.run_rows import PointRow, point_row
 from mlcore.system_tables.run_source import distinct
 
@@ -89,9 +89,11 @@ def land(records: Sequence[Record], shard: str) -> None:
         for row in _points(key, image)
     ]
     numbers = [record["dynamodb"]["SequenceNumber"] for record in records]
-    name = landing.name_of(shard, numbers[0], numbers[-1])
+    name = landing_objects.name_of(shard, numbers[0], numbers[-1])
     if points or experiments or runs:
-        landing.put(name, landing.encode(distinct(points), Changed(experiments, runs)))
+        landing_objects.put(
+            name, landing_objects.encode(distinct(points), Changed(experiments, runs))
+        )
     trace_landing.put(name, traces)
     entity_landing.put(name, entities)
 

@@ -19,7 +19,7 @@ from mlcore.responses import logged_models as responses
 from mlcore.search import logged_models as language
 from mlcore.search.grammar import check_ordering_count
 from mlcore.search.logged_models import MetricDataset, ModelOrderBy
-from mlcore.search.order import Key
+from mlcore.search.sort_keys import Key
 
 RESULTS_FOR_ZERO = 100
 """The page size for ``max_results=0``. A request without ``max_results`` gets 50."""

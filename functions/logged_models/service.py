@@ -8,8 +8,8 @@ from typing import Any
 
 from logged_models import messages as m
 from mlcore import errors, ids
+from mlcore.entities.lifecycle_stages import ACTIVE
 from mlcore.entities.logged_models import LoggedModel
-from mlcore.entities.stages import ACTIVE
 from mlcore.http import Request
 from mlcore.limits import logged_models as limits
 from mlcore.limits.artifact_locations import join

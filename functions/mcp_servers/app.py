@@ -24,7 +24,7 @@ RPCS = (
         _SERVERS,
         m.SearchMCPServers,
         search.search_mcp_servers,
-        "requests.anybody",
+        "shared_rules.anybody",
         hides="mcp_servers",
         cost=2,
     ),

@@ -18,7 +18,7 @@ from mlcore.limits import mcp_servers as limits
 from mlcore.limits.shared_checks import check_max_results
 from mlcore.repos import mcp_servers
 from mlcore.responses import mcp_servers as responses
-from mlcore.search import grammar, mcp_fields, order
+from mlcore.search import grammar, mcp_fields, sort_keys
 from mlcore.search.fields import ATTRIBUTE, TAG, SearchableEntity
 from mlcore.search.grammar import Comparison, OrderBy
 from mlcore.search.match import Predicate, predicate
@@ -130,12 +130,12 @@ class _Page:
         """
         self._ordering = _ordering(message.order_by, names, entity.words)
         self._query = [entity.name, *scope, message.filter_string, list(message.order_by)]
-        self._key_of = order.sort_key(self._ordering, entity)
+        self._key_of = sort_keys.sort_key(self._ordering, entity)
         self._limit = message.max_results
         position = paging.position_of(message.page_token, self._query)
-        self._after: order.Key | None = None
+        self._after: sort_keys.Key | None = None
         if position is not None:
-            self._after = order.restore_key(position, self._ordering, entity)
+            self._after = sort_keys.restore_key(position, self._ordering, entity)
 
     def answer(
         self,

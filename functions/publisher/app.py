@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 from typing import Any, Final
 
-from mlcore.system_tables import landing
+from mlcore.system_tables import landing_objects
 
 AGE: Final = "SystemTablesAge"
 """The metric: seconds that the oldest batch has waited when a publication starts. It is not written
@@ -24,10 +24,12 @@ def handler(event: Mapping[str, Any], context: Any) -> dict[str, Any]:
             n}`` sets the time after which no new step begins.
     """
     upkeep = bool(event.get("upkeep"))
-    waiting = landing.waiting((*landing.KINDS, landing.DEFERRED) if upkeep else landing.KINDS)
+    waiting = landing_objects.waiting(
+        (*landing_objects.KINDS, landing_objects.DEFERRED) if upkeep else landing_objects.KINDS
+    )
     if not upkeep and not waiting:
         return {}
-    age = landing.age(waiting, time.time())
+    age = landing_objects.age(waiting, time.time())
     if age is not None:
         from mlcore.observability import seconds  # noqa: PLC0415 -- not needed if nothing waits
 

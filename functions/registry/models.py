@@ -15,8 +15,13 @@ from mlcore.limits.shared_checks import check_key
 from mlcore.optimistic_retry import WriteConflict, retry_on_conflict
 from mlcore.prompts import is_prompt
 from mlcore.repos.registry import homes as model_homes
-from mlcore.repos.registry import latest_versions, lifecycle, model_versions, registered_models
-from mlcore.repos.registry.lifecycle import ModelNameTaken
+from mlcore.repos.registry import (
+    latest_versions,
+    model_lifecycle,
+    model_versions,
+    registered_models,
+)
+from mlcore.repos.registry.model_lifecycle import ModelNameTaken
 from mlcore.repos.registry.registered_models import StoredRegisteredModel
 from mlcore.responses import registry as responses
 from registry import messages as m
@@ -41,7 +46,7 @@ def create_registered_model(message: m.CreateRegisteredModel, request: Request) 
         latest={},
     )
     try:
-        lifecycle.create(model, also=request.granting(kind, model.name))
+        model_lifecycle.create(model, also=request.granting(kind, model.name))
     except ModelNameTaken as taken:
         raise prompt_tags.name_taken(message.name, taken.holder.tags, tags) from taken
     return {"registered_model": responses.registered_model(model, [])}
@@ -62,7 +67,7 @@ def rename_registered_model(message: m.RenameRegisteredModel, request: Request) 
     again at once. If authentication is on, the rename is refused if roles have grants on either
     name, or users on the new one."""
     if request.access is not None:
-        from mlcore.policies.model_names import check_rename  # noqa: PLC0415 -- only with logins
+        from mlcore.policies.model_renames import check_rename  # noqa: PLC0415 -- only with logins
 
         check_rename(request.access, message.name, message.new_name)
     limits.check_name(message.new_name, "new_name")
@@ -74,7 +79,7 @@ def rename_registered_model(message: m.RenameRegisteredModel, request: Request) 
             return
         try:
             moved_grants = request.moving_grants(message.name, message.new_name)
-            lifecycle.rename(stored, message.new_name, moved_grants)
+            model_lifecycle.rename(stored, message.new_name, moved_grants)
         except ModelNameTaken as taken:
             raise errors.ResourceAlreadyExists(
                 f"Registered Model (name={message.new_name}) already exists."
@@ -93,7 +98,7 @@ def delete_registered_model(message: m.DeleteRegisteredModel, request: Request) 
     def attempt() -> StoredRegisteredModel:
         stored = _get(message.name, request)
         try:
-            lifecycle.delete(stored, request.moving_grants(message.name, None))
+            model_lifecycle.delete(stored, request.moving_grants(message.name, None))
         except ConditionFailed as failed:
             raise WriteConflict from failed
         return stored

@@ -11,12 +11,12 @@ from mlcore.auth.permissions import (
     REGISTERED_MODEL_VERSION,
 )
 from mlcore.http import Request
-from mlcore.repos.registry import model_version_pages, registered_model_pages
+from mlcore.repos.registry import model_version_search, registered_model_search
 from registry import messages as m
 
 
 def search_registered_models(message: m.SearchRegisteredModels, request: Request) -> dict[str, Any]:
-    return registered_model_pages.search(
+    return registered_model_search.search(
         request.workspace,
         message.filter,
         message.max_results,
@@ -27,7 +27,7 @@ def search_registered_models(message: m.SearchRegisteredModels, request: Request
 
 
 def list_registered_models(message: m.ListRegisteredModels, request: Request) -> dict[str, Any]:
-    return registered_model_pages.search(
+    return registered_model_search.search(
         request.workspace,
         "",
         message.max_results,
@@ -38,7 +38,7 @@ def list_registered_models(message: m.ListRegisteredModels, request: Request) ->
 
 
 def search_model_versions(message: m.SearchModelVersions, request: Request) -> dict[str, Any]:
-    return model_version_pages.search(
+    return model_version_search.search(
         request.workspace,
         message.filter,
         message.max_results,
@@ -50,7 +50,7 @@ def search_model_versions(message: m.SearchModelVersions, request: Request) -> d
 
 def _may_read(
     request: Request, model_type: str, prompt_type: str
-) -> registered_model_pages.ModelReader:
+) -> registered_model_search.ModelReader:
     """Returns a function that says whether the caller may read a model or prompt.
 
     Args:

@@ -112,7 +112,7 @@ RPCS = (
         "/mlflow/runs/search",
         m.SearchRuns,
         search.search_runs,
-        "requests.anybody",
+        "shared_rules.anybody",
         hides="runs",
         cost=2,
         reads=True,

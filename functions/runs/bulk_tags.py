@@ -9,8 +9,7 @@ from mlcore import errors
 from mlcore.db.table import table
 from mlcore.http import Request
 from mlcore.limits import runs as limits
-from mlcore.repos.runs.core import runs
-from mlcore.repos.runs.core import writes as run_writes
+from mlcore.repos.runs.core import run_writes, runs
 from mlcore.repos.runs.core.runs import StoredRun
 from runs import messages as m
 from runs.logged_values import changed_tags

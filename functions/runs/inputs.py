@@ -8,9 +8,8 @@ from typing import Any
 from mlcore import reserved_tags
 from mlcore.http import Request
 from mlcore.limits.run_datasets import check_log_inputs
-from mlcore.repos.runs.core import children as run_children
-from mlcore.repos.runs.core import datasets, runs
-from mlcore.repos.runs.core import writes as run_writes
+from mlcore.repos.runs.core import datasets, run_writes, runs
+from mlcore.repos.runs.core import run_maps as run_children
 from mlcore.repos.runs.core.runs import StoredRun
 from runs import messages as m
 

@@ -1,7 +1,7 @@
 """Logs metrics, params and tags, singly and in batches.
 
 A run that this process has cached is written without a read, unless a metric names a logged model
-(:mod:`mlcore.repos.runs.core.optimistic_writes`). Any other run is read first, with its experiment,
+(:mod:`mlcore.repos.runs.core.cached_run_writes`). Any other run is read first, with its experiment,
 so every rule is checked before anything is written.
 """
 
@@ -14,7 +14,7 @@ from mlcore import errors, reserved_tags
 from mlcore.entities.metrics import Metric, stored_value
 from mlcore.http import Request
 from mlcore.limits import runs as limits
-from mlcore.repos.runs.core import log_writes, optimistic_writes, rewinding, runs
+from mlcore.repos.runs.core import cached_run_writes, log_writes, rewinding, runs
 from mlcore.repos.runs.core.runs import StoredRun
 from mlcore.repos.runs.history import rewinds
 from mlcore.repos.runs.history.latest_point_text import latest_of, newer_texts
@@ -53,7 +53,7 @@ def log_param(message: m.LogParam, request: Request) -> dict[str, Any]:
             )
         return {}, ()
 
-    optimistic_writes.write_texts(run_id, request.workspace, decide)
+    cached_run_writes.write_texts(run_id, request.workspace, decide)
     return {}
 
 
@@ -109,13 +109,13 @@ def _try(
             "tags": changed_tags(run, tags),
         }, ()
 
-    if models.reading is None and optimistic_writes.write(run_id, workspace, decide, metrics):
+    if models.reading is None and cached_run_writes.write(run_id, workspace, decide, metrics):
         return
     first.clear()
     run = runs.load(run_id, workspace, models.reading)
     points = models.points(run)
     try_optimistic = metrics and params and not points
-    if not (try_optimistic and optimistic_writes.write_read(run, decide, metrics)):
+    if not (try_optimistic and cached_run_writes.write_read(run, decide, metrics)):
         log_writes.write(run, decide, metrics, points)
 
 

@@ -9,11 +9,11 @@ from types import MappingProxyType
 from typing import Any
 
 from mlcore import errors, ids, reserved_tags
-from mlcore.db.attributes import ItemAttribute
+from mlcore.db.attribute_types import ItemAttribute
 from mlcore.db.keys import lsi3_run
 from mlcore.db.table import table
+from mlcore.entities.lifecycle_stages import ACTIVE, DELETED
 from mlcore.entities.runs import RUNNING, Run
-from mlcore.entities.stages import ACTIVE, DELETED
 from mlcore.http import Request
 from mlcore.limits import runs as limits
 from mlcore.limits.artifact_locations import join
@@ -21,8 +21,7 @@ from mlcore.limits.experiments import experiment_id
 from mlcore.limits.shared_checks import list_in_tag
 from mlcore.models.runs import Run as RunItem
 from mlcore.repos.experiments import experiments
-from mlcore.repos.runs.core import creations, optimistic_writes, runs
-from mlcore.repos.runs.core import writes as run_writes
+from mlcore.repos.runs.core import cached_run_writes, creations, run_writes, runs
 from mlcore.repos.runs.core.runs import StoredRun
 from mlcore.responses import runs as responses
 from mlcore.run_names import generate
@@ -143,7 +142,7 @@ def set_tag(message: m.SetTag, request: Request) -> dict[str, Any]:
     def decide(_: StoredRun) -> tuple[dict[str, dict[str, str]], tuple[()]]:
         return {"tags": tags}, ()
 
-    optimistic_writes.write_texts(run_id, request.workspace, decide)
+    cached_run_writes.write_texts(run_id, request.workspace, decide)
     return {}
 
 

@@ -12,15 +12,15 @@ RPCS = (
         "/mlflow/server-info",
         m.GetServerInfo,
         service.get_server_info,
-        "requests.public",
+        "shared_rules.public",
         version="3.0",
         since="3.10",
         cost=0,
     ),
 )
 PLAIN_ROUTES = (
-    PlainRoute("GET", "/health", nothing, service.health, "requests.public", cost=0),
-    PlainRoute("GET", "/version", nothing, service.version, "requests.anybody", cost=0),
+    PlainRoute("GET", "/health", nothing, service.health, "shared_rules.public", cost=0),
+    PlainRoute("GET", "/version", nothing, service.version, "shared_rules.anybody", cost=0),
 )
 
 handler = lambda_handler(RPCS, PLAIN_ROUTES)

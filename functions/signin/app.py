@@ -31,7 +31,7 @@ def _leave(message: m.Leave, request: Request) -> Response:
     return logout.leave(message, request)
 
 
-PUBLIC = "requests.public"
+PUBLIC = "shared_rules.public"
 PLAIN_ROUTES = (
     PlainRoute("GET", "/login", m.parse_start, _start, PUBLIC, since=""),
     PlainRoute("GET", "/login/callback", m.parse_answer, _finish, PUBLIC, since=""),

@@ -16,9 +16,9 @@ from mlcore.http import Request, Response
 from mlcore.observability import logger
 from mlcore.oidc.tokens import MAXIMUM_NAME, username_of
 from mlcore.repos.settings import sign_in as settings
-from mlcore.repos.users import sessions, sign_ins, users
+from mlcore.repos.users import sessions, sign_in_accounts, users
 from mlcore.repos.users.claim_roles import e_mail_domain, rights_of
-from mlcore.sign_in import cookie_headers, cookies, lifetime
+from mlcore.sign_in import cookie_headers, cookies, session_lifetime
 from signin import issuers, pages
 from signin.addresses import base_url, callback_address, cookie_name
 from signin.code_exchange import Proof, SignInRefused, exchange
@@ -63,7 +63,7 @@ def finish(message: Answer, request: Request) -> Response:
             address=callback_address(base, issuer.name),
         )
         session = _session(issuer, proof)
-    except sign_ins.OtherAccount:
+    except sign_in_accounts.OtherAccount:
         logger.warning("a sign-in was refused", extra={"reason": "the name has another account"})
         reason = "Another account already signs in with your username. Ask an administrator."
         return pages.refused(403, reason, over)
@@ -153,7 +153,7 @@ def _session(issuer: Issuer, proof: Proof) -> Session:
         text = "Your username belongs to a service account, which can use API keys only."
         raise MayNotSignIn(text) from error
     profile = users.get_profile(username)
-    sign_ins.apply(profile, Account(issuer.issuer, subject), rights.role_ids)
+    sign_in_accounts.apply(profile, Account(issuer.issuer, subject), rights.role_ids)
     groups = values_of(proof.claims, issuer.groups_claim)
     now = issuers.now()
     has_room = len(proof.id_token) <= MAXIMUM_HINT
@@ -165,7 +165,7 @@ def _session(issuer: Issuer, proof: Proof) -> Session:
         rights.is_admin or (bool(issuer.administrators) and issuer.administrators in groups),
         now,
         now,
-        now + lifetime.longest_seconds(),
+        now + session_lifetime.longest_seconds(),
         cookies.seal(proof.id_token, HINT) if has_room else "",
     )
 

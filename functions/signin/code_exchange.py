@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
 from mlcore.observability import logger
-from mlcore.oidc.documents import fetch_json
+from mlcore.oidc.issuer_documents import fetch_json
 from mlcore.oidc.tokens import MAXIMUM_TOKEN, verified_claims
 from signin import issuers
 from signin.issuers import Endpoints, Issuer

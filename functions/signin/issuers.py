@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from mlcore import secrets
 from mlcore.auth.issuer_addresses import is_safe
-from mlcore.oidc.documents import configuration_of
+from mlcore.oidc.issuer_documents import configuration_of
 from mlcore.oidc.signing_keys import SigningKeys
 from mlcore.process_cache import ProcessCache
 from mlcore.repos.settings import sign_in

@@ -34,7 +34,7 @@ RPCS = (
         _SKILLS,
         m.SearchSkills,
         search.search_skills,
-        "requests.anybody",
+        "shared_rules.anybody",
         hides="skills",
         cost=1,
     ),

@@ -18,7 +18,7 @@ from mlcore.http import Request
 from mlcore.limits import skills as limits
 from mlcore.repos import skills
 from mlcore.responses import skills as responses
-from mlcore.search import grammar, order, skill_fields
+from mlcore.search import grammar, skill_fields, sort_keys
 from mlcore.search.fields import ATTRIBUTE, NUMBER, TAG, SearchableEntity
 from mlcore.search.grammar import Comparison, OrderBy
 from mlcore.search.match import Predicate, predicate
@@ -137,12 +137,12 @@ class _Page:
         }
         token = _decoded(message.page_token, self._query) if message.page_token else None
         ordering = _ordering(message.order_by, entity)
-        self._key_of = order.sort_key(ordering, entity)
+        self._key_of = sort_keys.sort_key(ordering, entity)
         self._limit = message.max_results
-        self._after: order.Key | None = None
+        self._after: sort_keys.Key | None = None
         if token is not None:
             try:
-                self._after = order.restore_key(token, ordering, entity)
+                self._after = sort_keys.restore_key(token, ordering, entity)
             except errors.InvalidParameterValue:
                 raise _malformed_token() from None
 

@@ -8,14 +8,14 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Final
 
-from mlcore import file_removal, ids
+from mlcore import file_removal_queue, ids
 from mlcore.artifacts import join, store
 from mlcore.artifacts.paths import MAX_KEY_BYTES, key_in_workspace
-from mlcore.artifacts.skill_files import upload_path
+from mlcore.artifacts.skill_uploads import upload_path
 from mlcore.db.table import table
 from mlcore.entities.skills import SkillIdentity
 from mlcore.errors import InvalidParameterValue
-from mlcore.file_removal import Removal
+from mlcore.file_removal_queue import Removal
 from mlcore.observability import logger
 
 QUEUE: Final = "FILE_REMOVAL_QUEUE_URL"
@@ -52,6 +52,6 @@ def remove(workspace: str, path: str) -> None:
         return
     removal = Removal(workspace, ids.now_ms() + 1000, key_in_workspace(path, workspace))
     try:
-        file_removal.send(queue, [removal])
+        file_removal_queue.send(queue, [removal])
     except Exception:
         logger.exception("the files of a refused version stay", extra={"path": path})

@@ -27,8 +27,7 @@ from mlcore.ids import now_ms
 from mlcore.observability import logger
 from mlcore.optimistic_retry import WriteConflict
 from mlcore.repos import alerts as stored_alerts
-from mlcore.system_tables import alert_states
-from mlcore.system_tables import alerts as alert_files
+from mlcore.system_tables import alert_files, alert_states
 from mlcore.webhooks import alert_messages
 from sql.alert_evaluation import Evaluation
 

@@ -12,8 +12,8 @@ from typing import NamedTuple
 from mlcore.entities.alerts import Alert
 from mlcore.environment import workspaces_enabled
 from mlcore.http.gate import is_on
-from mlcore.policies.absent_callers import absent_caller
 from mlcore.policies.alerts import may_notify_operators
+from mlcore.policies.background_callers import absent_caller
 from mlcore.policies.system_tables import audited_workspaces, readable_workspaces, reads_workspace
 from mlcore.repos.users import api_keys
 

@@ -14,7 +14,7 @@ from mlcore.http import Request, Response
 from mlcore.limits.saved_queries import check_name, values_of
 from mlcore.policies.system_tables import audited_workspaces, readable_workspaces
 from mlcore.repos import saved_queries
-from mlcore.system_tables import freshness
+from mlcore.system_tables import table_refresh
 from sql import execution
 from sql import messages as m
 
@@ -80,7 +80,7 @@ def run(query_request: dict[str, Any], *, fresh: bool) -> dict[str, Any] | Respo
     try:
         with execution.query_slot():
             if fresh:
-                freshness.refresh()
+                table_refresh.refresh()
             return execution.run_query(query_request)
     except execution.Busy as busy:
         retry = {"retry-after": str(execution.RETRY_SECONDS)}

@@ -12,8 +12,8 @@ from mlcore.http import Request
 from mlcore.repos.traces import traces
 from mlcore.repos.traces.traces import StoredTrace, TraceChange
 from mlcore.responses import traces as responses
-from mlcore.spans import state
-from mlcore.spans.state import ReportedState
+from mlcore.spans import trace_state
+from mlcore.spans.trace_state import ReportedState
 from traces import messages as m
 from traces import service
 
@@ -41,11 +41,11 @@ def end_trace(message: m.EndTrace, request: Request) -> dict[str, Any]:
 
     def end(current: StoredTrace) -> TraceChange:
         info = current.info
-        before = state.report_of(info) or ReportedState(info.request_time)
+        before = trace_state.report_of(info) or ReportedState(info.request_time)
         report = before._replace(
             execution_duration=message.timestamp_ms - info.request_time, state=end_state
         )
-        return state.with_report(current, report, tags, metadata)
+        return trace_state.with_report(current, report, tags, metadata)
 
     trace = traces.find(message.request_id, request.workspace)
     written = traces.write(trace, end) if trace else None

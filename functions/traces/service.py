@@ -27,16 +27,16 @@ from mlcore.repos.experiments.ids import canonical_ids
 from mlcore.repos.traces import (
     archival,
     redaction,
-    removals,
+    row_removal_requests,
     run_assessments,
     span_packs,
     traces,
 )
-from mlcore.repos.traces import pages as trace_pages
+from mlcore.repos.traces import traces_by_time as trace_pages
 from mlcore.repos.traces.span_packs import Owner
 from mlcore.repos.traces.traces import StoredTrace, TraceChange
 from mlcore.responses import traces as responses
-from mlcore.spans import facts, state, usage
+from mlcore.spans import trace_facts, trace_state, trace_totals
 from mlcore.spans.names import (
     ARCHIVAL_FAILURE_TAG,
     COST_KEYS,
@@ -45,7 +45,7 @@ from mlcore.spans.names import (
     SYSTEM_TAGS,
     TOKEN_KEYS,
 )
-from mlcore.spans.state import ReportedState, Texts
+from mlcore.spans.trace_state import ReportedState, Texts
 from mlcore.wire.times import parse_duration, parse_point
 from traces import assessments
 from traces import messages as m
@@ -159,7 +159,7 @@ def create_or_complete(
             raise experiments.missing(experiment)
         experiments.check_active(owner)
         check_trace_id(trace_id)
-        located = {**tags, **state.artifact_location(owner, trace_id)}
+        located = {**tags, **trace_state.artifact_location(owner, trace_id)}
         endpoint_id = metadata.get(reserved_tags.GATEWAY_ENDPOINT)
         rules = (
             redaction.redactor(owner, endpoint_id)
@@ -170,7 +170,7 @@ def create_or_complete(
         run_assessments.record(trace_id, new_assessments)
         if trace is None:
             maps = {"tags": located, "trace_metadata": metadata, "assessments": assessments_by_id}
-            info = state.info(report, None, None)
+            info = trace_state.info(report, None, None)
             created = traces.create(trace_id, owner, info, maps)
             if created is None:
                 raise WriteConflict
@@ -178,7 +178,7 @@ def create_or_complete(
 
         def add(current: StoredTrace) -> TraceChange:
             check_not_archived(current)
-            change = state.with_report(
+            change = trace_state.with_report(
                 current, _with_known_previews(current, report), located, metadata
             )
             return change._replace(sets={**change.sets, "assessments": assessments_by_id})
@@ -214,10 +214,10 @@ def normalized_metadata(metadata: Texts) -> dict[str, str]:
     if reserved_tags.TRACE_SESSION in normalized:
         check_session(normalized[reserved_tags.TRACE_SESSION])
     for key, names, convert in (
-        (reserved_tags.TRACE_TOKEN_USAGE, TOKEN_KEYS, usage.token_count),
-        (reserved_tags.TRACE_COST, COST_KEYS, usage.finite_number),
+        (reserved_tags.TRACE_TOKEN_USAGE, TOKEN_KEYS, trace_totals.token_count),
+        (reserved_tags.TRACE_COST, COST_KEYS, trace_totals.finite_number),
     ):
-        amounts = usage.amounts_of(normalized.pop(key, None), names, convert)
+        amounts = trace_totals.amounts_of(normalized.pop(key, None), names, convert)
         if amounts:
             normalized[key] = json.dumps(amounts)
     return normalized
@@ -279,7 +279,7 @@ def _remove_rows(experiment_id: str, trace_ids: Collection[str], request: Reques
     workspace of the request."""
     experiment = experiments.find(experiment_id, request.workspace)
     if experiment is not None:
-        removals.request(experiment, sorted(trace_ids))
+        row_removal_requests.request(experiment, sorted(trace_ids))
 
 
 def missing(trace_id: str) -> errors.ResourceDoesNotExist:
@@ -299,7 +299,7 @@ def _without_nul(preview: str) -> str:
 
 def _with_known_previews(current: StoredTrace, report: ReportedState) -> ReportedState:
     """Fills in the previews that a report omits from the trace's former report."""
-    before = state.report_of(current.info)
+    before = trace_state.report_of(current.info)
     if before is None:
         return report
     request, response = report.request_preview, report.response_preview
@@ -349,10 +349,10 @@ def _delete_tag(trace_id: str, key: str, request: Request) -> None:
 def _with_tag(current: StoredTrace, key: str) -> TraceChange:
     """Marks the tag as set by a request: values of this tag in spans that arrive later are
     ignored."""
-    facts_of_spans = facts.parse(current.info.facts)
+    facts_of_spans = trace_facts.parse(current.info.facts)
     info = current.info
     if facts_of_spans:
-        info = info._replace(facts=state.masked(facts_of_spans, {key: ""}, {}).text)
+        info = info._replace(facts=trace_state.masked(facts_of_spans, {key: ""}, {}).text)
     return TraceChange(info, {})
 
 

@@ -6,7 +6,7 @@ import os
 from typing import Any, Final
 
 from mlcore import errors
-from mlcore.auth import scopes as key_scopes
+from mlcore.auth import api_key_scopes as key_scopes
 from mlcore.auth.passwords import SERVICE_ACCOUNT_HASH
 from mlcore.auth.permissions import GATEWAY_ENDPOINT
 from mlcore.auth.requirements import Requirement
@@ -20,7 +20,7 @@ from mlcore.repos.users import api_keys, users
 from mlcore.repos.users.api_keys import TokenOfKey
 from mlcore.repos.users.users import UserExists
 from mlcore.responses import users as responses
-from mlcore.wire.parameters import integer, text
+from mlcore.wire.untyped_message import integer, text
 from users import messages as m
 from users.service import MAX_USERNAME_LENGTH
 

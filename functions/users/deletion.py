@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mlcore.entities.users import Profile
-from mlcore.repos.settings import system_tables
+from mlcore.repos.settings import system_tables_readers
 from mlcore.repos.users import api_keys, scim_users, sessions, users
 
 
@@ -15,7 +15,7 @@ def delete_everything_of(profile: Profile, *, by_directory: bool = False) -> Non
         by_directory: as in :func:`mlcore.repos.users.scim_users.forget`.
     """
     username = profile.user.username
-    system_tables.revoke(username)
+    system_tables_readers.revoke(username)
     api_keys.delete_all(profile.user)
     sessions.end_all(username)
     scim_users.forget(profile.user, by_directory=by_directory)

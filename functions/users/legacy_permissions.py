@@ -20,7 +20,7 @@ from mlcore.http import Request
 from mlcore.repos.users import grants, users
 from mlcore.repos.users.grants import GrantExists, GrantMissing
 from mlcore.responses import users as responses
-from mlcore.wire.parameters import text
+from mlcore.wire.untyped_message import text
 from users import messages as m
 
 Permission = m.ExperimentPermission | m.RegisteredModelPermission | m.ScorerPermission

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mlcore.wire.parameters import Parameters
+from mlcore.wire.untyped_message import Parameters
 
 
 class CreateUser(Parameters):

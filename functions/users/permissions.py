@@ -14,7 +14,7 @@ from mlcore.policies.access import grants_of
 from mlcore.policies.resource_workspaces import workspace_of
 from mlcore.repos.users import grants, roles, users
 from mlcore.repos.users.grants import GrantExists, GrantMissing
-from mlcore.wire.parameters import text
+from mlcore.wire.untyped_message import text
 from users import messages as m
 from users import visible_roles
 

@@ -17,7 +17,7 @@ from mlcore.repos.users import roles, users
 from mlcore.repos.users.roles import AlreadyAssigned, NotAssigned, PermissionExists, RoleNameTaken
 from mlcore.repos.workspaces import workspaces
 from mlcore.responses import users as responses
-from mlcore.wire.parameters import integer, required, text
+from mlcore.wire.untyped_message import integer, required, text
 from users import messages as m
 from users import visible_roles
 

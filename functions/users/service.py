@@ -19,7 +19,7 @@ from mlcore.policies import access as policy
 from mlcore.repos.users import roles, scim_groups, users
 from mlcore.repos.users.users import UserExists
 from mlcore.responses import users as responses
-from mlcore.wire.parameters import required, text
+from mlcore.wire.untyped_message import required, text
 from users import messages as m
 from users.deletion import delete_everything_of
 

@@ -12,8 +12,8 @@ from mlcore.entities.alerts import SLACK, SNS
 from mlcore.repos import alerts
 from mlcore.webhooks import alert_messages, delivery, destination_values
 from mlcore.webhooks.delivery import DeliveryAnswer
+from mlcore.webhooks.delivery_message import TOPIC_FIELD, DeliveryMessage
 from mlcore.webhooks.environment import webhook_settings
-from mlcore.webhooks.message import TOPIC_FIELD, DeliveryMessage
 
 
 def send(message: DeliveryMessage) -> DeliveryAnswer | None:

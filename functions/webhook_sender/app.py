@@ -19,10 +19,10 @@ from mlcore.entities.webhooks import ACTIVE
 from mlcore.errors import InvalidParameterValue, MlflowError
 from mlcore.observability import logger
 from mlcore.repos import webhooks
-from mlcore.webhooks import delivery, message, secret_values
+from mlcore.webhooks import delivery, delivery_message, secret_values
 from mlcore.webhooks.delivery import DeliveryAnswer
+from mlcore.webhooks.delivery_message import DeliveryMessage
 from mlcore.webhooks.environment import webhook_settings
-from mlcore.webhooks.message import DeliveryMessage
 from webhook_sender import alert_delivery
 
 MAX_PAUSE_SECONDS: Final = 60.0
@@ -67,16 +67,16 @@ def _handled(record: Mapping[str, Any], unexpected_failures: list[str]) -> bool:
             receiver.
     """
     attempt = int(record["attributes"]["ApproximateReceiveCount"])
-    delivery_message = message.parse(record["body"])
+    message = delivery_message.parse(record["body"])
     log_fields = {
-        "webhook_id": delivery_message.webhook_id,
-        "delivery_id": delivery_message.delivery_id,
-        "event": str(delivery_message.event),
+        "webhook_id": message.webhook_id,
+        "delivery_id": message.delivery_id,
+        "event": str(message.event),
         "attempt": attempt,
     }
     retry_after = 0.0
     try:
-        outcome = deliver(delivery_message)
+        outcome = deliver(message)
     except NotDelivered as failure:
         retry_after = failure.retry_after
         logger.warning("webhook not delivered", extra={**log_fields, "reason": str(failure)})

@@ -23,19 +23,19 @@ from mlcore.http import Request
 from mlcore.ids import now_ms
 from mlcore.limits import workspaces as limits
 from mlcore.models.experiments import Experiment
-from mlcore.models.platform import Workspace
+from mlcore.models.workspaces import Workspace
 from mlcore.optimistic_retry import WriteConflict, retry_on_conflict
 from mlcore.repos import alerts, mcp_servers, saved_queries, skills, webhooks
+from mlcore.repos.evaluation import dataset_records as evaluation_records
 from mlcore.repos.evaluation import datasets as evaluation_datasets
-from mlcore.repos.evaluation import records as evaluation_records
 from mlcore.repos.experiments import experiments
 from mlcore.repos.gateway import budgets
 from mlcore.repos.gateway import configuration as gateway
 from mlcore.repos.registry import registered_models
-from mlcore.repos.removal import former_root, purging, remains, workspace_moves
+from mlcore.repos.removal import former_root_locations, permanent_deletion, remains, workspace_moves
 from mlcore.repos.removal.remains import OutOfTime
 from mlcore.repos.removal.workspace_moves import NameTakenInTarget
-from mlcore.repos.settings import system_tables
+from mlcore.repos.settings import system_tables_readers
 from mlcore.repos.users import grants, roles, users
 from mlcore.repos.users.grants import GrantMissing
 from mlcore.repos.workspaces import workspaces
@@ -224,12 +224,12 @@ def _move(name: str, deadline: float) -> None:
 
 
 def _purge(name: str, deadline: float) -> None:
-    former_root.enter_locations(deadline)
+    former_root_locations.enter_locations(deadline)
     for _, home in _models(name):
-        purging.registered_model(home, deadline)
+        permanent_deletion.registered_model(home, deadline)
         remains.check_deadline(deadline)
     for experiment_id in _experiments(name):
-        purging.experiment(experiment_id, deadline)
+        permanent_deletion.experiment(experiment_id, deadline)
         remains.check_deadline(deadline)
     for webhook in webhooks.of_workspace(name):
         webhooks.delete(webhook)
@@ -250,13 +250,13 @@ def _purge(name: str, deadline: float) -> None:
     gateway.clear(name)
     for policy in budgets.of_workspace(name):
         budgets.delete(policy)
-    purging.workspace_files(name)
+    permanent_deletion.workspace_files(name)
 
 
 def _delete_grants(name: str) -> None:
     """Deletes the roles of the workspace, the grants of users in it, and the rights to read its
     rows in the system tables."""
-    system_tables.forget_workspace(name)
+    system_tables_readers.forget_workspace(name)
     for role in roles.find_all():
         if role.workspace == name:
             with contextlib.suppress(errors.ResourceDoesNotExist):

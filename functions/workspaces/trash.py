@@ -10,13 +10,13 @@ from typing import Any, Final
 
 from mlcore import errors, paging
 from mlcore.entities.experiments import Experiment
-from mlcore.entities.stages import ACTIVE, DELETED
+from mlcore.entities.lifecycle_stages import ACTIVE, DELETED
 from mlcore.http import Request
 from mlcore.limits import experiments as limits
 from mlcore.optimistic_retry import retry_on_conflict
 from mlcore.repos.experiments import experiments
-from mlcore.repos.removal import purging, trash
-from mlcore.repos.removal.purging import NoLongerDeleted
+from mlcore.repos.removal import permanent_deletion, trash
+from mlcore.repos.removal.permanent_deletion import NoLongerDeleted
 from mlcore.repos.removal.remains import OutOfTime
 from mlcore.repos.removal.trash import Trashed
 from workspaces import messages as m
@@ -136,7 +136,9 @@ def _purge_itself(
     if message.dry_run:
         return _answer([itself], dry_run=True, finished=True)
     try:
-        went = purging.experiment(experiment.experiment_id, time.monotonic() + WORK_SECONDS)
+        went = permanent_deletion.experiment(
+            experiment.experiment_id, time.monotonic() + WORK_SECONDS
+        )
     except OutOfTime:
         return _answer([], dry_run=False, finished=False)
     kept = [] if went else [experiment.experiment_id]

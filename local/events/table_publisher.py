@@ -69,16 +69,16 @@ class TablePublisher:
         self._succeeded = 0
         """The number of the last publication that succeeded."""
         self._processor_seconds = 0.0
-        self._freshness: Any = None
+        self._table_refresh: Any = None
 
     def start(self) -> None:
         """Starts the publishing thread if the SQL engine is installed. From then on, a request that
         needs fresh system tables calls :meth:`refresh`.
         """
         # The layer's modules read the environment, which is complete by now.
-        self._freshness = import_module("mlcore.system_tables.freshness")
+        self._table_refresh = import_module("mlcore.system_tables.table_refresh")
         if find_spec("mltables") is not None and find_spec("duckdb") is not None:
-            self._freshness.provide(self.refresh)
+            self._table_refresh.provide(self.refresh)
             self._thread.start()
 
     def stop(self) -> None:
@@ -86,7 +86,7 @@ class TablePublisher:
         run of the product repeats a publication that was ended so.
         """
         self._stop.set()
-        self._freshness.provide(None)
+        self._table_refresh.provide(None)
         child = self._child
         if child is not None:
             child.terminate()

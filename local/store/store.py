@@ -21,7 +21,7 @@ from local.store.database import Unusable
 from local.store.errors import error, invalid
 from local.store.schema import Schema
 from local.store.table_store import TableStore, encode, not_found
-from mlcore.db import embedded
+from mlcore.db import embedded_stores
 
 SCHEME: Final = "sqlite"
 _PREFIX: Final = f"{SCHEME}://"
@@ -83,7 +83,7 @@ def is_table_name(name: Any) -> bool:
 def register() -> None:
     """Registers this store at the core layer: :func:`mlcore.db.client.client` then opens endpoints
     that begin with ``sqlite:`` by :class:`Store`."""
-    embedded.register(SCHEME, Store)
+    embedded_stores.register(SCHEME, Store)
 
 
 class Store:

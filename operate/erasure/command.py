@@ -10,8 +10,8 @@ from typing import Final
 
 from local.audit_file import AuditFile
 from mlcore import errors
-from mlcore.system_tables import location
-from mltables import audit_chain, audit_publishing, audit_verification, publisher
+from mlcore.system_tables import storage
+from mltables import audit_chain, audit_erasure, audit_publishing, audit_verification, publisher
 from mltables.lake import Lake
 from operate.audit_log import erase as erase_from_audit
 from operate.erasure import items
@@ -24,7 +24,7 @@ SHOWN: Final = 50
 def publish_waiting() -> None:
     """Publishes the audited requests that a local server left in its audit file when it stopped. To
     be called only while no local server uses the data folder."""
-    AuditFile(Path(os.environ[location.FOLDER])).land()
+    AuditFile(Path(os.environ[storage.FOLDER])).land()
     publisher.publish()
 
 
@@ -56,9 +56,7 @@ def run(name: str, *, dry: bool) -> int:
                 items.erase(reference, name, pseudonym)
     except errors.MlflowError as error:
         raise CannotRun(f"{error.message} Repeat the command: it continues.") from error
-    rows = (
-        audit_verification.rows_about(name) if dry else erase_from_audit(audit_verification, name)
-    )
+    rows = audit_erasure.rows_about(name) if dry else erase_from_audit(audit_verification, name)
     for line in mentions[:SHOWN]:
         print(line)
     does = "would be " if dry else ""

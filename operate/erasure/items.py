@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from mlcore.db import keys
-from mlcore.db.attributes import text_of
+from mlcore.db.attribute_types import text_of
 from mlcore.db.client import client
 from mlcore.db.expression import ConditionExpression, Raw, number
 from mlcore.db.failures import ConditionFailed
@@ -20,20 +20,19 @@ from mlcore.entities.experiments import Experiment
 from mlcore.entities.scim import parse_scim_id
 from mlcore.environment import settings
 from mlcore.ids import now_ms
-from mlcore.models import index
+from mlcore.models import search_index
 from mlcore.models.base import ChildItem, Item, MetaItem
 from mlcore.models.by_type import MODELS
 from mlcore.models.evaluation import ReviewQueue as QueueItem
-from mlcore.models.platform import User as UserItem
 from mlcore.models.runs import Run as RunItem
 from mlcore.models.scim import ScimMember
+from mlcore.models.users import User as UserItem
 from mlcore.optimistic_retry import WriteConflict, retry_on_conflict
 from mlcore.repos.document import Document
 from mlcore.repos.evaluation import review_queues
 from mlcore.repos.experiments import experiments
-from mlcore.repos.runs.core import runs
-from mlcore.repos.runs.core import writes as run_writes
-from mlcore.repos.settings import system_tables
+from mlcore.repos.runs.core import run_writes, runs
+from mlcore.repos.settings import system_tables_readers
 from mlcore.repos.traces import traces
 from mlcore.repos.users import sessions
 from operate.erasure import person_fields
@@ -51,7 +50,7 @@ _OF_SCIM_ID: Final = frozenset((keys.SCIM_NAME.name, keys.SCIM_VALUE.name, keys.
 """Types of items that belong to the user whose name is in ``scim_id``."""
 
 _DERIVED: Final = frozenset(
-    kind for kind, model in MODELS.items() if model.__module__ == index.__name__
+    kind for kind, model in MODELS.items() if model.__module__ == search_index.__name__
 )
 """Types of items that the indexer makes from others."""
 
@@ -74,7 +73,7 @@ def find(name: str) -> Iterator[ItemOfUser]:
     the name. In AWS this reads the whole table once, which costs a read unit for each 4 KB."""
     own = {keys.user(name).pk, keys.session(name, "").pk, keys.caller_usage(f"user:{name}", 0).pk}
     queue = keys.REVIEW_QUEUE.name
-    readers = keys.config(system_tables.SETTING)
+    readers = keys.config(system_tables_readers.SETTING)
     for item in _scan():
         kind, key = _type(item), key_of_item(item)
         is_own = kind in _OF_USER and text_of(item, UserItem.username.attr_name) == name
@@ -101,7 +100,7 @@ def close_logins(name: str) -> int:
     """Ends the user's sessions and access to the system tables, and deletes the user, so that no
     password, API key or session works any more. Returns the number of deleted items. The remaining
     grants contain the id of the deleted user, so a new user of the same name does not get them."""
-    system_tables.revoke(name)
+    system_tables_readers.revoke(name)
     user = table.get(keys.user(name))
     table.delete(keys.user(name))
     return sessions.end_all(name) + (user is not None)

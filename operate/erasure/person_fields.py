@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from mlcore import reserved_tags
-from mlcore.db.attributes import TextMapAttribute, text_of
+from mlcore.db.attribute_types import TextMapAttribute, text_of
 from mlcore.db.deflate import compressed
 from mlcore.db.expression import Raw
 from mlcore.models.base import ChildItem, Item

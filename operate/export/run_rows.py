@@ -9,9 +9,9 @@ from typing import Any, Final
 from uuid import NAMESPACE_OID, uuid5
 
 from mlcore.entities.experiments import Experiment
+from mlcore.entities.lifecycle_stages import ACTIVE
 from mlcore.entities.metrics import Metric
 from mlcore.entities.runs import DatasetInput, Run
-from mlcore.entities.stages import ACTIVE
 from operate.export.stock_store import StockStore, Transaction
 
 _GREATEST: Final = sys.float_info.max

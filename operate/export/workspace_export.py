@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from mlcore.entities.experiments import Experiment
+from mlcore.entities.lifecycle_stages import ACTIVE
 from mlcore.entities.logged_models import LoggedModel
-from mlcore.entities.stages import ACTIVE
 from mlcore.entities.traces import Trace
 from operate.export import evaluation_rows, files, model_rows, run_rows, trace_rows
 from operate.export.stock_store import StockStore

@@ -10,7 +10,7 @@ from mlcore import errors
 from mlcore.auth.passwords import SERVICE_ACCOUNT_HASH
 from mlcore.entities.users import Profile, User
 from mlcore.policies.access import DEFAULT_PERMISSION, permission_without_grant
-from mlcore.repos.users import api_keys, roles, sign_ins, users
+from mlcore.repos.users import api_keys, roles, sign_in_accounts, users
 from operate.module_loading import CannotRun
 from operate.rights.resources import ACTIONS, Resource, resource_named
 from operate.rights.verdicts import origins_of, verdicts
@@ -61,7 +61,7 @@ def _on_resource(profile: Profile, resource: Resource, workspace: str) -> Iterat
 
 def _of_user(profile: Profile) -> Iterator[str]:
     user, assigned = profile.user, roles.of_profile(profile)
-    signs_in = sign_ins.find(user)
+    signs_in = sign_in_accounts.find(user)
     yield f"user {user.username}, number {user.user_id}"
     yield f"login: {_login(user, '' if signs_in is None else signs_in.account.issuer)}"
     yield f"administrator: {'yes' if user.is_admin else 'no, unless by a group of the issuer'}"

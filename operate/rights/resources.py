@@ -21,7 +21,7 @@ from mlcore.policies import registry as model_policies
 from mlcore.policies import runs as run_policies
 from mlcore.policies import users as user_policies
 from mlcore.policies.access import Access
-from mlcore.policies.requests import Policy
+from mlcore.policies.shared_rules import Policy
 from mlcore.repos.experiments import experiments
 from mlcore.repos.gateway import configuration
 from mlcore.repos.runs.core import runs

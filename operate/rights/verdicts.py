@@ -18,7 +18,7 @@ from mlcore.policies.access import (
     grants_of,
     permission_without_grant,
 )
-from mlcore.policies.guard import RouteRules, is_allowed
+from mlcore.policies.route_authorization import RouteRules, is_allowed
 from operate.rights.resources import Resource
 
 

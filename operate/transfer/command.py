@@ -15,7 +15,7 @@ from local import program_name
 from mlcore import errors
 from mlcore.auth.permissions import EXPERIMENT
 from mlcore.entities.experiments import Experiment
-from mlcore.entities.stages import ACTIVE
+from mlcore.entities.lifecycle_stages import ACTIVE
 from operate.transfer import (
     accounts,
     datasets,

@@ -9,10 +9,10 @@ from typing import Any, Final
 
 from mlcore import errors
 from mlcore.entities.evaluation.datasets import EvaluationDataset, EvaluationRecord
-from mlcore.limits.evaluation.datasets import record_id
+from mlcore.limits.evaluation.dataset_records import record_id
 from mlcore.optimistic_retry import retry_on_conflict
+from mlcore.repos.evaluation import dataset_records as evaluation_records
 from mlcore.repos.evaluation import datasets as evaluation_datasets
-from mlcore.repos.evaluation import records as evaluation_records
 from operate.transfer.mlflow_client import Json, Server, SourceFailed
 from operate.transfer.source_reader import API_3
 from operate.transfer.transfer_item import Content, TransferItem

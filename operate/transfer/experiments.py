@@ -17,7 +17,7 @@ from mlcore.repos.experiments import experiments
 from mlcore.repos.experiments import ids as experiment_ids
 from mlcore.repos.experiments import tags as experiment_tags
 from mlcore.repos.experiments.creations import ExperimentNameTaken, IdTaken
-from mlcore.repos.files import locations
+from mlcore.repos.files import location_list
 from operate.transfer.journal import Journal
 from operate.transfer.transfer_item import Content, TransferItem
 
@@ -124,7 +124,7 @@ def _update(experiment_id: str, workspace: str, want: Content) -> None:
     if stage != stored.experiment.lifecycle_stage:
         experiments.set_stage(stored.experiment, stage)
     if "creation_time" in want:
-        locations.enter_imported(stored.experiment, want["artifact_location"])
+        location_list.enter_imported(stored.experiment, want["artifact_location"])
         own = Update()
         own.set(ExperimentItem.artifact_location, want["artifact_location"])
         own.set(ExperimentItem.creation_time, want["creation_time"])

@@ -16,7 +16,7 @@ from mlcore.entities.gateway import (
     Guardrail,
     GuardrailUse,
 )
-from mlcore.limits.evaluation.scorers import judge_endpoint, with_endpoint
+from mlcore.limits.evaluation.judge_endpoints import judge_endpoint, with_endpoint
 from mlcore.optimistic_retry import retry_on_conflict
 from mlcore.repos.gateway import budgets, configuration
 from mlcore.responses import gateway as responses

@@ -8,7 +8,7 @@ from mlcore.db.expression import Update
 from mlcore.entities.logged_models import LoggedModel
 from mlcore.models.logged_models import LoggedModel as LoggedModelItem
 from mlcore.repos.experiments import experiments
-from mlcore.repos.files import locations
+from mlcore.repos.files import location_list
 from mlcore.repos.logged_models import logged_models
 from mlcore.repos.logged_models import points as logged_model_points
 from mlcore.repos.logged_models.logged_models import StoredLoggedModel
@@ -28,7 +28,7 @@ def item(model: LoggedModel, workspace: str) -> TransferItem:
     def write(_: Content, existing: Content | None) -> None:
         if existing is None:
             experiment = experiments.get(model.experiment_id, workspace).experiment
-            locations.enter_imported(experiment, model.artifact_location)
+            location_list.enter_imported(experiment, model.artifact_location)
             logged_models.create(model, workspace)
         stored = logged_models.load(model.model_id, workspace)
         known = {_identity(point) for point in logged_models.entity(stored).metrics}

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from mlcore import errors
-from mlcore.db.attributes import TextAttribute
+from mlcore.db.attribute_types import TextAttribute
 from mlcore.db.expression import Update
 from mlcore.db.table import Put, table
 from mlcore.entities.registry import ModelVersion, RegisteredModel
@@ -16,7 +16,7 @@ from mlcore.entities.workspaces import DEFAULT_WORKSPACE
 from mlcore.ids import new_ulid
 from mlcore.models.registry import ModelVersion as ModelVersionItem
 from mlcore.models.registry import RegisteredModel as RegisteredModelItem
-from mlcore.repos.registry import lifecycle, model_versions, registered_models
+from mlcore.repos.registry import model_lifecycle, model_versions, registered_models
 from mlcore.repos.registry import stages as model_stages
 from mlcore.webhooks import announcement
 from operate.transfer.experiments import change
@@ -169,7 +169,7 @@ def _create(workspace: str, name: str, want: Content) -> None:
         aliases={},
         latest={},
     )
-    lifecycle.create(model, announced=False)
+    model_lifecycle.create(model, announced=False)
 
 
 def _complete(workspace: str, name: str, want: Content) -> None:

@@ -8,15 +8,14 @@ from typing import Any
 from mlcore import errors, reserved_tags
 from mlcore.db import keys
 from mlcore.db.expression import Update
+from mlcore.entities.lifecycle_stages import ACTIVE
 from mlcore.entities.metrics import Metric
 from mlcore.entities.runs import Run
-from mlcore.entities.stages import ACTIVE
 from mlcore.models.runs import Run as RunItem
 from mlcore.repos.experiments import experiments
-from mlcore.repos.files import locations
-from mlcore.repos.runs.core import children as run_children
-from mlcore.repos.runs.core import creations, datasets, runs
-from mlcore.repos.runs.core import writes as run_writes
+from mlcore.repos.files import location_list
+from mlcore.repos.runs.core import creations, datasets, run_writes, runs
+from mlcore.repos.runs.core import run_maps as run_children
 from mlcore.repos.runs.core.runs import StoredRun
 from mlcore.repos.runs.history import metric_history
 from operate.transfer.experiments import change
@@ -56,7 +55,7 @@ def item(source: SourceReader, run_id: str) -> TransferItem:
         if existing is None:
             # The run's item is written last: a run that exists is complete.
             experiment = experiments.get(run.experiment_id, source.workspace).experiment
-            locations.enter_imported(experiment, run.artifact_uri)
+            location_list.enter_imported(experiment, run.artifact_uri)
             creations.create(run, experiment)
         else:
             _update(run, source.workspace)

@@ -13,7 +13,7 @@ from mlcore.entities.evaluation.scorers import ScorerVersion
 from mlcore.entities.experiments import Experiment
 from mlcore.limits.evaluation.scorers import check_payload
 from mlcore.optimistic_retry import WriteConflict
-from mlcore.repos.evaluation import entity_refs
+from mlcore.repos.evaluation import entity_experiments
 from mlcore.repos.evaluation import scorers as scorer_versions
 from mlcore.repos.experiments import experiments
 from operate.transfer.mlflow_client import Json
@@ -106,7 +106,7 @@ def _add(versions: list[ScorerVersion], workspace: str) -> None:
         data = check_payload(version.serialized_scorer)
         kept.append(gateway_scorers.to_stored(version.serialized_scorer, data, workspace))
     newest = versions[-1]
-    table.put(entity_refs.creation(newest.scorer_id, newest.experiment_id).item)
+    table.put(entity_experiments.creation(newest.scorer_id, newest.experiment_id).item)
     if kept[-1].endpoint_id is not None:
         gateway_scorers.bind_endpoint(newest, kept[-1].endpoint_id, workspace)
     for version, judge in zip(versions, kept, strict=True):

@@ -8,10 +8,10 @@ from typing import Any, Final
 from urllib.parse import unquote, urlparse
 
 from mlcore.entities.experiments import Experiment
+from mlcore.entities.lifecycle_stages import ACTIVE
 from mlcore.entities.logged_models import LoggedModel, ModelMetric
 from mlcore.entities.metrics import Metric, stored_value
 from mlcore.entities.runs import Dataset, DatasetInput, ModelOutput, Run
-from mlcore.entities.stages import ACTIVE
 from mlcore.entities.tags import Tag
 from mlcore.repos.runs.history import metric_history
 from mlcore.reserved_tags import RUN_NAME

@@ -10,7 +10,7 @@ from mlcore.db import keys
 from mlcore.db.table import key_of_item, table
 from mlcore.entities.experiments import Experiment
 from mlcore.entities.gateway import Configuration
-from mlcore.entities.stages import ACTIVE
+from mlcore.entities.lifecycle_stages import ACTIVE
 from mlcore.models.base import KEY
 from mlcore.repos import mcp_servers
 from mlcore.repos.evaluation import datasets, issues, label_schemas, review_queues, scorers

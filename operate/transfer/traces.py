@@ -18,10 +18,10 @@ from mlcore.repos.traces import redaction, run_assessments, span_packs, traces
 from mlcore.repos.traces.span_packs import Owner, Pack
 from mlcore.repos.traces.traces import Info, StoredTrace, TraceChange
 from mlcore.reserved_tags import ASSESSMENT_RUN
-from mlcore.spans import facts, span_redaction
+from mlcore.spans import span_redaction, trace_facts
 from mlcore.spans.names import ARCHIVE_LOCATION_TAG, IN_STORE, SPANS_LOCATION_TAG
-from mlcore.spans.state import ReportedState
 from mlcore.spans.stored_span import StoredSpan, content, node
+from mlcore.spans.trace_state import ReportedState
 from mlcore.wire.times import parse_duration, parse_point
 from operate.transfer.mlflow_client import Json, Server, SourceFailed
 from operate.transfer.source_reader import API, SourceReader, target_location, values_by_key
@@ -165,7 +165,7 @@ def _info(trace: Trace, spans: Sequence[StoredSpan], first_pack: str | None) -> 
     )
     fields = None
     if spans:
-        made = facts.facts_of_spans((span, {}) for span in spans)
+        made = trace_facts.facts_of_spans((span, {}) for span in spans)
         hidden = {*made.tag_texts(), *made.metadata_texts()}
         fields = made._replace(masked=tuple(sorted(hidden))).text
     return Info(*given, given=given.text, facts=fields, first_pack=first_pack)

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from mlcore.policies import guard
+from mlcore.policies import route_authorization
 from tests.arch.references import Name, Use, modules, reached
 
 Right = tuple[str, str]
@@ -76,8 +76,8 @@ SKILL_FILES = tuple(f"{BUCKET}/{folder}skills/*" for folder in ("", "workspaces/
 TABLES = "SystemTablesBucket"
 _LANDING, _SYSTEM = f"{TABLES}/landing/*", f"{TABLES}/system/*"
 BELOW = {
-    "mlcore.system_tables.alerts": f"{TABLES}/alerts/*",
-    "mlcore.system_tables.backfill": f"{TABLES}/landing/backfill.json",
+    "mlcore.system_tables.alert_files": f"{TABLES}/alerts/*",
+    "mlcore.system_tables.backfill_landing": f"{TABLES}/landing/backfill.json",
 }
 """Modules that read and write one place of the system tables' bucket, and no landing objects."""
 ENGINES = {
@@ -97,7 +97,7 @@ SERVICES = {
     Name("mlcore.secrets", "seal"): ("kms:Encrypt", "SecretsKey"),
     Name("mlcore.secrets", "open_sealed"): ("kms:Decrypt", "SecretsKey"),
     Name("mlcore.queues", "send"): ("sqs:SendMessage", "WebhookQueue"),
-    Name("mlcore.file_removal", "send"): ("sqs:SendMessage", "FileRemovalQueue"),
+    Name("mlcore.file_removal_queue", "send"): ("sqs:SendMessage", "FileRemovalQueue"),
     Name("mlcore.queues", "postpone"): ("sqs:ChangeMessageVisibility", "WebhookQueue"),
     Name("mlcore.job_queue", "send"): ("sqs:SendMessage", "JobQueue"),
     Name("mlcore.job_queue", "postpone"): ("sqs:ChangeMessageVisibility", "JobQueue"),
@@ -110,7 +110,7 @@ SERVICES = {
 OWN_KEYS = Name("mlcore.aws_clients", "process_credentials")
 """The role's own credentials, with which models of Amazon Bedrock are called."""
 
-LANDED = Name("mlcore.system_tables.location", "store")
+LANDED = Name("mlcore.system_tables.storage", "store")
 
 BOUNDARY = (
     LANDED,
@@ -121,15 +121,15 @@ BOUNDARY = (
     Name("mlcore.artifacts", "store"),
     "mlcore.secrets",
     "mlcore.queues",
-    Name("mlcore.file_removal", "send"),
+    Name("mlcore.file_removal_queue", "send"),
     Name("mlcore.job_queue", "send"),
     Name("mlcore.job_queue", "postpone"),
     Name("mlcore.scorer_cage.remote_cage", "judge"),
     # Of the policies a function asks those of its own routes.
-    Name("mlcore.policies.guard", "load_rules"),
+    Name("mlcore.policies.route_authorization", "load_rules"),
 )
 
-SIGNERS = "mlcore.policies.signed_callers"
+SIGNERS = "mlcore.policies.iam_callers"
 """Asked with Authentication=iam alone."""
 
 _INDEX = re.compile(r"[LG]SI[1-5]")
@@ -166,7 +166,9 @@ def of_backfill() -> frozenset[Right]:
     """Of whoever lands what the table holds already."""
     # Runs are asked of experiments that are there: none is made on the way.
     default = Name("mlcore.repos.experiments.experiments", "_default_item")
-    reach = reached([Name("mlcore.system_tables.backfill", "land")], closed=(*BOUNDARY, default))
+    reach = reached(
+        [Name("mlcore.system_tables.backfill_landing", "land")], closed=(*BOUNDARY, default)
+    )
     rights = {right for user, use in reach.uses for right in _rights(user, use) if right[1]}
     # Runs of both stages are in order in LSI2 alone; GSI5 lists the models.
     indexes = ("GSI2", "GSI5", "LSI2")
@@ -213,7 +215,7 @@ def _policies(domain: str) -> Iterator[Name]:
     app = importlib.import_module(f"{domain}.app")
     routes = [route for name in ("RPCS", "PLAIN_ROUTES") for route in getattr(app, name, ())]
     for route in routes:
-        for rule in guard.load_rules(route.policy, route.follow, route.hides):
+        for rule in route_authorization.load_rules(route.policy, route.follow, route.hides):
             yield from _functions(rule)
 
 

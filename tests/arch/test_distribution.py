@@ -10,7 +10,7 @@ import pytest
 
 from local.cloudformation import Resolver
 from local.http.ui_files import DASHBOARD_PAGES, DASHBOARDS, PAGES
-from mlcore.http.origin import ORIGIN_HEADER, REQUIRED_WORD
+from mlcore.http.cloudfront_bypass import ORIGIN_HEADER, REQUIRED_WORD
 from tests.arch import project
 
 CONFIG = project.resources("AWS::CloudFront::Distribution")["UiDistribution"]["DistributionConfig"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mlcore.kubeflow import kinds, properties
+from mlcore.kubeflow import custom_properties, kinds
 from mlcore.kubeflow.kinds import KINDS, EntityKind
 from mlcore.models import experiments, kubeflow, registry, runs
 from mlcore.models.base import Item
@@ -62,7 +62,7 @@ def test_entities() -> None:
 
 def test_types_of_properties() -> None:
     table = rows("| custom property | where its value is | as MLflow's tag |")
-    assert {row[0].strip("`"): row[1].strip("`") for row in table} == properties.MEMBER
+    assert {row[0].strip("`"): row[1].strip("`") for row in table} == custom_properties.MEMBER
 
 
 def test_relations() -> None:

@@ -17,8 +17,8 @@ from mlcore.environment import AUTHENTICATION
 from mlcore.errors import MlflowError
 from mlcore.http import PlainRoute, Response, Rpc, Sent, lambda_handler
 from mlcore.http.routes import Route
-from mlcore.policies import guard
-from mlcore.policies.guard import RouteRules
+from mlcore.policies import route_authorization
+from mlcore.policies.route_authorization import RouteRules
 from mlcore.wire.message import fields_of
 from tests.arch import project
 from tests.arch.routes import ROUTES
@@ -27,7 +27,10 @@ READER: Final = "layers/core/python/mlcore/http/raw_request.py"
 """The one file that takes a body and a query out of an event."""
 
 PARSERS: Final = {
-    *(f"layers/core/python/mlcore/http/{name}.py" for name in ("__init__", "kubeflow", "parsing")),
+    *(
+        f"layers/core/python/mlcore/http/{name}.py"
+        for name in ("__init__", "kubeflow_responses", "message_parsing")
+    ),
     # What makes and passes on what was sent, without reading it.
     *(
         f"layers/core/python/mlcore/http/{name}.py"
@@ -180,7 +183,7 @@ def test_all_get_the_same_object(monkeypatch: pytest.MonkeyPatch) -> None:
 
     rules = RouteRules(remember("policy", True), remember("follow", None), remember("hidden", None))
     monkeypatch.setenv(AUTHENTICATION, "basic")
-    monkeypatch.setattr(guard, "load_rules", lambda *_names, **_facts: rules)
+    monkeypatch.setattr(route_authorization, "load_rules", lambda *_names, **_facts: rules)
     reached = 0
     missed = []
     for route in ROUTES:
@@ -197,7 +200,7 @@ def test_all_get_the_same_object(monkeypatch: pytest.MonkeyPatch) -> None:
         reached += 1
         message = received["function"]
         assert not isinstance(message, Sent), route
-        if guard.is_public(_path(route)):
+        if route_authorization.is_public(_path(route)):
             continue
         expected = {"function", "policy"}
         expected |= set() if isinstance(route, PlainRoute) else {"follow", "hidden"}

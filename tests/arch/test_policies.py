@@ -9,14 +9,14 @@ from types import ModuleType
 import pytest
 
 from mlcore.http.routes import Route, only_reads
-from mlcore.policies import guard
-from mlcore.policies.requests import public
+from mlcore.policies import route_authorization
+from mlcore.policies.shared_rules import public
 from tests.arch.routes import ROUTES
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=lambda route: f"{route.method} {route.path}")
 def test_every_route_names_rules_that_there_are(route: Route) -> None:
-    rules = guard.load_rules(route.policy, route.follow, route.hides)
+    rules = route_authorization.load_rules(route.policy, route.follow, route.hides)
     assert callable(rules.policy)
     assert (rules.redaction is not None) == bool(route.hides)
     assert (rules.follow is not None) == bool(route.follow)
@@ -25,7 +25,7 @@ def test_every_route_names_rules_that_there_are(route: Route) -> None:
 def test_a_misspelt_rule_ends_the_start() -> None:
     for named in (("runs.update_rum", "", ""), ("rums.x", "", ""), ("runs.create", "", "rum")):
         with pytest.raises((AttributeError, ModuleNotFoundError)):
-            guard.load_rules(*named)
+            route_authorization.load_rules(*named)
 
 
 def test_posts_that_only_read() -> None:
@@ -62,10 +62,10 @@ def test_only_public_paths_are_public() -> None:
     declared = {
         prefix + route.path
         for route in ROUTES
-        if guard.load_rules(route.policy, "", "").policy is public
+        if route_authorization.load_rules(route.policy, "", "").policy is public
         for prefix in (("/api", "/ajax-api") if hasattr(route, "message") else ("",))
     }
-    assert declared == guard.PUBLIC_PATHS
+    assert declared == route_authorization.PUBLIC_PATHS
 
 
 def test_every_policy_is_of_a_route() -> None:

@@ -9,17 +9,20 @@ from collections.abc import Iterator
 from tests.arch import project, references
 
 REGISTRIES = {
-    ("layers/core/python/mlcore/db/embedded.py", "_makers"): "the stores of a program",
+    ("layers/core/python/mlcore/db/embedded_stores.py", "_makers"): "the stores of a program",
     ("layers/core/python/mlcore/http/audit.py", "_keepers"): "where a laptop keeps the audit",
     ("layers/core/python/mlcore/models/base.py", "MODELS"): "the models that were imported",
     ("layers/core/python/mlcore/models/base.py", "_VIEWS"): "a class for each model",
     ("layers/core/python/mlcore/models/base.py", "_WRITERS"): "a function for each model",
     (
-        "layers/core/python/mlcore/scorer_cage/modules.py",
+        "layers/core/python/mlcore/scorer_cage/importable_modules.py",
         "_failures",
     ): "imports that failed in a scorer's process, which ends with its judgement",
     ("layers/core/python/mlcore/secrets.py", "_in_process"): "the local runner's key",
-    ("layers/core/python/mlcore/system_tables/freshness.py", "_refresh"): "the local runner's way",
+    (
+        "layers/core/python/mlcore/system_tables/table_refresh.py",
+        "_refresh",
+    ): "the local runner's way",
     (
         "layers/tables/python/mltables/duckdb_connection.py",
         "_databases_before_fork",

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from local.cloudformation import Resolver
-from mlcore.http.origin import ORIGIN_HEADER
+from mlcore.http.cloudfront_bypass import ORIGIN_HEADER
 from tests.arch import project
 
 RESOURCES = project.template()["Resources"]

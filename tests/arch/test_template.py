@@ -13,7 +13,7 @@ import pytest
 from local.cloudformation import Resolver
 from local.http.routes import Router
 from local.template_definitions import RouteDefinition
-from mlcore.system_tables import landing
+from mlcore.system_tables import landing_objects
 from operate import preflight
 from tests.arch import project
 
@@ -160,7 +160,7 @@ def test_the_audit_of_every_function_of_the_api_is_landed() -> None:
     # The publisher looks into the folders of `landing/`, and knows a kind by the end of a name.
     assert target["Prefix"].startswith("landing/audit-")
     assert target["Prefix"].count("/") == 2
-    assert target["FileExtension"] in landing.KINDS
+    assert target["FileExtension"] in landing_objects.KINDS
     assert target["CompressionFormat"] == "UNCOMPRESSED", "CloudWatch has compressed it"
 
 

@@ -112,7 +112,7 @@ return Bomb()"""
     "body",
     [
         "import sys\n"
-        "sys.modules['mlcore.scorer_cage.outcomes'].dump = lambda made: b'[]'\nreturn 1",
+        "sys.modules['mlcore.scorer_cage.feedback_json'].dump = lambda made: b'[]'\nreturn 1",
         'import sys\nforged = \'[{"name": "q", "valid": false}]\'\n'
         "sys.modules['json'].dumps = lambda *a, **k: forged\nreturn 1",
         "import sys\nsys._getframe(1).f_locals['name'] = 'other'\nreturn 1",

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from mlcore.scorer_cage import cage, children, server_stop
+from mlcore.scorer_cage import cage, child_processes, server_stop
 from tests.cage.scorers import LIMITS, run
 
 SHORT = LIMITS._replace(seconds=1)
@@ -74,9 +74,9 @@ def test_a_server_that_dies_leaves_no_process_behind(namespaces: bool) -> None:
         f"run('while True: pass', LIMITS._replace(namespaces={namespaces}))"
     )
     with subprocess.Popen([sys.executable, "-c", program], cwd=ROOT, env=_environment()) as server:
-        _wait(lambda: len(children.descendants(server.pid)) == 1 + namespaces)
+        _wait(lambda: len(child_processes.descendants(server.pid)) == 1 + namespaces)
         time.sleep(0.5)
-        started = children.descendants(server.pid)
+        started = child_processes.descendants(server.pid)
         server.kill()
     _wait(lambda: not any(map(_runs, started)))
 

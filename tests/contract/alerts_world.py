@@ -17,10 +17,10 @@ import workspaces.app
 from mlcore import artifacts, ids, queues, topics
 from mlcore.environment import AUTHENTICATION
 from mlcore.gateway import budgets as gateway_budgets
-from mlcore.repos.settings import system_tables
+from mlcore.repos.settings import system_tables_readers
 from mlcore.repos.users import users as user_items
-from mlcore.system_tables import location
-from mlcore.webhooks import message
+from mlcore.system_tables import storage
+from mlcore.webhooks import delivery_message
 from mlcore.webhooks.environment import webhook_settings
 from sql import alert_evaluation, due_alerts, execution
 from tests.contract.conftest import Store, enable_workspaces
@@ -44,7 +44,7 @@ class AlertsWorld:
         self.asked: list[dict[str, Any]] = []
         self._engine: Callable[[dict[str, Any]], dict[str, Any]] = self.query
         self.now = START
-        self.handed_over: list[message.DeliveryMessage] = []
+        self.handed_over: list[delivery_message.DeliveryMessage] = []
         """The messages of the queue so far."""
 
     def patch_query(self, query: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
@@ -140,27 +140,27 @@ class AlertsWorld:
 
 @pytest.fixture
 def world(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[AlertsWorld]:
-    monkeypatch.setenv(location.FOLDER, str(tmp_path / "tables"))
+    monkeypatch.setenv(storage.FOLDER, str(tmp_path / "tables"))
     monkeypatch.setenv("ARTIFACT_FOLDER", str(tmp_path / "artifacts"))
     monkeypatch.setenv("WEBHOOK_ALLOW_LOOPBACK", "true")
     monkeypatch.setenv("WEBHOOK_QUEUE_URL", "queue")
     monkeypatch.setenv("INDEX_LAG_MS", "0")
     monkeypatch.delenv(topics.ALERT_TOPICS, raising=False)
     seal_here(monkeypatch, tmp_path)
-    for cache in (webhook_settings, location.store, artifacts.store):
+    for cache in (webhook_settings, storage.store, artifacts.store):
         cache.cache_clear()
     with following(store) as stream, receiving() as receiver:
         made = AlertsWorld(store, stream, receiver)
 
         def send(_: str, messages: list[queues.QueueMessage]) -> None:
-            made.handed_over.extend(message.parse(queued.body) for queued in messages)
+            made.handed_over.extend(delivery_message.parse(queued.body) for queued in messages)
 
         monkeypatch.setattr(queues, "send", send)
         monkeypatch.setattr(execution, "run_query", made.run)
         for module in (ids, due_alerts, alert_evaluation, gateway_budgets):
             monkeypatch.setattr(module, "now_ms", lambda: made.now)
         yield made
-    for cache in (webhook_settings, location.store, artifacts.store):
+    for cache in (webhook_settings, storage.store, artifacts.store):
         cache.cache_clear()
 
 
@@ -172,9 +172,9 @@ def teams(world: AlertsWorld, monkeypatch: pytest.MonkeyPatch) -> AlertsWorld:
     user_items.create("admin", "", is_admin=True)
     for name in ("ann", "bob", "eve"):
         user_items.ensure(name)
-    system_tables.grant("ann", ["team-a"])
-    system_tables.grant("bob", ["team-a", "team-b"])
-    system_tables.grant("eve", ["team-b"])
+    system_tables_readers.grant("ann", ["team-a"])
+    system_tables_readers.grant("bob", ["team-a", "team-b"])
+    system_tables_readers.grant("eve", ["team-b"])
     return world
 
 

@@ -12,7 +12,7 @@ import pytest
 from mlcore.errors import GatewayCallFailed
 from mlcore.gateway import chats, guarded_calls, retries
 from mlcore.gateway.caller import Caller
-from mlcore.gateway.chat_shapes import validated_chat
+from mlcore.gateway.chat_schemas import validated_chat
 from mlcore.gateway.circuit_breakers import CircuitBreakers
 from tests.contract.gateway_world import endpoint, model
 from tests.doubles.providers import Asked, Provider, Told, failing, serving

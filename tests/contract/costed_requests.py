@@ -6,7 +6,7 @@ import gzip
 import json
 from typing import Any
 
-from mlcore.system_tables import landing
+from mlcore.system_tables import landing_objects
 
 NOON = 1_767_268_800_000
 Json = dict[str, Any]
@@ -57,4 +57,4 @@ def land(requests: list[Json]) -> None:
     ]
     message = {"messageType": "DATA_MESSAGE", "logGroup": "g", "logEvents": events}
     content = gzip.compress(json.dumps(message).encode())
-    landing.put("audit-2026-01-01/stream-1-a", content, landing.AUDIT_LOGS)
+    landing_objects.put("audit-2026-01-01/stream-1-a", content, landing_objects.AUDIT_LOGS)

@@ -14,7 +14,7 @@ from pathlib import Path
 import polars
 from deltalake import DeltaTable
 
-from mlcore.system_tables import location
+from mlcore.system_tables import storage
 from tests.e2e import clients
 from tests.engines import REGION
 from tests.servers import environment
@@ -49,7 +49,7 @@ def by_polars() -> Rows:
 def by_the_extension(folder: Path) -> Rows:
     folder.mkdir(exist_ok=True)
     queries = [
-        (f"SELECT * FROM delta_scan('{location.table_uri(table)}') WHERE {where}", name)
+        (f"SELECT * FROM delta_scan('{storage.table_uri(table)}') WHERE {where}", name)
         for name, (table, where) in ASKED.items()
     ]
     endpoint = os.environ.get("AWS_ENDPOINT_URL_S3", "")
@@ -88,7 +88,7 @@ def live_files() -> dict[str, int]:
     """Names and sizes of the files that the tables have now."""
     results: dict[str, int] = {}
     for table in TABLES:
-        delta = DeltaTable(location.table_uri(table), storage_options=_options(table))
+        delta = DeltaTable(storage.table_uri(table), storage_options=_options(table))
         actions = delta.get_add_actions(flatten=True)
         names, sizes = (actions.column(name).to_pylist() for name in ("path", "size_bytes"))
         results |= {Path(name).name: size for name, size in zip(names, sizes, strict=True)}
@@ -96,11 +96,11 @@ def live_files() -> dict[str, int]:
 
 
 def scanned(table: str) -> polars.LazyFrame:
-    return polars.scan_delta(location.table_uri(table), storage_options=_options(table))
+    return polars.scan_delta(storage.table_uri(table), storage_options=_options(table))
 
 
 def _options(table: str) -> dict[str, str] | None:
-    if "://" not in location.table_uri(table):
+    if "://" not in storage.table_uri(table):
         return None
     endpoint = os.environ["AWS_ENDPOINT_URL_S3"]
     return {"AWS_ENDPOINT_URL": endpoint, "AWS_ALLOW_HTTP": "true", "AWS_REGION": REGION}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mlcore.db.attributes import texts_in
+from mlcore.db.attribute_types import texts_in
 from tests.contract.conftest import Store
 
 

@@ -17,7 +17,7 @@ from mlcore import artifacts as port
 from mlcore.artifacts.local_folder_store import Folder
 from mlcore.artifacts.paths import covers
 from mlcore.entities.experiments import Experiment
-from mlcore.entities.stages import ACTIVE
+from mlcore.entities.lifecycle_stages import ACTIVE
 from mlcore.ids import new_ulid
 from mlcore.repos.experiments import experiments
 from mlcore.repos.removal import garbage

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mlcore.system_tables import location
+from mlcore.system_tables import storage
 
 READABLE = ("team-a", "team-c")
 
@@ -56,7 +56,7 @@ def lakes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Path]]
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SYSTEM_TABLES_SCRATCH", str(base / "scratch"))
         for seed, (name, rows) in enumerate(others.items()):
-            patch.setenv(location.FOLDER, str(base / name))
+            patch.setenv(storage.FOLDER, str(base / name))
             _write({table: readable[table] + rows[table] for table in rows}, random.Random(seed))
         yield {name: base / name for name in others}
 

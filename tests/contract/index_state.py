@@ -14,8 +14,8 @@ from indexer.ranks import rank_rows, rank_segments
 from mlcore.db import keys
 from mlcore.db.sortable import double_of_inverted_bits
 from mlcore.db.table import Table, key_of_item
-from mlcore.models.index import RankRows
 from mlcore.models.runs import Run
+from mlcore.models.search_index import RankRows
 from mlcore.observability import logger
 from mlcore.repos.runs.core import marks, runs
 from mlcore.repos.runs.ranks import metric_ranks as run_ranks

@@ -11,7 +11,7 @@ import pytest
 
 from lander import app as lander
 from mlcore import artifacts
-from mlcore.system_tables import location
+from mlcore.system_tables import storage
 from sql import execution
 from tests.contract.conftest import Store
 from tests.contract.streams import Stream, following
@@ -35,7 +35,7 @@ class Tables:
 
     def frame(self, table: str) -> polars.DataFrame:
         """All rows, by a reader that is not ours."""
-        return polars.scan_delta(location.table_uri(table)).collect()
+        return polars.scan_delta(storage.table_uri(table)).collect()
 
     def rows(self, table: str) -> list[dict[str, Any]]:
         return self.frame(table).to_dicts()
@@ -67,12 +67,12 @@ class Tables:
 
 @pytest.fixture
 def tables(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Tables]:
-    monkeypatch.setenv(location.FOLDER, str(tmp_path / "tables"))
+    monkeypatch.setenv(storage.FOLDER, str(tmp_path / "tables"))
     monkeypatch.setenv("ARTIFACT_FOLDER", str(tmp_path / "artifacts"))
     monkeypatch.setenv("SYSTEM_TABLES_SCRATCH", str(tmp_path / "scratch"))
-    location.store.cache_clear()
+    storage.store.cache_clear()
     artifacts.store.cache_clear()
     with following(store) as stream:
         yield Tables(tmp_path / "tables", stream)
     artifacts.store.cache_clear()
-    location.store.cache_clear()
+    storage.store.cache_clear()

@@ -9,7 +9,7 @@ from typing import Any
 import boto3
 import pytest
 
-from mlcore.system_tables import location
+from mlcore.system_tables import storage
 from tests import ministack
 from tests.contract import delta_readers
 from tests.contract.lake import Tables
@@ -59,18 +59,18 @@ def bucket(
 ) -> Iterator[Tables]:
     url, mortal = s3
     mortal.live_for(None)
-    monkeypatch.delenv(location.FOLDER)
+    monkeypatch.delenv(storage.FOLDER)
     name = f"system-tables-{next(_numbers)}"
-    monkeypatch.setenv(location.BUCKET, name)
+    monkeypatch.setenv(storage.BUCKET, name)
     monkeypatch.setenv("AWS_ENDPOINT_URL_S3", url)
     monkeypatch.setenv("AWS_DEFAULT_REGION", REGION)
     monkeypatch.setenv("AWS_REGION", REGION)
     client = boto3.client("s3", endpoint_url=url, region_name=REGION)
     client.create_bucket(Bucket=name)
     client.close()
-    location.store.cache_clear()
+    storage.store.cache_clear()
     yield tables
-    location.store.cache_clear()
+    storage.store.cache_clear()
     mortal.live_for(None)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from lander import app as lander
-from mlcore.system_tables import landing, location
+from mlcore.system_tables import landing_objects, storage
 
 
 class Killed(BaseException):
@@ -43,8 +43,8 @@ def kill(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
             return call
 
-    whole = location.store()
-    monkeypatch.setattr(landing, "store", lambda: Dying(whole))
+    whole = storage.store()
+    monkeypatch.setattr(landing_objects, "store", lambda: Dying(whole))
     change = pytest.importorskip("mltables.table_commit").TableCommit
 
     def dying(act: Any) -> Any:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from indexer.lifecycle import file_removals
-from mlcore import artifacts, file_removal
+from mlcore import artifacts, file_removal_queue
 from mlcore.ids import now_ms
 from mlcore.repos.runs.core import moving
 from runs import app
@@ -38,18 +38,18 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.fixture(autouse=True)
-def removed(monkeypatch: pytest.MonkeyPatch) -> list[file_removal.Removal]:
+def removed(monkeypatch: pytest.MonkeyPatch) -> list[file_removal_queue.Removal]:
     """Runs may be moved at once, and files that the indexer asks to remove are removed."""
     monkeypatch.setattr(moving, "QUIET_SECONDS", -1)
     monkeypatch.setenv(file_removals.QUEUE, "a queue")
-    requested: list[file_removal.Removal] = []
+    requested: list[file_removal_queue.Removal] = []
 
-    def remove(_queue: str, removals: list[file_removal.Removal]) -> None:
+    def remove(_queue: str, removals: list[file_removal_queue.Removal]) -> None:
         requested.extend(removals)
         for removal in removals:
             artifacts.store().delete_older(removal.key, now_ms() / 1000 + 5, removal.keep)
 
-    monkeypatch.setattr(file_removal, "send", remove)
+    monkeypatch.setattr(file_removal_queue, "send", remove)
     return requested
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from mlcore.entities.metrics import Metric
-from mlcore.repos.runs.core import runs
-from mlcore.repos.runs.core import writes as run_writes
+from mlcore.repos.runs.core import run_writes, runs
 from mlcore.repos.runs.history import latest_point_text
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from mlcore.entities.runs import Run
 from mlcore.repos.experiments import experiments
 from mlcore.repos.runs.core import runs
-from mlcore.search import fields, grammar, order
+from mlcore.search import fields, grammar, sort_keys
 from mlcore.search.match import predicate
 from tests.contract.conftest import Store
 
@@ -18,7 +18,7 @@ def looked_at(
 ) -> list[Run]:
     """The answer by brute force, from the runs one by one."""
     matches = predicate(grammar.parse_filter(text, fields.RUN), fields.RUN)
-    key = order.sort_key(grammar.parse_order_by(ordering, fields.RUN), fields.RUN)
+    key = sort_keys.sort_key(grammar.parse_order_by(ordering, fields.RUN), fields.RUN)
     stages = {"ACTIVE_ONLY": ("active",), "DELETED_ONLY": ("deleted",)}.get(
         view, ("active", "deleted")
     )

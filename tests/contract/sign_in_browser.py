@@ -13,7 +13,7 @@ from authorizer import session_authentication
 from mlcore.entities.users import User
 from mlcore.http import lambda_handler
 from mlcore.process_cache import clear as forget
-from mlcore.repos.settings import config
+from mlcore.repos.settings import stored_settings
 from mlcore.repos.users import users
 from tests import issuer as issuer_server
 from tests.contract.sealing import seal_here
@@ -118,6 +118,6 @@ def issuer(
             monkeypatch.setenv(name, value)
         yield running
         for setting in ("sign_in_roles", "sign_in_issuers"):
-            config.delete(setting)
+            stored_settings.delete(setting)
         for profile in users.find_all():  # the next issuer has another address
             users.delete(profile)

@@ -12,12 +12,12 @@ import polars
 import pytest
 from deltalake import DeltaTable
 
-from mlcore.system_tables import location
+from mlcore.system_tables import storage
 
 
 def files() -> list[Path]:
     """The files of the current version."""
-    delta = DeltaTable(location.table_uri("spans"))
+    delta = DeltaTable(storage.table_uri("spans"))
     return [Path(uri.removeprefix("file://")) for uri in delta.file_uris()]
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from mlcore import errors
-from mlcore.system_tables import location
+from mlcore.system_tables import storage
 from mltables.span_attribute_columns import KEYS
 from mltables.trace_metadata_columns import KEYS as METADATA_KEYS
 from mltables.trace_metadata_columns import PUBLISHED
@@ -152,8 +152,8 @@ def lakes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Path]]
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SYSTEM_TABLES_SCRATCH", str(base / "scratch"))
         for name in ("all", "none", "some", "alone"):
-            patch.setenv(location.FOLDER, str(base / name))
-            location.store.cache_clear()
+            patch.setenv(storage.FOLDER, str(base / name))
+            storage.store.cache_clear()
             _write(readable if name == "alone" else files, rng, "some" if name == "alone" else name)
             marked = span_files.assert_columns_are_the_map()
             assert (any(marked), all(marked)) == {
@@ -161,13 +161,13 @@ def lakes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Path]]
                 "none": (False, False),
             }.get(name, (True, False))
         yield {name: base / name for name in ("all", "none", "some", "alone")}
-    location.store.cache_clear()
+    storage.store.cache_clear()
 
 
 def use(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The system tables of the product are those in the folder."""
-    monkeypatch.setenv(location.FOLDER, str(folder))
-    location.store.cache_clear()
+    monkeypatch.setenv(storage.FOLDER, str(folder))
+    storage.store.cache_clear()
 
 
 def asked(sql: str, workspaces: list[str] | None = None) -> Any:

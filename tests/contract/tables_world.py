@@ -6,13 +6,13 @@ import math
 import random
 from typing import Any
 
+from mlcore.entities.lifecycle_stages import ACTIVE
 from mlcore.entities.metrics import Metric
 from mlcore.entities.runs import Run
-from mlcore.entities.stages import ACTIVE
 from mlcore.entities.workspaces import Workspace
 from mlcore.ids import new_ulid
 from mlcore.repos.experiments import experiments
-from mlcore.repos.removal import purging, workspace_moves
+from mlcore.repos.removal import permanent_deletion, workspace_moves
 from mlcore.repos.runs.core import creations
 from mlcore.repos.runs.history import metric_history
 from mlcore.repos.workspaces import workspaces
@@ -194,7 +194,7 @@ class World:
     def purge(self) -> None:
         experiment = self._experiment(deleted=True)
         if experiment is not None:
-            purging.experiment(experiment)
+            permanent_deletion.experiment(experiment)
             del self.experiments[experiment]
             gone = [run for run, about in self.runs.items() if about["experiment"] == experiment]
             for run in gone:
@@ -236,7 +236,7 @@ class World:
     def purge_run(self) -> None:
         run = self._run(deleted=True)
         if run is not None:
-            purging.run(self.runs.pop(run)["experiment"], run, HOME)
+            permanent_deletion.run(self.runs.pop(run)["experiment"], run, HOME)
 
     def expire_run(self) -> None:
         """As DynamoDB takes away what has an end: item by item, in no order."""

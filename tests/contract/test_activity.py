@@ -15,7 +15,7 @@ from authorizer.key_authentication import authenticate
 from mlcore.auth.permissions import Grant
 from mlcore.environment import AUTHENTICATION
 from mlcore.http import lambda_handler
-from mlcore.repos.settings import system_tables as readers
+from mlcore.repos.settings import system_tables_readers as readers
 from mlcore.repos.users import api_keys, grants
 from mlcore.repos.users import users as user_items
 from mlcore.system_tables import audit_landing

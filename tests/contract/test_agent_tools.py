@@ -13,7 +13,7 @@ import pytest
 
 import agent_tools.app
 from agent_tools import mcp_protocol, tools
-from mlcore.auth.scopes import KeyLimits
+from mlcore.auth.api_key_scopes import KeyLimits
 from mlcore.environment import AUTHENTICATION
 from mlcore.http import lambda_handler
 from mlcore.http.handler import Handler

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from mlcore import errors
-from mlcore.system_tables import location
+from mlcore.system_tables import storage
 from mltables import statement_check
 from mltables.aggregated_lists import VALUE
 from sql import execution
@@ -142,10 +142,10 @@ BUILT = (
 
 @pytest.fixture(autouse=True)
 def lake(lakes: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setenv(location.FOLDER, str(lakes["some"]))
-    location.store.cache_clear()
+    monkeypatch.setenv(storage.FOLDER, str(lakes["some"]))
+    storage.store.cache_clear()
     yield
-    location.store.cache_clear()
+    storage.store.cache_clear()
 
 
 def _answer(sql: str, workspaces: list[str] | None, folder: Path, *, as_written: bool) -> str:

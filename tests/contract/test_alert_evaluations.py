@@ -17,8 +17,8 @@ from mlcore.entities.gateway import BudgetPolicy
 from mlcore.gateway.budgets import add_cost
 from mlcore.repos import alerts as stored_alerts
 from mlcore.repos.gateway import budgets
-from mlcore.system_tables import alerts as files
-from mlcore.system_tables import location
+from mlcore.system_tables import alert_files as files
+from mlcore.system_tables import storage
 from mlcore.webhooks import alert_messages
 from tests.contract.alerts_world import HOUR_MINUTES, AlertsWorld, world
 
@@ -273,7 +273,7 @@ def test_files_have_states(world: AlertsWorld, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv(topics.ALERT_TOPICS, "arn:a")
 
     def put(name: str, text: str) -> None:
-        location.store().put(f"{files.FOLDER}/{name}.sql", text.encode())
+        storage.store().put(f"{files.FOLDER}/{name}.sql", text.encode())
 
     put("mine", "-- when: MAX(n) > 5\nSELECT 1 AS n")
     put("quiet", "-- notify: nobody\n-- when: MAX(n) > 5\nSELECT 1 AS n")
@@ -290,7 +290,7 @@ def test_files_have_states(world: AlertsWorld, monkeypatch: pytest.MonkeyPatch) 
     # The built-in alert is raised by values below 0.9.
     assert told == [failed, ["Alert triggered: mine"], [], ["Alert resolved: mine"], []]
     assert len(stored_alerts.of_workspace("*")) == 5
-    location.store().delete(f"{files.FOLDER}/mine.sql")
+    storage.store().delete(f"{files.FOLDER}/mine.sql")
     world.evaluate()
     assert len(stored_alerts.of_workspace("*")) == 4
 

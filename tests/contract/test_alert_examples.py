@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from mlcore.entities import alert_conditions
-from mlcore.system_tables import alerts
+from mlcore.system_tables import alert_files
 from tests.contract.conftest import Store
 from tests.contract.gateway_requests import post
 from tests.contract.gateway_world import allow_local, endpoint, model
@@ -28,7 +28,7 @@ MESSAGES = [{"role": "user", "content": "hello"}]
 
 def is_met(tables: Tables, path: Path) -> bool:
     text = path.read_text()
-    condition = alert_conditions.parse(alerts.when(text) or "")
+    condition = alert_conditions.parse(alert_files.when(text) or "")
     return condition.is_met(condition.value(tables.ask(condition.query(text))))
 
 
@@ -97,4 +97,4 @@ def test_examples(store: Store, tables: Tables, provider: Provider) -> None:
 
 @pytest.mark.parametrize("path", ALERT_FILES, ids=lambda path: path.stem)
 def test_an_example_has_a_condition(path: Path) -> None:
-    alert_conditions.parse(alerts.when(path.read_text()) or "")
+    alert_conditions.parse(alert_files.when(path.read_text()) or "")

@@ -8,8 +8,8 @@ import pytest
 
 from mlcore import topics
 from mlcore.errors import TemporarilyUnavailable
-from mlcore.system_tables import alerts as files
-from mlcore.system_tables import location
+from mlcore.system_tables import alert_files as files
+from mlcore.system_tables import storage
 from mlcore.webhooks import delivery
 from tests.contract.alerts_world import AlertsWorld, world
 from webhook_sender import app as sender
@@ -86,7 +86,7 @@ def test_topics_of_the_deployment(world: AlertsWorld, monkeypatch: pytest.Monkey
     mails: list[tuple[str, str, str]] = []
     monkeypatch.setattr(topics, "publish", lambda *mail: mails.append(mail))
     monkeypatch.setenv(topics.ALERT_TOPICS, ",arn:a,arn:b")
-    location.store().put(f"{files.FOLDER}/low_reliability.sql", b"-- when: MIN(x) < 0\nSELECT 1")
+    storage.store().put(f"{files.FOLDER}/low_reliability.sql", b"-- when: MIN(x) < 0\nSELECT 1")
     world.create(destinations=[{"type": "sns"}])
     world.rows = [["a\x00b\nc", 1]]
     world.evaluate(9)

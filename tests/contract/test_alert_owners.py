@@ -9,7 +9,7 @@ import pytest
 
 from mlcore import topics
 from mlcore.repos import alerts as stored_alerts
-from mlcore.repos.settings import system_tables
+from mlcore.repos.settings import system_tables_readers
 from mlcore.repos.users import users as user_items
 from tests.contract.alerts_world import AlertsWorld, of, teams, world
 from tests.contract.logins import ADMIN, named
@@ -28,7 +28,7 @@ def test_who_is_no_administrator_any_more_mails_to_nobody(
     body = teams.body(destinations=[{"type": "sns"}])
     made = teams.ask("POST", "", body, ADMIN, "team-a")[1]["alert"]
     user_items.update("admin", is_admin=False)
-    system_tables.grant("admin", ["team-a"])
+    system_tables_readers.grant("admin", ["team-a"])
     former = named("admin")
     path, [kept] = f"/{made['alert_id']}", made["destinations"]
     for change in (
@@ -50,7 +50,7 @@ def test_who_is_no_administrator_any_more_mails_to_nobody(
 def test_an_owner_without_rights_disables_and_deletes(teams: AlertsWorld) -> None:
     path = f"/{of(teams, ANN)[1]['alert']['alert_id']}"
     others = f"/{of(teams, BOB)[1]['alert']['alert_id']}"
-    system_tables.revoke("ann")
+    system_tables_readers.revoke("ann")
     for change in ({"enabled": True}, {"enabled": False, "sql": "SELECT 1"}, {}):
         assert teams.ask("PATCH", path, change, ANN, "team-a")[0] == 403
     assert teams.ask("GET", path, None, ANN, "team-a")[0] == 403
@@ -63,7 +63,7 @@ def test_an_owner_without_rights_disables_and_deletes(teams: AlertsWorld) -> Non
 def test_rights_that_are_not_stored_make_no_alert(teams: AlertsWorld) -> None:
     """A login, such as one with a group, says that ann is an administrator."""
     claims = named("ann")["lambda"] | {"is_admin": True}
-    system_tables.revoke("ann")
+    system_tables_readers.revoke("ann")
     status, body = of(teams, {"lambda": claims})
     assert (status, body["error_code"]) == (403, "PERMISSION_DENIED")
     assert "rights that are stored" in body["message"]

@@ -14,7 +14,7 @@ from mlcore.entities.alerts import Alert
 from mlcore.environment import AUTHENTICATION
 from mlcore.ids import now_ms
 from mlcore.repos import alerts as stored_alerts
-from mlcore.repos.settings import system_tables
+from mlcore.repos.settings import system_tables_readers
 from mlcore.repos.users import users
 from mlcore.webhooks.announcement import parse
 from tests.contract.api import Api
@@ -76,8 +76,8 @@ def test_hidden_rows_are_in_no_message(
     users.create("root", "", is_admin=True)
     for name in ("ann", "bob"):
         users.create(name, "", is_admin=False)
-    system_tables.grant("ann", ["team-a"])
-    system_tables.grant("bob", ["team-a", "team-b"])
+    system_tables_readers.grant("ann", ["team-a"])
+    system_tables_readers.grant("bob", ["team-a", "team-b"])
     for number, statement in enumerate(QUERIES):
         for owner in ("ann", "bob", "root"):
             stored_alerts.write(_alert(f"{owner}{number}", owner, statement, "team-a"))

@@ -10,7 +10,7 @@ import pytest
 import sql.app
 from mlcore.db import capacity
 from mlcore.repos import alerts as stored_alerts
-from mlcore.system_tables import alerts as files
+from mlcore.system_tables import alert_files as files
 from sql import due_alerts
 from tests.contract.alerts_world import HOUR_MINUTES, AlertsWorld, world
 

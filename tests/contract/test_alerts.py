@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 import workspaces.app
-from mlcore.auth.scopes import KeyLimits
+from mlcore.auth.api_key_scopes import KeyLimits
 from mlcore.entities.alerts import Alert
 from mlcore.entities.saved_queries import QueryParameter, SavedQuery
 from mlcore.repos import alerts as stored_alerts
 from mlcore.repos import saved_queries
-from mlcore.repos.settings import system_tables
+from mlcore.repos.settings import system_tables_readers
 from mlcore.repos.users import api_keys
 from mlcore.repos.users import users as user_items
 from mlcore.webhooks import destination_values
@@ -229,7 +229,7 @@ def test_a_query_reads_the_rows_of_its_workspace_only(teams: AlertsWorld) -> Non
 
 
 def _without_grant(alert: Alert) -> None:
-    system_tables.revoke("ann")
+    system_tables_readers.revoke("ann")
 
 
 def _deleted(alert: Alert) -> None:
@@ -239,7 +239,7 @@ def _deleted(alert: Alert) -> None:
 def _made_anew(alert: Alert) -> None:
     _deleted(alert)
     user_items.ensure("ann")
-    system_tables.grant("ann", ["team-a"])
+    system_tables_readers.grant("ann", ["team-a"])
 
 
 @pytest.mark.parametrize("lose", [_without_grant, _deleted, _made_anew])

@@ -10,9 +10,9 @@ import pytest
 
 from authorizer import app as authorizer
 from mlcore import process_cache
+from mlcore.auth.api_key_scopes import KeyLimits
 from mlcore.auth.passwords import hash_password
 from mlcore.auth.permissions import Grant
-from mlcore.auth.scopes import KeyLimits
 from mlcore.db import capacity
 from mlcore.ids import now_ms
 from mlcore.repos.users import api_keys, grants, users

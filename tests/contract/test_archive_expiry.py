@@ -7,7 +7,7 @@ import pytest
 
 import indexer.app
 from mlcore.db import keys
-from mlcore.repos.settings import config
+from mlcore.repos.settings import stored_settings
 from tests.contract.conftest import Store
 from tests.contract.kubeflow_api import KubeflowApi
 from tests.contract.streams import Stream, following
@@ -49,7 +49,7 @@ def come(store: Store, stream: Stream) -> None:
 def test_an_archived_version_expires_and_a_restored_one_does_not(
     store: Store, kubeflow: KubeflowApi
 ) -> None:
-    config.put("ttl_policy", POLICY)
+    stored_settings.put("ttl_policy", POLICY)
     api = store.api
     with following(store) as stream:
         model = kubeflow.model("m")
@@ -89,7 +89,7 @@ def test_an_archived_version_expires_and_a_restored_one_does_not(
 def test_an_archived_model_expires_with_all_that_is_its_own(
     store: Store, kubeflow: KubeflowApi
 ) -> None:
-    config.put("ttl_policy", POLICY)
+    stored_settings.put("ttl_policy", POLICY)
     before = {(item["PK"]["S"], item["SK"]["S"]) for item in store.items()}
     with following(store) as stream:
         model = kubeflow.model("m", externalId="x")
@@ -112,7 +112,7 @@ def test_an_archived_model_expires_with_all_that_is_its_own(
 
 
 def test_what_is_served_is_kept_until_it_is_not(store: Store, kubeflow: KubeflowApi) -> None:
-    config.put("ttl_policy", POLICY)
+    stored_settings.put("ttl_policy", POLICY)
     with following(store) as stream:
         model = kubeflow.model("m")
         version = kubeflow.version(model["id"], "v")

@@ -22,10 +22,10 @@ from mlcore.auth.permissions import Grant
 from mlcore.http import audit
 from mlcore.policies.access import Access
 from mlcore.policies.system_tables import audited_workspaces, readable_workspaces
-from mlcore.repos.settings import system_tables as readers
+from mlcore.repos.settings import system_tables_readers as readers
 from mlcore.repos.users import grants, users
-from mlcore.system_tables import audit_landing, landing, location
-from mltables import audit_verification, publisher, table_maintenance
+from mlcore.system_tables import audit_landing, landing_objects, storage
+from mltables import audit_erasure, audit_verification, publisher, table_maintenance
 from mltables.lake import Lake
 from mltables.table_definitions import AUDIT, open_or_create
 from tests.contract.conftest import Store
@@ -74,7 +74,7 @@ def problems() -> list[str]:
 
 def rewrite(change: Any) -> None:
     """Replaces the rows of the table as somebody could who can write its files."""
-    uri = location.table_uri("audit_log")
+    uri = storage.table_uri("audit_log")
     before = polars.read_delta(uri)
     after = polars.DataFrame(change(before.to_dicts()), schema=before.schema)
     write_deltalake(uri, after, mode="overwrite")
@@ -126,10 +126,10 @@ def test_log_lines_become_the_same_rows(tables: Tables) -> None:
         ("audit-2026-01-01/stream-1-b", _messages(range(15, 30))),
         ("audit-2026-01-02/stream-1-c", control),
     ):
-        landing.put(name, content, landing.AUDIT_LOGS)
+        landing_objects.put(name, content, landing_objects.AUDIT_LOGS)
     audit_landing.put("laptop", [line(number) for number in range(25, 40)])
     assert tables.follow().audited == 40
-    assert len(list(landing.waiting())) == 0
+    assert len(list(landing_objects.waiting())) == 0
     rows = {row["record_id"]: row for row in tables.rows("audit_log")}
     assert rows.keys() == {f"id{number}" for number in range(40)}
     assert {row["address"] for row in rows.values()} == {"203.0.113.9"}
@@ -225,7 +225,7 @@ def test_days_are_merged_and_removed_after_their_retention(
     table_maintenance.maintain_tables()
     assert audit_verification.verify() == before
     assert len(tables.frame("audit_log")) == 3 * table_maintenance.SMALL_FILES
-    assert len(DeltaTable(location.table_uri("audit_log")).file_uris()) == 3
+    assert len(DeltaTable(storage.table_uri("audit_log")).file_uris()) == 3
     age = (datetime.now(UTC).date() - today.date()).days
     monkeypatch.setenv(table_maintenance.AUDIT_DAYS, str(age - 1))
     table_maintenance.maintain_tables()
@@ -239,7 +239,7 @@ def test_days_are_merged_and_removed_after_their_retention(
 
 def test_a_name_is_erased_and_the_chain_holds(hundred: Tables) -> None:
     before = audit_verification.verify()
-    assert audit_verification.erase("user 1") == 100  # in the entity of all rows
+    assert audit_erasure.erase("user 1") == 100  # in the entity of all rows
     assert audit_verification.verify() == before
     text = "".join(audit_verification.export())
     assert "user 1" not in text
@@ -249,7 +249,7 @@ def test_a_name_is_erased_and_the_chain_holds(hundred: Tables) -> None:
     assert len(erased) == 33
     assert len({row["user_id"] for row in erased}) == 1
     assert erased[0]["user_id"] in json.loads(rows[0]["entity"])["username"]
-    assert audit_verification.erase("user 1") == 0
+    assert audit_erasure.erase("user 1") == 0
     # A new request of the same person continues the chain.
     audit_landing.put("later", [line(301)])
     hundred.follow()

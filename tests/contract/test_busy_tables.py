@@ -90,7 +90,7 @@ def test_what_wrote_nothing_may_be_repeated(
 
 
 def ask(function: Any, method: str, flag: bool) -> dict[str, Any]:
-    routes = [each("/things", Thing, function, "requests.anybody") for each in (post, patch)]
+    routes = [each("/things", Thing, function, "shared_rules.anybody") for each in (post, patch)]
     event = {
         "requestContext": {"http": {"method": method}, "requestId": "r"},
         "rawPath": "/api/2.0/things",

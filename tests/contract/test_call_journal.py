@@ -16,7 +16,7 @@ from judge_runner.job_execution import JobExecution
 from judge_runner.structured_questions import StructuredQuestions
 from mlcore import errors, ids, job_queue
 from mlcore.job_queue import JobMessage
-from mlcore.judges.chat import Complete
+from mlcore.judges.judge_model import Complete
 from mlcore.repos.evaluation import job_calls, jobs
 from tests.contract.conftest import Store
 from tests.contract.judges_world import World

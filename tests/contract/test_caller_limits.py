@@ -18,7 +18,7 @@ from mlcore.db import capacity, keys
 from mlcore.db.table import table
 from mlcore.environment import AUTHENTICATION
 from mlcore.http import lambda_handler
-from mlcore.models.platform import CallerUsage
+from mlcore.models.users import CallerUsage
 from mlcore.policies import caller_limits
 from mlcore.repos.users import caller_usage, users
 from tests.contract.conftest import Store, enable_workspaces

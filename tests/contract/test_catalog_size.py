@@ -19,8 +19,8 @@ from catalog import generations, recommendations
 from catalog.recommendations import Setting
 from catalog_loader import generation_parts
 from mlcore.catalog import filter_fields
-from mlcore.catalog.candidates import PropertyNames
 from mlcore.catalog.entry import MODEL, CatalogEntry
+from mlcore.catalog.performance_candidates import PropertyNames
 from mlcore.db import capacity
 from mlcore.process_cache import clear
 from mlcore.repos import catalog

@@ -17,7 +17,7 @@ from mlcore import reserved_tags
 from mlcore.errors import InvalidParameterValue
 from mlcore.limits.settings import check_setting
 from mlcore.observability import logger
-from mlcore.repos.settings import config
+from mlcore.repos.settings import stored_settings
 from mltables import publisher
 from tests.contract import span_files
 from tests.contract.artifact_folder import artifacts_in
@@ -50,7 +50,7 @@ def files(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.fixture
 def experiment(store: Store) -> str:
-    config.put("redaction", RULES)
+    stored_settings.put("redaction", RULES)
     return store.api.new_experiment("content-free")
 
 
@@ -206,7 +206,7 @@ def test_calls_of_the_gateway(
 ) -> None:
     seal_here(monkeypatch, tmp_path)
     allow_local(monkeypatch)
-    config.put("redaction", RULES)
+    stored_settings.put("redaction", RULES)
     with serving(openai) as provider:
         made = model("m", "openai", provider.url, model_name="gpt-4o")
         endpoint("chat", [made], [], usage_tracking=True)
@@ -231,7 +231,7 @@ def test_a_rule_for_one_endpoint(
         made = model("m", "openai", provider.url, model_name="gpt-4o")
         quiet = endpoint("quiet", [made], [], **more)
         endpoint("open", [made], [], **more)
-        config.put("redaction", {"rules": [{"content": "none", "endpoints": [quiet]}]})
+        stored_settings.put("redaction", {"rules": [{"content": "none", "endpoints": [quiet]}]})
 
         def call(name: str, text: str) -> None:
             body = {"model": name, "messages": [{"role": "user", "content": text}]}
@@ -275,7 +275,7 @@ def test_rules_that_are_refused(rule: dict[str, Any]) -> None:
 
 
 def test_the_rule_holds_in_its_scope_alone(store: Store, experiment: str) -> None:
-    config.put("redaction", {"rules": [{"content": "none", "experiments": [experiment]}]})
+    stored_settings.put("redaction", {"rules": [{"content": "none", "experiments": [experiment]}]})
     other = store.api.new_experiment("other")
     assert export(other, [said_span()]).status == 200
     assert SAID in info(TRACE)["request_preview"]
@@ -351,7 +351,7 @@ def test_neither_tables_nor_log_lines_hold_content(
     store: Store, tables: Tables, experiment: str, lines: Lines, is_free: bool
 ) -> None:
     """Without the rule the same search finds it in all three tables."""
-    config.put("redaction", RULES if is_free else {"rules": []})
+    stored_settings.put("redaction", RULES if is_free else {"rules": []})
     assert export(experiment, [said_span(), said_span(2, 1)], {"owner": SAID}).status == 200
     assessment = {
         "assessment_name": "text",

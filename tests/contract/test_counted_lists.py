@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from mlcore import errors
-from mlcore.system_tables import location
-from mltables import inlined_expressions, statement_check, statement_execution
+from mlcore.system_tables import storage
+from mltables import inlined_ctes, statement_check, statement_execution
 from mltables.file_pruning import evaluate_bounds
 from mltables.permitted_rows import row_sources
 from mltables.views import VIEWS
@@ -62,10 +62,10 @@ MEMBERS = (
 
 @pytest.fixture
 def lake(lakes: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setenv(location.FOLDER, str(lakes["some"]))
-    location.store.cache_clear()
+    monkeypatch.setenv(storage.FOLDER, str(lakes["some"]))
+    storage.store.cache_clear()
     yield
-    location.store.cache_clear()
+    storage.store.cache_clear()
 
 
 @contextmanager
@@ -73,7 +73,7 @@ def _unchanged() -> Iterator[None]:
     """Statements are translated without what is tested here."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(statement_check, "count_lists", lambda _: None)
-        patch.setattr(inlined_expressions, "inline", lambda *_: None)
+        patch.setattr(inlined_ctes, "inline", lambda *_: None)
         yield
 
 
@@ -195,11 +195,11 @@ def test_counts_are_those_of_the_rows_that_the_caller_may_read(
     statements = [*(sql.format("name") for sql in COUNTED), INLINED[0].format("")]
     answers = []
     for folder in ("some", "alone"):
-        monkeypatch.setenv(location.FOLDER, str(lakes[folder]))
-        location.store.cache_clear()
+        monkeypatch.setenv(storage.FOLDER, str(lakes[folder]))
+        storage.store.cache_clear()
         asked = [{"sql": sql, "parameters": {}, "workspaces": READABLE} for sql in statements]
         answers.append([sorted(map(repr, execution.run_query(each)["rows"])) for each in asked])
-    location.store.cache_clear()
+    storage.store.cache_clear()
     assert answers[0] == answers[1]
 
 

@@ -12,8 +12,8 @@ import pytest
 
 from lander import app as lander
 from mlcore.db import keys
-from mlcore.repos.traces import removals
-from mlcore.system_tables import location
+from mlcore.repos.traces import row_removal_requests
+from mlcore.system_tables import storage
 from operate import system_tables
 from tests.contract.conftest import Store
 from tests.contract.lake import Tables, tables
@@ -178,7 +178,7 @@ def test_spans_are_moved_in_batches_of_a_bounded_size(
         begin_earlier(experiment, trace, 0)
 
     def commits() -> int:
-        return deltalake.DeltaTable(location.table_uri("spans")).version()
+        return deltalake.DeltaTable(storage.table_uri("spans")).version()
 
     monkeypatch.setattr("mltables.span_staging.BATCH_BYTES", 1)
     before = commits()
@@ -202,7 +202,7 @@ def test_a_search_that_does_not_fit_the_disk_stops_no_publication(
         for trace in pair:
             make(experiment, trace, 40 * (number + 1) * DAY_MS, number=2)
         bucket.follow()
-    sizes = [file.size for file in location.store().below("system/mlflow") if "date=" in file.key]
+    sizes = [file.size for file in storage.store().below("system/mlflow") if "date=" in file.key]
     assert len(sizes) == 4 * len(NAMES)
     lost = pairs[-1][0]
     begin_earlier(experiment, lost, 0)
@@ -353,5 +353,5 @@ def test_deletions_of_traces_that_exist_leave_no_further_item(store: Store) -> N
     for _ in range(2):
         assert ask_to_delete(experiment, many) == (200, {"traces_deleted": 0})
     (item,) = left()
-    assert len(item["trace_ids"]["SS"]) == removals.MOST_IDS
-    assert 0 < int(item["ttl"]["N"]) - time.time() <= removals.KEPT_SECONDS
+    assert len(item["trace_ids"]["SS"]) == row_removal_requests.MOST_IDS
+    assert 0 < int(item["ttl"]["N"]) - time.time() <= row_removal_requests.KEPT_SECONDS

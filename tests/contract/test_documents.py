@@ -14,8 +14,7 @@ from mlcore import process_cache
 from mlcore.entities.runs import ENDED
 from mlcore.models.runs import Run
 from mlcore.repos import document
-from mlcore.repos.runs.core import runs
-from mlcore.repos.runs.core import writes as run_writes
+from mlcore.repos.runs.core import run_writes, runs
 from tests.contract.api import Api, pairs
 from tests.contract.conftest import Store, examples
 from tests.contract.document_state import placed_once

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from mlcore.repos.evaluation import entity_refs
+from mlcore.repos.evaluation import entity_experiments
 from mlcore.repos.gateway import configuration
 from operate.transfer import command, datasets
 from operate.transfer.command import TransferOptions
@@ -179,7 +179,7 @@ def test_it_comes_over_once(source_id: str, monkeypatch: pytest.MonkeyPatch) -> 
     again = upsert(dataset["dataset_id"], {"inputs": {"n": 1}, "tags": {"k": "v"}})
     assert again.body == {"inserted_count": 0, "updated_count": 1}
     scorers = sent("GET", "scorers/list", experiment_id=mine)["scorers"]
-    assert {entity_refs.experiment_of(scorer["scorer_id"]) for scorer in scorers} == {mine}
+    assert {entity_experiments.experiment_of(scorer["scorer_id"]) for scorer in scorers} == {mine}
 
 
 def test_a_killed_import_goes_on(source_id: str) -> None:

@@ -14,7 +14,7 @@ from mlcore.db import capacity, keys
 from mlcore.db import table as table_module
 from mlcore.db.client import client
 from mlcore.entities.experiments import Experiment
-from mlcore.entities.stages import ACTIVE
+from mlcore.entities.lifecycle_stages import ACTIVE
 from mlcore.ids import now_ms
 from mlcore.repos import document
 from mlcore.repos.experiments import creations as experiment_creations

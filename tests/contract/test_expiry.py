@@ -21,7 +21,7 @@ from mlcore.artifacts.local_folder_store import Folder
 from mlcore.db import keys
 from mlcore.repos.removal import garbage
 from mlcore.repos.runs.core import marked_experiments
-from mlcore.repos.settings import config
+from mlcore.repos.settings import stored_settings
 from tests.contract.conftest import Store, examples, forget
 from tests.contract.streams import following
 
@@ -70,7 +70,7 @@ def expire(store: Store) -> int:
 
 
 def test_a_deleted_run_expires_and_a_restored_one_does_not(store: Store) -> None:
-    config.put("ttl_policy", POLICY)
+    stored_settings.put("ttl_policy", POLICY)
     experiment_id = store.api.new_experiment("e")
     with following(store) as stream:
         run_id, other = furnish(store, experiment_id), furnish(store, experiment_id)
@@ -108,7 +108,7 @@ def test_an_experiment_expires_with_everything_and_its_name_is_free(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(marked_experiments, "KEPT_MS", -1)
-    config.put("ttl_policy", POLICY)
+    stored_settings.put("ttl_policy", POLICY)
     empty = {(item["PK"]["S"], item["SK"]["S"]) for item in store.items()}
     with following(store) as stream:
         experiment_id = store.api.new_experiment("e")
@@ -147,7 +147,7 @@ def test_the_name_of_an_expired_experiment_is_not_found_before_the_indexer_frees
 
 
 def test_history_expires_by_itself(store: Store) -> None:
-    config.put("ttl_policy", {"metric_history": "1d"})
+    stored_settings.put("ttl_policy", {"metric_history": "1d"})
     run_id = store.api.new_run()
     store.api.post("runs/log-metric", run_id=run_id, key="m", value=1, timestamp=1)
     [batch] = [item for item in store.items() if item["type"]["S"] == "run_metric_batch"]
@@ -183,19 +183,19 @@ WRONG = (
 @pytest.mark.parametrize(("key", "value"), WRONG)
 def test_settings_are_checked(store: Store, key: str, value: Any) -> None:
     with pytest.raises(errors.InvalidParameterValue):
-        config.put(key, value)
-    assert config.find_all() == {}
+        stored_settings.put(key, value)
+    assert stored_settings.find_all() == {}
 
 
 def test_settings(store: Store) -> None:
-    config.put("ttl_policy", POLICY)
-    config.put("fts_fields", ["tags.*", "params.lr"])
-    assert config.get("ttl_policy") == POLICY
-    assert list(config.find_all()) == ["fts_fields", "ttl_policy"]
-    config.delete("ttl_policy")
-    config.delete("ttl_policy")
+    stored_settings.put("ttl_policy", POLICY)
+    stored_settings.put("fts_fields", ["tags.*", "params.lr"])
+    assert stored_settings.get("ttl_policy") == POLICY
+    assert list(stored_settings.find_all()) == ["fts_fields", "ttl_policy"]
+    stored_settings.delete("ttl_policy")
+    stored_settings.delete("ttl_policy")
     with pytest.raises(errors.ResourceDoesNotExist):
-        config.get("ttl_policy")
+        stored_settings.get("ttl_policy")
 
 
 def test_garbage_goes_for_good_wherever_its_removal_was_cut(store: Store, files: Folder) -> None:
@@ -244,7 +244,7 @@ def test_garbage_goes_for_good_wherever_its_removal_was_cut(store: Store, files:
 def test_what_expires_is_what_is_deleted(shared_store: Store, steps: list[str]) -> None:
     """Whatever was deleted and restored: a run has an end just when it looks deleted."""
     store = shared_store
-    config.put("ttl_policy", POLICY)
+    stored_settings.put("ttl_policy", POLICY)
     with following(store, latest=True) as stream:
         experiment_id = store.api.new_experiment(f"e-{time.time_ns()}")
         run_id = furnish(store, experiment_id)

@@ -18,7 +18,7 @@ from mlcore.artifacts.local_folder_store import Folder
 from mlcore.artifacts.paths import covers
 from mlcore.entities.workspaces import Workspace
 from mlcore.environment import settings
-from mlcore.repos.removal import former_root, garbage, purging
+from mlcore.repos.removal import former_root_locations, garbage, permanent_deletion
 from mlcore.repos.workspaces import workspaces as repo
 from tests.contract.api import Api
 from tests.contract.conftest import Store, enable_workspaces, examples, forget
@@ -193,13 +193,13 @@ def test_own_places_below_a_former_root_are_entered_before_files_go(
     try:
         around = api.new_experiment("around", artifact_location=SCHEME + owner)
         files.put(f"{owner}/theirs", b"x")
-        assert not former_root.enter_locations(-1.0)
+        assert not former_root_locations.enter_locations(-1.0)
         forget()
         api.post("experiments/delete", experiment_id=around)
         (removable,) = garbage.find(1 << 53)
         assert garbage.remove(removable) is False
         assert files.get(f"{folder}/mine") == b"x"
-        assert former_root.enter_locations()
+        assert former_root_locations.enter_locations()
         (listed,) = [item for item in store.items() if item["type"]["S"] == "location_list"]
         assert listed["root"] == {"S": SCHEME + "other-root"}
     finally:
@@ -246,7 +246,7 @@ def test_what_left_a_workspace_keeps_its_files(
     left = {path for path in (*kept, *gone, "workspaces/team-w/loose") if files.get(path)}
     assert left == kept
     # What an experiment left in the folder of a workspace goes with it.
-    purging.experiment(made)
+    permanent_deletion.experiment(made)
     of_spans = f".internal/workspaces/team-w/traces/{made}/t/pack"
     assert {path for path in kept if files.get(path)}.isdisjoint({of_spans})
     shutil.rmtree(files.files)

@@ -16,11 +16,11 @@ import traces.app
 from mlcore.artifacts.local_folder_store import Folder
 from mlcore.auth.permissions import EXPERIMENT, Grant
 from mlcore.entities.experiments import Experiment
-from mlcore.entities.stages import ACTIVE
+from mlcore.entities.lifecycle_stages import ACTIVE
 from mlcore.entities.users import User
 from mlcore.environment import AUTHENTICATION
 from mlcore.http import lambda_handler
-from mlcore.policies import file_rights
+from mlcore.policies import location_rights
 from mlcore.repos.experiments import experiments
 from mlcore.repos.traces import traces as stored_traces
 from mlcore.repos.traces.traces import TraceChange
@@ -189,7 +189,7 @@ ARTIFACTS = "/api/2.0/mlflow-artifacts/artifacts"
 def test_a_folder_in_other_cases_is_the_same_experiments(store: Store, folder: str) -> None:
     """The disk of a laptop may not tell them apart."""
     assert store.api
-    storage = file_rights.default_storage(f"{folder}/run/artifacts/f")
+    storage = location_rights.default_storage(f"{folder}/run/artifacts/f")
     assert storage == (folder.upper(), folder)
 
 

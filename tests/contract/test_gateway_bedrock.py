@@ -14,7 +14,7 @@ import pytest
 from mlcore.errors import GatewayCallFailed
 from mlcore.gateway import chats, guarded_calls
 from mlcore.gateway.caller import Caller
-from mlcore.gateway.chat_shapes import validated_chat
+from mlcore.gateway.chat_schemas import validated_chat
 from mlcore.gateway.invocation import begin
 from tests.contract.bedrock_world import (
     ACCESS_KEY,

@@ -22,8 +22,8 @@ from mlcore.gateway import budgets, guarded_calls
 from mlcore.repos import webhooks
 from mlcore.repos.gateway import budgets as policies
 from mlcore.repos.gateway import spending
-from mlcore.webhooks import message
-from mlcore.webhooks.message import DeliveryMessage
+from mlcore.webhooks import delivery_message
+from mlcore.webhooks.delivery_message import DeliveryMessage
 from tests.contract.api import called
 from tests.contract.conftest import Store
 from tests.contract.gateway_requests import events_of, post
@@ -140,7 +140,9 @@ def test_webhooks_are_told_once_in_a_window(
     sent: list[DeliveryMessage] = []
     monkeypatch.setenv("WEBHOOK_QUEUE_URL", "queue")
     monkeypatch.setattr(
-        queues, "send", lambda _, messages: sent.extend(message.parse(m.body) for m in messages)
+        queues,
+        "send",
+        lambda _, messages: sent.extend(delivery_message.parse(m.body) for m in messages),
     )
     event = EventName("budget_policy", "exceeded")
     webhooks.put(

@@ -18,7 +18,7 @@ from mlcore.gateway import budgets, earlier_spending, guarded_calls
 from mlcore.observability import logger
 from mlcore.repos.gateway import budgets as policies
 from mlcore.repos.gateway import configuration
-from mlcore.repos.traces import pages
+from mlcore.repos.traces import traces_by_time
 from mlcore.repos.workspaces import workspaces
 from tests.contract.api import called
 from tests.contract.conftest import Store
@@ -181,7 +181,7 @@ def test_a_cost_that_no_call_can_have(endpoints: tuple[str, str], cost: float) -
     chat, _ = endpoints
     ask("chat", 2)
     own = configuration.read("default").endpoints[chat].experiment_id or ""
-    first = next(pages.newest_first([own], "default", pages.Window()))
+    first = next(traces_by_time.newest_first([own], "default", traces_by_time.Window()))
     forged = json.dumps({"total_cost": cost})
     added = span(first.trace_id.removeprefix("tr-"), 99, mlflow__llm__cost=forged)
     assert export(own, [added]).status == 200
@@ -270,5 +270,5 @@ def test_a_budget_is_created_even_if_nothing_can_be_read(
         raise error
 
     ask("chat")
-    monkeypatch.setattr(pages, "newest_first", slow)
+    monkeypatch.setattr(traces_by_time, "newest_first", slow)
     assert spent_of_new_budget() == 0.0

@@ -15,9 +15,9 @@ import pytest
 import gateway_calls.app
 from mlcore.gateway.budgets import read_spending
 from mlcore.ids import now_ms
-from mlcore.providers import completions
+from mlcore.providers import token_counts
 from mlcore.repos.gateway import budgets
-from mlcore.repos.settings import config
+from mlcore.repos.settings import stored_settings
 from tests.contract.conftest import Store
 from tests.contract.gateway_requests import post
 from tests.contract.gateway_world import PRICE, allow_local, budget, endpoint, model
@@ -99,12 +99,12 @@ def test_streams_count_whether_or_not_they_report_tokens(provider: Provider) -> 
 
 @pytest.mark.parametrize("path", [*PATHS, PROXY])
 def test_streams_that_are_left(provider: Provider, path: str) -> None:
-    config.put("gateway_limits", {"endpoints": {"chat": {"tokens_per_day": 200}}})
+    stored_settings.put("gateway_limits", {"endpoints": {"chat": {"tokens_per_day": 200}}})
     assert left(path, CHAT, 12) == 200
     least = len(json.dumps(SAID)) // 4 * 0.15e-6 + 5 * 0.6e-6
     assert least <= spent() <= 3 * least
     assert [left(path, CHAT, 12) for _ in range(5)][-1] == 429
-    config.delete("gateway_limits")
+    stored_settings.delete("gateway_limits")
 
 
 @pytest.mark.parametrize(
@@ -135,11 +135,11 @@ def test_a_model_that_the_request_names(provider: Provider) -> None:
 
 @pytest.mark.parametrize(
     "tokens",
-    [str(completions.MAX_COUNT), "9" * 10, "9" * 40, "9" * 400, "-5", "1e308", "true", '"9"'],
+    [str(token_counts.MAX_COUNT), "9" * 10, "9" * 40, "9" * 400, "-5", "1e308", "true", '"9"'],
 )
 @pytest.mark.parametrize("is_stream", [False, True])
 def test_false_numbers_of_a_provider(provider: Provider, tokens: str, is_stream: bool) -> None:
-    config.put("gateway_limits", {"endpoints": {"chat": {"tokens_per_day": 1000}}})
+    stored_settings.put("gateway_limits", {"endpoints": {"chat": {"tokens_per_day": 1000}}})
     whole = openai(Asked("/chat/completions", {}, {**CHAT, "stream": False})).body
     used = dict.fromkeys(("prompt_tokens", "completion_tokens", "total_tokens"), "@")
     text = json.dumps({**whole, "usage": used}).replace('"@"', tokens)
@@ -152,7 +152,7 @@ def test_false_numbers_of_a_provider(provider: Provider, tokens: str, is_stream:
     # What is reported falsely counts like what is not: in a stream, and in the proxy the request.
     request = len(json.dumps({**CHAT, "stream": False})) // 4 * 0.15e-6
     assert 0 <= spent() <= (3 * LEAST if is_stream else 1.01 * request)
-    config.delete("gateway_limits")
+    stored_settings.delete("gateway_limits")
 
 
 @pytest.mark.parametrize("path", [*PATHS, PROXY])
@@ -175,16 +175,16 @@ def test_numbers_that_contradict_one_another(
     used = {"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18, **reported}
     whole = openai(Asked("/chat/completions", {}, {**CHAT, "stream": False})).body
     provider.answer = lambda _: Told(body={**whole, "usage": used})
-    config.put("gateway_limits", {"endpoints": {"chat": {"tokens_per_day": total + 1}}})
+    stored_settings.put("gateway_limits", {"endpoints": {"chat": {"tokens_per_day": total + 1}}})
     assert post(path, {**CHAT, "stream": False})[0] == 200
     assert spent() == pytest.approx(7 * 0.6e-6 if cost is None else cost)
     assert [post(path, {**CHAT, "stream": False})[0] for _ in range(2)] == [200, 429]
-    config.delete("gateway_limits")
+    stored_settings.delete("gateway_limits")
 
 
 def test_the_largest_numbers_that_a_provider_may_tell(provider: Provider) -> None:
     """Are those of the largest models, so a false one costs what one call of them does."""
-    most = completions.MAX_COUNT - 1
+    most = token_counts.MAX_COUNT - 1
     used = {"prompt_tokens": most, "completion_tokens": 0, "total_tokens": most}
     whole = openai(Asked("/chat/completions", {}, {**CHAT, "stream": False})).body
     provider.answer = lambda _: Told(body={**whole, "usage": used})

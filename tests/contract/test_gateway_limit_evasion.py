@@ -19,7 +19,7 @@ from mlcore.gateway.budgets import read_spending
 from mlcore.http import lambda_handler
 from mlcore.ids import now_ms
 from mlcore.repos.gateway import budgets
-from mlcore.repos.settings import config
+from mlcore.repos.settings import stored_settings
 from mlcore.repos.users import api_keys, grants, users
 from tests.contract.api import called
 from tests.contract.conftest import Store
@@ -53,7 +53,7 @@ def provider(store: Store, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> I
     allow_local(monkeypatch)
     with serving(openai) as running:
         yield running
-    config.delete(SETTING)
+    stored_settings.delete(SETTING)
 
 
 class World:
@@ -123,7 +123,7 @@ def test_no_spelling_and_no_route_has_a_counter_of_its_own(
     world: World, provider: Provider, scope: str
 ) -> None:
     counted = {"endpoints": "chat", "users": "ann", "workspaces": "default"}[scope]
-    config.put(SETTING, {scope: {counted: {"requests_per_day": 3}}})
+    stored_settings.put(SETTING, {scope: {counted: {"requests_per_day": 3}}})
     assert [world.status("chat") for _ in range(4)] == [200, 200, 200, 429]
     for route in ROUTES:
         assert world.status("chat", route) == 429, route
@@ -137,26 +137,26 @@ def test_an_endpoint_that_is_renamed(world: World, *, by_id: bool) -> None:
     """Its counter belongs to its id, so it goes on, also when the former name comes back. A limit
     by id or for each endpoint holds under each name; one by name for whatever has the name."""
     limit = {"requests_per_day": 2}
-    config.put(SETTING, {"endpoints": {(world.endpoint_id if by_id else "*"): limit}})
+    stored_settings.put(SETTING, {"endpoints": {(world.endpoint_id if by_id else "*"): limit}})
     assert [world.status("chat") for _ in range(3)] == [200, 200, 429]
     for name in ("other", "Chat", "chat"):
         world.rename(name)
         assert world.status(name) == 429, name
         assert world.status("former") == 403
-    config.put(SETTING, {"endpoints": {"chat": limit}})
+    stored_settings.put(SETTING, {"endpoints": {"chat": limit}})
     assert world.status("chat") == 429
 
 
 def test_an_entry_by_id_counts_before_one_by_name(world: World) -> None:
     limits = {"chat": {"requests_per_day": 1}, world.endpoint_id: {"requests_per_day": 2}}
-    config.put(SETTING, {"endpoints": limits})
+    stored_settings.put(SETTING, {"endpoints": limits})
     assert [world.status("chat") for _ in range(3)] == [200, 200, 429]
 
 
 @pytest.mark.parametrize("scope", ["users", "workspaces"])
 def test_limits_that_no_change_of_an_endpoint_resets(world: World, scope: str) -> None:
     """What the people who may create endpoints are limited by."""
-    config.put(SETTING, {scope: {"*": {"requests_per_day": 4, "tokens_per_day": 10_000}}})
+    stored_settings.put(SETTING, {scope: {"*": {"requests_per_day": 4, "tokens_per_day": 10_000}}})
     assert world.status("chat") == 200
     world.rename("renamed")
     assert world.status("renamed") == 200
@@ -173,7 +173,7 @@ def test_several_keys_of_a_user(world: World) -> None:
     """Each key has a counter, and a new key of the same name another one. What limits all of them
     is the user's limit."""
     made = [api_keys.create(world.people["ann"], f"key {n}", "default", None, None) for n in (1, 2)]
-    config.put(
+    stored_settings.put(
         SETTING,
         {"keys": {"*": {"requests_per_day": 1}}, "users": {"ann": {"requests_per_day": 3}}},
     )
@@ -191,7 +191,7 @@ def test_several_keys_of_a_user(world: World) -> None:
 
 
 def test_a_user_who_is_created_again_goes_on_counting(world: World) -> None:
-    config.put(SETTING, {"users": {"*": {"requests_per_day": 2}}})
+    stored_settings.put(SETTING, {"users": {"*": {"requests_per_day": 2}}})
     assert [world.status("chat") for _ in range(3)] == [200, 200, 429]
     users.delete(users.get_profile("ann"))
     again = users.create("ann", "", is_admin=False)

@@ -18,8 +18,8 @@ import gateway_calls.app
 import workspaces.app
 from gateway_calls.replies import RESPONSE_STYLE
 from mlcore import ids
+from mlcore.auth.api_key_scopes import KeyLimits
 from mlcore.auth.permissions import GATEWAY_ENDPOINT, Grant
-from mlcore.auth.scopes import KeyLimits
 from mlcore.entities.gateway_limits import CallLimits
 from mlcore.environment import AUTHENTICATION
 from mlcore.errors import InvalidParameterValue
@@ -27,7 +27,7 @@ from mlcore.gateway import rate_limits
 from mlcore.http import lambda_handler
 from mlcore.http.handler import Handler
 from mlcore.repos.gateway import open_calls, usage
-from mlcore.repos.settings import config
+from mlcore.repos.settings import stored_settings
 from mlcore.repos.users import api_keys, grants, users
 from tests.contract.api import called
 from tests.contract.conftest import Store
@@ -70,7 +70,7 @@ def endpoint_id(
         made = endpoint("chat", models)
         endpoint("other", models)
         yield made
-    config.delete(SETTING)
+    stored_settings.delete(SETTING)
 
 
 def statuses(calls: int, name: str = "chat", **more: Any) -> list[int]:
@@ -78,7 +78,9 @@ def statuses(calls: int, name: str = "chat", **more: Any) -> list[int]:
 
 
 def test_requests_of_an_endpoint(clock: Clock) -> None:
-    config.put(SETTING, {"endpoints": {"chat": {"requests_per_minute": 2, "requests_per_day": 3}}})
+    stored_settings.put(
+        SETTING, {"endpoints": {"chat": {"requests_per_minute": 2, "requests_per_day": 3}}}
+    )
     assert statuses(3) == [200, 200, 429]
     assert statuses(2, "other") == [200, 200]
     clock.now += usage.MINUTE_MS
@@ -88,7 +90,7 @@ def test_requests_of_an_endpoint(clock: Clock) -> None:
 
 
 def test_each_has_a_limit_of_its_own() -> None:
-    config.put(SETTING, {"endpoints": {"*": {"requests_per_day": 1}}})
+    stored_settings.put(SETTING, {"endpoints": {"*": {"requests_per_day": 1}}})
     assert statuses(2) == [200, 429]
     assert statuses(2, "other") == [200, 429]
 
@@ -96,7 +98,7 @@ def test_each_has_a_limit_of_its_own() -> None:
 @pytest.mark.parametrize("more", [{}, {"stream": True}])
 def test_tokens(clock: Clock, more: dict[str, Any]) -> None:
     """They are known after a call, so the call that crosses the limit still passes."""
-    config.put(SETTING, {"workspaces": {"default": {"tokens_per_minute": TOKENS + 1}}})
+    stored_settings.put(SETTING, {"workspaces": {"default": {"tokens_per_minute": TOKENS + 1}}})
     assert statuses(3, **more) == [200, 200, 429]
     clock.now += usage.MINUTE_MS
     assert statuses(1, **more) == [200]
@@ -117,7 +119,7 @@ def _told(path: str, **more: Any) -> dict[str, str]:
 def test_an_answer_says_what_remains(clock: Clock) -> None:
     """Of each kind the tightest limit, by both names; without limits nothing."""
     assert _told(PATH) == {}
-    config.put(
+    stored_settings.put(
         SETTING,
         {
             "endpoints": {"chat": {"requests_per_minute": 9, "requests_per_day": 5}},
@@ -146,12 +148,12 @@ def test_an_answer_says_what_remains(clock: Clock) -> None:
 
 @pytest.mark.parametrize("path", [PATH, "openai/v1/chat/completions"])
 def test_a_stream_says_it_before_its_first_part(path: str) -> None:
-    config.put(SETTING, {"endpoints": {"*": {"requests_per_day": 7}}})
+    stored_settings.put(SETTING, {"endpoints": {"*": {"requests_per_day": 7}}})
     assert _told(path, stream=True)["x-ratelimit-remaining-requests"] == "6"
 
 
 def test_the_refusal(clock: Clock) -> None:
-    config.put(SETTING, {"endpoints": {"chat": {"requests_per_minute": 1}}})
+    stored_settings.put(SETTING, {"endpoints": {"chat": {"requests_per_minute": 1}}})
     clock.now += 1
     answers = [
         called(gateway_calls.app.handler, "POST", f"/gateway/{PATH}", {**CHAT, "model": "chat"})
@@ -240,7 +242,7 @@ def test_users_and_keys(endpoint_id: str, monkeypatch: pytest.MonkeyPatch) -> No
         user = users.create(name, "", is_admin=False)
         if name != "eve":
             grants.put(user, "default", Grant(GATEWAY_ENDPOINT, endpoint_id, "USE"))
-    config.put(
+    stored_settings.put(
         SETTING,
         {
             "users": {"ann": {"requests_per_day": 2}},
@@ -280,7 +282,7 @@ def test_what_is_used_of_the_limits(clock: Clock, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(ids, "now_ms", clock)
     assert listed() == {}
     limits = {"requests_per_minute": 5, "requests_per_day": 9, "tokens_per_minute": 1000}
-    config.put(
+    stored_settings.put(
         SETTING, {"endpoints": {"*": limits}, "workspaces": {"default": {"tokens_per_day": 9000}}}
     )
     assert statuses(2) == [200, 200]
@@ -301,7 +303,7 @@ def test_calls_that_are_open_are_listed(
     clock: Clock, endpoint_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ids, "now_ms", clock)
-    config.put(SETTING, {"endpoints": {"chat": {"concurrent_calls": 4}}})
+    stored_settings.put(SETTING, {"endpoints": {"chat": {"concurrent_calls": 4}}})
     target, now = rate_limits.target("endpoints", endpoint_id), clock.now // 1000
     for seconds in (5, 60):
         open_calls.begin(target, open_calls.new_call(now + seconds), 4, now)
@@ -322,7 +324,7 @@ def test_nobody_sees_the_limits_of_others(
     grants.put(people["ann"], "default", Grant(GATEWAY_ENDPOINT, endpoint_id, "USE"))
     key = api_keys.create(people["ann"], "mine", "default", None, None)[0]
     daily = {"requests_per_day": 7}
-    config.put(
+    stored_settings.put(
         SETTING,
         {
             "users": {"*": daily, "carl": daily},
@@ -366,4 +368,4 @@ def test_nobody_sees_the_limits_of_others(
 )
 def test_invalid_settings(value: Any) -> None:
     with pytest.raises(InvalidParameterValue):
-        config.put(SETTING, value)
+        stored_settings.put(SETTING, value)

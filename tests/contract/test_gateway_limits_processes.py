@@ -19,7 +19,7 @@ from mlcore.auth.permissions import GATEWAY_ENDPOINT, Grant
 from mlcore.environment import AUTHENTICATION
 from mlcore.ids import now_ms
 from mlcore.repos.gateway.usage import DAY_MS, MINUTE_MS
-from mlcore.repos.settings import config
+from mlcore.repos.settings import stored_settings
 from mlcore.repos.users import grants, users
 from tests.contract.conftest import EXAMPLES
 from tests.contract.gateway_world import allow_local, endpoint, model
@@ -103,7 +103,7 @@ def test_a_limit_holds_within_two_percent(
 ) -> None:
     allowed = REQUESTS
     amount = allowed * TOKENS if limit.startswith("tokens") else allowed
-    config.put("gateway_limits", {scope: {NAMES[scope]: {limit: amount}}})
+    stored_settings.put("gateway_limits", {scope: {NAMES[scope]: {limit: amount}}})
     with doubles.counting.measure() as measured:
         statuses = flood(doubles, tmp_path)
     assert set(statuses) == {200, 429}
@@ -120,7 +120,7 @@ def test_a_limit_of_calls_at_the_same_time(
     provider: Provider, doubles: Doubles, tmp_path: Path, busy: Busy
 ) -> None:
     most = PROCESSES - 1
-    config.put("gateway_limits", {"users": {"ann": {"concurrent_calls": most}}})
+    stored_settings.put("gateway_limits", {"users": {"ann": {"concurrent_calls": most}}})
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MOST_CALLS", "100")
         statuses = flood(doubles, tmp_path)

@@ -13,11 +13,18 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mlcore.errors import GatewayCallFailed
-from mlcore.gateway import answer_events, stream_assembly
-from mlcore.gateway.chat_shapes import validated_chat
-from mlcore.providers import anthropic, anthropic_requests, completions, converse, openai, transport
-from mlcore.providers.directory import provider_of
+from mlcore.gateway import answer_chunking, stream_assembly
+from mlcore.gateway.chat_schemas import validated_chat
+from mlcore.providers import (
+    anthropic,
+    anthropic_requests,
+    bedrock_converse,
+    openai,
+    token_counts,
+    transport,
+)
 from mlcore.providers.gemini import Gemini
+from mlcore.providers.known_providers import provider_of
 from mlcore.providers.model import Model
 from mlcore.providers.openai import OpenAi
 
@@ -225,7 +232,7 @@ def test_requests(chat: Json) -> None:
         assert status == 400
         return
     request = validated_chat(chat)
-    for translate in (anthropic_requests.message_request, converse.request_of):
+    for translate in (anthropic_requests.message_request, bedrock_converse.request_of):
         status = _failure(partial(_encoded, translate, request))
         assert status in (None, 400, 422)
 
@@ -240,10 +247,10 @@ def test_answers(message: Json, completion: Json, answer: Json) -> None:
     for translated in (
         lambda: anthropic.completion_of(message),
         lambda: openai._completion(completion),
-        lambda: converse.completion_of(answer, "m"),
-        lambda: answer_events.completion_chunks(completion),
-        lambda: list(answer_events.lines("openai_chat", completion)),
-        lambda: list(answer_events.lines("anthropic_messages", message)),
+        lambda: bedrock_converse.completion_of(answer, "m"),
+        lambda: answer_chunking.completion_chunks(completion),
+        lambda: list(answer_chunking.lines("openai_chat", completion)),
+        lambda: list(answer_chunking.lines("anthropic_messages", message)),
     ):
         assert _failure(translated) in (None, 502)
 
@@ -261,11 +268,11 @@ def test_streams(events: list[Any], chunks: list[Any], converse_events: list[Any
     for stream in (
         anthropic.chunks_of(iter(objects)),
         map(openai._chunk, [chunk for chunk in chunks if isinstance(chunk, dict)]),
-        converse.chunks_of(iter(typed), "m"),
+        bedrock_converse.chunks_of(iter(typed), "m"),
     ):
         sent: list[Json] = []
         assert _failure(partial(sent.extend, stream)) in (None, 502)
-        assert all(map(_counts_are_valid, map(completions.token_counts_of, sent)))
+        assert all(map(_counts_are_valid, map(token_counts.token_counts_of, sent)))
         stream_assembly.assemble_completion(sent)
 
 
@@ -285,7 +292,7 @@ def test_token_counts(message: Json, events: list[Any], completion: Json, answer
                 assert _counts_are_valid(provider.usage(item))
     for item in answers:
         if isinstance(item, dict):
-            assert _counts_are_valid(completions.token_counts_of(item))
+            assert _counts_are_valid(token_counts.token_counts_of(item))
 
 
 def _counts_are_valid(counts: dict[str, int]) -> bool:

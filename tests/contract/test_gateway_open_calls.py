@@ -21,7 +21,7 @@ from mlcore.errors import GatewayCallFailed, InvalidParameterValue, TemporarilyU
 from mlcore.gateway import rate_limits
 from mlcore.limits.gateway_limits import MAX_CONCURRENT_CALLS
 from mlcore.repos.gateway import open_calls
-from mlcore.repos.settings import config
+from mlcore.repos.settings import stored_settings
 from tests.contract.api import called
 from tests.contract.conftest import Store
 from tests.contract.gateway_requests import post
@@ -41,11 +41,11 @@ def provider(store: Store, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> I
     allow_local(monkeypatch)
     with serving(openai) as double:
         yield double
-    config.delete(SETTING)
+    stored_settings.delete(SETTING)
 
 
 def limit(calls: int, scope: str = "endpoints", name: str = "chat") -> None:
-    config.put(SETTING, {scope: {name: {"concurrent_calls": calls}}})
+    stored_settings.put(SETTING, {scope: {name: {"concurrent_calls": calls}}})
 
 
 def make_endpoint(provider: Provider) -> str:
@@ -160,7 +160,7 @@ def test_a_refused_call_counts_to_no_limit_of_requests(
     """Neither if as many calls are open as may be, nor if the table fails."""
     make_endpoint(provider)
     limits = {"concurrent_calls": 1, "requests_per_day": 3, "tokens_per_day": 1000}
-    config.put(SETTING, {"endpoints": {"chat": limits}})
+    stored_settings.put(SETTING, {"endpoints": {"chat": limits}})
     body = open_stream()
     assert [post(PATH, CHAT)[0] for _ in range(5)] == [429] * 5
     body.close()

@@ -17,7 +17,7 @@ import gateway_calls.app
 from gateway_calls.replies import RESPONSE_STYLE
 from mlcore.environment import AUTHENTICATION
 from mlcore.http import lambda_handler
-from mlcore.http.origin import ORIGIN_HEADER
+from mlcore.http.cloudfront_bypass import ORIGIN_HEADER
 from mlcore.repos.users import users
 from tests.contract.conftest import Store
 from tests.contract.gateway_requests import ask, events_of, post

@@ -14,7 +14,7 @@ import pytest
 from mlcore.gateway.budgets import read_spending
 from mlcore.ids import now_ms
 from mlcore.repos.gateway import budgets
-from mlcore.repos.settings import config
+from mlcore.repos.settings import stored_settings
 from tests.contract.conftest import Store
 from tests.contract.gateway_world import allow_local, budget, endpoint, model
 from tests.contract.raw_provider import FORM, FORM_TYPE, always, answers
@@ -204,10 +204,10 @@ def _list_of(member: Json) -> Json:
 
 def test_a_spent_budget_and_a_limit(provider: Provider) -> None:
     """They refuse every verb, before the provider is asked."""
-    config.put("gateway_limits", {"endpoints": {"chat": {"requests_per_day": 1}}})
+    stored_settings.put("gateway_limits", {"endpoints": {"chat": {"requests_per_day": 1}}})
     assert send("GET", "chat/v1/files").status == 200
     assert send("GET", "chat/v1/files").status == 429
-    config.delete("gateway_limits")
+    stored_settings.delete("gateway_limits")
     budget("GLOBAL", 0.00001)
     assert send("GET", "chat/v1/files/f1/content").status == 200
     for method, body in (("GET", None), ("DELETE", None), ("POST", FORM)):

@@ -17,9 +17,9 @@ from mlcore.db import keys
 from mlcore.db.table import table
 from mlcore.entities.gateway_limits import CallLimits
 from mlcore.errors import GatewayCallFailed
-from mlcore.gateway import rate_limits, reserves
+from mlcore.gateway import limit_reserves, rate_limits
+from mlcore.gateway.limit_reserves import Reserve
 from mlcore.gateway.rate_limits import Limited
-from mlcore.gateway.reserves import Reserve
 from mlcore.repos.gateway import limit_readings, usage
 from mlcore.repos.gateway.usage import DAY_MS, MINUTE_MS, LimitReached
 from tests.contract.conftest import Store, examples
@@ -32,8 +32,8 @@ PROCESSES = 4
 def small_shares(shared_store: Store) -> Iterator[None]:
     """With these, small limits have blocks."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reserves, "MINUTE_SHARES", 10)
-        patch.setattr(reserves, "DAY_SHARES", 20)
+        patch.setattr(limit_reserves, "MINUTE_SHARES", 10)
+        patch.setattr(limit_reserves, "DAY_SHARES", 20)
         yield
 
 
@@ -127,7 +127,7 @@ def test_calls_at_the_same_time_hold_their_tokens(together: int, tokens: int, ca
     more than the call that crosses it."""
     name, now = target(), DAY
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reserves, "MINUTE_SHARES", 1_000_000)  # no blocks of tokens
+        patch.setattr(limit_reserves, "MINUTE_SHARES", 1_000_000)  # no blocks of tokens
         _call_together(name, now, together, tokens, calls)
 
 
@@ -164,7 +164,7 @@ def test_what_a_minute_left_unused_is_used_in_the_next() -> None:
 def test_what_a_busy_process_writes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Less than a tenth of a write for a call, if the limit is large; each refusal of a second
     after the first costs nothing."""
-    monkeypatch.setattr(reserves, "MINUTE_SHARES", 800)
+    monkeypatch.setattr(limit_reserves, "MINUTE_SHARES", 800)
     writes: list[Any] = []
     count = usage.count
 
@@ -206,7 +206,7 @@ def test_a_refusal_because_of_open_calls_ends_soon() -> None:
     limited = [Limited(target(), "users", CallLimits(tokens_per_day=1000))]
     rate_limits.admit(limited).settle(100)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reserves, "HOLD_SHARES", 2)
+        patch.setattr(limit_reserves, "HOLD_SHARES", 2)
         held = [rate_limits.admit(limited) for _ in range(9)]
         with pytest.raises(GatewayCallFailed, match="Try again in 1 seconds") as refused:
             rate_limits.admit(limited)

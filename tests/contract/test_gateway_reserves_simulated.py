@@ -24,7 +24,7 @@ from mlcore.db.expression import Raw, Update
 from mlcore.db.failures import ConditionFailed
 from mlcore.entities.gateway_limits import CallLimits
 from mlcore.errors import TemporarilyUnavailable
-from mlcore.gateway.reserves import HOLD_SHARES, REFUSED_MS, Reserve, Ticket
+from mlcore.gateway.limit_reserves import HOLD_SHARES, REFUSED_MS, Reserve, Ticket
 from mlcore.repos.gateway import usage
 from mlcore.repos.gateway.usage import DAY_MS, MINUTE_MS, LimitReached, Usage
 from tests.contract.conftest import examples

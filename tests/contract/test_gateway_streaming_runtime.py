@@ -26,7 +26,7 @@ from mlcore.auth.permissions import GATEWAY_ENDPOINT, Grant
 from mlcore.environment import AUTHENTICATION
 from mlcore.http import lambda_handler
 from mlcore.http.handler import Handler
-from mlcore.repos.settings import config
+from mlcore.repos.settings import stored_settings
 from mlcore.repos.users import grants, users
 from tests.contract.conftest import Store
 from tests.contract.gateway_requests import post
@@ -154,7 +154,7 @@ def test_a_caller_who_leaves_ends_the_call_of_the_provider(
             ended.set()
 
     provider.answer = lambda request: streaming(parts)
-    config.put("gateway_limits", {"endpoints": {"chat": {"concurrent_calls": 1}}})
+    stored_settings.put("gateway_limits", {"endpoints": {"chat": {"concurrent_calls": 1}}})
     try:
         run(api)
         api.leave_after = b"word"
@@ -170,7 +170,7 @@ def test_a_caller_who_leaves_ends_the_call_of_the_provider(
         assert metadata_in(answer.rest())[0]["statusCode"] == 200
         assert answer.path == "/invocation/request-2/response"
     finally:
-        config.delete("gateway_limits")
+        stored_settings.delete("gateway_limits")
 
 
 def test_an_answer_that_is_no_stream(api: RuntimeApiDouble, provider: Provider) -> None:

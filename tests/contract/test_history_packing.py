@@ -14,11 +14,11 @@ import pytest
 from indexer.history import history_packing
 from indexer.lifecycle import expiry
 from indexer.verification import rebuild
-from mlcore import artifacts, file_removal
+from mlcore import artifacts, file_removal_queue
 from mlcore.db import keys
 from mlcore.db.table import Table, key_of_item, table
 from mlcore.entities.metrics import Metric
-from mlcore.repos.removal import purging
+from mlcore.repos.removal import permanent_deletion
 from mlcore.repos.runs.history import metric_history
 from operate.collection_sizes import item_bytes
 from tests.contract.conftest import Store
@@ -261,7 +261,7 @@ def test_files_go_with_their_run(store: Store, files: Path) -> None:
     history_packing.pack_runs([(EXPERIMENT, kept), (EXPERIMENT, gone)])
     assert len(in_it(files)) == 2
     store.api.post("runs/delete", run_id=gone)
-    purging.run(EXPERIMENT, gone, "default")
+    permanent_deletion.run(EXPERIMENT, gone, "default")
     (left,) = in_it(files)
     assert f"/{kept}/" in left.as_posix()
     assert sum(map(len, everything(kept).values())) == 3000
@@ -272,8 +272,8 @@ def test_files_go_with_their_items(
 ) -> None:
     """An item that expires by itself takes its file along, a run all of its own, and no other's."""
     monkeypatch.setenv("FILE_REMOVAL_QUEUE_URL", "queue")
-    sent: list[file_removal.Removal] = []
-    monkeypatch.setattr(file_removal, "send", lambda _, removals: sent.extend(removals))
+    sent: list[file_removal_queue.Removal] = []
+    monkeypatch.setattr(file_removal_queue, "send", lambda _, removals: sent.extend(removals))
     runs = [training(store, 100, 30) for _ in range(3)]
     history_packing.pack_runs([(EXPERIMENT, run_id) for run_id in runs])
     (file,) = [

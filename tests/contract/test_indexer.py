@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlcore.db.attributes import texts_in
+from mlcore.db.attribute_types import texts_in
 from mlcore.repos import document
 from tests.contract.api import Api, pairs
 from tests.contract.conftest import Store, examples

@@ -21,9 +21,9 @@ from mlcore.db.table import table
 from mlcore.entities.metrics import Metric
 from mlcore.models.runs import Run
 from mlcore.repos import document
-from mlcore.repos.runs.core import writes as run_writes
+from mlcore.repos.runs.core import run_writes
 from mlcore.repos.runs.history import latest_point_text, metric_history
-from mlcore.repos.settings import config
+from mlcore.repos.settings import stored_settings
 from tests.contract.api import Api, pairs
 from tests.contract.conftest import Store, examples, forget
 from tests.contract.index_state import deliver, marked, ranks_found, ranks_wanted
@@ -250,7 +250,7 @@ def test_points_are_added_only_while_their_run_is_there(
 def test_history_that_expires_is_not_brought_back(store: Store) -> None:
     """Points expire before the latest values do: then a missing one is no fault."""
     api = store.api
-    config.put("ttl_policy", {"metric_history": "1d"})
+    stored_settings.put("ttl_policy", {"metric_history": "1d"})
     forget()
     with following(store) as stream:
         run_id = api.new_run()

@@ -17,7 +17,7 @@ from judge_runner import job_execution
 from mlcore import ids
 from mlcore.db import keys
 from mlcore.db.table import table
-from mlcore.prices.cost import cost
+from mlcore.prices.model_call_cost import cost
 from mlcore.repos.evaluation import jobs
 from tests.contract import trace_calls
 from tests.contract.conftest import Store

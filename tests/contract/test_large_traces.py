@@ -8,7 +8,7 @@ import random
 
 import pytest
 
-from mlcore.system_tables import landing
+from mlcore.system_tables import landing_objects
 from tests.contract.conftest import Store
 from tests.contract.lake import Tables, tables
 from tests.contract.trace_calls import export, span, tell
@@ -92,13 +92,13 @@ def test_a_trace_that_does_not_fit_is_deferred_and_others_are_published(
     assert published(tables, "spans") == others
     assert published(tables, "traces") == {**dict.fromkeys(others, 1), f"tr-{huge}": 1}
     assert f"tr-{huge}" in caplog.text
-    assert landing.waiting() == []
+    assert landing_objects.waiting() == []
     assert publisher.handler({}, None) == {}
     for _ in range(2):  # it is retried once an hour, and stays deferred
         publisher.handler({"upkeep": True}, None)
-        assert len(landing.waiting((landing.DEFERRED,))) == 1
+        assert len(landing_objects.waiting((landing_objects.DEFERRED,))) == 1
         assert published(tables, "spans") == others
     set_memory(monkeypatch, "1GB")
     publisher.handler({"upkeep": True}, None)
-    assert landing.waiting((landing.DEFERRED,)) == []
+    assert landing_objects.waiting((landing_objects.DEFERRED,)) == []
     assert published(tables, "spans") == {**others, f"tr-{huge}": 100}

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from indexer.verification import rebuild
 from mlcore.db import keys
 from mlcore.db.table import table
-from mlcore.repos.runs.core import writes as run_writes
+from mlcore.repos.runs.core import run_cache
 from tests.contract.conftest import Store, examples, forget
 from tests.contract.index_state import deliver
 from tests.contract.logged_runs import KEYS, Logged, Request, World, killed_at
@@ -72,7 +72,7 @@ def test_a_killed_request_is_seen_whole_or_not_at_all(
     for log_request in sent[:-1]:
         assert log_request.send(world.api, world.run_id, world.model_id) == 200
         logged = logged.with_(log_request)
-        known = run_writes._known.get(world.run_id)
+        known = run_cache._known.get(world.run_id)
         run = keys.run(world.experiment_id, world.run_id)
         assert known is None or known.item == table.get(run), "the run is remembered otherwise"
     if not is_known:

@@ -22,7 +22,7 @@ from indexer.verification.expected_items import ItemDifference
 from mlcore.db import keys
 from mlcore.db.table import Table, key_of_item
 from mlcore.errors import TemporarilyUnavailable
-from mlcore.repos import document, text_index
+from mlcore.repos import document, text_index_state
 from tests.contract.api import Api, pairs
 from tests.contract.conftest import Store, examples
 from tests.contract.index_state import deliver, is_marked, ranked, tiny_ranks, with_ranked_run
@@ -73,7 +73,7 @@ class Watch:
             item["run_id"]["S"] for item in items if item["type"]["S"] == "run" and is_marked(item)
         }
         (experiment,) = [item for item in items if item["type"]["S"] == "experiment"]
-        indexed = text_index.covered_fields(experiment)
+        indexed = text_index_state.covered_fields(experiment)
         pages = [item for item in items if item["type"]["S"] == "fts_texts"]
         listed = dictionary_page.texts_of(pages[0] if pages else None)
         for item in items:

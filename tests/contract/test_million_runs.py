@@ -20,7 +20,7 @@ from mlcore.db.expression import Raw
 from mlcore.db.sortable import inverted_double_bits
 from mlcore.db.table import table
 from mlcore.entities.metrics import Metric
-from mlcore.models.index import RankRows
+from mlcore.models.search_index import RankRows
 from mlcore.repos.runs.history import history_files
 from mlcore.repos.runs.ranks import rank_columns
 from mlcore.repos.runs.ranks.rank_columns import Ranked, RunRanks

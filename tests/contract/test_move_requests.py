@@ -12,12 +12,12 @@ import pytest
 import artifacts.app
 from indexer.lifecycle import file_removals
 from lander import app as lander
-from mlcore import file_removal
+from mlcore import file_removal_queue
 from mlcore.artifacts.local_folder_store import Folder
 from mlcore.auth.permissions import EXPERIMENT, Grant
 from mlcore.environment import AUTHENTICATION
 from mlcore.http import lambda_handler
-from mlcore.repos.removal import purging
+from mlcore.repos.removal import permanent_deletion
 from mlcore.repos.runs.core import moving, runs
 from mlcore.repos.traces import links
 from mlcore.repos.users import grants, users
@@ -266,7 +266,7 @@ def test_files_of_a_moved_run_stay_when_its_old_experiment_is_removed(
         files.put(f"{first}/{run_id}/artifacts/f", b"x")
     assert move(second, moved).status == 200
     store.api.post("experiments/delete", experiment_id=first)
-    purging.experiment(first)
+    permanent_deletion.experiment(first)
     assert files.get(f"{first}/{moved}/artifacts/f") == b"x"
     assert files.get(f"{first}/{staying}/artifacts/f") is None
     assert store.api.run(moved)["info"]["experiment_id"] == second
@@ -322,8 +322,8 @@ def test_files_of_a_moved_run_go_with_its_new_experiment(
 ) -> None:
     """The indexer removes them, since they are not in the folder of that experiment."""
     monkeypatch.setenv(file_removals.QUEUE, "a queue")
-    areas: list[file_removal.Removal] = []
-    monkeypatch.setattr(file_removal, "send", lambda _, removals: areas.extend(removals))
+    areas: list[file_removal_queue.Removal] = []
+    monkeypatch.setattr(file_removal_queue, "send", lambda _, removals: areas.extend(removals))
     source, target = experiments(store)
     moved, staying = store.api.new_run(source), store.api.new_run(source)
     with following(store) as stream:
@@ -332,7 +332,7 @@ def test_files_of_a_moved_run_go_with_its_new_experiment(
         assert deliver(records) == len(records)
         assert areas == []
         store.api.post("experiments/delete", experiment_id=target)
-        purging.experiment(target)
+        permanent_deletion.experiment(target)
         records = stream.fresh()
         assert deliver(records) == len(records)
     folders = {area.key for area in areas if not area.key.startswith(".internal")}

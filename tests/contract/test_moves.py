@@ -14,8 +14,7 @@ from indexer.history import history_packing
 from indexer.verification import rebuild
 from mlcore.db.table import table
 from mlcore.repos import document
-from mlcore.repos.runs.core import runs
-from mlcore.repos.runs.core import writes as run_writes
+from mlcore.repos.runs.core import run_cache, runs
 from mlcore.repos.runs.search import run_search
 from tests.contract.conftest import Store, examples, forget
 from tests.contract.logged_runs import killed_at
@@ -252,13 +251,13 @@ def test_a_process_that_knew_the_run_in_its_old_place_writes_to_the_new_one(
         return run_id
 
     expected, run_id = prepared(), prepared()
-    cached = run_writes._known.get(run_id)
+    cached = run_cache._known.get(run_id)
     assert cached is not None
     assert move(target, run_id).status == 200
     forget()
     runs.remember(run_id, source)
     if knows == "the whole run":
-        run_writes._known.put(run_id, cached)
+        run_cache._known.put(run_id, cached)
     store.api.post(path, run_id=run_id, **fields)
     store.api.post(path, run_id=expected, **fields)
     for _ in range(2):

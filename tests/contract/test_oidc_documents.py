@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from mlcore.oidc import documents
+from mlcore.oidc import issuer_documents
 
 
 @contextmanager
@@ -38,16 +38,16 @@ def response(body: bytes) -> bytes:
 
 def test_an_object_is_returned() -> None:
     with answering(response(b'{"issuer": "i"}')) as url:
-        assert documents.fetch_json(url) == {"issuer": "i"}
+        assert issuer_documents.fetch_json(url) == {"issuer": "i"}
 
 
 @pytest.mark.parametrize("answer", [b"", b"garbage\r\n\r\n", b"HTTP/1.1 500 No\r\n\r\n"], ids=repr)
 def test_an_answer_that_is_none_is_an_os_error(answer: bytes) -> None:
     with answering(answer) as url, pytest.raises(OSError, match=r"."):
-        documents.fetch_json(url)
+        issuer_documents.fetch_json(url)
 
 
 @pytest.mark.parametrize("body", [b"[" * 200_000, b"[]", b"{", b"{}" + b" " * 262_144], ids=len)
 def test_a_body_that_is_no_object_is_a_value_error(body: bytes) -> None:
     with answering(response(body)) as url, pytest.raises(ValueError, match=r"."):
-        documents.fetch_json(url)
+        issuer_documents.fetch_json(url)

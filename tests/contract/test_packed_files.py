@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mlcore.system_tables import location
+from mlcore.system_tables import storage
 from tests.contract import span_files
 from tests.contract.conftest import Store
 from tests.contract.lake import Tables, tables
@@ -96,4 +96,4 @@ def _rows(tables: Tables, sql: str) -> list[str]:
 
 def _version() -> int:
     lake = pytest.importorskip("deltalake")
-    return int(lake.DeltaTable(location.table_uri("spans")).version())
+    return int(lake.DeltaTable(storage.table_uri("spans")).version())

@@ -15,7 +15,7 @@ import pytest
 
 from mlcore.auth.permissions import Grant
 from mlcore.environment import AUTHENTICATION
-from mlcore.repos.settings import system_tables
+from mlcore.repos.settings import system_tables_readers
 from mlcore.repos.users import grants, users
 from tests.contract.conftest import EXAMPLES, Store, enable_workspaces
 from tests.contract.kubeflow_users import caller_of
@@ -62,7 +62,7 @@ def worlds(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Wor
     users.create("admin", "", is_admin=True)
     for name in ("amy", "ben"):
         users.ensure(name)
-        system_tables.grant(name, TEAMS)
+        system_tables_readers.grant(name, TEAMS)
         for team in TEAMS:
             grants.put(users.get(name), team, Grant("workspace", "*", "USE"))
     amy, ben = caller_of("basic", "amy"), caller_of("basic", "ben")
@@ -79,7 +79,7 @@ def make(worlds: Worlds, listing: Listing) -> None:
         for _ in range(THINGS):
             world.make(listing)
     grants.delete(users.get("ben"), "team-a", "workspace", "*")
-    system_tables.grant("ben", TEAMS[1:])
+    system_tables_readers.grant("ben", TEAMS[1:])
 
 
 def decoded(token: str) -> Any:

@@ -11,7 +11,7 @@ import pytest
 from authorizer import basic_authentication
 from mlcore.auth import passwords
 from mlcore.auth.passwords import check_password, hash_password
-from mlcore.repos.users import logins, users
+from mlcore.repos.users import users, wrong_passwords
 from tests.contract.conftest import Store, forget
 from tests.contract.logins import proves
 
@@ -32,7 +32,7 @@ def tried(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr(passwords, "_N", 2)
     monkeypatch.setattr(basic_authentication, "check_password", counted)
     monkeypatch.setattr(basic_authentication, "UNMATCHABLE_HASH", hash_password("x" * 40))
-    monkeypatch.setattr(logins, "_window", lambda: 42)
+    monkeypatch.setattr(wrong_passwords, "_window", lambda: 42)
     forget()
     return results
 
@@ -42,7 +42,7 @@ def test_guesses_of_one_name(store: Store, tried: list[str]) -> None:
     for name in ("ada", "bob"):
         users.create(name, hash_password(PASSWORD), is_admin=False)
     assert not any(proves("ada", f"guess {number}") for number in range(200))
-    assert len(tried) == logins.MAXIMUM_FAILURES
+    assert len(tried) == wrong_passwords.MAXIMUM_FAILURES
     assert not proves("ada", PASSWORD)
     assert proves("ada", PASSWORD, "192.0.2.2")
     assert proves("bob", PASSWORD)
@@ -67,7 +67,7 @@ def test_thousands_of_guesses_at_once(store: Store, tried: list[str]) -> None:
     # Those that were on their way when the last of them was counted may have been tried, too.
     assert (
         len([password for password in tried if password != PASSWORD])
-        <= logins.MAXIMUM_FAILURES + THREADS
+        <= wrong_passwords.MAXIMUM_FAILURES + THREADS
     )
 
 
@@ -76,7 +76,7 @@ def test_minute_ends(store: Store, tried: list[str], monkeypatch: pytest.MonkeyP
     for number in range(30):
         proves("ada", f"guess {number}")
     assert not proves("ada", PASSWORD)
-    monkeypatch.setattr(logins, "_window", lambda: 43)
+    monkeypatch.setattr(wrong_passwords, "_window", lambda: 43)
     assert proves("ada", PASSWORD)
 
 
@@ -97,13 +97,13 @@ def test_missing_names_look_like_others(store: Store, tried: list[str]) -> None:
         tried.clear()
         for number in range(40):
             proves(name, f"guess {number}")
-        assert len(tried) == logins.MAXIMUM_FAILURES
+        assert len(tried) == wrong_passwords.MAXIMUM_FAILURES
 
 
 def test_many_names_share_counters(
     store: Store, tried: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(logins, "COUNTERS", 16)
+    monkeypatch.setattr(wrong_passwords, "COUNTERS", 16)
     for number in range(120):
         proves(f"name {number}", "guess")
     counted = [item for item in store.items() if item["PK"]["S"].startswith("LOGIN#")]
@@ -117,7 +117,7 @@ def test_neighbours_in_ipv6_are_one_caller(store: Store, tried: list[str]) -> No
     users.create("ada", hash_password(PASSWORD), is_admin=False)
     for _ in range(40):
         proves("ada", "guess", next(addresses))
-    assert len(tried) == logins.MAXIMUM_FAILURES
+    assert len(tried) == wrong_passwords.MAXIMUM_FAILURES
     assert proves("ada", PASSWORD, "2001:db8:0:2::1")
 
 

@@ -9,7 +9,7 @@ import pytest
 from bench.bill import usage
 from lander import app as lander
 from mlcore import errors
-from mlcore.system_tables import audit_landing, location
+from mlcore.system_tables import audit_landing, storage
 from tests.contract import counted_publications, delta_readers
 from tests.contract.capacity_figures import holds
 from tests.contract.conftest import Store
@@ -77,10 +77,10 @@ def test_the_copy_of_a_deleted_table_is_not_continued(
 
     for _ in range(3):
         publish("here")
-    location.store().delete_tree("system")
+    storage.store().delete_tree("system")
     runs = [publish("there"), publish("here"), publish("there")]
     assert sorted(row["run_id"] for row in rows("runs_latest")) == sorted(runs)
-    log = [file.key for file in location.store().below("system/mlflow/runs_latest/_delta_log")]
+    log = [file.key for file in storage.store().below("system/mlflow/runs_latest/_delta_log")]
     assert [int(Path(key).stem) for key in log] == [*range(len(log))]
 
 
@@ -194,22 +194,22 @@ def test_a_table_that_cannot_be_kept_up_stops_no_other(
     bucket.follow()
     store.api.post("runs/update", run_id=run, status="FINISHED", end_time=1)
     bucket.follow()
-    location.store().put("system/mlflow/registered_models/left.parquet", b"")
+    storage.store().put("system/mlflow/registered_models/left.parquet", b"")
     log = "system/mlflow/run_metrics_history/_delta_log"
-    for file in list(location.store().below(log)):
-        location.store().put(file.key, b"broken")
+    for file in list(storage.store().below(log)):
+        storage.store().put(file.key, b"broken")
 
     def files() -> int:
         return sum(
             file.key.endswith(".parquet")
-            for file in location.store().below("system/mlflow/runs_latest")
+            for file in storage.store().below("system/mlflow/runs_latest")
         )
 
     assert files() == 2
     with pytest.raises(Exception, match="Json error"):
         upkeep.maintain_tables()
     assert files() == 1
-    assert [*location.store().below("system/mlflow/registered_models/_delta_log")] == []
+    assert [*storage.store().below("system/mlflow/registered_models/_delta_log")] == []
 
 
 def test_a_file_that_is_gone_is_asked_for_twice(
@@ -223,10 +223,10 @@ def test_a_file_that_is_gone_is_asked_for_twice(
     bucket.follow()
     (lost,) = (
         file.key
-        for file in location.store().below("system/mlflow/runs_latest")
+        for file in storage.store().below("system/mlflow/runs_latest")
         if file.key.endswith(".parquet")
     )
-    location.store().delete(lost)
+    storage.store().delete(lost)
     monkeypatch.setenv("SYSTEM_TABLES_SCRATCH", str(tmp_path / "empty"))
     store.api.post("runs/update", run_id=run, status="FINISHED", end_time=1)
     _, mortal = s3

@@ -23,7 +23,7 @@ from mlcore.repos import index_candidates
 from mlcore.repos.runs.ranks import metric_ranks as run_ranks
 from mlcore.repos.runs.ranks.rank_columns import RunRanks
 from mlcore.repos.runs.search import run_search
-from mlcore.search.plan import MetricRange
+from mlcore.search.run_plan import MetricRange
 from tests.contract.api import Api
 from tests.contract.conftest import Store, examples
 from tests.contract.explain import explained

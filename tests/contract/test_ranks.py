@@ -16,7 +16,7 @@ from mlcore.db import keys
 from mlcore.db.expression import Raw
 from mlcore.db.sortable import inverted_double_bits
 from mlcore.db.table import key_of_item, table
-from mlcore.models.index import RankMetric
+from mlcore.models.search_index import RankMetric
 from mlcore.process_cache import clear
 from mlcore.repos import document, index_candidates
 from mlcore.repos.runs.ranks import metric_ranks as run_ranks

@@ -11,17 +11,17 @@ from typing import Any
 import pytest
 
 from mlcore import errors
+from mlcore.entities.lifecycle_stages import ACTIVE
 from mlcore.entities.logged_models import LoggedModel
 from mlcore.entities.mcp_servers import MCPServer
 from mlcore.entities.runs import RUNNING, Run
-from mlcore.entities.stages import ACTIVE
 from mlcore.entities.users import Role, User
 from mlcore.optimistic_retry import WriteConflict
 from mlcore.process_cache import ProcessCache
 from mlcore.repos import mcp_servers
 from mlcore.repos.experiments import experiments
 from mlcore.repos.logged_models import logged_models
-from mlcore.repos.removal import purging
+from mlcore.repos.removal import permanent_deletion
 from mlcore.repos.runs.core import creations, runs
 from mlcore.repos.users import roles, users
 from mlcore.repos.users.roles import RoleNameTaken
@@ -163,13 +163,13 @@ def test_what_is_restored_while_it_is_removed(store: Store, kind: str) -> None:
             api.post("runs/log-batch", run_id=item_id, metrics=[point])
             api.post("runs/delete", run_id=item_id)
             restore: Act = lambda: api.post("runs/restore", run_id=item_id)  # noqa: E731
-            remove: Act = lambda: purging.run(experiment, item_id, "default")  # noqa: E731
+            remove: Act = lambda: permanent_deletion.run(experiment, item_id, "default")  # noqa: E731
         else:
             item_id = f"m-{next(NUMBERS):032x}"
             imported_model(item_id, experiment)
             logged_models.delete(logged_models.load(item_id, "default"))
             restore = lambda: logged_models.restore(logged_models.load(item_id, "default"))  # noqa: E731
-            remove = lambda: purging.logged_model(experiment, item_id, "default")  # noqa: E731
+            remove = lambda: permanent_deletion.logged_model(experiment, item_id, "default")  # noqa: E731
         made.append(item_id)
         return remove, restore
 

@@ -15,7 +15,7 @@ from mlcore.http import lambda_handler
 from mlcore.http.handler import Handler
 from mlcore.policies import access as policy
 from mlcore.policies import system_tables as rights
-from mlcore.repos.settings import config, system_tables
+from mlcore.repos.settings import stored_settings, system_tables_readers
 from mlcore.repos.users import users as user_items
 from sql import execution
 from tests.contract.conftest import Store, enable_workspaces
@@ -115,7 +115,7 @@ def test_unknown_workspaces_are_refused(teams: Store) -> None:
         path = "/api/3.0/mlflow-serverless/config/system_tables_readers"
         assert ask(ADMIN, "PUT", path, setting)[0] == 404
     # Of one who cannot have changed since: what was granted before is not read from it.
-    config.put("system_tables_readers", {"ann": ["team-a"], "bob": ["*"]})
+    stored_settings.put("system_tables_readers", {"ann": ["team-a"], "bob": ["*"]})
     assert listed() == {"ann": ["team-a"], "bob": ["*"]}
 
 
@@ -168,7 +168,7 @@ def test_a_workspace_that_goes_at_the_same_time_takes_the_grant_with_it(
     teams: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The deletion comes between what a grant reads and what it writes."""
-    read = system_tables._read
+    read = system_tables_readers._read
     deleted: list[int] = []
 
     def read_and_wait() -> Any:
@@ -178,7 +178,7 @@ def test_a_workspace_that_goes_at_the_same_time_takes_the_grant_with_it(
             deleted[0] = ask(ADMIN, "DELETE", "/api/3.0/mlflow/workspaces/team-a")[0]
         return stored
 
-    monkeypatch.setattr(system_tables, "_read", read_and_wait)
+    monkeypatch.setattr(system_tables_readers, "_read", read_and_wait)
     assert grant("ann", "team-a")[0] == 404
     assert deleted == [204]
     assert listed() == {}

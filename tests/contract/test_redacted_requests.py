@@ -14,8 +14,8 @@ import pytest
 from mlcore.db import capacity, keys
 from mlcore.db.table import table
 from mlcore.gateway import guarded_calls
-from mlcore.models.platform import Config
-from mlcore.repos.settings import config, setting
+from mlcore.models.settings import Config
+from mlcore.repos.settings import cached_setting, stored_settings
 from tests.contract.artifact_folder import artifacts_in
 from tests.contract.conftest import Store
 from tests.contract.gateway_requests import post
@@ -51,7 +51,7 @@ def provider(store: Store, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> I
 
 
 def rules(*values: Json) -> None:
-    config.put("redaction", {"rules": list(values)})
+    stored_settings.put("redaction", {"rules": list(values)})
 
 
 def ready(provider: Provider, name: str = "chat", kind: str = "openai", **more: Any) -> str:
@@ -343,7 +343,7 @@ def test_rules_that_cannot_be_read_let_nothing_out(provider: Provider, value: st
     key = keys.config("redaction")
     item = Config(PK=key.pk, SK=key.sk, key="redaction", value=value, updated_at=1, version=1)
     table.put(item.serialize())
-    setting.forget("redaction")
+    cached_setting.forget("redaction")
     for path, body, field in FORMS:
         for _ in range(2):
             status, _, text = post(path, body)
@@ -373,11 +373,11 @@ def test_the_rules_cost_no_round_trip(provider: Provider) -> None:
 
     costs = []
     for value in ({"rules": []}, {"rules": [MAIL]}):
-        config.put("redaction", value)
-        setting.forget("gateway_limits")
+        stored_settings.put("redaction", value)
+        cached_setting.forget("gateway_limits")
         costs.append((cost(), cost(), cost()))
     assert costs == [(3, 2, 2), (3, 2, 2)], "the setting comes with that of limits"
-    setting.forget("redaction")
+    cached_setting.forget("redaction")
     assert (cost(), cost()) == (3, 2)
 
 
@@ -388,7 +388,7 @@ def test_openai_answers_as_without_rules(provider: Provider) -> None:
     body = {**CHAT, "messages": [{"role": "user", "content": "no name, 1.50 €"}], "seed": 7}
     bodies = []
     for value in ({"rules": []}, {"rules": [MAIL]}):
-        config.put("redaction", value)
+        stored_settings.put("redaction", value)
         assert post("openai/v1/chat/completions", body)[0] == 200
         bodies.append(provider.asked[-1].raw)
     assert bodies[0] == bodies[1]

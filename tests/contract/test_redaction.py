@@ -15,8 +15,8 @@ from judge_runner import assessing
 from mlcore.db import capacity, keys
 from mlcore.db.table import table
 from mlcore.entities.traces import Assessment
-from mlcore.models.platform import Config
-from mlcore.repos.settings import config, setting
+from mlcore.models.settings import Config
+from mlcore.repos.settings import cached_setting, stored_settings
 from mlcore.repos.traces import traces
 from tests.contract.artifact_folder import artifacts_in
 from tests.contract.conftest import Store
@@ -54,7 +54,7 @@ def files(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.fixture
 def experiment(store: Store) -> str:
-    config.put("redaction", RULES)
+    stored_settings.put("redaction", RULES)
     return store.api.new_experiment("private")
 
 
@@ -229,7 +229,7 @@ def test_calls_of_the_gateway(
 ) -> None:
     seal_here(monkeypatch, tmp_path)
     allow_local(monkeypatch)
-    config.put("redaction", RULES)
+    stored_settings.put("redaction", RULES)
     with serving(openai) as provider:
         made = model("m", "openai", provider.url, model_name="gpt-4o")
         endpoint("chat", [made], [], usage_tracking=True)
@@ -290,13 +290,15 @@ def test_files_of_traces(store: Store, files: Path, experiment: str) -> None:
     parts = json.dumps({"path": "/x/traces.json", "num_parts": 1}).encode()
     assert upload(folder, parts, "POST", "mpu/create")["statusCode"] == 400
     assert_nothing_private(store, files)
-    config.delete("redaction")
+    stored_settings.delete("redaction")
     assert upload(f"{folder}/attachment.bin", b"data")["statusCode"] == 200
 
 
 def test_rules_hold_in_their_scope_alone(store: Store, experiment: str) -> None:
     other = store.api.new_experiment("other")
-    config.put("redaction", {"rules": [{"entities": ["email"], "experiments": [experiment]}]})
+    stored_settings.put(
+        "redaction", {"rules": [{"entities": ["email"], "experiments": [experiment]}]}
+    )
     for number, experiment_id in enumerate((experiment, other)):
         made = span(f"{number:032x}", 1, mlflow__spanInputs=json.dumps(SECRET))
         assert export(experiment_id, [made]).status == 200
@@ -312,7 +314,7 @@ def test_rules_that_cannot_be_read_let_nothing_in(
     key = keys.config("redaction")
     item = Config(PK=key.pk, SK=key.sk, key="redaction", value=value, updated_at=1, version=1)
     table.put(item.serialize())
-    setting.forget("redaction")
+    cached_setting.forget("redaction")
     answers = [export(experiment, [private_span(trace_number)]) for trace_number in (1, 2)]
     answers.append(ask("POST", "3.0/traces", start(experiment, "tr-1", request_preview=SECRET)))
     answers.append(ask("PATCH", f"3.0/traces/{TRACE}/tags", {"key": "k", "value": SECRET}))
@@ -327,7 +329,7 @@ def test_a_warm_process_reads_no_rules(store: Store, experiment: str) -> None:
     export(experiment, [span("1" * 32, 1)])
     costs = []
     for rules in (RULES, {"rules": []}):
-        config.put("redaction", rules)
+        stored_settings.put("redaction", rules)
         export(experiment, [span(f"{len(costs) + 5:032x}", 1)])
         export(experiment, [span(f"{len(costs) + 7:032x}", 1)])
         cost = capacity.last_measurement()
@@ -355,7 +357,7 @@ def test_the_setting_is_checked_by_its_route(store: Store) -> None:
     assert bad["statusCode"] == 400
     assert "there is no entity 'mail'" in bad["body"]
     assert json.loads(bad["body"])["error_code"] == "INVALID_PARAMETER_VALUE"
-    assert config.get("redaction") == RULES
+    assert stored_settings.get("redaction") == RULES
 
 
 def test_resource_spans_of_several_traces_share_one_time_budget(experiment: str) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from mlcore.db.table import table
-from mlcore.repos.settings import config
+from mlcore.repos.settings import stored_settings
 from mlcore.repos.traces import span_packs
 from mlcore.repos.traces.span_packs import Owner
 from tests.contract.archived_traces import archiving, files_of, is_archived, packs_of, stored, tick
@@ -45,7 +45,7 @@ def files(tmp_path: Path) -> Iterator[Path]:
 
 
 def rules(value: Json) -> None:
-    config.put("redaction", value)
+    stored_settings.put("redaction", value)
 
 
 def private_in(text: str) -> list[str]:

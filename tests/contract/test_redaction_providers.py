@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from mlcore.redaction import leaves
-from mlcore.repos.settings import config
+from mlcore.repos.settings import stored_settings
 from tests import examples
 from tests.contract.conftest import Store
 from tests.contract.gateway_world import KEY, allow_local, endpoint, model
@@ -73,7 +73,7 @@ def test_each_way_leads_to_the_provider_without_rules(provider: Provider) -> Non
 def test_a_private_text_reaches_no_provider(
     provider: Provider, texts: tuple[str, ...], turn: int
 ) -> None:
-    config.put("redaction", RULES)
+    stored_settings.put("redaction", RULES)
     for number, way in enumerate(WAYS, turn):
         text = texts[number % len(texts)]
         spelling = list(SPELLINGS)[number // len(texts) % len(SPELLINGS)]

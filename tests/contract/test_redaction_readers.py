@@ -21,7 +21,7 @@ from mlcore.environment import AUTHENTICATION
 from mlcore.errors import InvalidParameterValue
 from mlcore.http import lambda_handler
 from mlcore.repos import webhooks
-from mlcore.repos.settings import config
+from mlcore.repos.settings import stored_settings
 from mlcore.repos.users import users
 from operate.transfer import files as transferred_files
 from operate.transfer.mlflow_client import Server
@@ -65,7 +65,7 @@ def files(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.fixture
 def experiment(store: Store) -> str:
-    config.put("redaction", RULES)
+    stored_settings.put("redaction", RULES)
     return store.api.new_experiment("private")
 
 
@@ -154,12 +154,12 @@ def test_system_tables(store: Store, tables: Tables, experiment: str) -> None:
 def test_rules_that_come_later_replace_what_columns_held(
     store: Store, tables: Tables, experiment: str
 ) -> None:
-    config.put("redaction", {"rules": []})
+    stored_settings.put("redaction", {"rules": []})
     write_everything(experiment)
     tables.follow()
     (file,) = span_files.files()
     assert SECRET in span_files.rows(file)[0]["inner_attribute_user_id"]
-    config.put("redaction", RULES)
+    stored_settings.put("redaction", RULES)
     write_everything(experiment)
     tables.follow()
     (file,) = span_files.files()
@@ -206,7 +206,7 @@ def test_webhooks_log_lines_and_audit(
 def test_an_expression_that_backtracks_takes_no_longer_than_its_time(
     store: Store, files: Path, experiment: str, way: str
 ) -> None:
-    config.put("redaction", {"rules": [{"pattern": SLOW, "replacement": "[slow]"}]})
+    stored_settings.put("redaction", {"rules": [{"pattern": SLOW, "replacement": "[slow]"}]})
     texts = [f"{number} {SECRET} " + "a" * 4_000 + "!" for number in range(60)]
     started = time.process_time()
     if way == "spans":
@@ -259,7 +259,7 @@ def test_imported_files(store: Store, files: Path, experiment: str, *, known: bo
     server.contents = {"traces.json": b"{no json"}
     with pytest.raises(InvalidParameterValue, match="no JSON of spans"):
         item.want()
-    config.put("redaction", {"rules": []})
+    stored_settings.put("redaction", {"rules": []})
     server.contents = {"attachment.bin": b"data"}
     item.write(item.want(), item.have())
     assert "attachment.bin" in (item.have() or {})
@@ -294,7 +294,7 @@ class TestHostileUsers:
             assert status == 403, (method, text)
             assert "hunter2" not in text
         assert ask_for("eve", "GET", "")[0] == 403
-        assert config.get("redaction") == RULES
+        assert stored_settings.get("redaction") == RULES
 
     @pytest.mark.parametrize(
         "body",
@@ -315,12 +315,14 @@ class TestHostileUsers:
     def test_nearly_right_rules_are_refused(self, experiment: str, ask_for: Any, body: str) -> None:
         status, text = ask_for("root", "PUT", "/redaction", body)
         assert (status, json.loads(text)["error_code"]) == (400, "INVALID_PARAMETER_VALUE")
-        assert config.get("redaction") == RULES
+        assert stored_settings.get("redaction") == RULES
 
     def test_spellings_of_an_experiment_do_not_leave_its_scope(
         self, store: Store, files: Path, experiment: str
     ) -> None:
-        config.put("redaction", {"rules": [{**RULES["rules"][0], "experiments": [experiment]}]})
+        stored_settings.put(
+            "redaction", {"rules": [{**RULES["rules"][0], "experiments": [experiment]}]}
+        )
         for number, spelling in enumerate((f"0{experiment}", f"00{experiment}", f"+{experiment}")):
             made = span(f"{number + 1:032x}", 1, mlflow__spanInputs=json.dumps(SECRET))
             export(spelling, [made])
@@ -334,7 +336,9 @@ class TestHostileUsers:
         self, store: Store, files: Path, experiment: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         enable_workspaces(monkeypatch, "other")
-        config.put("redaction", {"rules": [{**RULES["rules"][0], "workspaces": ["default"]}]})
+        stored_settings.put(
+            "redaction", {"rules": [{**RULES["rules"][0], "workspaces": ["default"]}]}
+        )
         for spelling, is_known in (("other", False), ("Other", False), ("default ", True)):
             headers = {"x-mlflow-workspace": spelling}
             report = start(experiment, TRACE, request_time=TIME, tags={"note": SECRET})

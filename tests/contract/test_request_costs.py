@@ -12,7 +12,7 @@ from local.audit_file import AuditFile
 from mlcore.db import capacity
 from mlcore.errors import InvalidParameterValue
 from mlcore.http import audit
-from mltables import audit_verification, cost_view
+from mltables import audit_erasure, audit_verification, request_costs_view
 from tests.arch import project
 from tests.contract import route_environment
 from tests.contract.conftest import Store
@@ -66,7 +66,7 @@ def test_the_total_is_the_sum_of_its_parts(landed: tuple[Tables, list[Json]]) ->
     tables, requests = landed
     answer = tables.ask(f"SELECT * FROM {COSTS} ORDER BY event_time")
     rows = [dict(zip(answer["columns"], row, strict=True)) for row in answer["rows"]]
-    assert answer["columns"] == list(cost_view.COLUMNS)
+    assert answer["columns"] == list(request_costs_view.COLUMNS)
     for row, line in zip(rows, requests, strict=True):
         parts = row["api_gateway_usd"] + row["lambda_usd"] + row["dynamodb_usd"]
         assert row["total_usd"] == pytest.approx(parts)
@@ -89,7 +89,7 @@ def test_what_a_line_does_not_say(tables: Tables) -> None:
         [512, pytest.approx(dollars(streamed, per_request=3.5e-6))],
     ]
     default = project.template()["Parameters"]["MemorySize"]["Default"]
-    assert default == cost_view.MEMORY_MB == 1024
+    assert default == request_costs_view.MEMORY_MB == 1024
     assert tables.ask("SELECT count(*) FROM system.mlflow.audit_log")["rows"] == [[3]]
     assert audit_verification.verify().problems == []
 
@@ -207,7 +207,7 @@ def test_what_the_view_has_not_is_refused(
 
 def test_an_erased_person_is_a_pseudonym_here_too(landed: tuple[Tables, list[Json]]) -> None:
     tables, _ = landed
-    assert audit_verification.erase("user 1") == 15
+    assert audit_erasure.erase("user 1") == 15
     rows = tables.ask(f"SELECT user_name, count(user_id), count(*) FROM {COSTS} GROUP BY 1")
     assert sorted(rows["rows"], key=str) == [["user 0", 15, 15], [None, 15, 15]]
     assert audit_verification.verify().problems == []

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from indexer.history import history_packing
 from indexer.lifecycle import file_removals
 from indexer.verification import rebuild
-from mlcore import file_removal
+from mlcore import file_removal_queue
 from tests.contract.artifact_folder import artifacts_in
 from tests.contract.conftest import Store, examples, forget
 from tests.contract.index_state import deliver
@@ -303,7 +303,7 @@ def test_points_are_removed_from_table_and_files(store: Store, files: Path) -> N
     sent: list[Any] = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(file_removals.QUEUE, "queue")
-        patch.setattr(file_removal, "send", lambda _queue, removals: sent.extend(removals))
+        patch.setattr(file_removal_queue, "send", lambda _queue, removals: sent.extend(removals))
         assert deliver([record]) == 1
     assert [removal.key for removal in sent] == [str(before.parent.relative_to(files / "files"))]
     (after,) = (path for path in files.rglob("points") if run_id in str(path) and path != before)

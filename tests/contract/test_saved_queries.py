@@ -14,10 +14,10 @@ import pytest
 import sql.app
 import workspaces.app
 from mlcore import artifacts
-from mlcore.auth.scopes import KeyLimits
+from mlcore.auth.api_key_scopes import KeyLimits
 from mlcore.db import capacity
 from mlcore.http.handler import Handler
-from mlcore.repos.settings import system_tables
+from mlcore.repos.settings import system_tables_readers
 from mlcore.repos.users import users as user_items
 from sql import execution
 from tests.contract.conftest import Store, enable_workspaces
@@ -76,9 +76,9 @@ def teams(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
     artifacts.store.cache_clear()
     for name in ("ann", "bob", "eve", "old", "admin"):
         user_items.ensure(name)
-    system_tables.grant("ann", ["team-a"])
-    system_tables.grant("bob", ["team-a", "team-b"])
-    system_tables.grant("eve", ["team-b"])
+    system_tables_readers.grant("ann", ["team-a"])
+    system_tables_readers.grant("bob", ["team-a", "team-b"])
+    system_tables_readers.grant("eve", ["team-b"])
     yield store
     artifacts.store.cache_clear()
 
@@ -133,7 +133,7 @@ def test_a_later_user_of_the_name_owns_nothing(teams: Store) -> None:
     save(ANN)
     user_items.delete(user_items.get_profile("ann"))
     user_items.ensure("ann")
-    system_tables.grant("ann", ["team-a"])
+    system_tables_readers.grant("ann", ["team-a"])
     assert ask(ANN, "GET", "/cost")[0] == 200
     assert ask(ANN, "PATCH", "/cost", {"sql": "SELECT 2"})[0] == 403
     assert ask(ANN, "DELETE", "/cost")[0] == 403
@@ -250,9 +250,9 @@ def test_the_rights_are_those_of_the_caller(teams: Store, sent: list[dict[str, A
         assert run(caller)[0] == 200
     assert [call["workspaces"] for call in sent] == [["team-a"], ["team-a", "team-b"], None]
     assert [call["audited"] for call in sent] == [[], [], None]
-    system_tables.revoke("bob")
+    system_tables_readers.revoke("bob")
     assert run(BOB)[0] == 403
-    system_tables.grant("bob", ["team-b"])
+    system_tables_readers.grant("bob", ["team-b"])
     assert run(BOB)[0] == 403
     assert run(BOB, None, sql="SELECT 1")[0] == 200
     assert sent.pop()["workspaces"] == ["team-b"]

@@ -12,7 +12,7 @@ from mlcore.auth.permissions import EXPERIMENT
 from mlcore.auth.requirements import Requirement
 from mlcore.errors import InvalidParameterValue
 from mlcore.policies.access import Access
-from mlcore.repos.settings import config
+from mlcore.repos.settings import stored_settings
 from mlcore.repos.users import claim_roles, roles, scim_groups, users
 from tests.contract.api import Answer, Api
 from tests.contract.conftest import Store
@@ -42,7 +42,7 @@ REVIEWERS = {
 @pytest.fixture
 def directory(store: Store) -> Directory:
     users.create("admin", "", is_admin=True)
-    config.put("sign_in_roles", [SCIENTISTS, REVIEWERS])
+    stored_settings.put("sign_in_roles", [SCIENTISTS, REVIEWERS])
     return Directory()
 
 
@@ -114,10 +114,10 @@ def test_a_changed_rule_counts_at_once(
 ) -> None:
     (ada,) = people(directory, "ada")
     directory.create_group("Scientists", ada)
-    config.put("sign_in_roles", [])
+    stored_settings.put("sign_in_roles", [])
     claim_roles.apply_to_groups()
     assert not may("ada", "update")
-    config.put("sign_in_roles", [SCIENTISTS])
+    stored_settings.put("sign_in_roles", [SCIENTISTS])
     claim_roles.apply_to_groups()
     assert may("ada", "update")
 
@@ -137,7 +137,7 @@ def test_rules_that_are_not_for_the_directory(directory: Directory, rule: dict[s
     """A directory cannot claim what only a token of an issuer may say."""
     roles.create("scientists", "default", None)
     (ada,) = people(directory, "ada")
-    config.put("sign_in_roles", [rule])
+    stored_settings.put("sign_in_roles", [rule])
     directory.create_group("Scientists", ada)
     assert users.get_profile("ada").role_ids == ()
     assert roles.of_profile(users.get_profile("ada")) == []
@@ -153,10 +153,10 @@ def test_rules_that_are_not_for_the_directory(directory: Directory, rule: dict[s
 )
 def test_rules_for_the_directory_are_checked(store: Store, rule: dict[str, Any]) -> None:
     with pytest.raises(InvalidParameterValue):
-        config.put("sign_in_roles", [rule])
+        stored_settings.put("sign_in_roles", [rule])
     issuer = {"issuer": "https://x.example", "client_id": "c", "domains": ["x.example"]}
     with pytest.raises(InvalidParameterValue):
-        config.put("sign_in_issuers", {"scim": issuer})
+        stored_settings.put("sign_in_issuers", {"scim": issuer})
 
 
 def test_roles_by_hand_stay(directory: Directory) -> None:
@@ -298,7 +298,7 @@ def test_writes_that_are_cut_off_and_repeated(
     """Before and behind each call to the table; the directory repeats what failed."""
     _, doubles = broken
     users.create("admin", "", is_admin=True)
-    config.put("sign_in_roles", [{**SCIENTISTS, "claim": "externalId", "value": "s"}])
+    stored_settings.put("sign_in_roles", [{**SCIENTISTS, "claim": "externalId", "value": "s"}])
     directory = Directory()
     for nth in itertools.count(1):
         ada, bob = people(directory, f"ada-{nth}", f"bob-{nth}")

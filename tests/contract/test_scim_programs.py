@@ -14,7 +14,7 @@ from mlcore import errors
 from mlcore.auth.permissions import EXPERIMENT
 from mlcore.auth.requirements import Requirement
 from mlcore.policies.access import Access
-from mlcore.repos.settings import config
+from mlcore.repos.settings import stored_settings
 from mlcore.repos.users import users
 from tests.contract.conftest import Store, examples
 from tests.contract.scim_world import Directory
@@ -258,7 +258,7 @@ class Program:
 @pytest.fixture(scope="module", autouse=True)
 def rules(shared_store: Store) -> None:
     users.create("admin", "", is_admin=True)
-    config.put("sign_in_roles", RULES)
+    stored_settings.put("sign_in_roles", RULES)
 
 
 @examples(25)

@@ -18,7 +18,7 @@ from mlcore.db import keys
 from mlcore.db.table import table
 from mlcore.entities.users import Session
 from mlcore.models.scim import ScimName
-from mlcore.policies.guard import authenticated_caller
+from mlcore.policies.route_authorization import authenticated_caller
 from mlcore.repos.users import api_keys, grants, roles, sessions, users
 from tests.contract.api import Answer
 from tests.contract.conftest import Store

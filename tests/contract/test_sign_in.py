@@ -5,7 +5,7 @@ from __future__ import annotations
 import jwt
 import pytest
 
-from mlcore.repos.settings import config
+from mlcore.repos.settings import stored_settings
 from signin import issuers
 from tests import issuer as issuer_server
 from tests.contract.sign_in_browser import CLIENT, HOST, OTHER, SESSION, Browser
@@ -83,7 +83,7 @@ def test_mix_up(issuer: Issuer) -> None:
     with issuer_server.running() as other:
         other.publish("k", OTHER)
         entry = {"issuer": other.url, "client_id": CLIENT, "domains": ["other.example"]}
-        config.put("sign_in_issuers", {"other": entry})
+        stored_settings.put("sign_in_issuers", {"other": entry})
         browser = Browser()
         assert browser.open("/login").status == 200, "people choose"
         query = browser.answer(browser.begin(issuer=""), issuer)

@@ -11,8 +11,8 @@ import pytest
 from authorizer import session_authentication
 from mlcore.auth.permissions import Grant
 from mlcore.oidc import signing_keys
-from mlcore.repos.settings import config
-from mlcore.repos.users import roles, sessions, sign_ins, users
+from mlcore.repos.settings import stored_settings
+from mlcore.repos.users import roles, sessions, sign_in_accounts, users
 from mlcore.sign_in import cookies
 from operate import create_admin
 from operate.module_loading import CannotRun
@@ -147,7 +147,7 @@ def test_name_keeps_its_account(issuer: Issuer) -> None:
 
 def test_groups_give_roles_and_take_them(issuer: Issuer) -> None:
     grant = {"resource_type": "experiment", "resource_pattern": "*", "permission": "EDIT"}
-    config.put(
+    stored_settings.put(
         "sign_in_roles",
         [
             {"claim": "groups", "value": "ds", "role": "scientists", "permissions": [grant]},
@@ -178,13 +178,13 @@ def test_groups_give_roles_and_take_them(issuer: Issuer) -> None:
     assert user is not None
     assert user.is_admin
     assert not users.get(who["email"]).is_admin
-    config.put("sign_in_roles", [])
+    stored_settings.put("sign_in_roles", [])
     browser.sign_in(issuer, realm_access={"roles": ["root"]}, groups=["ds"], **who)
     user = browser.user()
     assert user is not None
     assert not user.is_admin
     assert held() == {by_hand.role_id}
-    account = sign_ins.find(user)
+    account = sign_in_accounts.find(user)
     assert account is not None
     assert account.role_ids == frozenset()
 

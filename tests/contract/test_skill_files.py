@@ -10,7 +10,7 @@ import pytest
 
 from file_remover import app as remover
 from indexer import app as indexer
-from mlcore import artifacts, file_removal
+from mlcore import artifacts, file_removal_queue
 from mlcore.auth.permissions import SKILL, Grant
 from mlcore.errors import TemporarilyUnavailable
 from mlcore.repos.users import grants, users
@@ -35,7 +35,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         for removal in removals:
             remover.remove(removal)
 
-    monkeypatch.setattr(file_removal, "send", send_now)
+    monkeypatch.setattr(file_removal_queue, "send", send_now)
     artifacts.store.cache_clear()
     yield tmp_path / "files"
     artifacts.store.cache_clear()

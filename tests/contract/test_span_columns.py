@@ -15,7 +15,7 @@ import polars
 import pytest
 
 from mlcore import errors
-from mlcore.system_tables import location
+from mlcore.system_tables import storage
 from mltables import query_memory, statement_check, statement_execution
 from mltables.file_pruning import evaluate_bounds
 from mltables.permitted_rows import row_sources
@@ -37,7 +37,7 @@ def lake(lakes: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> Iterator[No
     """The system tables of the product are those with both kinds of files."""
     use(lakes["some"], monkeypatch)
     yield
-    location.store.cache_clear()
+    storage.store.cache_clear()
 
 
 def _answer(
@@ -100,7 +100,7 @@ def test_each_answer_is_that_of_the_map(
         assert told["all"] == told["none"], sql
         assert told["some"] == told["none"], sql
         answered += 1
-    location.store.cache_clear()
+    storage.store.cache_clear()
     # Else the statements would tell little.
     assert answered > QUESTIONS // 2
     assert read_columns > QUESTIONS // 3
@@ -161,7 +161,7 @@ def test_an_engine_gets_the_same_bytes_from_any_files_and_beside_any_rows(
         assert "attributes" not in polars.read_parquet(file).columns
         held.add(Path(file).read_bytes())
         assert "SECRET" not in str(polars.read_parquet(file).to_dicts())
-    location.store.cache_clear()
+    storage.store.cache_clear()
     assert len(held) == 1
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from mlcore import errors, process_cache
 from mlcore.db import capacity
-from mlcore.repos.settings import config, setting
+from mlcore.repos.settings import cached_setting, stored_settings
 from tests.contract.conftest import Store
 from tests.contract.trace_calls import Fields, export, info, span, start, tell, whole
 from tests.contract.trace_story import new_trace
@@ -65,7 +65,7 @@ def test_own_prices_count_before_the_list(store: Store) -> None:
 
     listed = 1000 * 2.5e-6 + 100 * 10e-6
     assert cost_of(before)[0] == [pytest.approx(listed)] * 4 + [None] * 3
-    config.put(
+    stored_settings.put(
         "llm_prices",
         {"openai": {"gpt-4o": TEN}, "*": {"ours": TEN}, "vendor": {"team/ours": {**TEN, **ZERO}}},
     )
@@ -74,7 +74,7 @@ def test_own_prices_count_before_the_list(store: Store) -> None:
     expected = [own, listed, own, own, own, own, 100 * 100e-6]
     assert costs == [pytest.approx(cost) for cost in expected]
     assert total == pytest.approx(sum(expected))
-    config.delete("llm_prices")
+    stored_settings.delete("llm_prices")
     assert cost_of(gone)[0] == [pytest.approx(listed)] * 4 + [None] * 3
     assert spent(after)[1] == total
 
@@ -85,12 +85,12 @@ ZERO = {"input_per_million_tokens": 0}
 def test_a_process_notices_within_a_minute(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     export("0", [call(new_trace(), 1, "ours")])
     with monkeypatch.context() as patch:
-        patch.setattr(setting, "forget", lambda _: None)  # another process sets it
-        config.put("llm_prices", {"*": {"ours": TEN}})
+        patch.setattr(cached_setting, "forget", lambda _: None)  # another process sets it
+        stored_settings.put("llm_prices", {"*": {"ours": TEN}})
     remembered, noticed = new_trace(), new_trace()
     export("0", [call(remembered, 1, "ours")])
     assert spent(remembered) == ({}, None)
-    later = time.monotonic() + setting.SECONDS
+    later = time.monotonic() + cached_setting.SECONDS
     clocks = SimpleNamespace(monotonic=lambda: later, time=time.time)
     monkeypatch.setattr(process_cache, "time", clocks)
     export("0", [call(noticed, 1, "ours")])
@@ -142,7 +142,7 @@ def test_prices_take_no_round_trip(store: Store, number: int) -> None:
         traces, round_trips = [new_trace() for _ in range(number)], []
         for span_number in (1, 2):
             if not remembered:
-                setting.forget("llm_prices")
+                cached_setting.forget("llm_prices")
             export("0", [call(trace, span_number, "gpt-4o") for trace in traces])
             cost = capacity.last_measurement()
             assert cost is not None
@@ -177,5 +177,5 @@ def test_prices_take_no_round_trip(store: Store, number: int) -> None:
 )
 def test_prices_are_checked(store: Store, value: Any) -> None:
     with pytest.raises(errors.InvalidParameterValue):
-        config.put("llm_prices", value)
-    assert config.find_all() == {}
+        stored_settings.put("llm_prices", value)
+    assert stored_settings.find_all() == {}

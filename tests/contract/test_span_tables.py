@@ -12,7 +12,7 @@ import pytest
 from lander import app as lander
 from mlcore import artifacts
 from mlcore.db import keys
-from mlcore.system_tables import location
+from mlcore.system_tables import storage
 from tests.contract import span_files
 from tests.contract.conftest import Store
 from tests.contract.lake import Tables, tables
@@ -197,7 +197,7 @@ def test_a_load_of_several_days_writes_one_file_a_day(
     lake = pytest.importorskip("deltalake")
     for name in ("traces", "spans"):
         assert tables.frame(name)["trace_id"].n_unique() == 20
-        assert len(lake.DeltaTable(location.table_uri(name)).file_uris()) == 4
+        assert len(lake.DeltaTable(storage.table_uri(name)).file_uris()) == 4
 
 
 def test_upkeep_merges_the_small_files_of_days(
@@ -215,7 +215,7 @@ def test_upkeep_merges_the_small_files_of_days(
         tables.follow()
 
     def files(name: str) -> int:
-        return len(lake.DeltaTable(location.table_uri(name)).file_uris())
+        return len(lake.DeltaTable(storage.table_uri(name)).file_uris())
 
     before = {name: tables.frame(name).sort("trace_id").to_dicts() for name in ("traces", "spans")}
     assert [len(rows) for rows in before.values()] == [6, 6]
@@ -225,9 +225,9 @@ def test_upkeep_merges_the_small_files_of_days(
     assert [files(name) for name in before] == [4, 4], "the newest day comes first"
     upkeep.maintain_tables()
     assert [files(name) for name in before] == [2, 2]
-    versions = [lake.DeltaTable(location.table_uri(name)).version() for name in before]
+    versions = [lake.DeltaTable(storage.table_uri(name)).version() for name in before]
     upkeep.maintain_tables()
-    assert versions == [lake.DeltaTable(location.table_uri(name)).version() for name in before]
+    assert versions == [lake.DeltaTable(storage.table_uri(name)).version() for name in before]
     for name, rows in before.items():
         assert tables.frame(name).sort("trace_id").to_dicts() == rows
     assert list(pytest.importorskip("mltables.verification").verify()) == []

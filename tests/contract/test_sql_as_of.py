@@ -18,9 +18,9 @@ from mlcore.entities.evaluation.jobs import Creator
 from mlcore.entities.workspaces import Workspace
 from mlcore.errors import InvalidParameterValue
 from mlcore.repos.evaluation import jobs
-from mlcore.repos.removal import purging, workspace_moves
+from mlcore.repos.removal import permanent_deletion, workspace_moves
 from mlcore.repos.workspaces import workspaces
-from mlcore.system_tables import location
+from mlcore.system_tables import storage
 from tests.contract import evaluation_calls, registry_calls
 from tests.contract.conftest import Store
 from tests.contract.lake import Tables, tables
@@ -144,7 +144,7 @@ def test_what_was_removed_does_not_come_back(store: Store, tables: Tables, run: 
     (experiment,) = tables.ask(f"SELECT experiment_id FROM {RUNS} WHERE run_id = :r", r=run)[
         "rows"
     ][0]
-    purging.run(experiment, run, "default")
+    permanent_deletion.run(experiment, run, "default")
     tell("POST", "3.0/traces/delete-traces", {"experiment_id": gone, "request_ids": [trace_id]})
     tell("DELETE", f"3.0/traces/tr-{kept}/assessments/{assessment}")
     tables.follow()
@@ -152,7 +152,7 @@ def test_what_was_removed_does_not_come_back(store: Store, tables: Tables, run: 
     for readable in (None, ["default"]):
         assert seen(readable) == {**after, "assessments": 0}
     store.api.post("experiments/delete", experiment_id=gone)
-    purging.experiment(gone)
+    permanent_deletion.experiment(gone)
     tables.follow()
     nothing = dict.fromkeys(before, 0)
     for readable in (None, ["default"]):
@@ -224,7 +224,7 @@ def test_a_version_older_than_the_retention_is_refused(
 ) -> None:
     finish(store, run)
     tables.follow()
-    log = Path(location.table_uri("runs_latest")) / "_delta_log"
+    log = Path(storage.table_uri("runs_latest")) / "_delta_log"
     days_ago = time.time() - 3 * 86_400
     for number in (0, 1):
         os.utime(log / f"{number:020}.json", (days_ago, days_ago))
@@ -289,7 +289,7 @@ def test_files_that_are_gone_are_the_callers_error(store: Store, tables: Tables,
     first = now()
     finish(store, run)
     tables.follow()
-    folder = Path(location.table_uri("runs_latest"))
+    folder = Path(storage.table_uri("runs_latest"))
     oldest = min(folder.rglob("*.parquet"), key=lambda path: path.stat().st_mtime_ns)
     oldest.unlink()
     with pytest.raises(InvalidParameterValue, match="cannot be read any more"):

@@ -10,7 +10,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from mlcore.system_tables import location
+from mlcore.system_tables import storage
 from tests.contract import hidden_rows as hidden
 
 lakes = hidden.lakes
@@ -101,7 +101,7 @@ def test_an_answer_is_the_same_with_fewer_files(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setenv(location.FOLDER, str(lakes["others"]))
+    monkeypatch.setenv(storage.FOLDER, str(lakes["others"]))
     nine = "SELECT run_id FROM system.mlflow.runs_latest LIMIT 9"
     listed = f"SELECT collect_list(run_id) AS ids FROM ({nine})"
     runs = [
@@ -163,7 +163,7 @@ def test_the_values_of_a_reader_meet_rows_that_the_reader_may_read(
     bounds = pytest.importorskip("mltables.file_pruning")
     statement_check = pytest.importorskip("mltables.statement_check")
     database = pytest.importorskip("mltables.duckdb_connection")
-    monkeypatch.setenv(location.FOLDER, str(lakes["others"]))
+    monkeypatch.setenv(storage.FOLDER, str(lakes["others"]))
     prepared = statement_check.translate(
         "SELECT run_name FROM system.mlflow.runs_latest "
         "WHERE run_id = 'needle' AND start_time > '2031-05-05'"

@@ -15,7 +15,7 @@ import duckdb
 import pytest
 
 from mlcore import errors
-from mlcore.system_tables import location
+from mlcore.system_tables import storage
 from sql import execution
 from tests.contract.hidden_rows import (
     READABLE,
@@ -294,14 +294,14 @@ def test_neither_answers_nor_errors_depend_on_hidden_rows(
         sql = _statement(rng)
         answers = {}
         for name, lake in lakes.items():
-            monkeypatch.setenv(location.FOLDER, str(lake))
+            monkeypatch.setenv(storage.FOLDER, str(lake))
             answers[name] = _answered(sql, tmp_path / name)
         errors_told = set(answers.values())
         if len(errors_told) > 1 and all(answer.startswith("error: ") for answer in errors_told):
             # Which of two failing parts fails first is a matter of chance: each may be told of
             # each set of tables.
             for name, lake in lakes.items():
-                monkeypatch.setenv(location.FOLDER, str(lake))
+                monkeypatch.setenv(storage.FOLDER, str(lake))
                 seen = {answers[name]}
                 for _ in range(TRIES):
                     if seen == errors_told:
@@ -341,7 +341,7 @@ def test_the_engine_gets_the_same_bytes_whatever_is_hidden(
             wanted = bounds.evaluate_bounds(prepared.bounds, {})
             held = {}
             for name, lake in lakes.items():
-                monkeypatch.setenv(location.FOLDER, str(lake))
+                monkeypatch.setenv(storage.FOLDER, str(lake))
                 folder = tmp_path / f"{columns[:9]}-{table}-{name}"
                 folder.mkdir()
                 (source,) = permitted.row_sources(prepared.reads, READABLE, folder, wanted)
@@ -370,7 +370,7 @@ def test_a_condition_on_hidden_rows_tells_nothing(
     )
     answers = []
     for lake in lakes.values():
-        monkeypatch.setenv(location.FOLDER, str(lake))
+        monkeypatch.setenv(storage.FOLDER, str(lake))
         try:
             answers.append(execution.run_query({"sql": sql, "workspaces": list(READABLE)}))
         except errors.InvalidParameterValue as error:
@@ -382,7 +382,7 @@ def test_a_condition_on_hidden_rows_tells_nothing(
 def test_who_may_read_nothing_reads_nothing(
     lakes: dict[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(location.FOLDER, str(lakes["others"]))
+    monkeypatch.setenv(storage.FOLDER, str(lakes["others"]))
     for table in TABLES.values():
         request = {"sql": f"SELECT count(*) FROM system.mlflow.{table}"}
         assert execution.run_query({**request, "workspaces": []})["rows"] == [[0]]

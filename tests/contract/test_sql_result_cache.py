@@ -11,7 +11,7 @@ import duckdb
 import pytest
 
 from mlcore import errors
-from mlcore.repos.removal import purging
+from mlcore.repos.removal import permanent_deletion
 from mltables import table_versions
 from mltables.dialect import function_list, macros
 from sql import execution, query_server_client
@@ -88,7 +88,7 @@ def test_repeated_query_runs_again_only_after_a_change_of_its_tables(
     shown = ran(past)
     assert shown[0] == 0
     store.api.post("experiments/delete", experiment_id=experiment)
-    purging.experiment(experiment)
+    permanent_deletion.experiment(experiment)
     tables.follow()
     assert ran(RUNS) == (1, [[0, None]])
     assert ran(past) == (1, [[0, None]])

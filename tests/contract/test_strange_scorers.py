@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from mlcore.errors import InvalidParameterValue
+from mlcore.limits.evaluation.judge_endpoints import judge_endpoint, with_endpoint
 from mlcore.limits.evaluation.scorer_parsing import parse_scorer
-from mlcore.limits.evaluation.scorers import check_payload, judge_endpoint, with_endpoint
+from mlcore.limits.evaluation.scorers import check_payload
 from mlcore.wire.json_text import MAX_DEPTH
 from tests.contract.judges_world import builtin, judge
 

@@ -186,7 +186,7 @@ def test_deletions_restorations_and_names_follow(store: Store, tables: Tables) -
 
 
 def test_what_is_gone_for_good_has_no_rows(store: Store, tables: Tables) -> None:
-    from mlcore.repos.removal import purging  # noqa: PLC0415
+    from mlcore.repos.removal import permanent_deletion  # noqa: PLC0415
 
     api = store.api
     experiments = [
@@ -197,7 +197,7 @@ def test_what_is_gone_for_good_has_no_rows(store: Store, tables: Tables) -> None
         api.post("runs/log-metric", run_id=run, key="m", value=1, timestamp=1, step=1)
     tables.follow()
     api.post("experiments/delete", experiment_id=experiments[1])
-    purging.experiment(experiments[1])
+    permanent_deletion.experiment(experiments[1])
     tables.follow()
     assert [row["experiment_id"] for row in tables.rows("experiments_latest")] == experiments[:1]
     assert [row["run_id"] for row in tables.rows("runs_latest")] == runs[:1]

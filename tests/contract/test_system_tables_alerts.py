@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import sql.app
-from mlcore.system_tables import alerts, location
+from mlcore.system_tables import alert_files, storage
 from mlcore.topics import ALERT_TOPICS
 from sql.due_alerts import QUERIES
 from tests.contract.conftest import Store
@@ -45,8 +45,8 @@ def test_alerts_are_decided_on_a_schedule(
         "texts": "-- when: MIN(x) < 1\nSELECT 'a' AS x",
     }
     for name, text in files.items():
-        location.store().put(f"{alerts.FOLDER}/{name}.sql", text.encode())
-    location.store().put(f"{alerts.FOLDER}/README.md", b"no alert")
+        storage.store().put(f"{alert_files.FOLDER}/{name}.sql", text.encode())
+    storage.store().put(f"{alert_files.FOLDER}/README.md", b"no alert")
     done = sql.app.handler({"alerts": True}, None)
     assert done == {
         "met": ["low_reliability", "many"],
@@ -55,7 +55,7 @@ def test_alerts_are_decided_on_a_schedule(
     }
     # A file of the deployment's own takes the place of the shipped one.
     own = "-- when: MIN(x) > 1\nSELECT 1 AS x"
-    location.store().put(f"{alerts.FOLDER}/low_reliability.sql", own.encode())
+    storage.store().put(f"{alert_files.FOLDER}/low_reliability.sql", own.encode())
     assert sql.app.handler({"alerts": True}, None)["met"] == ["many"]
 
 
@@ -81,7 +81,7 @@ def test_all_rows_count_and_nan_can_be_waited_for(store: Store, tables: Tables) 
         f"-- when: MAX(x) = NaN\n{losses} WHERE metric_step <> 1": False,
     }
     for number, text in enumerate(expected):
-        location.store().put(f"{alerts.FOLDER}/{number}.sql", text.encode())
+        storage.store().put(f"{alert_files.FOLDER}/{number}.sql", text.encode())
     done = sql.app.handler({"alerts": True}, None)
     assert done["failed"] == []
     met = [number for number, is_met in enumerate(expected.values()) if is_met]

@@ -18,7 +18,7 @@ from deltalake import DeltaTable
 from mlcore.entities.workspaces import Workspace
 from mlcore.repos.removal import workspace_moves
 from mlcore.repos.workspaces import workspaces
-from mlcore.system_tables import location
+from mlcore.system_tables import storage
 from tests.contract.conftest import Store
 from tests.contract.lake import Tables, tables
 from tests.contract.removals import remove_run
@@ -31,15 +31,11 @@ TABLES = ("experiments_latest", "runs_latest", "run_metrics_history")
 
 
 def _files(table: str) -> list[str]:
-    return [
-        uri.removeprefix("file://") for uri in DeltaTable(location.table_uri(table)).file_uris()
-    ]
+    return [uri.removeprefix("file://") for uri in DeltaTable(storage.table_uri(table)).file_uris()]
 
 
 def _rows() -> dict[str, int]:
-    return {
-        table: polars.scan_delta(location.table_uri(table)).collect().height for table in TABLES
-    }
+    return {table: polars.scan_delta(storage.table_uri(table)).collect().height for table in TABLES}
 
 
 def test_no_file_has_a_view_type(

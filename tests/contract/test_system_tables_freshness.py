@@ -13,7 +13,7 @@ import pytest
 from lander import app as lander
 from mlcore import observability
 from mlcore.environment import settings
-from mlcore.system_tables import landing
+from mlcore.system_tables import landing_objects
 from publisher import app as publisher
 from tests.contract.conftest import Store
 from tests.contract.lake import Tables, tables
@@ -66,7 +66,7 @@ def test_a_publication_takes_what_had_landed_when_it_began(
     monkeypatch.setattr(engine, "STEP_BYTES", 1)
     experiment = store.api.new_experiment("endless")
     runs: list[str] = []
-    read = landing.read
+    read = landing_objects.read
 
     def log() -> None:
         runs.append(store.api.new_run(experiment))
@@ -79,9 +79,9 @@ def test_a_publication_takes_what_had_landed_when_it_began(
 
     for _ in range(3):
         log()
-    monkeypatch.setattr(landing, "read", read_while_somebody_logs)
+    monkeypatch.setattr(landing_objects, "read", read_while_somebody_logs)
     assert engine.publish().objects == 3
     assert len(runs) == 6
-    monkeypatch.setattr(landing, "read", read)
+    monkeypatch.setattr(landing_objects, "read", read)
     assert engine.publish().objects == 3
     assert sorted(row["run_id"] for row in tables.rows("runs_latest")) == sorted(runs)

@@ -17,8 +17,8 @@ from lander import app as lander
 from mlcore.entities.workspaces import Workspace
 from mlcore.repos.removal import workspace_moves
 from mlcore.repos.workspaces import workspaces
-from mlcore.system_tables import backfill, landing, location
-from mlcore.system_tables.landing import Changed
+from mlcore.system_tables import backfill_landing, landing_objects, storage
+from mlcore.system_tables.landing_objects import Changed
 from operate import system_tables as operated
 from operate.module_loading import CannotRun
 from tests.contract.conftest import Store
@@ -152,17 +152,19 @@ def test_what_is_landed_is_left_to_the_publisher(store: Store, tables: Tables) -
     ended = False
     while not ended:
         before = files()
-        attempt = backfill.land()
+        attempt = backfill_landing.land()
         through.append(next(attempt))
         ended = next(attempt, None) is None  # that one was landed, and is not in the journal
         del attempt
-        assert {name.split("/")[0] for name in files() - before} <= {landing.FOLDER}
+        assert {name.split("/")[0] for name in files() - before} <= {landing_objects.FOLDER}
         if len(through) % 2:
             publisher.publish()
     assert len(through) == len(set(through)) > 3
-    assert backfill.JOURNAL not in files()
-    landing.put(landing.name_of("stream", "1", "1"), landing.encode((), Changed((), ())))
-    assert [landed.key.split("/")[1] for landed in landing.waiting()][:1] == ["stream"]
+    assert backfill_landing.JOURNAL not in files()
+    landing_objects.put(
+        landing_objects.name_of("stream", "1", "1"), landing_objects.encode((), Changed((), ()))
+    )
+    assert [landed.key.split("/")[1] for landed in landing_objects.waiting()][:1] == ["stream"]
     publisher.publish()
     expected = world.expected()
     assert published(tables, expected[1]) == expected
@@ -215,7 +217,7 @@ def test_no_statistics_hide_a_value(
 
     def last_commit() -> dict[str, Any]:
         """By the last commit, which must be another than that of the step before."""
-        last: dict[str, Any] = DeltaTable(location.table_uri("run_metrics_history")).history(1)[0]
+        last: dict[str, Any] = DeltaTable(storage.table_uri("run_metrics_history")).history(1)[0]
         return last
 
     def kept_up(today: str) -> tuple[str, bool]:

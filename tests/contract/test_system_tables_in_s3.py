@@ -11,7 +11,7 @@ import pytest
 
 from lander import app as lander
 from mlcore import errors
-from mlcore.system_tables import location
+from mlcore.system_tables import storage
 from tests.contract import delta_readers, span_files
 from tests.contract.conftest import EXAMPLES, STEP, Store
 from tests.contract.lake import Tables, tables
@@ -35,7 +35,7 @@ def test_what_is_published_in_a_bucket_is_read_alike(
         )
         bucket.follow()
     assert bucket.seed("metric_statistics", run_id=run) == [["m", 3, 1.0, 2.0, 0.0, 0.5, 1.0, 1.5]]
-    assert list(location.store().list("landing")) == []
+    assert list(storage.store().list("landing")) == []
     # A reader of workspaces has the rows of these; a column that is named and missing is told of.
     count = (
         "SELECT count(*) FROM system.mlflow.run_metrics_history WHERE insert_time > '2020-01-01'"

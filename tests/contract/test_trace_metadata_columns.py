@@ -15,7 +15,7 @@ import pytest
 from deltalake import DeltaTable
 
 from mlcore import errors
-from mlcore.system_tables import location
+from mlcore.system_tables import storage
 from mltables import query_memory, statement_check, statement_execution
 from mltables.permitted_rows import row_sources
 from mltables.table_columns import DERIVED_MARK
@@ -36,13 +36,13 @@ CALLERS: tuple[list[str] | None, ...] = (None, READABLE, ["team-a"], [])
 @pytest.fixture(autouse=True)
 def forget_store() -> Iterator[None]:
     yield
-    location.store.cache_clear()
+    storage.store.cache_clear()
 
 
 def _stored(workspaces: list[str] | None) -> list[list[str | None]]:
     """The calls in the files, read past the product."""
     rows = []
-    for row in polars.scan_delta(location.table_uri("traces")).collect().to_dicts():
+    for row in polars.scan_delta(storage.table_uri("traces")).collect().to_dicts():
         metadata = {entry["key"]: entry["value"] for entry in row["trace_metadata"]}
         is_shown = workspaces is None or row["workspace_id"] in workspaces
         if is_shown and KEYS[0] in metadata:
@@ -77,7 +77,7 @@ def test_a_file_has_the_columns_that_its_name_says(
     marked: dict[str, set[bool]] = {}
     for name, folder in lakes.items():
         use(folder, monkeypatch)
-        delta = DeltaTable(location.table_uri("traces"))
+        delta = DeltaTable(storage.table_uri("traces"))
         assert not {field.name for field in delta.schema().fields if PREFIX in field.name}
         for uri in delta.file_uris():
             file = Path(uri.removeprefix("file://"))

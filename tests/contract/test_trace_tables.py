@@ -13,7 +13,7 @@ import polars
 import pytest
 
 from lander import app as lander
-from mlcore.repos.removal import purging
+from mlcore.repos.removal import permanent_deletion
 from mltables.trace_metadata_columns import PUBLISHED
 from tests.contract.conftest import Store
 from tests.contract.lake import Tables, tables
@@ -194,7 +194,7 @@ def test_an_expired_trace_keeps_its_row_and_a_deleted_one_does_not(
     assert {row["trace_id"] for row in tables.rows("assessments")} <= kept
     # Its rows go with its experiment, as those of any trace.
     store.api.post("experiments/delete", experiment_id=experiment)
-    purging.experiment(experiment)
+    permanent_deletion.experiment(experiment)
     tables.follow()
     rest = {key for key, state in world.traces.items() if state["experiment"] != experiment}
     assert {row["trace_id"] for row in tables.rows("traces")} == rest

@@ -24,8 +24,9 @@ from botocore.exceptions import (
 
 from mlcore import errors
 from mlcore.db import deadline, failures
+from mlcore.db.failures import NotSent
 from mlcore.db.signature import Credentials, Signer
-from mlcore.db.transport import IDLE_SECONDS, NotSent, Protocol, Transport
+from mlcore.db.transport import IDLE_SECONDS, Protocol, Transport
 from tests.doubles.nat import Nat
 
 FINE = (200, {"Item": {"PK": {"S": "é"}}})

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from mlcore import paging
 from mlcore.auth.permissions import EXPERIMENT, Grant
-from mlcore.entities.stages import ACTIVE, DELETED
+from mlcore.entities.lifecycle_stages import ACTIVE, DELETED
 from mlcore.environment import AUTHENTICATION
 from mlcore.http import lambda_handler
 from mlcore.repos.users import grants, users

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mlcore import errors
-from mlcore.system_tables import location
+from mlcore.system_tables import storage
 from mltables import statement_check
 from mltables.unjoined_lists import ELEMENT
 from sql import execution
@@ -73,26 +73,26 @@ def test_an_answer_is_that_of_the_join(
     assert (ELEMENT in statement.sql) is (sql in UNJOINED)
     if sql in UNJOINED:
         assert "traces" not in statement.reads
-    monkeypatch.setenv(location.FOLDER, str(lakes["some"]))
-    location.store.cache_clear()
+    monkeypatch.setenv(storage.FOLDER, str(lakes["some"]))
+    storage.store.cache_clear()
     for number, workspaces in enumerate((None, READABLE, ["team-a"], [])):
         with_traces = _answer(sql, workspaces, tmp_path / f"{number}-joined", from_maps=True)
         without = _answer(sql, workspaces, tmp_path / f"{number}-not", from_maps=False)
         assert without == with_traces
         assert workspaces != READABLE or "SECRET" not in without
-    location.store.cache_clear()
+    storage.store.cache_clear()
 
 
 @pytest.mark.parametrize("of", ["", "trace_unified.", "l.", "x."])
 def test_a_name_of_the_column_is_that_of_no_column(
     lakes: dict[str, Path], monkeypatch: pytest.MonkeyPatch, of: str
 ) -> None:
-    monkeypatch.setenv(location.FOLDER, str(lakes["some"]))
-    location.store.cache_clear()
+    monkeypatch.setenv(storage.FOLDER, str(lakes["some"]))
+    storage.store.cache_clear()
     told = []
     for name in (ELEMENT, "inner_elements"):
         with pytest.raises(errors.InvalidParameterValue) as refused:
             execution.run_query({"sql": f"SELECT {of}{name} FROM {SPANS}", "parameters": {}})
         told.append(str(refused.value).replace(name.removeprefix("inner_"), "…"))
-    location.store.cache_clear()
+    storage.store.cache_clear()
     assert told[0] == told[1]

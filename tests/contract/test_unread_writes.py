@@ -20,10 +20,9 @@ from indexer.verification import rebuild
 from mlcore.db import keys
 from mlcore.db.table import key_of_item, table
 from mlcore.process_cache import ProcessCache
-from mlcore.repos.runs.core import optimistic_writes
-from mlcore.repos.runs.core import writes as run_writes
+from mlcore.repos.runs.core import cached_run_writes, run_cache, run_writes
 from mlcore.repos.runs.search import run_candidates
-from mlcore.system_tables import landing
+from mlcore.system_tables import landing_objects
 from tests.contract.api import Api, pairs
 from tests.contract.conftest import Store, examples
 from tests.contract.index_state import deliver
@@ -67,8 +66,8 @@ class OfThread:
 def processes() -> Iterator[None]:
     """Each thread is a process of its own."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(run_writes, "_known", OfThread(run_writes._known))
-        patch.setattr(optimistic_writes, "_shared", OfThread(optimistic_writes._shared))
+        patch.setattr(run_writes, "_known", OfThread(run_cache._known))
+        patch.setattr(cached_run_writes, "_shared", OfThread(cached_run_writes._shared))
         yield
 
 
@@ -228,7 +227,7 @@ def test_a_run_is_marked_when_a_write_is_taken_back(
     shared_store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The indexer has followed the run with what is taken back: what it ranked is wrong then."""
-    api, take_back = shared_store.api, optimistic_writes._revert
+    api, take_back = shared_store.api, cached_run_writes._revert
 
     def elsewhere(path: str, **named: str) -> None:
         thread = threading.Thread(target=partial(api.post, path, **named))
@@ -257,7 +256,7 @@ def test_a_run_is_marked_when_a_write_is_taken_back(
             done.append(True)
 
         done: list[bool] = []
-        monkeypatch.setattr(optimistic_writes, "_revert", late)
+        monkeypatch.setattr(cached_run_writes, "_revert", late)
         answer = api.ask(
             "POST", "runs/log-metric", run_id=run_id, key="m", value=2, timestamp=1, step=2
         )
@@ -269,8 +268,8 @@ def test_the_lander_lands_no_refused_points(
     refused: tuple[str, str, list[Record]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     landed: list[Any] = []
-    monkeypatch.setattr(landing, "put", lambda *_: None)
-    monkeypatch.setattr(landing, "encode", lambda points, _: landed.append(list(points)))
+    monkeypatch.setattr(landing_objects, "put", lambda *_: None)
+    monkeypatch.setattr(landing_objects, "encode", lambda points, _: landed.append(list(points)))
     put, mark = refused[2]
     lander.app.land([put], "shard")
     lander.app.land([put, mark], "shard")

@@ -19,9 +19,17 @@ from local.audit_file import AuditFile
 from mlcore.auth.permissions import Grant
 from mlcore.entities.users import Account, Session
 from mlcore.http import audit
-from mlcore.repos.settings import system_tables as readers
-from mlcore.repos.users import api_keys, caller_usage, grants, roles, sessions, sign_ins, users
-from mlcore.system_tables import audit_landing, location
+from mlcore.repos.settings import system_tables_readers as readers
+from mlcore.repos.users import (
+    api_keys,
+    caller_usage,
+    grants,
+    roles,
+    sessions,
+    sign_in_accounts,
+    users,
+)
+from mlcore.system_tables import audit_landing, storage
 from mltables import audit_verification, table_definitions
 from operate.erasure import command, items
 from operate.module_loading import CannotRun
@@ -125,7 +133,9 @@ class Office:
             ):
                 grants.put(user, "default", grant)
             roles.assign(user, roles.create(f"role {user.user_id}", "default", None).role_id)
-            sign_ins.apply(users.get_profile(name), Account("https://issuer", "subject"), ())
+            sign_in_accounts.apply(
+                users.get_profile(name), Account("https://issuer", "subject"), ()
+            )
             sessions.start(
                 Session("id", name, user.user_id, "https://issuer", False, 1, 1, 9_999_999_999, "")
             )
@@ -173,7 +183,7 @@ def whole(store: Store) -> list[str]:
 
 def written_tables() -> list[str]:
     names = [table.name for table in table_definitions.TABLES]
-    return [name for name in names if DeltaTable.is_deltatable(location.table_uri(name))]
+    return [name for name in names if DeltaTable.is_deltatable(storage.table_uri(name))]
 
 
 def in_tables(office: Office) -> list[str]:
@@ -216,7 +226,7 @@ def test_name_is_nowhere_afterwards(office: Office, store: Store, capsys: Any) -
     assert in_tables(office) == []
     for table in written_tables():
         # As the upkeep does a day later.
-        DeltaTable(location.table_uri(table)).vacuum(
+        DeltaTable(storage.table_uri(table)).vacuum(
             retention_hours=0, enforce_retention_duration=False, dry_run=False
         )
     for path in office.tables.folder.rglob("*"):

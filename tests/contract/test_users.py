@@ -16,7 +16,7 @@ from mlcore.auth import passwords
 from mlcore.auth.passwords import hash_password
 from mlcore.auth.permissions import Grant
 from mlcore.entities.users import HeldGrant
-from mlcore.repos.settings import config
+from mlcore.repos.settings import stored_settings
 from mlcore.repos.users import grants, roles, users
 from tests.contract.api import Answer, Api
 from tests.contract.conftest import Store, enable_workspaces
@@ -280,7 +280,7 @@ def test_names_of_signers_are_in_the_table(store: Store, monkeypatch: pytest.Mon
     monkeypatch.setenv("AUTHENTICATION", "iam")
     monkeypatch.setenv("IAM_USERS", f"{ROLE}=by-parameter,arn:aws:iam::1:user/other=other")
     company = {f"arn:aws:iam::123456789012:user/{n:04}": f"user-{n}" for n in range(2000)}
-    config.put("iam_users", {**company, ROLE: "by-setting"})
+    stored_settings.put("iam_users", {**company, ROLE: "by-setting"})
     for arn, name in (
         (SESSION, "by-setting"),
         ("arn:aws:iam::123456789012:user/1999", "user-1999"),
@@ -289,12 +289,12 @@ def test_names_of_signers_are_in_the_table(store: Store, monkeypatch: pytest.Mon
     ):
         me = logins.ask(signed(arn), "GET", "2.0/mlflow/users/current").body
         assert me["user"]["username"] == name
-    config.delete("iam_users")
+    stored_settings.delete("iam_users")
     me = logins.ask(signed(SESSION), "GET", "2.0/mlflow/users/current").body
     assert me["user"]["username"] == "by-parameter"
     for wrong in ([], {"trainer": "arn"}, {ROLE: ""}, {ROLE: 7}, {ROLE: "n" * 251}):
         with pytest.raises(errors.InvalidParameterValue, match="iam_users"):
-            config.put("iam_users", wrong)
+            stored_settings.put("iam_users", wrong)
 
 
 def test_signatures_count_in_their_mode_only(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

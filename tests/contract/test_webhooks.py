@@ -13,8 +13,8 @@ from mlcore.entities.workspaces import Workspace
 from mlcore.errors import TemporarilyUnavailable
 from mlcore.repos import webhooks
 from mlcore.repos.workspaces import workspaces
-from mlcore.webhooks import message
-from mlcore.webhooks.message import DeliveryMessage
+from mlcore.webhooks import delivery_message
+from mlcore.webhooks.delivery_message import DeliveryMessage
 from tests.contract.api import Api
 from tests.contract.conftest import Store
 from tests.contract.kubeflow_api import KubeflowApi, properties
@@ -33,7 +33,7 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[DeliveryMessage]:
     results: list[DeliveryMessage] = []
 
     def send(_: str, messages: list[queues.QueueMessage]) -> None:
-        results.extend(message.parse(queued.body) for queued in messages)
+        results.extend(delivery_message.parse(queued.body) for queued in messages)
 
     monkeypatch.setenv("WEBHOOK_QUEUE_URL", "queue")
     monkeypatch.setattr(queues, "send", send)

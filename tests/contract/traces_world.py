@@ -9,7 +9,7 @@ from typing import Any
 
 from mlcore.db import keys
 from mlcore.entities.workspaces import Workspace
-from mlcore.repos.removal import purging, workspace_moves
+from mlcore.repos.removal import permanent_deletion, workspace_moves
 from mlcore.repos.workspaces import workspaces
 from mlcore.system_tables import trace_landing
 from tests.contract.conftest import Store
@@ -292,7 +292,7 @@ class TracesWorld:
             return
         experiment = self.rng.choice(reachable)
         self.store.api.post("experiments/delete", experiment_id=experiment)
-        purging.experiment(experiment)
+        permanent_deletion.experiment(experiment)
         del self.workspaces[experiment]
         self.traces = {
             key: state for key, state in self.traces.items() if state["experiment"] != experiment

@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, example, given, settings
 from experiments import messages as experiments
 from mlcore.errors import InvalidParameterValue
 from mlcore.http import Sent
-from mlcore.http.parsing import decode_request
+from mlcore.http.message_parsing import decode_request
 from mlcore.wire import Message
 from mlcore.wire.message import fields_of
 from runs import messages as runs

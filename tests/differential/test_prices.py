@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from mlcore.prices.cost import cost
-from mlcore.prices.price_list import FILE
+from mlcore.prices.model_call_cost import cost
+from mlcore.prices.model_prices import FILE
 from operate import price_list as maker
 from tests.differential.stock import SEED
 

@@ -9,7 +9,7 @@ import pytest
 
 from mlcore.entities.evaluation.judges import Judge
 from mlcore.errors import InvalidParameterValue
-from mlcore.judges import rules
+from mlcore.judges import rule_scorers
 from mlcore.limits.evaluation.judges import parse_judge
 from tests.differential.stock import SEED
 
@@ -81,7 +81,7 @@ def test_every_rule_rates_as_mlflows(kind: str) -> None:
         if judge is None:
             continue
         text = "".join(rng.choices(PARTS, k=rng.randrange(6)))
-        feedback, verdict = theirs(outputs=text), rules.verdict(judge, text)
+        feedback, verdict = theirs(outputs=text), rule_scorers.verdict(judge, text)
         told = (verdict.value, verdict.rationale)
         assert told == (feedback.value, feedback.rationale), (settings, text)
         ratings.add(verdict.value)
@@ -92,5 +92,5 @@ def test_without_a_text() -> None:
     judge = ours("PIIDetection", {})
     assert judge is not None
     theirs = builtin_scorers.PIIDetection()(outputs=None)
-    verdict = rules.verdict(judge, None)
+    verdict = rule_scorers.verdict(judge, None)
     assert (verdict.value, verdict.rationale) == (theirs.value, theirs.rationale)

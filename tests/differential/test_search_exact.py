@@ -27,7 +27,7 @@ from mlcore.repos import index_candidates
 from mlcore.repos.experiments import experiments
 from mlcore.repos.runs.core import runs
 from mlcore.repos.runs.search import run_candidates, run_search
-from mlcore.search import fields, grammar, order, plan
+from mlcore.search import fields, grammar, run_plan, sort_keys
 from mlcore.search.match import predicate
 from tests.contract.api import Api
 from tests.contract.conftest import Store, shared_store
@@ -53,8 +53,8 @@ VIEWS = {
     "DELETED_ONLY": ("deleted",),
     "ALL": ("active", "deleted"),
 }
-PLANS = {"all", "newest", plan.MetricOrder.__name__} | {
-    access.__name__ for access in plan.Access.__args__
+PLANS = {"all", "newest", run_plan.MetricOrder.__name__} | {
+    access.__name__ for access in run_plan.Access.__args__
 }
 LEAST_SHARE = 0.005
 """Of the searches, that each plan must have answered."""
@@ -179,7 +179,7 @@ def brute_force(
     """The answer from the run items alone."""
     try:
         matches = predicate(grammar.parse_filter(made.filter, fields.RUN), fields.RUN)
-        key = order.sort_key(grammar.parse_order_by(made.order_by, fields.RUN), fields.RUN)
+        key = sort_keys.sort_key(grammar.parse_order_by(made.order_by, fields.RUN), fields.RUN)
     except InvalidParameterValue:
         return REFUSED
     every = []

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from mlcore.spans import costs, usage
+from mlcore.spans import span_costs, trace_totals
 from tests.unit.traces.ingest.otlp_values import written
 from traces.ingest import otlp, otlp_protobuf, span_conversion
 
@@ -188,7 +188,7 @@ def test_the_same_attributes(attributes: dict[str, Any], events: list[otlp.Event
         theirs = None
     [[read]] = [resource.spans for resource in otlp_protobuf.read(sent.SerializeToString())]
     stored = span_conversion.to_stored(read)
-    costs.add_cost(stored["attributes"], {})
+    span_costs.add_cost(stored["attributes"], {})
     assume(theirs is not None)
     assert stored["attributes"] == theirs["attributes"]
     assert stored["kind"] == theirs["kind"] == "SPAN_KIND_CLIENT"
@@ -209,7 +209,7 @@ AMOUNTS = st.none() | st.fixed_dictionaries(
 def test_the_same_sums(drawn: list[tuple[int, Any]], chance: random.Random) -> None:
     """To the last digit, where stock hears of spans as they end."""
     parts = [
-        usage.SpanAmounts(
+        trace_totals.SpanAmounts(
             f"{number:x}", f"{parent:x}" if parent < number else None, 100 - number, amounts
         )
         for number, (parent, amounts) in enumerate(drawn)
@@ -219,4 +219,4 @@ def test_the_same_sums(drawn: list[tuple[int, Any]], chance: random.Random) -> N
         for part in sorted(parts, key=lambda item: item.end)
     ]
     chance.shuffle(parts)
-    assert usage.total_cost(parts) == (tracing.aggregate_cost_from_span_nodes(nodes) or {})
+    assert trace_totals.total_cost(parts) == (tracing.aggregate_cost_from_span_nodes(nodes) or {})

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlcore.entities.webhooks import ACTIONS, EventName
+from mlcore.public_addresses import is_public
 from mlcore.webhooks import delivery, examples
-from mlcore.webhooks.addresses import is_public
 
 pytest.importorskip("mlflow")
 with warnings.catch_warnings():

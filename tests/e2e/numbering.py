@@ -45,7 +45,7 @@ if __name__ == "__main__":
     from mlcore.db import keys
     from mlcore.db.expression import Update
     from mlcore.db.table import table
-    from mlcore.models.platform import IdCounter
+    from mlcore.models.counters import IdCounter
 
     update = Update()
     update.set(IdCounter.type, keys.ID_COUNTER.name)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from mlcore.prices import price_list
-from mlcore.prices.price_list import Price
+from mlcore.prices import model_prices
+from mlcore.prices.model_prices import Price
 from operate import price_list as maker
 
 
@@ -24,7 +24,7 @@ def made(*arguments: object, output: Path) -> dict[str, dict[str, Price]]:
 def test_of_the_installed_mlflow(tmp_path: Path) -> None:
     output = tmp_path / "made.json"
     made(output=output)
-    assert output.read_text(encoding="utf-8") == price_list.FILE.read_text(encoding="utf-8")
+    assert output.read_text(encoding="utf-8") == model_prices.FILE.read_text(encoding="utf-8")
 
 
 def test_of_a_folder(tmp_path: Path) -> None:

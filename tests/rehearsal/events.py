@@ -19,7 +19,7 @@ from mlcore.repos import webhooks
 from mlcore.repos.experiments import experiments
 from mlcore.repos.runs.core import creations
 from mlcore.repos.users import users
-from mlcore.system_tables import landing
+from mlcore.system_tables import landing_objects
 from tests.engines import ROOT
 from tests.receiver import Receiver
 
@@ -206,7 +206,7 @@ def delivered(receiver: Receiver) -> bool:
 
 def landed(_receiver: Receiver) -> bool:
     """Whether the changes of the stream's event wait for the publisher."""
-    return bool(landing.waiting())
+    return bool(landing_objects.waiting())
 
 
 EFFECTS: dict[str, Callable[[Receiver], bool]] = {

@@ -17,7 +17,7 @@ from mlcore.db import keys
 from mlcore.db.expression import ConditionExpression, Raw, Update
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import table
-from mlcore.models.index import FtsTexts
+from mlcore.models.search_index import FtsTexts
 
 ROOM: Final = 3_500
 """Maximum size of a page's texts in bytes: reading such a page costs one read unit, writing it four

@@ -29,13 +29,13 @@ from indexer.full_text import dictionary_page, text_items
 from indexer.full_text.dictionary_page import HELD, DictionaryEntry, Page
 from indexer.projection.child_items import Posting, SourceEntity
 from mlcore.db import keys
-from mlcore.db.attributes import text_of
+from mlcore.db.attribute_types import text_of
 from mlcore.db.expression import ConditionExpression, Raw, Update
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.keys import Key
 from mlcore.db.table import key_of_item, table
 from mlcore.models.base import Item
-from mlcore.models.index import EntityEntry, Fts
+from mlcore.models.search_index import EntityEntry, Fts
 from mlcore.search import text_fields, text_tokens
 from mlcore.search.text_tokens import TRIGRAM, VALUE, WORD, IndexToken
 

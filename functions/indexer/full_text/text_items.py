@@ -18,7 +18,7 @@ from mlcore.db.expression import Raw
 from mlcore.db.keys import IndexKey, Key
 from mlcore.models.base import Item
 from mlcore.models.experiments import Experiment
-from mlcore.models.index import Fts, FtsRev
+from mlcore.models.search_index import Fts, FtsRev
 from mlcore.search import text_fields, text_tokens
 from mlcore.search.text_fields import NAME, IndexedFields, key_level
 from mlcore.search.text_tokens import IndexToken

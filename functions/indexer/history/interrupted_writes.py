@@ -32,8 +32,7 @@ from mlcore.models.base import Item
 from mlcore.models.runs import Run
 from mlcore.repos.document import Owner
 from mlcore.repos.experiments import experiments
-from mlcore.repos.runs.core import marks, rewinding, runs
-from mlcore.repos.runs.core import writes as run_writes
+from mlcore.repos.runs.core import marks, rewinding, run_writes, runs
 from mlcore.repos.runs.core.runs import StoredRun
 from mlcore.repos.runs.history import latest_point_text, metric_history, rewinds
 from mlcore.repos.runs.history.latest_points import same

@@ -8,7 +8,7 @@ from typing import Final
 from indexer.projection.child_items import Writes
 from mlcore.db.expression import Raw
 from mlcore.entities.experiments import Experiment
-from mlcore.entities.stages import DELETED
+from mlcore.entities.lifecycle_stages import DELETED
 from mlcore.models.base import Item
 from mlcore.models.experiments import Experiment as ExperimentItem
 from mlcore.models.runs import Run

@@ -1,6 +1,6 @@
 """Sends messages to the file remover that name the folders of removed runs, traces, logged models
 and experiments. A folder that may hold files of another entity is not removed
-(:mod:`mlcore.repos.files.owners`).
+(:mod:`mlcore.repos.files.removable_files`).
 
 If the experiment was removed too, its folder is removed as a whole, and the runs and traces in
 that folder get no messages.
@@ -13,22 +13,22 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from mlcore import file_removal
+from mlcore import file_removal_queue
 from mlcore.db import keys
 from mlcore.db.expression import Raw
 from mlcore.db.keys import Key
 from mlcore.db.table import table
 from mlcore.entities.workspaces import DEFAULT_WORKSPACE
-from mlcore.file_removal import Removal
+from mlcore.file_removal_queue import Removal
 from mlcore.models.base import Item
 from mlcore.models.experiments import Experiment
-from mlcore.models.index import ExperimentEntry
 from mlcore.models.runs import Run, RunMetricFile
+from mlcore.models.search_index import ExperimentEntry
 from mlcore.models.traces import Trace
-from mlcore.repos.files import locations
-from mlcore.repos.files import owners as file_owners
-from mlcore.repos.files.owners import Area, FileOwner
-from mlcore.repos.removal import former_root
+from mlcore.repos.files import location_list
+from mlcore.repos.files import removable_files as file_owners
+from mlcore.repos.files.removable_files import Area, FileOwner
+from mlcore.repos.removal import former_root_locations
 from mlcore.repos.runs.core import runs
 from mlcore.repos.runs.history import history_files
 
@@ -51,7 +51,7 @@ def send(records: Sequence[Mapping[str, Any]]) -> None:
     if not queue or not removed:
         return
     removed = _without_moved_runs(removed)
-    former_root.enter_locations(time.monotonic() + LISTING_SECONDS)
+    former_root_locations.enter_locations(time.monotonic() + LISTING_SECONDS)
     experiment_keys = {_experiment_of(record["OldImage"]): None for record in removed}
     experiments = dict(zip(experiment_keys, table.batch_get(list(experiment_keys)), strict=True))
     parts: list[tuple[str, int, FileOwner]] = []
@@ -71,7 +71,7 @@ def send(records: Sequence[Mapping[str, Any]]) -> None:
         if area is not None
     ]
     if artifact_areas or internal_areas:
-        file_removal.send(
+        file_removal_queue.send(
             queue,
             [
                 Removal(workspace, before_ms, area.key, area.keep)
@@ -135,8 +135,8 @@ def _parts(image: Raw, experiment: Raw | None) -> Iterator[FileOwner]:
             yield part
             return
         # The workspace is unknown. Only in the default workspace can clients choose locations.
-        key = locations.key_of(part.location, part.workspace)
-        above = None if key is None else locations.own_place_above(key)
+        key = location_list.key_of(part.location, part.workspace)
+        above = None if key is None else location_list.own_place_above(key)
         if key is not None and (above is None or above[0] != experiment_id):
             yield part
 
@@ -167,12 +167,12 @@ def _internal(image: Raw, experiment: Raw | None) -> Iterator[tuple[str, Area]]:
 def _forget(image: Raw) -> None:
     if Item.of(image).type == keys.EXPERIMENT.name:
         experiment = Experiment.of(image)
-        locations.remove_entry(
+        location_list.remove_entry(
             experiment.experiment_id, experiment.artifact_location, experiment.workspace
         )
     elif Item.of(image).type == keys.RUN.name:
         run = Run.of(image)
-        locations.remove_run_entry(
+        location_list.remove_run_entry(
             run.run_id, run.artifact_uri, run.experiment_id, DEFAULT_WORKSPACE
         )
 

@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from indexer.lifecycle.file_removals import QUEUE
-from mlcore import file_removal
-from mlcore.artifacts.skill_files import path_of_upload
+from mlcore import file_removal_queue
+from mlcore.artifacts.skill_uploads import path_of_upload
 from mlcore.entities.skills import MLFLOW
-from mlcore.file_removal import Removal
+from mlcore.file_removal_queue import Removal
 from mlcore.models.skills import SkillVersion
-from mlcore.repos.files import owners as file_owners
+from mlcore.repos.files import removable_files as file_owners
 
 
 def project(records: Sequence[Mapping[str, Any]]) -> None:
@@ -29,4 +29,4 @@ def project(records: Sequence[Mapping[str, Any]]) -> None:
             before_ms = (int(float(record["ApproximateCreationDateTime"])) + 1) * 1000
             removals.append(Removal(version.workspace, before_ms, area.key, area.keep))
     if queue and removals:
-        file_removal.send(queue, removals)
+        file_removal_queue.send(queue, removals)

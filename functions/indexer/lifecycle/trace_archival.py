@@ -14,13 +14,13 @@ from functools import partial
 from time import monotonic
 from typing import Final
 
-from mlcore import archival_configuration, file_removal
+from mlcore import archival_configuration, file_removal_queue
 from mlcore.db import keys
 from mlcore.db.table import table
-from mlcore.entities.stages import ACTIVE
+from mlcore.entities.lifecycle_stages import ACTIVE
 from mlcore.entities.workspaces import Workspace
 from mlcore.errors import MlflowError
-from mlcore.file_removal import Removal
+from mlcore.file_removal_queue import Removal
 from mlcore.ids import now_ms
 from mlcore.observability import logger
 from mlcore.optimistic_retry import WriteConflict
@@ -29,8 +29,8 @@ from mlcore.repos.experiments.archival_progress import ArchivalProgress
 from mlcore.repos.experiments.experiments import StoredExperiment
 from mlcore.repos.traces import archival, span_packs
 from mlcore.repos.traces.archival import ArchivalOutcome
-from mlcore.repos.traces.pages import LATEST
 from mlcore.repos.traces.traces import StoredTrace
+from mlcore.repos.traces.traces_by_time import LATEST
 from mlcore.repos.workspaces import workspaces
 
 QUEUE: Final = "FILE_REMOVAL_QUEUE_URL"
@@ -197,4 +197,4 @@ def _remove_files(removed: Iterable[StoredTrace]) -> None:
     ]
     queue = os.environ.get(QUEUE)
     if queue and removals:
-        file_removal.send(queue, removals)
+        file_removal_queue.send(queue, removals)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from mlcore.db.attributes import texts_in
+from mlcore.db.attribute_types import texts_in
 from mlcore.db.expression import Raw
 from mlcore.db.keys import Key
 from mlcore.models.base import ChildItem

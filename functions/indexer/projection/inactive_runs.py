@@ -23,8 +23,8 @@ from mlcore.db.expression import Raw, Update
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.keys import UPPER_BOUND, Key
 from mlcore.db.table import key_of_item, table
+from mlcore.entities.lifecycle_stages import DELETED
 from mlcore.entities.runs import ENDED
-from mlcore.entities.stages import DELETED
 from mlcore.models.base import Item
 from mlcore.models.runs import Run
 from mlcore.repos.document import Owner

@@ -13,9 +13,9 @@ from typing import NamedTuple
 from mlcore.db import keys
 from mlcore.db.expression import Raw
 from mlcore.db.keys import Key
-from mlcore.models.index import DatasetLink, RankMetric, RankParam
+from mlcore.models.search_index import DatasetLink, RankMetric, RankParam
 from mlcore.repos.document import Owner
-from mlcore.repos.runs.core import children as run_children
+from mlcore.repos.runs.core import run_maps as run_children
 from mlcore.repos.runs.history import latest_point_text
 
 

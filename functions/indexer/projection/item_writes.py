@@ -15,7 +15,7 @@ from mlcore.db.failures import ConditionFailed
 from mlcore.db.keys import Key
 from mlcore.db.table import table
 from mlcore.models.base import ChildItem, Item
-from mlcore.models.index import Fts
+from mlcore.models.search_index import Fts
 
 TOGETHER = 25
 """The most items of one BatchWriteItem."""

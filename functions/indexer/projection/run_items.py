@@ -39,10 +39,10 @@ from mlcore.db.keys import Key
 from mlcore.db.table import key_of_item, table
 from mlcore.models.base import ChildItem, Item
 from mlcore.models.runs import Run, RunParam
-from mlcore.repos import text_index
+from mlcore.repos import text_index_state
 from mlcore.repos.document import Owner
-from mlcore.repos.runs.core import children as run_children
 from mlcore.repos.runs.core import marked_experiments, marks
+from mlcore.repos.runs.core import run_maps as run_children
 from mlcore.repos.runs.ranks.rank_columns import RunRanks
 from mlcore.search import text_fields
 
@@ -252,7 +252,7 @@ def _full_text(
 ) -> Writes:
     """Returns the writes of FTS and FTS_REV items after the indexed texts of a run changed.
     ``item`` is None for a removed run."""
-    indexed = None if experiment is None else text_index.maintained_fields(experiment)
+    indexed = None if experiment is None else text_index_state.maintained_fields(experiment)
     current = text_items.postings(text_items.texts_of_run(item), indexed)
     changed_postings = text_items.changed_postings(changes.texts, indexed) | (
         changes.existing_postings - current

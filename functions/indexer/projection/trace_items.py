@@ -25,7 +25,7 @@ from mlcore.db.keys import Key
 from mlcore.db.table import key_of_item, table
 from mlcore.models.base import Item
 from mlcore.models.traces import Trace, TraceSpans, TraceSpansPack
-from mlcore.repos import text_index
+from mlcore.repos import text_index_state
 from mlcore.repos.traces import span_packs, trace_candidates
 from mlcore.repos.traces.marks import INDEXED_MAPS
 from mlcore.search import text_fields, trace_plan
@@ -179,7 +179,7 @@ def _index(changes_of_traces: Mapping[Key, _TraceChanges], packs: Iterable[Key])
 def maintained(experiment: Raw) -> IndexedFields | None:
     """Returns the fields of traces that the experiment's full-text index covers; None without an
     index."""
-    both = text_index.maintained_fields(experiment)
+    both = text_index_state.maintained_fields(experiment)
     return both.of_traces if both is not None else None
 
 

@@ -15,8 +15,8 @@ from mlcore.db import keys
 from mlcore.db.expression import Raw
 from mlcore.db.table import table
 from mlcore.models.base import Item
-from mlcore.models.index import RankMetric
 from mlcore.models.runs import Run
+from mlcore.models.search_index import RankMetric
 from mlcore.repos.document import Owner
 from mlcore.repos.runs.ranks import metric_ranks
 

@@ -19,8 +19,8 @@ from mlcore.db import keys
 from mlcore.db.expression import Raw, Update
 from mlcore.db.sortable import inverted_double_bits
 from mlcore.db.table import key_of_item, table
-from mlcore.models.index import RankRows, RankRowsSorted
 from mlcore.models.runs import Run
+from mlcore.models.search_index import RankRows, RankRowsSorted
 from mlcore.repos.runs.history import latest_point_text
 from mlcore.repos.runs.ranks import metric_ranks, rank_columns
 from mlcore.repos.runs.ranks.rank_columns import Ranked, RunRanks

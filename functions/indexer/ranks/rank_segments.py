@@ -19,7 +19,7 @@ from mlcore.db import keys
 from mlcore.db.expression import Raw
 from mlcore.db.keys import Key
 from mlcore.db.table import table
-from mlcore.models.index import RankPage, RankSegment
+from mlcore.models.search_index import RankPage, RankSegment
 from mlcore.repos.runs.ranks import metric_ranks, rank_columns
 from mlcore.repos.runs.ranks.metric_ranks import Segment
 from mlcore.repos.runs.ranks.rank_columns import Ranked

@@ -20,12 +20,12 @@ from mlcore.db.keys import Key
 from mlcore.db.table import key_of_item
 from mlcore.models.base import ChildItem, Item, MetaItem
 from mlcore.models.experiments import Experiment
-from mlcore.models.index import Fts
 from mlcore.models.runs import Run
+from mlcore.models.search_index import Fts
 from mlcore.models.traces import Trace
 from mlcore.repos.document import Maps, Owner
 from mlcore.repos.experiments import experiments
-from mlcore.repos.runs.core import children as run_children
+from mlcore.repos.runs.core import run_maps as run_children
 from mlcore.search.text_fields import IndexedFields
 
 MISSING = "missing"

@@ -26,12 +26,12 @@ from mlcore.db.keys import Key
 from mlcore.db.sortable import double_of_inverted_bits
 from mlcore.db.table import key_of_item, table
 from mlcore.models.base import KEY, Item
-from mlcore.models.index import DatasetLink, EntityEntry, Fts, FtsRev, RankMetric, RankParam
 from mlcore.models.runs import Run
+from mlcore.models.search_index import DatasetLink, EntityEntry, Fts, FtsRev, RankMetric, RankParam
 from mlcore.models.traces import Trace
 from mlcore.repos import document
-from mlcore.repos.runs.core import children as run_children
 from mlcore.repos.runs.core import marks
+from mlcore.repos.runs.core import run_maps as run_children
 from mlcore.repos.runs.ranks import metric_ranks
 from mlcore.repos.traces import trace_candidates
 from mlcore.search.text_fields import CONTENT, IndexedFields

@@ -38,10 +38,10 @@ from mlcore.entities.metrics import Metric
 from mlcore.models.base import Item
 from mlcore.models.experiments import ExperimentTag
 from mlcore.models.runs import Run
-from mlcore.repos import text_index
+from mlcore.repos import text_index_state
 from mlcore.repos.document import Owner
 from mlcore.repos.experiments import experiments
-from mlcore.repos.runs.core import children as run_children
+from mlcore.repos.runs.core import run_maps as run_children
 from mlcore.repos.runs.history import history_files, latest_point_text
 from mlcore.repos.workspaces import workspaces
 from mlcore.search.text_fields import CONTENT
@@ -154,7 +154,7 @@ def reindex(experiment_id: str) -> RebuildReport:
         TemporarilyUnavailable: a run changed faster than it could be repaired.
     """
     before = _partition(experiment_id)
-    fields = text_index.begin_rebuild(experiment_id)
+    fields = text_index_state.begin_rebuild(experiment_id)
     partition = _partition(experiment_id)
     if _has_contents(partition) and not _has_contents(before):
         time.sleep(REQUEST_SECONDS)
@@ -164,7 +164,7 @@ def reindex(experiment_id: str) -> RebuildReport:
     rank_rows.sort_all(experiment_id)
     rank_segments.remove_stale(experiment_id)
     trace_items.index_marked(experiment_id)
-    text_index.finish_rebuild(experiment_id, fields)
+    text_index_state.finish_rebuild(experiment_id, fields)
     _each(_forget_text, partition.unheld)
     history_packing.pack_batches(partition.batches)
     return _report(partition, findings)
@@ -174,8 +174,8 @@ def _partition(experiment_id: str) -> Partition:
     item = table.get(keys.experiment(experiment_id))
     if item is None:
         raise experiments.missing(experiment_id)
-    indexed = text_index.maintained_fields(item)
-    return Partition(experiment_id, indexed, outdated=text_index.is_outdated(item))
+    indexed = text_index_state.maintained_fields(item)
+    return Partition(experiment_id, indexed, outdated=text_index_state.is_outdated(item))
 
 
 def _has_contents(partition: Partition) -> bool:

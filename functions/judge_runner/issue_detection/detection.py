@@ -27,7 +27,7 @@ from judge_runner.job_execution import JobExecution
 from mlcore import artifacts, errors, ids
 from mlcore.entities.evaluation import issue_detection
 from mlcore.entities.evaluation.jobs import CANCELED, SUCCEEDED, Job
-from mlcore.judges.chat import Complete
+from mlcore.judges.judge_model import Complete
 from mlcore.observability import logger
 from mlcore.repos.evaluation import job_runs
 from mlcore.repos.experiments import experiments

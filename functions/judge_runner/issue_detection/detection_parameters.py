@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from judge_runner.call_journal import CallJournal
 from judge_runner.job_execution import JobExecution
 from judge_runner.structured_questions import StructuredQuestions
-from mlcore.judges.chat import Complete
+from mlcore.judges.judge_model import Complete
 
 _PRIORITIES: Final = """
 The owner of the application has these priorities. They say what matters and how much. They change

@@ -18,7 +18,7 @@ from judge_runner.structured_questions import object_schema, objects, texts
 from mlcore import errors, ids, reserved_tags
 from mlcore.entities.evaluation.issues import Issue
 from mlcore.entities.traces import Assessment
-from mlcore.judges import content
+from mlcore.judges import trace_content
 
 EVIDENCE: Final = "mlflow.issue.evidence"
 """Metadata with the steps: ``{"schema_version": 1, "steps": [{"span_id", "text", "highlights",
@@ -95,8 +95,8 @@ def _pairs(reports: Sequence[ReportedIssue]) -> Iterator[tuple[Issue, FailedGrou
 
 
 def _explain(detection: Detection, issue: Issue, failure: FailedGroup) -> _Evidence:
-    subject = content.read(failure.group.first)
-    known = {span["span_id"] for span in content.summaries(subject, 0)[:_MOST_SPANS]}
+    subject = trace_content.read(failure.group.first)
+    known = {span["span_id"] for span in trace_content.summaries(subject, 0)[:_MOST_SPANS]}
     material = "\n".join(
         (
             f"issue: {issue.name}",

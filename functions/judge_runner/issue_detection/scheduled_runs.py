@@ -37,14 +37,14 @@ from mlcore.entities.evaluation.fire_times import due, following, window_start
 from mlcore.entities.evaluation.job_model import JobModel
 from mlcore.entities.evaluation.jobs import Creator, Job
 from mlcore.entities.experiments import Experiment
-from mlcore.entities.stages import ACTIVE
+from mlcore.entities.lifecycle_stages import ACTIVE
 from mlcore.entities.traces import Trace
 from mlcore.gateway.call_traces import CALLER
 from mlcore.gateway.caller import JUDGE
 from mlcore.http.gate import is_on
 from mlcore.observability import logger
 from mlcore.optimistic_retry import WriteConflict
-from mlcore.policies.absent_callers import absent_caller
+from mlcore.policies.background_callers import absent_caller
 from mlcore.policies.jobs import may_detect_issues, may_use_models
 from mlcore.repos.evaluation import detection_schedules, issue_detections, job_runs, jobs
 from mlcore.repos.evaluation.issue_detections import RunningDetection

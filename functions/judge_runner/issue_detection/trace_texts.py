@@ -7,8 +7,8 @@ import json
 from collections.abc import Sequence
 from typing import Any, Final
 
-from mlcore.judges import content
-from mlcore.judges.content import Subject
+from mlcore.judges import trace_content
+from mlcore.judges.trace_content import Subject
 
 CHARACTERS: Final = 60_000
 """The most characters of a recording."""
@@ -21,11 +21,11 @@ def recording(subjects: Sequence[Subject]) -> str:
     """Returns the text by which a model sees a session or a single trace: its traces as JSON, after
     the messages of a session. Long parts are cut."""
     if len(subjects) == 1 and subjects[0].session is None:
-        return cut(content.trace_json(subjects[0]), CHARACTERS)
-    messages = json.dumps(content.conversation(subjects), ensure_ascii=False, default=str)
+        return cut(trace_content.trace_json(subjects[0]), CHARACTERS)
+    messages = json.dumps(trace_content.conversation(subjects), ensure_ascii=False, default=str)
     share = CHARACTERS // 2
     room = share // max(1, len(subjects))
-    traces = [cut(content.trace_json(subject), room) for subject in subjects]
+    traces = [cut(trace_content.trace_json(subject), room) for subject in subjects]
     return (
         f"messages of the conversation: {cut(messages, share)}\n"
         f"traces of the conversation, one for each call:\n" + "\n".join(traces)
@@ -44,7 +44,7 @@ def errors_of(subjects: Sequence[Subject]) -> str:
     500 characters."""
     messages: dict[str, None] = {}
     for subject in subjects:
-        for span in content.summaries(subject):
+        for span in trace_content.summaries(subject):
             for message in span.get("exceptions", ()):
                 messages.setdefault(f"{span.get('name')}: {message}")
     return "; ".join(messages)[:_ERROR_CHARACTERS]
@@ -52,7 +52,7 @@ def errors_of(subjects: Sequence[Subject]) -> str:
 
 def spans(subject: Subject, most: int, characters: int) -> str:
     """Returns the first spans of a trace as JSON, a line for each, with their ids."""
-    known = content.summaries(subject, characters)[:most]
+    known = trace_content.summaries(subject, characters)[:most]
     return "\n".join(json.dumps(span, ensure_ascii=False, default=str) for span in known)
 
 
@@ -61,7 +61,7 @@ def cut(text: str, characters: int) -> str:
 
 
 def _path(subject: Subject) -> str:
-    summaries = content.summaries(subject, 0)
+    summaries = trace_content.summaries(subject, 0)
     children: dict[Any, list[dict[str, Any]]] = {}
     for span in summaries:
         children.setdefault(span.get("parent_id"), []).append(span)

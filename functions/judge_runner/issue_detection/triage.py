@@ -16,7 +16,7 @@ from judge_runner.structured_questions import object_schema, texts
 from mlcore import errors, ids, reserved_tags
 from mlcore.entities.evaluation import issue_detection
 from mlcore.entities.traces import Assessment
-from mlcore.judges import content
+from mlcore.judges import trace_content
 from mlcore.repos.traces import traces
 
 JUDGE: Final = "_issue_discovery_judge"
@@ -125,7 +125,7 @@ def find_failures(detection: Detection, groups: Sequence[Group]) -> list[FailedG
 
 def _judge(detection: Detection, group: Group, instructions: str) -> _Verdict:
     detection.work.check()
-    subjects = [content.read(stored) for stored in group.traces]
+    subjects = [trace_content.read(stored) for stored in group.traces]
 
     def parse(answer: Mapping[str, Any]) -> _Verdict:
         passed, rationale = answer.get("passed"), answer.get("rationale")

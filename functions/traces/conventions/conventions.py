@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, ClassVar
 
-from mlcore.spans.attributes import Attributes
+from mlcore.spans.attribute_values import Attributes
 
 Events = Sequence[dict[str, Any]]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, ClassVar, Final
 
-from mlcore.spans.attributes import Attributes
+from mlcore.spans.attribute_values import Attributes
 from mlcore.spans.names import SPAN_MESSAGE_FORMAT
 from traces.conventions.conventions import (
     Convention,

@@ -6,7 +6,7 @@ import json
 from typing import Any, Final
 
 from mlcore import reserved_tags
-from mlcore.spans.attributes import Attributes
+from mlcore.spans.attribute_values import Attributes
 from mlcore.spans.names import SPAN_MESSAGE_FORMAT, SPAN_TOOLS, TOKEN_KEYS
 from traces.conventions.conventions import (
     Convention,

@@ -7,7 +7,7 @@ import base64
 import json
 from typing import Final
 
-from mlcore.spans.attributes import json_text, json_value
+from mlcore.spans.attribute_values import json_text, json_value
 from mlcore.spans.names import SPAN_TRACE_ID, SPAN_TRACE_TAG, SYSTEM_TAGS
 from mlcore.spans.stored_span import INTERNAL, StoredSpan, base64_id
 from traces.conventions.translation import translate

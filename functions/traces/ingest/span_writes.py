@@ -16,14 +16,14 @@ from mlcore.db.table import table
 from mlcore.entities.experiments import Experiment
 from mlcore.errors import InvalidState
 from mlcore.optimistic_retry import WriteConflict, retry_on_conflict
-from mlcore.prices.price_list import Own
+from mlcore.prices.model_prices import Own
 from mlcore.repos.experiments import experiments
 from mlcore.repos.settings import llm_prices, redaction
 from mlcore.repos.traces import archival, span_packs, traces
 from mlcore.repos.traces import redaction as trace_redaction
 from mlcore.repos.traces.span_packs import Node
 from mlcore.repos.traces.traces import StoredTrace, TraceChange
-from mlcore.spans import costs, facts, state, stored_span, trace_creation
+from mlcore.spans import span_costs, stored_span, trace_creation, trace_facts, trace_state
 from mlcore.spans.names import ARCHIVE_LOCATION_TAG
 from traces.ingest import otlp, span_conversion
 
@@ -104,10 +104,10 @@ class _SpanBatch:
         self.trace_id = trace_id
         self._spans_of_resources = spans
         self._spans = [span for span, _ in spans]
-        self.needs_prices = any(costs.lacks_cost(span["attributes"]) for span in self._spans)
+        self.needs_prices = any(span_costs.lacks_cost(span["attributes"]) for span in self._spans)
         self.nodes: dict[str, Node] = {}
         self.packs: list[span_packs.Pack] = []
-        self.facts = facts.facts_of_spans(spans)
+        self.facts = trace_facts.facts_of_spans(spans)
 
     def redact(self, rules: Redactor) -> None:
         """Replaces the texts in the spans that the redaction rules match. Must be called before
@@ -116,14 +116,14 @@ class _SpanBatch:
 
         spans = span_redaction.spans(rules, self._spans_of_resources)
         self._spans = [span for span, _ in spans]
-        self.facts = facts.facts_of_spans(spans)
+        self.facts = trace_facts.facts_of_spans(spans)
 
     def complete(self, own_prices: Own) -> None:
         """Adds costs to spans that lack them, and computes ``nodes`` and ``packs``. If the request
         has two versions of a span, the one with the later end counts."""
         if self.needs_prices:
             for span in self._spans:
-                costs.add_cost(span["attributes"], own_prices)
+                span_costs.add_cost(span["attributes"], own_prices)
         nodes = list(map(stored_span.node, self._spans))
         contents = list(map(stored_span.content, self._spans))
         for node in nodes:
@@ -206,8 +206,8 @@ def _extend(batch: _SpanBatch, trace: StoredTrace) -> None:
     table.parallel([put, read_nodes])
 
     def decide(current: StoredTrace) -> TraceChange | None:
-        before = facts.parse(current.info.facts)
-        after = facts.join(before, batch.facts) if before else batch.facts
+        before = trace_facts.parse(current.info.facts)
+        after = trace_facts.join(before, batch.facts) if before else batch.facts
         known_nodes = nodes_read.pop() if nodes_read else {}
         if current is not trace and _needs_other_spans(batch, current):
             known_nodes = span_packs.nodes(owner)
@@ -215,7 +215,7 @@ def _extend(batch: _SpanBatch, trace: StoredTrace) -> None:
             after = trace_creation.with_sums(after, _merged(known_nodes, batch.nodes))
         # A trace that was archived since it was read is in the store again: these spans are there,
         # the others stay readable in their files until the trace is archived once more.
-        change = state.with_facts(current, after, current.info.first_pack or first_pack)
+        change = trace_state.with_facts(current, after, current.info.first_pack or first_pack)
         if change is not None and archival.is_archived(current):
             change = change._replace(removals=[("tags", ARCHIVE_LOCATION_TAG)])
         # Even an unchanged trace is written, so its version changes: a concurrent request that sums
@@ -229,7 +229,7 @@ def _extend(batch: _SpanBatch, trace: StoredTrace) -> None:
 def _needs_other_spans(batch: _SpanBatch, trace: StoredTrace) -> bool:
     """Whether the trace's sums of usage and cost may change, so that its other spans must be
     read."""
-    before = facts.parse(trace.info.facts)
+    before = trace_facts.parse(trace.info.facts)
     return before is not None and bool(batch.has_amounts or before.usage or before.cost)
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import base64
 from typing import Any
 
-from mlcore.spans.attributes import json_value
+from mlcore.spans.attribute_values import json_value
 from mlcore.spans.names import SPAN_TRACE_ID
 from mlcore.spans.stored_span import StoredSpan
 from mlcore.wire.json_text import parse_json_bytes

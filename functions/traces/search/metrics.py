@@ -17,14 +17,14 @@ from mlcore.http import Request
 from mlcore.repos.experiments import experiments
 from mlcore.repos.experiments.ids import canonical_ids
 from mlcore.repos.traces import links as trace_links
-from mlcore.repos.traces import pages as trace_pages
 from mlcore.repos.traces import span_packs, traces
-from mlcore.repos.traces.pages import Window
+from mlcore.repos.traces import traces_by_time as trace_pages
 from mlcore.repos.traces.traces import StoredTrace
+from mlcore.repos.traces.traces_by_time import Window
 from mlcore.search import trace_match
 from mlcore.search import trace_metrics as language
 from mlcore.search.trace_metrics import MetricFilter, MetricQuery, MetricRow
-from mlcore.spans.usage import finite_number
+from mlcore.spans.trace_totals import finite_number
 from traces import messages as m
 
 MAX_RESULTS: Final = 1000

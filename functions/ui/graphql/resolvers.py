@@ -13,9 +13,9 @@ from mlcore.entities.experiments import Experiment
 from mlcore.http import Request
 from mlcore.limits.experiments import experiment_id
 from mlcore.repos.experiments import experiments
-from mlcore.repos.registry import model_version_pages
+from mlcore.repos.registry import model_version_search
 from mlcore.repos.runs.core import artifact_listing, metric_queries, runs
-from mlcore.repos.runs.search import dataset_pages
+from mlcore.repos.runs.search import dataset_search
 from mlcore.repos.runs.search import run_pages as run_queries
 from mlcore.repos.workspaces import trace_retention
 from mlcore.responses import experiments as experiment_responses
@@ -109,7 +109,7 @@ def get_metric_history_bulk_interval(
 
 def search_datasets(_root: None, info: GraphQLResolveInfo, input: Input = None) -> Json:
     texts = _texts(_fields(input).get("experimentIds"))
-    return dataset_pages.search(_request(info).workspace, texts, _request(info).may_read(RUN))
+    return dataset_search.search(_request(info).workspace, texts, _request(info).may_read(RUN))
 
 
 def list_artifacts(_root: None, info: GraphQLResolveInfo, input: Input = None) -> Json | None:
@@ -132,7 +132,7 @@ def search_model_versions(
     return _model_versions(
         info,
         fields.get("filter") or "",
-        model_version_pages.MOST_RESULTS if limit is None else limit,
+        model_version_search.MOST_RESULTS if limit is None else limit,
         _texts(fields.get("orderBy")),
         fields.get("pageToken") or "",
     )
@@ -149,7 +149,7 @@ def model_versions_of_run(run: Json, info: GraphQLResolveInfo) -> list[Json]:
     """Returns the first page of the run's model versions. As on MLflow's server, further pages
     cannot be read."""
     run_id = run["info"]["run_id"]
-    page = _model_versions(info, f"run_id='{run_id}'", model_version_pages.MOST_RESULTS, (), "")
+    page = _model_versions(info, f"run_id='{run_id}'", model_version_search.MOST_RESULTS, (), "")
     versions: list[Json] = page.get("model_versions", [])
     return versions
 
@@ -164,7 +164,7 @@ def _model_versions(
     workspace = _request(info).workspace
     may_read_model = _request(info).may_read(REGISTERED_MODEL_VERSION)
     may_read_prompt = _request(info).may_read(PROMPT_VERSION)
-    page = model_version_pages.search(
+    page = model_version_search.search(
         workspace,
         filter_string,
         limit,

@@ -21,7 +21,7 @@ def may_read_experiment(request: Request, experiment_id: str) -> bool:
 def may_read_runs(request: Request, run_ids: Iterable[str]) -> bool:
     if request.access is None:
         return True
-    from mlcore.policies.requests import on_runs  # noqa: PLC0415 -- needed only with logins
+    from mlcore.policies.shared_rules import on_runs  # noqa: PLC0415 -- needed only with logins
 
     return on_runs(request.access, run_ids, "read")
 

@@ -6,7 +6,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from authorizer.caller_address import ORIGIN_WORD, viewer_address
-from mlcore.http.origin import ORIGIN_HEADER
+from mlcore.http.cloudfront_bypass import ORIGIN_HEADER
 
 WORD = "8d5c1c1e-0000-1111-2222-0a58a9feac02"
 SETTINGS = {ORIGIN_WORD: WORD}

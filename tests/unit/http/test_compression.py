@@ -61,8 +61,8 @@ def test_on_a_laptop_nothing_that_fits_is_compressed(monkeypatch: pytest.MonkeyP
 @pytest.mark.usefixtures("in_lambda")
 def test_api_gateway_gets_what_it_can_decode() -> None:
     handler = lambda_handler(
-        (get("/runs/all", Message, lambda *_: json.loads(LONG), "requests.anybody"),),
-        (PlainRoute("GET", "/x", nothing, lambda *_: Response(200, "OK"), "requests.public"),),
+        (get("/runs/all", Message, lambda *_: json.loads(LONG), "shared_rules.anybody"),),
+        (PlainRoute("GET", "/x", nothing, lambda *_: Response(200, "OK"), "shared_rules.public"),),
     )
 
     def ask(headers: dict[str, str]) -> Any:

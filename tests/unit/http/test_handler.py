@@ -64,21 +64,21 @@ def files(sent: Sent) -> str:
 
 handler = lambda_handler(
     (
-        post("/things/create", Thing, echo, "requests.anybody"),
-        get("/things/get", Thing, echo, "requests.anybody"),
-        get("/things/named", Named, lambda *_: {}, "requests.anybody"),
-        get("/things/{thing_id}", Thing, echo, "requests.anybody", version="3.0"),
-        patch("/things/{thing_id}", Thing, echo, "requests.anybody", version="3.0"),
-        put("/things/{thing_id}/parts", Thing, echo, "requests.anybody", version="3.0"),
-        delete("/things/delete", Thing, echo, "requests.anybody"),
-        post("/things/fail", Thing, fail, "requests.anybody"),
-        post("/things/refuse", Thing, refuse, "requests.anybody"),
-        get("/things/ajax", Thing, echo, "requests.anybody", ajax_only=True),
+        post("/things/create", Thing, echo, "shared_rules.anybody"),
+        get("/things/get", Thing, echo, "shared_rules.anybody"),
+        get("/things/named", Named, lambda *_: {}, "shared_rules.anybody"),
+        get("/things/{thing_id}", Thing, echo, "shared_rules.anybody", version="3.0"),
+        patch("/things/{thing_id}", Thing, echo, "shared_rules.anybody", version="3.0"),
+        put("/things/{thing_id}/parts", Thing, echo, "shared_rules.anybody", version="3.0"),
+        delete("/things/delete", Thing, echo, "shared_rules.anybody"),
+        post("/things/fail", Thing, fail, "shared_rules.anybody"),
+        post("/things/refuse", Thing, refuse, "shared_rules.anybody"),
+        get("/things/ajax", Thing, echo, "shared_rules.anybody", ajax_only=True),
         get(
             "/things/large",
             Thing,
             lambda message, _: {"x": message.name * 1_000_000},
-            "requests.anybody",
+            "shared_rules.anybody",
         ),
     ),
     (
@@ -87,21 +87,21 @@ handler = lambda_handler(
             "/plain",
             nothing,
             lambda _, request: Response(200, request.path, "text/plain"),
-            "requests.anybody",
+            "shared_rules.anybody",
         ),
         PlainRoute(
             "PUT",
             "/bytes/{name}",
             Sent.body,
             lambda body, _: Response(200, body),
-            "requests.anybody",
+            "shared_rules.anybody",
         ),
         PlainRoute(
             "GET",
             "/files/{path+}",
             files,
             lambda text, _: Response(200, text),
-            "requests.anybody",
+            "shared_rules.anybody",
         ),
     ),
 )
@@ -361,7 +361,8 @@ def test_the_deadline_of_a_request(
         seen.append(deadline.current() - 100.0)
         return Response(200, "")
 
-    handler = lambda_handler((), (PlainRoute("GET", "/look", nothing, look, "requests.public"),))
+    route = PlainRoute("GET", "/look", nothing, look, "shared_rules.public")
+    handler = lambda_handler((), (route,))
     handler({"rawPath": "/look", "requestContext": {"http": {"method": "GET"}}}, context)
     assert seen == [seconds]
     assert deadline.current() == math.inf
@@ -382,7 +383,8 @@ def test_a_base_path_is_no_part_of_the_path(
 ) -> None:
     """API Gateway leaves it in what the function gets."""
     monkeypatch.setenv("API_BASE_PATH", "tracking")
-    handler = lambda_handler((post("/things/create", Message, lambda *_: {}, "requests.anybody"),))
+    route = post("/things/create", Message, lambda *_: {}, "shared_rules.anybody")
+    handler = lambda_handler((route,))
     event = {
         "requestContext": {
             "http": {"method": "POST"},

@@ -19,13 +19,17 @@ def ask(method: str = "POST", path: str = RPC, **headers: str) -> dict[str, Any]
     """Headers by their names with underscores. The environment is read when the handler is
     made."""
     handler = lambda_handler(
-        (post("/things/create", Message, lambda *_: {}, "requests.anybody"),),
+        (post("/things/create", Message, lambda *_: {}, "shared_rules.anybody"),),
         (
             PlainRoute(
-                "GET", "/health", nothing, lambda _, __: Response(200, "OK"), "requests.public"
+                "GET", "/health", nothing, lambda _, __: Response(200, "OK"), "shared_rules.public"
             ),
             PlainRoute(
-                "POST", "/outside", nothing, lambda _, __: Response(200, "OK"), "requests.public"
+                "POST",
+                "/outside",
+                nothing,
+                lambda _, __: Response(200, "OK"),
+                "shared_rules.public",
             ),
         ),
     )

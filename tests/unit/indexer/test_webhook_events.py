@@ -9,8 +9,8 @@ from mlcore import queues
 from mlcore.entities.registry import ModelVersion, RegisteredModel
 from mlcore.entities.webhooks import ACTIVE, DISABLED, EventName, Webhook
 from mlcore.repos import webhooks
-from mlcore.webhooks import announcement, message
-from mlcore.webhooks.message import DeliveryMessage
+from mlcore.webhooks import announcement, delivery_message
+from mlcore.webhooks.delivery_message import DeliveryMessage
 
 MODEL = RegisteredModel("m#1", "team", 1, 1, "", {}, {}, {})
 PROMPT = MODEL._replace(tags={"mlflow.prompt.is_prompt": "True"})
@@ -106,20 +106,20 @@ def test_a_record_that_comes_again_makes_the_same_messages(monkeypatch: pytest.M
     webhook_events.project(records)
     webhook_events.project(records)
     assert sent[0] == sent[1]
-    assert len({message.parse(queued.body).delivery_id for queued in sent[0]}) == 3
+    assert len({delivery_message.parse(queued.body).delivery_id for queued in sent[0]}) == 3
 
 
 @given(st.dictionaries(st.text(), st.text() | st.none(), max_size=3), st.integers(0, 2**53))
 def test_messages_are_read_as_they_were_written(data: dict[str, Any], time_ms: int) -> None:
     wanted = DeliveryMessage("w", "h", "d", EventName("prompt", "created"), time_ms, data)
-    assert message.parse(message.text(wanted)) == wanted
+    assert delivery_message.parse(delivery_message.text(wanted)) == wanted
 
 
 @pytest.mark.parametrize("character", ["x", "é", "\0", "\uffff", "😀"])
 def test_the_largest_item_fits_a_queue(character: str) -> None:
     text = character * (400_000 // len(character.encode()))
     wanted = DeliveryMessage("w", "h", "d", EventName("prompt", "created"), 1, {"value": text})
-    written = message.text(wanted)
+    written = delivery_message.text(wanted)
     assert written.isascii()
     assert len(written) < 256 * 1024
-    assert message.parse(written) == wanted
+    assert delivery_message.parse(written) == wanted

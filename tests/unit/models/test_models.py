@@ -12,7 +12,7 @@ from pynamodb.exceptions import AttributeNullError
 from pynamodb.indexes import GlobalSecondaryIndex
 
 from mlcore.db import client, keys
-from mlcore.db.attributes import (
+from mlcore.db.attribute_types import (
     BytesAttribute,
     DoubleAttribute,
     FlagAttribute,
@@ -24,9 +24,9 @@ from mlcore.db.attributes import (
     TextSetAttribute,
 )
 from mlcore.db.expression import string
+from mlcore.db.item_serialization import compile_writer
+from mlcore.db.item_views import compile_view
 from mlcore.db.pynamodb_classes import Model
-from mlcore.db.reader import compile_view
-from mlcore.db.writer import compile_writer
 from mlcore.environment import settings
 from mlcore.models import base
 from mlcore.models.by_type import MODELS

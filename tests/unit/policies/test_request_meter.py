@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from mlcore.entities.caller_limits import CallerLimit, stated
+from mlcore.entities.caller_limit_variables import CallerLimit, stated
 from mlcore.policies.request_meter import BURST_SECONDS, MOST_SECONDS, RequestMeter
 from mlcore.repos.users.caller_usage import DAY_MS
 

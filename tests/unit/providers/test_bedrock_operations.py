@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mlcore.errors import GatewayCallFailed
-from mlcore.providers import event_stream
+from mlcore.providers import aws_event_stream
 from mlcore.providers.anthropic_requests import CALL_TYPES
 from mlcore.providers.bedrock_operations import operation_of
 from mlcore.providers.bedrock_usage import counts_of
@@ -168,7 +168,7 @@ def test_events_are_sent_on_as_they_came(
     whole = b"".join(frames)
     cuts = sorted(int(place * len(whole)) for place in places)
     parts = [whole[a:b] for a, b in zip([0, *cuts], [*cuts, len(whole)], strict=True)]
-    read = list(event_stream.messages(iter(parts), NOTHING))
+    read = list(aws_event_stream.messages(iter(parts), NOTHING))
     assert [event.content for event in read] == frames
     assert [(event.kind, event.data) for event in read] == events
 
@@ -177,7 +177,7 @@ def test_events_are_sent_on_as_they_came(
 def test_a_stream_of_nonsense_is_refused(content: bytes) -> None:
     if content:
         with pytest.raises(GatewayCallFailed) as refused:
-            list(event_stream.messages(iter([content]), NOTHING))
+            list(aws_event_stream.messages(iter([content]), NOTHING))
         assert refused.value.status == 502
 
 

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from indexer.full_text import text_items
-from mlcore.search import lookups, text_tokens
+from mlcore.search import text_lookups, text_tokens
 from mlcore.search.like import ilike, like
 from mlcore.search.text_tokens import LONG_TEXT_TOKEN, TRIGRAM, WORD, IndexToken, index_tokens
 from tests.unit.search.text_matches import found_by
@@ -72,7 +72,7 @@ def test_how_a_condition_is_looked_up(
     field: str, operator: str, pattern: str, expected: list[str]
 ) -> None:
     shown = []
-    for lookup in lookups.lookups_for(field, operator, pattern):
+    for lookup in text_lookups.lookups_for(field, operator, pattern):
         if lookup.exact is not None:
             shown.append(f"is {lookup.exact}")
         elif lookup.begin is not None:
@@ -96,7 +96,7 @@ def test_every_match_is_found_by_each_lookup_of_its_pattern() -> None:
                 continue
             matched += 1
             held = {token for _, token in text_items.postings_of_text(field, whole)}
-            for lookup in lookups.lookups_for(field, operator, pattern):
+            for lookup in text_lookups.lookups_for(field, operator, pattern):
                 looked_up += 1
                 assert any(found_by(lookup, field, token) for token in held), (pattern, whole)
     assert matched > 40_000

@@ -9,8 +9,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from mlcore.search import text_fields, text_tokens, trace_match, trace_plan
-from mlcore.search.plan import MAX_ACCESSES, NamePrefix, TextLookups
 from mlcore.search.rlike import TimeBudget
+from mlcore.search.run_plan import MAX_ACCESSES, NamePrefix, TextLookups
 from mlcore.search.trace_filter import SPAN, TraceCondition, TraceFilter, parse_filter
 from mlcore.search.trace_plan import TraceIds, TracesOfRun, WholeValues
 from tests.unit.search.text_matches import found_by

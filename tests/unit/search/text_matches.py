@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mlcore.search import text_tokens
-from mlcore.search.lookups import FullTextLookup
+from mlcore.search.text_lookups import FullTextLookup
 from mlcore.search.text_tokens import IndexToken
 
 

@@ -7,10 +7,10 @@ from mlcore import queues
 from mlcore.entities.webhooks import ACTIVE, DISABLED, EventName, Webhook
 from mlcore.errors import TemporarilyUnavailable
 from mlcore.repos import webhooks
-from mlcore.webhooks import delivery, message
+from mlcore.webhooks import delivery, delivery_message
 from mlcore.webhooks.delivery import DeliveryAnswer
+from mlcore.webhooks.delivery_message import DeliveryMessage
 from mlcore.webhooks.environment import webhook_settings
-from mlcore.webhooks.message import DeliveryMessage
 from webhook_sender import app
 
 EVENT = EventName("prompt", "created")
@@ -47,7 +47,7 @@ def handled(attempt: int = 1) -> bool:
     record = {
         "messageId": "m",
         "receiptHandle": "r",
-        "body": message.text(WANTED),
+        "body": delivery_message.text(WANTED),
         "attributes": {"ApproximateReceiveCount": str(attempt)},
     }
     answer = app.handler({"Records": [record]}, None)

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlcore.errors import InvalidParameterValue
-from mlcore.webhooks.addresses import check_url, destination, is_public
+from mlcore.public_addresses import is_public
+from mlcore.webhooks.addresses import check_url, destination
 from mlcore.webhooks.environment import webhook_settings
 
 CLOSED = [

@@ -9,7 +9,7 @@ from fnmatch import fnmatch
 from typing import Any, Final
 
 from mlcore.errors import InvalidParameterValue
-from mlcore.webhooks.addresses import check_public_url, parse_schemes
+from mlcore.public_addresses import check_public_url, parse_schemes
 from mlcore.wire import json_body
 
 MAX_ICONS: Final = 100

@@ -23,7 +23,7 @@ from mltables.column_pruning import needs_all_columns
 from mltables.dialect import map_lookups
 from mltables.dialect.row_generators import Duck
 from mltables.file_pruning import BOUNDED_BY, UNNESTS, unnested_names
-from mltables.inlined_expressions import NONDETERMINISTIC
+from mltables.inlined_ctes import NONDETERMINISTIC
 from mltables.span_attribute_columns import MAP, column_of
 from mltables.table_columns import Table
 from mltables.table_definitions import ASSESSMENTS, SPANS

@@ -11,8 +11,8 @@ from typing import Any, Final
 import duckdb
 from deltalake import DeltaTable
 
-from mlcore.system_tables import audit_landing, landing
-from mlcore.system_tables.location import account_id
+from mlcore.system_tables import audit_landing, landing_objects
+from mlcore.system_tables.storage import account_id
 from mltables import audit_chain
 from mltables.audit_chain import Event
 from mltables.lake import Lake
@@ -103,12 +103,12 @@ def _load_landed(connection: duckdb.DuckDBPyConnection, keys: Sequence[str], fol
     """Creates ``landed_audit`` from landing objects: each request once."""
     path = folder / "audit-landed.ndjson"
     with path.open("wb") as file:
-        if keys[0].endswith(landing.AUDIT_LOGS):
-            for content in landing.read(keys):
+        if keys[0].endswith(landing_objects.AUDIT_LOGS):
+            for content in landing_objects.read(keys):
                 lines = audit_landing.lines_of_logs(content)
                 file.writelines(f"{line}\n".encode() for line in lines)
         else:
-            file.writelines(landing.read(keys))
+            file.writelines(landing_objects.read(keys))
     connection.execute(
         f"""
         CREATE OR REPLACE TABLE landed_audit AS

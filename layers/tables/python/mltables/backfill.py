@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from mlcore.system_tables.backfill import land
+from mlcore.system_tables.backfill_landing import land
 from mltables.publish_step import Published
 from mltables.publisher import publish
 

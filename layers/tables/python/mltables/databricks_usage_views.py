@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Final, NamedTuple
 
-from mltables import gateway_view
+from mltables import gateway_usage_view
 
 
 class _Column(NamedTuple):
@@ -25,7 +25,7 @@ def _same(name: str, of: str = "") -> dict[str, _Column]:
     """A column that shows the column ``of`` of ``gateway_usage`` under another name; by default one
     of the same name."""
     source = of or name
-    return {name: _Column(gateway_view.COLUMNS[source], source, (source,))}
+    return {name: _Column(gateway_usage_view.COLUMNS[source], source, (source,))}
 
 
 def _unknown(kind: str) -> _Column:
@@ -103,11 +103,11 @@ class UsageView:
         self.columns: Final = {name: column.kind for name, column in columns.items()}
         """The view's columns and their types in DuckDB, in order."""
         self.renamed: Final = {
-            **dict.fromkeys(gateway_view.BOUNDED - columns.keys(), ""),
+            **dict.fromkeys(gateway_usage_view.BOUNDED - columns.keys(), ""),
             **{
                 name: column.sql
                 for name, column in columns.items()
-                if column.sql in gateway_view.BOUNDED
+                if column.sql in gateway_usage_view.BOUNDED
             },
         }
         """The names in ``gateway_usage`` of the columns whose bounds count, by their names in this
@@ -117,14 +117,14 @@ class UsageView:
     def tables_read(self, columns: Collection[str]) -> Mapping[str, frozenset[str]]:
         """Returns the tables from which these columns of the view are computed, each with the
         columns that are read of it."""
-        return gateway_view.tables_read(self._read(columns))
+        return gateway_usage_view.tables_read(self._read(columns))
 
     def definition(self, schema: str, columns: Collection[str]) -> str:
         """Returns the query for DuckDB that defines the view: it has the wanted ``columns``, and
         reads the tables in ``schema``."""
         named = [name for name in self._columns if name in columns] or ["workspace_id"]
         selected = ", ".join(f"{self._columns[name].sql} AS {name}" for name in named)
-        calls = gateway_view.definition(schema, self._read(named))
+        calls = gateway_usage_view.definition(schema, self._read(named))
         return f"SELECT {selected} FROM ({calls}) calls"
 
     def _read(self, columns: Collection[str]) -> frozenset[str]:

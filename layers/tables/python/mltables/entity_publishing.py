@@ -20,7 +20,7 @@ import duckdb
 
 from mlcore.system_tables.entity_kinds import EntityRef
 from mlcore.system_tables.entity_sources import PartSource, RootSource, Row
-from mltables import entity_staging, file_rewriting
+from mltables import entity_staging, row_removal
 from mltables.entity_tables import OF_ENTITIES
 from mltables.lake import Lake
 from mltables.row_replacement import replace_rows
@@ -121,7 +121,7 @@ class EntityStep:
         self._connection.execute("CREATE OR REPLACE TEMP TABLE new_roots AS SELECT * FROM new_rows")
         entity_staging.load_roots(self._connection, "new_roots", self._id, kind.inherited)
         change = table.change()
-        file_rewriting.rewrite(
+        row_removal.rewrite(
             self._connection,
             table,
             change,

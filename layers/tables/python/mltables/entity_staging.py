@@ -11,7 +11,7 @@ from typing import Any, Final
 import duckdb
 
 from mlcore.system_tables.entity_sources import Row
-from mlcore.system_tables.location import account_id
+from mlcore.system_tables.storage import account_id
 from mltables.snapshot import quoted
 from mltables.table_columns import TIME, Table
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import duckdb
 
 from mltables import rewound_points
-from mltables.file_rewriting import remove_points
+from mltables.row_removal import remove_points
 from mltables.snapshot import quoted
 from mltables.table_definitions import HISTORY
 from mltables.writable_table import WritableTable

@@ -15,10 +15,10 @@ from typing import Final, Self
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
-from mlcore.system_tables import location
+from mlcore.system_tables import storage
 from mltables import scratch_folder
 from mltables.column_cache import ColumnCache, File
-from mltables.log_copy import LogCopy, entry_key, log_key
+from mltables.delta_log_copy import LogCopy, entry_key, log_key
 from mltables.scratch_folder import SCRATCH, LockedFolder
 
 FETCHING: Final = 8
@@ -43,7 +43,7 @@ class Lake:
     def __init__(self) -> None:
         self.scratch = scratch_folder.locate()
         self.options = _options()
-        self._is_remote = not os.environ.get(location.FOLDER)
+        self._is_remote = not os.environ.get(storage.FOLDER)
 
     def __enter__(self) -> Self:
         return self
@@ -74,7 +74,7 @@ class Lake:
             del self._part
 
     def uri(self, table: str) -> str:
-        return location.table_uri(table)
+        return storage.table_uri(table)
 
     def open(self, table: str, *, may_be_behind: bool = False) -> DeltaTable | None:
         """Opens a system table for a writer; None if the table does not exist. A table in S3 is
@@ -97,7 +97,7 @@ class Lake:
         entry of this version already."""
         if self._is_remote:
             return self._log(table).commit(version, entry)
-        return location.store().create(entry_key(log_key(table), version), entry) is not None
+        return storage.store().create(entry_key(log_key(table), version), entry) is not None
 
     def checkpoint(self, table: str, delta: DeltaTable) -> None:
         """Writes a checkpoint of the Delta log of a table that :meth:`open` has opened."""
@@ -160,7 +160,7 @@ class Lake:
         """
         if not self._is_remote:
             return self.paths(name, table, [file for file, _ in files])
-        key = location.table_key(name)
+        key = storage.table_key(name)
         copies = ColumnCache(self.scratch / f"columns-{os.getuid()}", _read)
         return copies.linked([File(f"{key}/{file}", size) for file, size in files], columns, folder)
 
@@ -177,7 +177,7 @@ class Lake:
         if not self._is_remote:
             table = self.uri(name)
             return [f"{table}/{file}" for file, _ in files]
-        kept, key = self._copies_of(name), location.table_key(name)
+        kept, key = self._copies_of(name), storage.table_key(name)
         missing = [(file, size) for file, size in files if not (kept / file).is_file()]
         ids_folder = self._ids_folder
 
@@ -228,8 +228,8 @@ class Lake:
             name: the file's name in the commit.
             made: the local file.
         """
-        key = f"{location.table_key(table)}/{name}"
-        location.store().put(key, made.read_bytes())
+        key = f"{storage.table_key(table)}/{name}"
+        storage.store().put(key, made.read_bytes())
         if self._is_remote:
             copy = self._part.files / key
             copy.parent.mkdir(parents=True, exist_ok=True)
@@ -240,7 +240,7 @@ class Lake:
     def _copies_of(self, table: str) -> Path:
         """Returns the folder with the copies of a table's files. Its path is that of the table in
         its bucket."""
-        return self._part.files / location.table_key(table)
+        return self._part.files / storage.table_key(table)
 
     def _check_room(self, wanted: int) -> None:
         free = shutil.disk_usage(self.temporary).free
@@ -256,7 +256,7 @@ class Lake:
     def _fetch(self, key: str, target: Path) -> None:
         from mlcore.artifacts.s3_store import Bucket  # noqa: PLC0415 -- takes 120 ms; needed for S3 only
 
-        store = location.store()
+        store = storage.store()
         if not isinstance(store, Bucket):
             raise TypeError(f"{store!r} has no files to fetch")
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -271,7 +271,7 @@ class Lake:
 
 
 def _read(key: str, first: int, size: int) -> bytes:
-    data = location.store().read(key, first, size)
+    data = storage.store().read(key, first, size)
     if data is None:
         raise FileNotFoundError(key)
     return data
@@ -281,6 +281,6 @@ def _options() -> dict[str, str] | None:
     """Returns delta-rs's options for a custom S3 endpoint; None if the environment names none.
     delta-rs reads all other settings from the environment."""
     endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
-    if not endpoint or os.environ.get(location.FOLDER):
+    if not endpoint or os.environ.get(storage.FOLDER):
         return None
     return {"AWS_ENDPOINT_URL": endpoint, "AWS_ALLOW_HTTP": "true"}

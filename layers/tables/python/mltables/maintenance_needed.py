@@ -14,14 +14,14 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from mlcore.system_tables import location
+from mlcore.system_tables import storage
 from mltables.table_columns import Table
 from mltables.table_definitions import KEPT_HOURS
 
 COMPLETE_SECONDS: Final = (KEPT_HOURS + 1) * 3600
 """A maintenance that begins so long after the last change of a table deletes all files that the
 table does not need."""
-_TABLES: Final = location.table_key("").rstrip("/")
+_TABLES: Final = storage.table_key("").rstrip("/")
 _ROOT: Final = _TABLES.rpartition("/")[0]
 _MARKS: Final = f"{_ROOT}/settled"
 _ENTRY: Final = re.compile(r"_delta_log/(\d{20})\.json")
@@ -62,7 +62,7 @@ def stored_tables() -> Mapping[str, StoredTable]:
     """Returns the tables that exist, by name. Costs one list request for each thousand files of all
     tables."""
     states: dict[str, StoredTable] = {}
-    for file in location.store().below(_ROOT):
+    for file in storage.store().below(_ROOT):
         folder, _, name = file.key.removeprefix(f"{_TABLES}/").partition("/")
         if file.key.startswith(f"{_MARKS}/"):
             table, _, version = file.key.removeprefix(f"{_MARKS}/").partition("/")
@@ -92,6 +92,6 @@ def record_complete(table: Table, before: StoredTable, version: int) -> None:
             in ``before``, the maintenance is not complete: the files that it merged stay for a day.
     """
     if before.version == version and before.changed < time.time() - COMPLETE_SECONDS:
-        location.store().put(f"{_MARKS}/{table.name}/{version}", b"")
+        storage.store().put(f"{_MARKS}/{table.name}/{version}", b"")
         for old in before.completed.keys() - {version}:
-            location.store().delete(f"{_MARKS}/{table.name}/{old}")
+            storage.store().delete(f"{_MARKS}/{table.name}/{old}")

@@ -10,15 +10,17 @@ import json
 import sys
 import time
 
-from mlcore.system_tables import landing
+from mlcore.system_tables import landing_objects
 from mltables.publisher import publish
 from mltables.table_maintenance import maintain_tables
 
 
 def main(arguments: list[str]) -> int:
     is_upkeep = "--upkeep" in arguments
-    kinds = (*landing.KINDS, landing.DEFERRED) if is_upkeep else landing.KINDS
-    done: dict[str, float] = {**publish(waiting=landing.waiting(kinds))._asdict()}
+    kinds = (
+        (*landing_objects.KINDS, landing_objects.DEFERRED) if is_upkeep else landing_objects.KINDS
+    )
+    done: dict[str, float] = {**publish(waiting=landing_objects.waiting(kinds))._asdict()}
     if is_upkeep:
         done["files"] = maintain_tables()
     done["processor_seconds"] = time.process_time()

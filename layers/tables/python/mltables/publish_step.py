@@ -12,11 +12,11 @@ import duckdb
 
 from mlcore.system_tables import run_source
 from mltables import (
-    file_rewriting,
     history_publishing,
     metric_aggregates,
+    row_removal,
     run_publishing,
-    staging,
+    run_staging,
     trace_publishing,
 )
 from mltables.lake import Lake
@@ -69,7 +69,7 @@ class PublishStep:
         ]
 
     def run(self) -> Published:
-        """Publishes the changes of experiments and runs that ``staging.load_landed`` has loaded
+        """Publishes the changes of experiments and runs that ``run_staging.load_landed`` has loaded
         into temporary tables.
 
         Raises:
@@ -82,7 +82,7 @@ class PublishStep:
             ).fetchall()
         ]
         stored = run_source.find_experiments(named)
-        staging.load_experiments(
+        run_staging.load_experiments(
             self._connection, (name.row for name in stored.values()), self._folder
         )
         self._connection.execute(
@@ -98,7 +98,9 @@ class PublishStep:
         appended = changed = 0
         for at in range(0, len(places), RUNS_TOGETHER):
             some = places[at : at + RUNS_TOGETHER]
-            staging.load_runs(self._connection, run_source.find_runs(some, stored), self._folder)
+            run_staging.load_runs(
+                self._connection, run_source.find_runs(some, stored), self._folder
+            )
             self._connection.execute(
                 f"""
                 CREATE OR REPLACE TEMP TABLE part AS
@@ -115,7 +117,7 @@ class PublishStep:
                 lambda table: self._history.source(self._history.overlapping(table, "run_id")),
             )
             changed += run_publishing.publish(self._connection, self._runs, files)
-        file_rewriting.correct_workspaces(self._connection, self._history)
+        row_removal.correct_workspaces(self._connection, self._history)
         trace_publishing.follow_experiments(self._connection, self._of_traces)
         experiments = self._publish_experiments()
         for table in (self._history, self._runs, self._experiments, *self._of_traces):

@@ -29,10 +29,10 @@ import duckdb
 from deltalake.exceptions import CommitFailedError
 
 from mlcore import errors
-from mlcore.system_tables import entity_landing, landing
+from mlcore.system_tables import entity_landing, landing_objects
 from mlcore.system_tables.entity_sources import ROOTS
-from mlcore.system_tables.landing import Landed
-from mltables import audit_publishing, staging, trace_staging
+from mlcore.system_tables.landing_objects import Landed
+from mltables import audit_publishing, run_staging, trace_staging
 from mltables.duckdb_connection import connect
 from mltables.entity_publishing import EntityStep, tables_of
 from mltables.lake import Lake
@@ -83,7 +83,7 @@ def publish(seconds: float = float("inf"), waiting: Sequence[Landed] | None = No
     failed: duckdb.OutOfMemoryException | None = None
     with Lake() as lake:
         if waiting is None:
-            waiting = landing.waiting()
+            waiting = landing_objects.waiting()
         steps = [
             [
                 (keys, step)
@@ -160,14 +160,14 @@ def _publish_runs(lake: Lake, keys: list[str]) -> Published:
         tempfile.TemporaryDirectory(dir=lake.temporary) as folder,
         connect(Path(folder)) as connection,
     ):
-        staging.load_landed(connection, keys, Path(folder))
+        run_staging.load_landed(connection, keys, Path(folder))
         # Opened before DynamoDB is read, so that a commit never replaces newer rows.
         tables: tuple[Table, ...] = (HISTORY, RUNS, EXPERIMENTS)
-        if staging.has_changed_experiments(connection):
+        if run_staging.has_changed_experiments(connection):
             tables += OF_TRACES
         snapshots = _snapshots(lake, tables)
         done = PublishStep(connection, lake, snapshots, Path(folder)).run()
-    landing.remove(keys)
+    landing_objects.remove(keys)
     return done._replace(objects=len(keys))
 
 
@@ -179,12 +179,12 @@ def _publish_traces(lake: Lake, keys: list[str]) -> Published:
         trace_staging.load_landed(connection, keys, Path(folder))
         snapshots = _snapshots(lake, OF_TRACES)
         changed = TraceStep(connection, lake, snapshots, Path(folder)).run()
-    landing.remove(keys)
+    landing_objects.remove(keys)
     return Published(objects=len(keys), traces=changed)
 
 
 def _publish_entities(lake: Lake, keys: list[str]) -> Published:
-    changes = entity_landing.read(landing.read(keys))
+    changes = entity_landing.read(landing_objects.read(keys))
     changed = 0
     for kind in ROOTS:
         roots = changes.get(kind.table, {})
@@ -198,7 +198,7 @@ def _publish_entities(lake: Lake, keys: list[str]) -> Published:
             snapshots = _snapshots(lake, tables_of(kind))
             step = EntityStep(connection, lake, snapshots, Path(folder), kind)
             changed += step.run(roots, parts)
-    landing.remove(keys)
+    landing_objects.remove(keys)
     return Published(objects=len(keys), entities=changed)
 
 
@@ -217,16 +217,16 @@ def _publish_audit(lake: Lake, keys: list[str]) -> Published:
         connect(Path(folder)) as connection,
     ):
         added = audit_publishing.append(connection, lake, keys, Path(folder))
-    landing.remove(keys)
+    landing_objects.remove(keys)
     return Published(objects=len(keys), audited=added)
 
 
 _STEPS: Final = {
-    landing.RUNS: _publish_runs,
-    landing.TRACES: _publish_traces,
-    landing.DEFERRED: _publish_traces,
-    landing.ENTITIES: _publish_entities,
-    landing.AUDIT: _publish_audit,
-    landing.AUDIT_LOGS: _publish_audit,
+    landing_objects.RUNS: _publish_runs,
+    landing_objects.TRACES: _publish_traces,
+    landing_objects.DEFERRED: _publish_traces,
+    landing_objects.ENTITIES: _publish_entities,
+    landing_objects.AUDIT: _publish_audit,
+    landing_objects.AUDIT_LOGS: _publish_audit,
 }
 """How the landing objects of each kind are published."""

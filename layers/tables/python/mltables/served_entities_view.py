@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Final
 
-from mltables import gateway_view
+from mltables import gateway_usage_view
 
 NAME: Final = "serving_served_entities"
 
@@ -24,7 +24,7 @@ _CONCURRENT: Final = "min_concurrency BIGINT, max_concurrency BIGINT, compute_ty
 
 def _of_last_call(column: str) -> tuple[str, str, tuple[str, ...]]:
     """The column of ``gateway_usage`` in the last call that has a value in it."""
-    kind = gateway_view.COLUMNS[column]
+    kind = gateway_usage_view.COLUMNS[column]
     sql = f"max_by({column}, {_LAST}) FILTER ({column} IS NOT NULL)"
     return kind, sql, (column, *_ORDER)
 
@@ -64,13 +64,13 @@ that it reads."""
 
 COLUMNS: Final[Mapping[str, str]] = {name: kind for name, (kind, *_) in _COLUMNS.items()}
 """The columns of the view and their types in DuckDB, in order."""
-TABLES: Final = gateway_view.TABLES
+TABLES: Final = gateway_usage_view.TABLES
 
 
 def tables_read(columns: Collection[str]) -> Mapping[str, frozenset[str]]:
     """Returns the tables from which these columns of the view are computed, each with the columns
     that are read of it."""
-    return gateway_view.tables_read(_read(columns))
+    return gateway_usage_view.tables_read(_read(columns))
 
 
 def definition(schema: str, columns: Collection[str]) -> str:
@@ -78,7 +78,7 @@ def definition(schema: str, columns: Collection[str]) -> str:
     the tables in ``schema``."""
     named = [name for name in _COLUMNS if name in columns] or ["endpoint_id"]
     selected = ", ".join(f"{_COLUMNS[name][1]} AS {name}" for name in named)
-    calls = gateway_view.definition(schema, _read(named))
+    calls = gateway_usage_view.definition(schema, _read(named))
     return f"SELECT {selected} FROM ({calls}) calls GROUP BY endpoint_id"
 
 

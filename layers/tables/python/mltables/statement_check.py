@@ -19,13 +19,14 @@ from sqlglot.errors import SqlglotError
 from mltables import (
     aggregated_lists,
     attribute_lookups,
-    inlined_expressions,
+    inlined_ctes,
     time_travel,
     unjoined_lists,
 )
 from mltables.column_pruning import Columns, columns_read
 from mltables.counted_lists import count_lists
 from mltables.dialect import (
+    added_aliases,
     allowed_syntax,
     json_paths,
     lateral_aliases,
@@ -35,7 +36,6 @@ from mltables.dialect import (
     row_generators,
     sql_generator,
     time_windows,
-    unnamed_columns,
 )
 from mltables.dialect.parser import Reader
 from mltables.exploded_lists import join_lists
@@ -95,7 +95,7 @@ def translate(
         allowed_syntax.check(query)
         json_paths.rewrite(query)
         time_windows.rewrite(query)
-        unnamed_columns.name_columns(query)
+        added_aliases.name_columns(query)
         row_generators.rewrite(query)
         pivots.rewrite(query)
         _point_to_views(query)
@@ -103,7 +103,7 @@ def translate(
             _placeholder(placeholder) for placeholder in query.find_all(exp.Placeholder)
         )
         _cast_parameters(query, casts)
-        inlined_expressions.inline(query, SCHEMA)
+        inlined_ctes.inline(query, SCHEMA)
         count_lists(query)
         from_columns = not from_maps and not attribute_lookups.spells_columns(query)
         if from_columns:

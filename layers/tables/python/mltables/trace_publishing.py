@@ -17,7 +17,7 @@ from deltalake.exceptions import CommitFailedError
 from mlcore.repos.traces.traces import StoredTrace
 from mlcore.system_tables import run_source, span_source, trace_landing, trace_source
 from mlcore.system_tables.run_source import Stored
-from mltables import file_rewriting, span_staging, trace_staging
+from mltables import row_removal, span_staging, trace_staging
 from mltables.column_cache import NoRoomForColumns
 from mltables.lake import Lake, NoRoom
 from mltables.row_replacement import replace_rows
@@ -386,6 +386,6 @@ def follow_experiments(connection: duckdb.DuckDBPyConnection, tables: list[Writa
     for each table."""
     for table in tables:
         change = table.change()
-        file_rewriting.remove_rows(connection, table, change, "gone_experiments", "experiment_id")
+        row_removal.remove_rows(connection, table, change, "gone_experiments", "experiment_id")
         change.commit()
-        file_rewriting.correct_workspaces(connection, table)
+        row_removal.correct_workspaces(connection, table)

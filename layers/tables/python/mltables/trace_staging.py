@@ -11,8 +11,8 @@ from typing import Any, Final
 import duckdb
 
 from mlcore.repos.traces.traces import StoredTrace
-from mlcore.system_tables import landing
-from mlcore.system_tables.location import account_id
+from mlcore.system_tables import landing_objects
+from mlcore.system_tables.storage import account_id
 from mlcore.system_tables.trace_rows import rows_of
 from mltables.snapshot import quoted
 from mltables.table_columns import Table
@@ -41,7 +41,7 @@ def load_landed(connection: duckdb.DuckDBPyConnection, keys: Sequence[str], fold
     had."""
     path = folder / "traces-landed.ndjson"
     with path.open("wb") as file:
-        for number, content in enumerate(landing.read(keys)):
+        for number, content in enumerate(landing_objects.read(keys)):
             # An object has one line for a trace, so this is the order of the lines of each trace.
             file.write(content.replace(b'{"x": ', b'{"n": %d, "x": ' % number))
     connection.execute(

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 import duckdb
 
 from mlcore.system_tables import run_source
-from mltables import entity_verification, staging, trace_verification
+from mltables import entity_verification, run_staging, trace_verification
 from mltables.duckdb_connection import connect
 from mltables.lake import Lake
 from mltables.snapshot import Snapshot, quoted
@@ -56,7 +56,7 @@ class _Comparison:
 
     def run(self) -> Iterator[Difference]:
         stored = run_source.find_experiments(list(run_source.experiment_ids()))
-        staging.load_experiments(
+        run_staging.load_experiments(
             self._connection, (experiment.row for experiment in stored.values()), self._folder
         )
         yield from self._compared(
@@ -83,7 +83,7 @@ class _Comparison:
         self, stored: dict[str, run_source.Stored], experiment_id: str, run_ids: list[str]
     ) -> Iterator[Difference]:
         places = [(experiment_id, run_id) for run_id in run_ids]
-        staging.load_runs(self._connection, run_source.find_runs(places, stored), self._folder)
+        run_staging.load_runs(self._connection, run_source.find_runs(places, stored), self._folder)
         self._connection.execute("INSERT INTO seen SELECT run_id FROM new_runs")
         listed = ", ".join(map(quoted, run_ids))
         self._connection.execute(

@@ -10,10 +10,10 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from mltables import (
-    cost_view,
     databricks_usage_views,
-    gateway_view,
+    gateway_usage_view,
     otel_spans_view,
+    request_costs_view,
     served_entities_view,
     trace_metadata_columns,
     trace_view,
@@ -52,8 +52,8 @@ def _usage(
 ) -> View:
     return View(
         view.columns,
-        gateway_view.TABLES,
-        gateway_view.BOUNDED,
+        gateway_usage_view.TABLES,
+        gateway_usage_view.BOUNDED,
         view.tables_read,
         view.definition,
         view.renamed,
@@ -85,19 +85,19 @@ VIEWS: Final[Mapping[str, View]] = {
         otel_spans_view.tables_read,
         otel_spans_view.definition,
     ),
-    gateway_view.NAME: View(
-        gateway_view.COLUMNS,
-        gateway_view.TABLES,
-        gateway_view.BOUNDED,
-        gateway_view.tables_read,
-        gateway_view.definition,
+    gateway_usage_view.NAME: View(
+        gateway_usage_view.COLUMNS,
+        gateway_usage_view.TABLES,
+        gateway_usage_view.BOUNDED,
+        gateway_usage_view.tables_read,
+        gateway_usage_view.definition,
     ),
-    cost_view.NAME: View(
-        cost_view.COLUMNS,
-        cost_view.TABLES,
-        cost_view.BOUNDED,
-        cost_view.tables_read,
-        cost_view.definition,
+    request_costs_view.NAME: View(
+        request_costs_view.COLUMNS,
+        request_costs_view.TABLES,
+        request_costs_view.BOUNDED,
+        request_costs_view.tables_read,
+        request_costs_view.definition,
     ),
     "ai_gateway_usage": _usage(databricks_usage_views.USAGE),
     "serving_endpoint_usage": _usage(

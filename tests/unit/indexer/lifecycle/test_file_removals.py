@@ -15,10 +15,10 @@ from mlcore.db import keys
 from mlcore.db.expression import Raw
 from mlcore.db.keys import Key
 from mlcore.db.table import table
-from mlcore.file_removal import Removal
-from mlcore.repos.files import locations
-from mlcore.repos.files.locations import LocationClaim
-from mlcore.repos.removal import former_root
+from mlcore.file_removal_queue import Removal
+from mlcore.repos.files import location_list
+from mlcore.repos.files.location_list import LocationClaim
+from mlcore.repos.removal import former_root_locations
 from mlcore.repos.runs.core import runs
 
 
@@ -51,14 +51,14 @@ def sent(
     messages: list[queues.QueueMessage] = []
     monkeypatch.setenv(file_removals.QUEUE, "queue")
     monkeypatch.setattr(queues, "send", lambda _, batch: messages.extend(batch))
-    monkeypatch.setattr(former_root, "enter_locations", lambda _: True)
-    monkeypatch.setattr(locations, "is_complete", lambda: True)
-    monkeypatch.setattr(locations, "overlapping", lambda _: list(claims))
+    monkeypatch.setattr(former_root_locations, "enter_locations", lambda _: True)
+    monkeypatch.setattr(location_list, "is_complete", lambda: True)
+    monkeypatch.setattr(location_list, "overlapping", lambda _: list(claims))
     monkeypatch.setattr(
-        locations, "existing_holders", lambda claimed, _: {claim.holder for claim in claimed}
+        location_list, "existing_holders", lambda claimed, _: {claim.holder for claim in claimed}
     )
-    monkeypatch.setattr(locations, "remove_entry", lambda *_: None)
-    monkeypatch.setattr(locations, "remove_run_entry", lambda *_: None)
+    monkeypatch.setattr(location_list, "remove_entry", lambda *_: None)
+    monkeypatch.setattr(location_list, "remove_run_entry", lambda *_: None)
     monkeypatch.setattr(runs, "existing", lambda _: set(existing))
 
     def batch_get(places: list[Key]) -> list[Raw | None]:

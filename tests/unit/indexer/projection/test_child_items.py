@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from indexer.projection import child_items
 from mlcore.db import keys
-from mlcore.repos.runs.core import children as run_children
+from mlcore.repos.runs.core import run_maps as run_children
 
 TEXTS = st.dictionaries(st.sampled_from(["a", "b", "c/d e"]), st.sampled_from(["1", "2", ""]))
 IMAGES = st.one_of(st.none(), st.fixed_dictionaries({"params": TEXTS, "tags": TEXTS}))

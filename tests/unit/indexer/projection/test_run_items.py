@@ -13,7 +13,7 @@ from indexer.verification import expected_items, partition_scan
 from mlcore.db import keys
 from mlcore.db.table import key_of_item
 from mlcore.entities.metrics import Metric
-from mlcore.repos.runs.core import children as run_children
+from mlcore.repos.runs.core import run_maps as run_children
 from mlcore.repos.runs.history.latest_point_text import latest_text
 
 RUN = ("1", "R")

@@ -1,7 +1,7 @@
 """The file store: one interface (:mod:`.store_interface`), implemented by an S3 bucket in AWS
 (:mod:`.s3_store`) and by a folder on a laptop (:mod:`.local_folder_store`).
 
-Keys are paths below the root of the store, with "/" between segments. :mod:`.locations` turns a
+Keys are paths below the root of the store, with "/" between segments. :mod:`.storage_keys` turns a
 client's location, such as ``mlflow-artifacts:/1/<run>/artifacts``, into a key.
 """
 
@@ -10,9 +10,9 @@ from __future__ import annotations
 import functools
 import os
 
-from mlcore.artifacts.locations import history_folder, internal_key, locate
 from mlcore.artifacts.paths import exact_path, join, safe_path
 from mlcore.artifacts.s3_store import Bucket
+from mlcore.artifacts.storage_keys import history_folder, internal_key, locate
 from mlcore.artifacts.store_interface import (
     DirectoryEntry,
     OpenedFile,

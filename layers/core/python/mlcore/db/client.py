@@ -19,8 +19,8 @@ from urllib.request import getproxies, proxy_bypass
 import botocore
 from botocore.exceptions import NoCredentialsError, NoRegionError
 
-from mlcore.db import embedded
-from mlcore.db.embedded import TableClient
+from mlcore.db import embedded_stores
+from mlcore.db.embedded_stores import TableClient
 from mlcore.db.signature import Credentials, Signer
 from mlcore.db.transport import DYNAMODB, Protocol, Transport
 
@@ -64,15 +64,15 @@ _SUFFIXES: Final = {
 def client() -> TableClient:
     """Returns the DynamoDB client that the whole process shares. Region, endpoint and credentials
     come from the environment, as botocore reads them. An endpoint with a scheme that was registered
-    in :mod:`mlcore.db.embedded` is a store in this process.
+    in :mod:`mlcore.db.embedded_stores` is a store in this process.
 
     Raises:
         NoRegionError, NoCredentialsError: neither the environment nor files have them.
         ValueError: no store is registered for the endpoint's scheme.
     """
     endpoint = os.environ.get("AWS_ENDPOINT_URL_DYNAMODB", "")
-    if embedded.is_embedded(endpoint):
-        return embedded.client_for(endpoint)
+    if embedded_stores.is_embedded(endpoint):
+        return embedded_stores.client_for(endpoint)
     return transport("dynamodb", DYNAMODB)
 
 
@@ -148,7 +148,7 @@ def domain_of(region: str) -> str:
     return next(suffixes, "amazonaws.com")
 
 
-if "AWS_LAMBDA_RUNTIME_API" in os.environ and not embedded.is_embedded(
+if "AWS_LAMBDA_RUNTIME_API" in os.environ and not embedded_stores.is_embedded(
     os.environ.get("AWS_ENDPOINT_URL_DYNAMODB", "")
 ):
     # Created at start, where Lambda provides a whole processor, rather than in the first request.

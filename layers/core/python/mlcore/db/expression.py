@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, TypeVar, overload
 
-from mlcore.db.attributes import (
+from mlcore.db.attribute_types import (
     FlagMapAttribute,
     ItemAttribute,
     TextMapAttribute,

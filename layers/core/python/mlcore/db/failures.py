@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterable
 from typing import Final, cast
 
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import BotoCoreError, ClientError, EndpointConnectionError
 
 from mlcore import errors
 from mlcore.db.expression import Raw
@@ -46,6 +46,11 @@ answer was lost, may have been executed."""
 
 class NotExecuted(BotoCoreError):
     """Raised if a call of DynamoDB failed without an answer but certainly changed nothing."""
+
+
+class NotSent(NotExecuted, EndpointConnectionError):
+    """Raised if no attempt of an AWS call was sent: there was no connection, or no time was
+    left."""
 
 
 class NotSaved(NotExecuted):

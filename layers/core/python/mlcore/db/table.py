@@ -21,7 +21,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from mlcore import errors
 from mlcore.db import capacity, deadline, failures
-from mlcore.db.attributes import ItemAttribute
+from mlcore.db.attribute_types import ItemAttribute
 from mlcore.db.client import client
 from mlcore.db.expression import ConditionExpression, Raw, Update
 from mlcore.db.keys import Key, prefix_range

@@ -22,11 +22,11 @@ from urllib.parse import urlsplit
 from botocore.exceptions import (
     ClientError,
     ConnectionClosedError,
-    EndpointConnectionError,
     ReadTimeoutError,
 )
 
 from mlcore.db import deadline, failures, http_exchange
+from mlcore.db.failures import NotSent
 from mlcore.db.signature import Credentials, Signer
 
 
@@ -74,11 +74,6 @@ def _blob(value: Any) -> str:
 
 _encode: Final = json.JSONEncoder(separators=(",", ":"), check_circular=False, default=_blob).encode
 _decode: Final = json.loads
-
-
-class NotSent(failures.NotExecuted, EndpointConnectionError):
-    """Raised if no attempt of an AWS call was sent: there was no connection, or no time was
-    left."""
 
 
 class _Lost:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
-from mlcore.entities.statement_ends import without_end
+from mlcore.entities.sql_statement_end import without_end
 
 _CONDITION: Final = re.compile(
     r"\s*(MIN|MAX|SUM|AVG|COUNT|FIRST)\s*\(\s*(\w+)\s*\)\s*(<=|>=|!=|=|<|>)"

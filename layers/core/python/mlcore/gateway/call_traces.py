@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 from mlcore import reserved_tags
-from mlcore.entities.stages import ACTIVE
-from mlcore.gateway.recording import Recording
+from mlcore.entities.lifecycle_stages import ACTIVE
+from mlcore.gateway.call_spans import Recording
 from mlcore.observability import logger
 from mlcore.repos.traces import redaction, span_packs, traces
-from mlcore.spans import facts, stored_span, trace_creation
+from mlcore.spans import stored_span, trace_creation, trace_facts
 
 ENDPOINT_ID: Final = reserved_tags.GATEWAY_ENDPOINT
 REQUEST_TYPE: Final = reserved_tags.GATEWAY_REQUEST_TYPE
@@ -46,8 +46,9 @@ def _write_to_experiment(record: Recording) -> bool:
         spans = [span_redaction.span(rules, span) for span in spans]
     nodes = list(map(stored_span.node, spans))
     contents = list(map(stored_span.content, spans))
-    trace_facts = trace_creation.with_sums(
-        facts.facts_of_spans([(span, {}) for span in spans]), {node[0]: node for node in nodes}
+    facts = trace_creation.with_sums(
+        trace_facts.facts_of_spans([(span, {}) for span in spans]),
+        {node[0]: node for node in nodes},
     )
     packs = span_packs.packs_of(list(map(span_packs.Span, contents, nodes)))
     metadata = {
@@ -59,7 +60,7 @@ def _write_to_experiment(record: Recording) -> bool:
     trace_creation.create(
         trace_id,
         experiment,
-        trace_facts,
+        facts,
         packs,
         tags={reserved_tags.TRACE_NAME: record.spans[0].name},
         metadata={name: value for name, value in metadata.items() if value},

@@ -7,9 +7,9 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any, Final
 
 from mlcore.errors import GatewayCallFailed
-from mlcore.gateway import answer_events, stream_assembly
+from mlcore.gateway import answer_chunking, stream_assembly
 from mlcore.gateway.caller import internal_caller
-from mlcore.gateway.chat_shapes import CHAT, COMPLETION, validated_chat
+from mlcore.gateway.chat_schemas import CHAT, COMPLETION, validated_chat
 from mlcore.gateway.invocation import Invocation, begin
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def complete_unguarded(
 
 
 def complete(call: Invocation, chat: Json) -> Json:
-    """Completes a chat that :func:`~mlcore.gateway.chat_shapes.validated_chat` has returned, and
+    """Completes a chat that :func:`~mlcore.gateway.chat_schemas.validated_chat` has returned, and
     returns the completion. The guardrails of the call, if it has any, check the request and the
     answer. Raises GatewayCallFailed if the providers or a guardrail refuse the chat."""
     chat = _redacted(call, chat)
@@ -75,7 +75,7 @@ def stream_completion(call: Invocation, chat: Json) -> Iterator[Json]:
 def _stream(call: Invocation, chat: Json) -> Generator[Json]:
     if call.needs_whole_answer:
         whole = {name: value for name, value in chat.items() if name not in _OF_STREAMS}
-        yield from answer_events.completion_chunks(complete(call, whole))
+        yield from answer_chunking.completion_chunks(complete(call, whole))
         return
     chat = _redacted(call, chat)
     with call.recorded(chat, _REQUEST_TYPE) as span:

@@ -21,14 +21,14 @@ from mlcore.entities.gateway import ENDPOINT, USER, WORKSPACE, BudgetPolicy
 from mlcore.gateway import call_traces
 from mlcore.gateway.budget_windows import window_containing
 from mlcore.observability import logger
-from mlcore.providers.completions import MAX_COUNT
+from mlcore.providers.token_counts import MAX_COUNT
 from mlcore.repos.gateway import configuration, spending
 from mlcore.repos.gateway.spending import WindowSpending
-from mlcore.repos.traces import pages
-from mlcore.repos.traces.pages import Window
+from mlcore.repos.traces import traces_by_time
 from mlcore.repos.traces.traces import StoredTrace
+from mlcore.repos.traces.traces_by_time import Window
 from mlcore.repos.workspaces import workspaces
-from mlcore.spans import facts
+from mlcore.spans import trace_facts
 
 MAX_TRACES: Final = 5000
 """Maximum number of traces that are read; within a workspace the newest first."""
@@ -92,7 +92,7 @@ def _cost_of_calls(policy: BudgetPolicy, window: Window) -> tuple[float, bool]:
             return dollars, False
         if not part.experiment_ids:
             continue
-        for stored in pages.newest_first(
+        for stored in traces_by_time.newest_first(
             part.experiment_ids, part.workspace, window, page_items=_FIRST_PAGE
         ):
             if remaining == 0 or time.monotonic() > ends_at:
@@ -121,8 +121,8 @@ def _parts(policy: BudgetPolicy) -> Iterator[_Part]:
         reads = [partial(_experiments_by_endpoint, policy, name) for name in together]
         for workspace, endpoints in zip(together, table.parallel(reads), strict=True):
             experiment_ids = sorted(set(endpoints.values()))
-            for first in range(0, max(1, len(experiment_ids)), pages.PAGES_AHEAD):
-                page = experiment_ids[first : first + pages.PAGES_AHEAD]
+            for first in range(0, max(1, len(experiment_ids)), traces_by_time.PAGES_AHEAD):
+                page = experiment_ids[first : first + traces_by_time.PAGES_AHEAD]
                 yield _Part(workspace, page, endpoints.keys())
 
 
@@ -145,6 +145,6 @@ def _cost(policy: BudgetPolicy, trace: StoredTrace, endpoint_ids: Collection[str
         return 0.0
     if policy.target_scope == USER and metadata.get(call_traces.USERNAME) != policy.target_value:
         return 0.0
-    span_facts = facts.parse(trace.info.facts)
+    span_facts = trace_facts.parse(trace.info.facts)
     cost = span_facts.cost.get("total_cost", 0.0) if span_facts else 0.0
     return cost if 0.0 < cost <= MAX_DOLLARS else 0.0

@@ -10,7 +10,7 @@ from mlcore.entities.gateway import Configuration
 from mlcore.errors import MlflowError
 from mlcore.gateway import chats, invocation
 from mlcore.gateway.caller import Caller, internal_caller
-from mlcore.gateway.chat_shapes import validated_chat
+from mlcore.gateway.chat_schemas import validated_chat
 from mlcore.gateway.invocation import Invocation
 
 Json = dict[str, Any]

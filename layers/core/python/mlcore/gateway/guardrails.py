@@ -15,15 +15,15 @@ from mlcore.entities.evaluation.judges import PII_RULE, Judge
 from mlcore.entities.gateway import Configuration, Guardrail
 from mlcore.errors import GatewayCallFailed, GuardrailViolation, MlflowError
 from mlcore.gateway import chats
+from mlcore.gateway.call_spans import EVALUATOR, GUARDRAIL, LLM, Recording
 from mlcore.gateway.caller import JUDGE, Caller
-from mlcore.gateway.chat_shapes import Shape
-from mlcore.gateway.recording import EVALUATOR, GUARDRAIL, LLM, Recording
-from mlcore.gateway.route import Route
-from mlcore.judges import builtin, call_texts, content, prompts, rules, verdicts
-from mlcore.judges.chat import JudgeModel, endpoint_of
+from mlcore.gateway.chat_schemas import Shape
+from mlcore.gateway.model_choice import Route
+from mlcore.judges import builtin, model_call_texts, prompts, rule_scorers, trace_content, verdicts
+from mlcore.judges.judge_model import JudgeModel, endpoint_of
 from mlcore.judges.verdicts import Verdict
+from mlcore.limits.evaluation.judge_endpoints import judge_endpoint, with_endpoint
 from mlcore.limits.evaluation.judges import parse_judge
-from mlcore.limits.evaluation.scorers import judge_endpoint, with_endpoint
 
 if TYPE_CHECKING:
     from mlcore.gateway.request_redaction import RequestRedaction
@@ -188,7 +188,7 @@ class _Guardrail:
             return [self._by_rule(request, answer, shape)]
         if self._judge.builtin:
             questions = builtin.questions_about_trace(
-                self._judge, content.subject_of_call(request, answer)
+                self._judge, trace_content.subject_of_call(request, answer)
             )
         else:
             questions = [prompts.question_about_call(self._judge, request, answer)]
@@ -203,15 +203,15 @@ class _Guardrail:
 
     def _by_rule(self, request: Json, answer: Json | None, shape: Shape | None) -> Verdict:
         if answer is not None:
-            text = call_texts.of_answer(answer)
+            text = model_call_texts.of_answer(answer)
         elif self._judge.builtin == PII_RULE:
-            text = call_texts.all_of_request(request)
+            text = model_call_texts.all_of_request(request)
         elif self._may_ask_bedrock and shape is None:
-            text = call_texts.of_request_to_bedrock(request)
+            text = model_call_texts.of_request_to_bedrock(request)
         else:
-            text = call_texts.of_request(request)
+            text = model_call_texts.of_request(request)
         try:
-            return rules.verdict(self._judge, text)
+            return rule_scorers.verdict(self._judge, text)
         except MlflowError as error:
             raise GatewayCallFailed(
                 502, f"Guardrail '{self.name}' could not be applied: {error.message}"

@@ -11,21 +11,21 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from mlcore.entities.gateway import BudgetPolicy, Configuration
 from mlcore.errors import CallerLeft, GatewayCallFailed
-from mlcore.gateway import budgets, rate_limits, route
+from mlcore.gateway import budgets, model_choice, rate_limits
 from mlcore.gateway.budgets import Payer
+from mlcore.gateway.call_spans import Recording, Span
 from mlcore.gateway.caller import Caller
-from mlcore.gateway.chat_shapes import Shape
+from mlcore.gateway.chat_schemas import Shape
+from mlcore.gateway.model_choice import Route
 from mlcore.gateway.rate_limits import Admission, CallOrigin, Limited
-from mlcore.gateway.recording import Recording, Span
 from mlcore.gateway.retries import USUAL, Handling, Repeats
-from mlcore.gateway.route import Route
 from mlcore.observability import logger
-from mlcore.prices.cost import cost
+from mlcore.prices.model_call_cost import cost
 from mlcore.providers.provider import Provider
 from mlcore.providers.proxied import BinaryEvent, ProxiedRequest
-from mlcore.repos.settings import call_settings, llm_prices, redaction
+from mlcore.repos.settings import gateway_call_settings, llm_prices, redaction
 from mlcore.reserved_tags import SPAN_INPUTS
-from mlcore.spans.attributes import json_text
+from mlcore.spans.attribute_values import json_text
 from mlcore.spans.names import SPAN_COST
 
 if TYPE_CHECKING:
@@ -315,7 +315,7 @@ def begin(
         GatewayCallFailed: a budget is spent, or a limit is reached; status 429.
         TemporarilyUnavailable: the rules of redaction cannot be read.
     """
-    call_route = route.find(workspace, endpoint_name, known)
+    call_route = model_choice.find(workspace, endpoint_name, known)
     record = Recording(call_route.endpoint, workspace, caller)
     policies = budgets.applicable(
         Payer(workspace, call_route.endpoint.endpoint_id, caller.username)
@@ -326,7 +326,7 @@ def begin(
         if record.is_traced:
             _write_refused_trace(record, error)
         raise
-    call_settings.read()
+    gateway_call_settings.read()
     redactions = _redactions(call_route, workspace)
     # A call that is refused here leaves no trace: a flood of calls must not become one of writes.
     limited = rate_limits.applicable(

@@ -10,8 +10,8 @@ from contextlib import closing
 from typing import Any, Final
 
 from mlcore.errors import GatewayCallFailed
-from mlcore.gateway import answer_events, chat_shapes, stream_assembly
-from mlcore.gateway.chat_shapes import Shape
+from mlcore.gateway import answer_chunking, chat_schemas, stream_assembly
+from mlcore.gateway.chat_schemas import Shape
 from mlcore.gateway.invocation import Invocation
 from mlcore.gateway.retries import Handling, Repeats
 from mlcore.providers import provider as p
@@ -32,11 +32,11 @@ _REQUEST_TYPES: Final[Mapping[str, tuple[str, str]]] = {
 }
 """For each action, MLflow's names of the request type and of the message format."""
 _SHAPES: Final[Mapping[str, Shape]] = {
-    p.OPENAI_CHAT: chat_shapes.COMPLETION,
-    p.OPENAI_RESPONSES: chat_shapes.OPENAI_RESPONSE,
-    p.OPENAI_RESPONSES_COMPACT: chat_shapes.OPENAI_RESPONSE,
-    p.ANTHROPIC_MESSAGES: chat_shapes.ANTHROPIC_MESSAGE,
-    p.GEMINI_GENERATE_CONTENT: chat_shapes.GEMINI_ANSWER,
+    p.OPENAI_CHAT: chat_schemas.COMPLETION,
+    p.OPENAI_RESPONSES: chat_schemas.OPENAI_RESPONSE,
+    p.OPENAI_RESPONSES_COMPACT: chat_schemas.OPENAI_RESPONSE,
+    p.ANTHROPIC_MESSAGES: chat_schemas.ANTHROPIC_MESSAGE,
+    p.GEMINI_GENERATE_CONTENT: chat_schemas.GEMINI_ANSWER,
 }
 """The form that an answer must still have after a guardrail has rewritten it."""
 _STORING: Final = (p.OPENAI_RESPONSES, p.OPENAI_RESPONSES_COMPACT)
@@ -96,11 +96,11 @@ def _stream(
     call: Invocation, action: str, body: Json, headers: Mapping[str, str]
 ) -> Generator[bytes]:
     if call.needs_whole_answer:
-        if action not in answer_events.WHOLE_ACTIONS:
+        if action not in answer_chunking.WHOLE_ACTIONS:
             raise unchecked_stream(call)
         whole = {k: v for k, v in body.items() if k not in ("stream", "stream_options")}
-        checked = answer(call, answer_events.WHOLE_ACTIONS[action], whole, headers)
-        yield from answer_events.lines(action, checked)
+        checked = answer(call, answer_chunking.WHOLE_ACTIONS[action], whole, headers)
+        yield from answer_chunking.lines(action, checked)
         return
     body, headers = call.redacted(body), call.redacted_headers(headers)
     with call.recorded(body, *_REQUEST_TYPES[action]) as span:

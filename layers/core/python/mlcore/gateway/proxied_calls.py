@@ -13,7 +13,7 @@ from urllib.parse import unquote
 from mlcore.errors import GatewayCallFailed
 from mlcore.gateway import (
     batch_files,
-    binary_streams,
+    bedrock_stream_assembly,
     passthrough,
     proxied_forms,
     stream_assembly,
@@ -112,7 +112,7 @@ def call(
         finally:
             if action is not None and lines:
                 span.set_outputs(stream_assembly.assemble_passthrough(action, lines))
-            span.set_outputs(binary_streams.assemble(events))
+            span.set_outputs(bedrock_stream_assembly.assemble(events))
 
 
 def _check_batch(

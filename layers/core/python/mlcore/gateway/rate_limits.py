@@ -12,9 +12,9 @@ from typing import Final, NamedTuple
 from mlcore.db import deadline
 from mlcore.entities.gateway_limits import ENDPOINTS, KEYS, USERS, WORKSPACES, CallLimits
 from mlcore.errors import GatewayCallFailed, MlflowError
-from mlcore.gateway import limit_headers, reserves
+from mlcore.gateway import limit_headers, limit_reserves
 from mlcore.gateway.limit_headers import Remaining
-from mlcore.gateway.reserves import Ticket
+from mlcore.gateway.limit_reserves import Ticket
 from mlcore.ids import now_ms
 from mlcore.observability import logger
 from mlcore.repos.gateway import open_calls, usage
@@ -53,7 +53,7 @@ class Limited(NamedTuple):
 def applicable(origin: CallOrigin) -> list[Limited]:
     """Returns the limits that a call counts to: those of its key, user, endpoint and workspace,
     narrowest first. Costs one GetItem per minute and process, unless
-    :mod:`mlcore.repos.settings.call_settings` has read the setting together with others."""
+    :mod:`mlcore.repos.settings.gateway_call_settings` has read the setting together with others."""
     known = gateway_limits.current()
     if not known.by_scope:
         return []
@@ -123,14 +123,16 @@ class Admission:
 
 def admit(limited: Sequence[Limited]) -> Admission:
     """Counts a request to each of its limits, narrowest first. If the limits are large, most calls
-    of a busy process need no write (:mod:`mlcore.gateway.reserves`). A refused call counts to none
-    of its limits.
+    of a busy process need no write (:mod:`mlcore.gateway.limit_reserves`). A refused call counts to
+    none of its limits.
 
     Raises:
         GatewayCallFailed: a limit is reached; status 429, with headers for what remains of the
             limits and for the time to try again.
     """
-    counting = [(limit, reserves.of(limit.target)) for limit in limited if limit.limits.counts]
+    counting = [
+        (limit, limit_reserves.of(limit.target)) for limit in limited if limit.limits.counts
+    ]
     admission = Admission()
     readings: list[Remaining] = []
     now = now_ms()

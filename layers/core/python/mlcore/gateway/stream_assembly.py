@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from mlcore.providers import completions, transport
+from mlcore.providers import openai_answers, transport
 from mlcore.providers.provider import (
     ANTHROPIC_MESSAGES,
     GEMINI_STREAM_GENERATE_CONTENT,
@@ -55,7 +55,7 @@ def _assemble_openai(chunks: Sequence[Json]) -> Json | None:
         usage = chunk.get("usage") or usage
         for choice in chunk.get("choices") or ():
             index = choice.get("index") or 0
-            assembled = choices.setdefault(index, completions.choice(index, "", None, None))
+            assembled = choices.setdefault(index, openai_answers.choice(index, "", None, None))
             _add_delta(assembled, choice)
     if not chunks:
         return None
@@ -65,7 +65,7 @@ def _assemble_openai(chunks: Sequence[Json]) -> Json | None:
         message["content"] = message["content"] or None
         message["tool_calls"] = list((message["tool_calls"] or {}).values()) or None
         assembled["finish_reason"] = assembled["finish_reason"] or "stop"
-    return completions.completion(
+    return openai_answers.completion(
         last.get("id"),
         last.get("created"),
         last.get("model"),
@@ -80,7 +80,7 @@ def _add_delta(assembled: Json, choice: Json) -> None:
     assembled["finish_reason"] = choice.get("finish_reason") or assembled["finish_reason"]
     for part in delta.get("tool_calls") or ():
         calls = message["tool_calls"] = message["tool_calls"] or {}
-        call = calls.setdefault(part.get("index") or 0, completions.tool_call(None, "", ""))
+        call = calls.setdefault(part.get("index") or 0, openai_answers.tool_call(None, "", ""))
         call["id"] = part.get("id") or call["id"]
         function = part.get("function") or {}
         for name in ("name", "arguments"):

@@ -2,7 +2,7 @@
 responses."""
 
 from mlcore.http.handler import lambda_handler
-from mlcore.http.parsing import decoded, of_query
+from mlcore.http.message_parsing import decoded, of_query
 from mlcore.http.raw_request import Parse, Sent, SentMessage, nothing
 from mlcore.http.request import Request
 from mlcore.http.response import Response, failure

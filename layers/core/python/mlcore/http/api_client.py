@@ -15,7 +15,7 @@ from typing import Any, Final, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 
 from mlcore import errors
-from mlcore.http.origin import ORIGIN_HEADER
+from mlcore.http.cloudfront_bypass import ORIGIN_HEADER
 from mlcore.http.request import Request
 
 T = TypeVar("T")

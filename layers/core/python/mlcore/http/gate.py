@@ -15,10 +15,10 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from mlcore import errors
-from mlcore.entities import caller_limits
+from mlcore.entities import caller_limit_variables
 from mlcore.environment import AUTHENTICATION, IAM, signs_in
-from mlcore.http.origin import ORIGIN_HEADER
-from mlcore.http.parsing import readable_request
+from mlcore.http.cloudfront_bypass import ORIGIN_HEADER
+from mlcore.http.message_parsing import readable_request
 from mlcore.http.raw_request import Sent
 from mlcore.http.request import Request
 from mlcore.http.response import Response
@@ -77,7 +77,7 @@ class Gate:
         self._on = is_on(environment)
         self._signs_in = signs_in(environment)
         self._routes = routes
-        self._limits = caller_limits.stated(environment)
+        self._limits = caller_limit_variables.stated(environment)
         self._guard: Any = None
         self._rules: dict[int, Any] = {}
         if self._on:
@@ -85,15 +85,15 @@ class Gate:
 
     def _load(self) -> Any:
         if self._guard is None:
-            from mlcore.policies import guard  # noqa: PLC0415 -- 10 ms of a cold start
+            from mlcore.policies import route_authorization  # noqa: PLC0415 -- 10 ms of a cold start
 
             self._rules = {
-                id(route): guard.load_rules(
+                id(route): route_authorization.load_rules(
                     route.policy, route.follow, route.hides, route.path, reads=only_reads(route)
                 )
                 for route in self._routes
             }
-            self._guard = guard
+            self._guard = route_authorization
         return self._guard
 
     def identify(self, request: Request, answers: Mapping[str, Any]) -> Request:

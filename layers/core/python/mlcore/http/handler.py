@@ -15,10 +15,10 @@ from mlcore import errors, gc_threshold
 from mlcore.db import capacity, deadline
 from mlcore.http import audit
 from mlcore.http.audit import AUDIT_READS, REFUSALS, Trail
+from mlcore.http.cloudfront_bypass import REFUSAL, bypasses_cloudfront
 from mlcore.http.compression import fit
 from mlcore.http.gate import Gate, RequestRefused
-from mlcore.http.origin import REFUSAL, bypasses_cloudfront
-from mlcore.http.parsing import decode_request
+from mlcore.http.message_parsing import decode_request
 from mlcore.http.raw_request import Event, Sent
 from mlcore.http.request import (
     Request,

@@ -9,8 +9,8 @@ from typing import Any, Final, NamedTuple
 
 from mlcore import errors
 from mlcore.entities.evaluation.judges import Judge
-from mlcore.judges import content
-from mlcore.judges.content import Subject
+from mlcore.judges import trace_content
+from mlcore.judges.trace_content import Subject
 
 _YES_OR_NO: Final = 'Answer "yes" if it does, "no" if it does not.'
 
@@ -128,8 +128,8 @@ def questions_about_trace(judge: Judge, subject: Subject) -> list[Question]:
     """
     instructions_name = "Guidelines" if judge.builtin == "ExpectationsGuidelines" else judge.builtin
     instructions = _INSTRUCTIONS[instructions_name]
-    expected = content.expectations(subject)
-    shared = {"request": content.input_text(content.inputs(subject))}
+    expected = trace_content.expectations(subject)
+    shared = {"request": trace_content.input_text(trace_content.inputs(subject))}
     if judge.builtin == "RetrievalRelevance":
         return [
             Question(instructions, {**shared, "document": text}, None, span_id, index)
@@ -138,11 +138,11 @@ def questions_about_trace(judge: Judge, subject: Subject) -> list[Question]:
         ]
     values = dict(shared)
     if "{{ response }}" in instructions:
-        outputs = content.outputs(subject)
+        outputs = trace_content.outputs(subject)
         if outputs is None:
             raise _missing_field(judge, "outputs")
-        values["response"] = content.output_text(outputs)
-    if "{{ request }}" in instructions and content.inputs(subject) is None:
+        values["response"] = trace_content.output_text(outputs)
+    if "{{ request }}" in instructions and trace_content.inputs(subject) is None:
         raise _missing_field(judge, "inputs")
     guideline = None
     if instructions_name == "Guidelines":
@@ -161,7 +161,7 @@ def questions_about_trace(judge: Judge, subject: Subject) -> list[Question]:
 
 def question_about_session(judge: Judge, session: Sequence[Subject]) -> Question:
     """Returns the question that a built-in judge asks about a conversation, given as its traces."""
-    values: dict[str, Any] = {"conversation": content.conversation(session)}
+    values: dict[str, Any] = {"conversation": trace_content.conversation(session)}
     guideline = None
     if judge.builtin == "ConversationalGuidelines":
         values["guidelines"] = judge.settings.get("guidelines")
@@ -169,8 +169,8 @@ def question_about_session(judge: Judge, session: Sequence[Subject]) -> Question
     if judge.builtin == "ConversationalToolCallEfficiency":
         values["tool_calls"] = [
             call
-            for subject in content.chronological(session)
-            for call in content.tool_calls(subject)
+            for subject in trace_content.chronological(session)
+            for call in trace_content.tool_calls(subject)
         ]
     return Question(_INSTRUCTIONS[judge.builtin], values, guideline)
 
@@ -181,7 +181,7 @@ def _further_values(
     """Returns the values, by name, that the judge's instructions name besides request and
     response."""
     readers: Mapping[str, Callable[[], Any]] = {
-        "tool_calls": lambda: content.tool_calls(subject),
+        "tool_calls": lambda: trace_content.tool_calls(subject),
         "documents": lambda: [text for _, texts in _retrieved(judge, subject) for text in texts],
         "expected": lambda: _expected(judge, expected),
     }
@@ -190,7 +190,7 @@ def _further_values(
 
 
 def _retrieved(judge: Judge, subject: Subject) -> list[tuple[str, list[str]]]:
-    retrievals = content.retrieved_texts(subject)
+    retrievals = trace_content.retrieved_texts(subject)
     if not retrievals:
         raise errors.InvalidParameterValue(
             f"No retrieval context found in the trace. The {judge.builtin} scorer requires the "

@@ -17,9 +17,9 @@ from mlcore.entities.evaluation.judges import (
     TRACE,
     Judge,
 )
-from mlcore.judges import content
+from mlcore.judges import trace_content
 from mlcore.judges.builtin import Question
-from mlcore.judges.content import Subject
+from mlcore.judges.trace_content import Subject
 
 _SYSTEM: Final = """\
 You judge the work of an AI application by the instructions below. The values that they name in
@@ -45,9 +45,11 @@ def question_about_trace(judge: Judge, subject: Subject) -> Question:
     requested input or output is missing from the root span, the question includes the whole trace.
     Raises InvalidParameterValue if the judge needs expectations, and the trace has none."""
     known_values: dict[str, Any] = {
-        INPUTS: content.inputs(subject) if INPUTS in judge.variables else None,
-        OUTPUTS: content.outputs(subject) if OUTPUTS in judge.variables else None,
-        EXPECTATIONS: content.expectations(subject) if EXPECTATIONS in judge.variables else None,
+        INPUTS: trace_content.inputs(subject) if INPUTS in judge.variables else None,
+        OUTPUTS: trace_content.outputs(subject) if OUTPUTS in judge.variables else None,
+        EXPECTATIONS: trace_content.expectations(subject)
+        if EXPECTATIONS in judge.variables
+        else None,
     }
     if EXPECTATIONS in judge.variables and known_values[EXPECTATIONS] is None:
         raise _must_specify(EXPECTATIONS)
@@ -58,7 +60,7 @@ def question_about_trace(judge: Judge, subject: Subject) -> Question:
         name: known_values[name] for name in judge.variables if known_values.get(name) is not None
     }
     if TRACE in judge.variables or is_incomplete:
-        values[TRACE] = content.trace_json(subject)
+        values[TRACE] = trace_content.trace_json(subject)
     return Question(judge.instructions, values, judge.instructions)
 
 
@@ -81,9 +83,11 @@ def question_about_session(judge: Judge, session: Sequence[Subject]) -> Question
     values: dict[str, Any] = {}
     for name in judge.variables:
         if name == CONVERSATION:
-            values[name] = content.conversation(session)
+            values[name] = trace_content.conversation(session)
         else:
-            expected = content.expectations(content.chronological(session)[0], of_session=True)
+            expected = trace_content.expectations(
+                trace_content.chronological(session)[0], of_session=True
+            )
             if expected is None:
                 raise _must_specify(EXPECTATIONS)
             values[name] = expected

@@ -10,7 +10,7 @@ import json
 import math
 from typing import Any, Final
 
-from mlcore.kubeflow import kinds, properties
+from mlcore.kubeflow import custom_properties, kinds
 from mlcore.kubeflow.errors import RequiredFieldMissing, invalid
 from mlcore.kubeflow.kinds import ARTIFACTS, EntityKind, KindField
 
@@ -141,7 +141,7 @@ def _check_lengths(values: Values) -> None:
 
 def _value(title: str, field: KindField, value: Any) -> Any:
     if field.name == "customProperties":
-        return properties.parse(value)
+        return custom_properties.parse(value)
     if field.values:
         if value not in field.values:
             raise invalid(f"{value} is not a valid {field.type}")

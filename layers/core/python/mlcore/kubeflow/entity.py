@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from mlcore.kubeflow.custom_properties import Properties
 from mlcore.kubeflow.kinds import INT64, KINDS, EntityKind
-from mlcore.kubeflow.properties import Properties
 
 V1: str = "v1"
 RESOLVED: str = "\0resolved"

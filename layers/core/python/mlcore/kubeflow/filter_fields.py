@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from mlcore.kubeflow import kinds, properties
+from mlcore.kubeflow import custom_properties, kinds
 from mlcore.kubeflow.entity import RESOLVED, Entity
 from mlcore.kubeflow.kinds import KINDS
 from mlcore.search import kubeflow_filter
@@ -84,7 +84,7 @@ def _attribute(entity: Entity, name: str) -> Any:
 def _custom_property(entity: Entity, name: str) -> tuple[str, Any] | None:
     property_ = entity.properties.get(name)
     if property_ is not None:
-        return properties.MEMBER[property_.type], property_.value
+        return custom_properties.MEMBER[property_.type], property_.value
     if name == "description" and entity.description is not None:
         return TEXT, entity.description
     return None

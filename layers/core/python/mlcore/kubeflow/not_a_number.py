@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from mlcore.kubeflow.properties import BOOL, Property
+from mlcore.kubeflow.custom_properties import BOOL, Property
 
 PROPERTY: Final = "is_nan"
 _MARK: Final = Property(BOOL, True)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import functools
 from typing import Any, ClassVar, Self
 
-from mlcore.db.attributes import FlagAttribute, IntAttribute, ItemAttribute, TextAttribute
+from mlcore.db.attribute_types import FlagAttribute, IntAttribute, ItemAttribute, TextAttribute
 from mlcore.db.client import client
+from mlcore.db.item_serialization import Writer, compile_writer
+from mlcore.db.item_views import Raw, View, compile_view
 from mlcore.db.keys import Pattern
 from mlcore.db.pynamodb_classes import (
     Connection,
@@ -17,8 +19,6 @@ from mlcore.db.pynamodb_classes import (
     Model,
     TableConnection,
 )
-from mlcore.db.reader import Raw, View, compile_view
-from mlcore.db.writer import Writer, compile_writer
 from mlcore.environment import settings
 
 MODELS: dict[str, type[Item]] = {}

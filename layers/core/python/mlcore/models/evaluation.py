@@ -4,7 +4,7 @@ issues."""
 from __future__ import annotations
 
 from mlcore.db import keys
-from mlcore.db.attributes import (
+from mlcore.db.attribute_types import (
     BytesAttribute,
     DoubleAttribute,
     FlagAttribute,

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from mlcore.db import keys
-from mlcore.db.attributes import IntAttribute, TextAttribute, TextMapAttribute, TextSetAttribute
+from mlcore.db.attribute_types import (
+    IntAttribute,
+    TextAttribute,
+    TextMapAttribute,
+    TextSetAttribute,
+)
 from mlcore.models.base import ChildItem, Item, StagedItem
 
 

@@ -7,7 +7,7 @@ experiment, run, environment or service.
 from __future__ import annotations
 
 from mlcore.db import keys
-from mlcore.db.attributes import IntAttribute, TextAttribute, TextMapAttribute
+from mlcore.db.attribute_types import IntAttribute, TextAttribute, TextMapAttribute
 from mlcore.models.base import IndexedItem, Item
 
 

@@ -5,7 +5,7 @@ default path of their owner.
 from __future__ import annotations
 
 from mlcore.db import keys
-from mlcore.db.attributes import IntAttribute, TextAttribute
+from mlcore.db.attribute_types import IntAttribute, TextAttribute
 from mlcore.models.base import Item
 
 

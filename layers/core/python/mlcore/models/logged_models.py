@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mlcore.db import keys
-from mlcore.db.attributes import FlagAttribute, IntAttribute, TextAttribute, TextMapAttribute
+from mlcore.db.attribute_types import FlagAttribute, IntAttribute, TextAttribute, TextMapAttribute
 from mlcore.models.base import ChildItem, Item, MetaItem
 
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 import jwt
 
 from mlcore.observability import logger
-from mlcore.oidc.documents import configuration_of, fetch_json
+from mlcore.oidc.issuer_documents import configuration_of, fetch_json
 from mlcore.process_cache import Moment
 
 KEPT_SECONDS: Final = 3_600

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from mlcore import errors
+from mlcore.auth.api_key_scopes import SCIM, SQL, ScopedGrants, ScopeUse
 from mlcore.auth.permissions import (
     ANY,
     EXPERIMENT,
@@ -38,7 +39,6 @@ from mlcore.auth.requirements import (
     Requirement,
     reads_everything,
 )
-from mlcore.auth.scopes import SCIM, SQL, ScopedGrants, ScopeUse
 from mlcore.db.table import Operation, Put
 from mlcore.entities.users import Profile, Role, User
 from mlcore.entities.workspaces import DEFAULT_WORKSPACE
@@ -112,7 +112,8 @@ class Access:
             is_admin: whether the user is an administrator. A caller with scopes is not treated as
                 one; ``scope_use`` records that the owner of the key is.
             key_id: the API key of the request; empty for another login.
-            scopes: what the API key is limited to (:mod:`mlcore.auth.scopes`); None for all that
+            scopes: what the API key is limited to (:mod:`mlcore.auth.api_key_scopes`); None for all
+            that
                 the user may do.
         """
         self.key_id = key_id

@@ -7,8 +7,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from mlcore.entities.alerts import Alert
-from mlcore.policies.absent_callers import absent_caller
 from mlcore.policies.access import Access
+from mlcore.policies.background_callers import absent_caller
 from mlcore.policies.system_tables import reads_workspace
 
 _OTHER_CHANGES: Final = (

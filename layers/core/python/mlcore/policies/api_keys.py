@@ -8,7 +8,7 @@ from typing import Any
 
 from mlcore.policies.access import Access
 from mlcore.repos.users import api_keys
-from mlcore.wire.parameters import text
+from mlcore.wire.untyped_message import text
 
 
 def manage_of_user(access: Access, message: Any) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 from mlcore import errors
 from mlcore.artifacts import safe_path
 from mlcore.artifacts.paths import key_in_workspace
-from mlcore.artifacts.skill_files import segments_below
+from mlcore.artifacts.skill_uploads import segments_below
 from mlcore.auth.permissions import (
     ANY,
     EXPERIMENT,
@@ -23,11 +23,11 @@ from mlcore.auth.requirements import Requirement
 from mlcore.environment import workspaces_enabled
 from mlcore.limits.registry import version_number
 from mlcore.models.logged_models import LoggedModel
-from mlcore.policies import file_rights
+from mlcore.policies import location_rights
 from mlcore.policies.access import Access, permission_without_grant
 from mlcore.policies.logged_models import on_models
 from mlcore.policies.registry import may_read_version
-from mlcore.policies.requests import Policy, inherited, on_runs, subject
+from mlcore.policies.shared_rules import Policy, inherited, on_runs, subject
 from mlcore.repos.logged_models import logged_models
 from mlcore.repos.registry import model_versions
 from mlcore.repos.runs.core import runs
@@ -49,7 +49,7 @@ def proxied(action: str, *, tree: bool = False) -> Policy:
         except errors.MlflowError:
             return False
         if segments_below(path) is not None:
-            return action != "read" or file_rights.may_on_skill_files(access, path, action)
+            return action != "read" or location_rights.may_on_skill_files(access, path, action)
         scopes = _containing_experiments(path, access.workspace, tree=tree)
         if not scopes:
             return bool(getattr(_permission_outside_experiments(access), f"can_{action}"))
@@ -69,7 +69,7 @@ def _containing_experiments(
     try:
         key = key_in_workspace(path, workspace)
     except errors.InvalidParameterValue:
-        own_storage = file_rights.default_storage(
+        own_storage = location_rights.default_storage(
             path
         )  # a path of another workspace is refused later, by the route
         return (
@@ -79,7 +79,7 @@ def _containing_experiments(
         )
     return [
         (storage.experiment_id, storage.segments_below(key))
-        for storage in file_rights.storages_around(key, tree=tree)
+        for storage in location_rights.storages_around(key, tree=tree)
     ]
 
 
@@ -102,7 +102,7 @@ def _resource_types(segments: list[str], *, tree: bool) -> tuple[str, ...]:
         return (RUN, TRACE, LOGGED_MODEL) if tree else ()
     if segments[0] in _FOLDERS:
         return (_FOLDERS[segments[0]],)
-    if tree or segments[1:2] == ["artifacts"] or file_rights.RUN_FOLDERS.fullmatch(segments[0]):
+    if tree or segments[1:2] == ["artifacts"] or location_rights.RUN_FOLDERS.fullmatch(segments[0]):
         return (RUN,)
     return ()
 
@@ -137,7 +137,7 @@ def _file_of_run(access: Access, run_id: str, action: str) -> bool:
 def files_of_runs(access: Access, run_ids: Sequence[str], action: str) -> bool:
     """Whether the caller may act on the files of runs. The caller needs the right on the runs
     themselves (:func:`on_runs`), and on other experiments' storage in which the runs' files lie."""
-    return on_runs(access, run_ids, action) and file_rights.may_use_outer_storages(
+    return on_runs(access, run_ids, action) and location_rights.may_use_outer_storages(
         access, filter(None, map(runs.locate, run_ids)), action
     )
 
@@ -147,7 +147,7 @@ def files_of_models(access: Access, model_ids: Sequence[str], action: str) -> bo
     models themselves, and on other experiments' storage in which the models' files lie."""
     items = logged_models.find(model_ids, access.workspace)
     experiment_ids = [LoggedModel.of(item).experiment_id for item in items if item is not None]
-    return on_models(access, model_ids, action) and file_rights.may_use_outer_storages(
+    return on_models(access, model_ids, action) and location_rights.may_use_outer_storages(
         access, experiment_ids, action
     )
 
@@ -190,7 +190,7 @@ def file_of_version(access: Access, message: Any) -> bool:
         stored = model_versions.get(access.workspace, name, number).version
     except errors.MlflowError:
         return True  # the route answers with the error
-    return file_rights.may_read_source(access, stored.storage_location or stored.source)
+    return location_rights.may_read_source(access, stored.storage_location or stored.source)
 
 
 read_proxied = proxied("read")

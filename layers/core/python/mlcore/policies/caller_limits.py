@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from mlcore.db import capacity
-from mlcore.entities.caller_limits import KEY, USER, WORKSPACE, CallerLimit
+from mlcore.entities.caller_limit_variables import KEY, USER, WORKSPACE, CallerLimit
 from mlcore.errors import CallerLimitReached, MlflowError
 from mlcore.ids import now_ms
 from mlcore.observability import logger

@@ -15,15 +15,15 @@ from mlcore.auth.permissions import (
     TRACE,
 )
 from mlcore.auth.requirements import NOT_DENIED, Requirement
-from mlcore.policies import file_rights
+from mlcore.policies import location_rights
 from mlcore.policies.access import Access
-from mlcore.policies.requests import (
+from mlcore.policies.shared_rules import (
     inherited,
     on_experiment,
     subject,
 )
 from mlcore.repos.experiments import experiments
-from mlcore.wire.parameters import text
+from mlcore.wire.untyped_message import text
 
 CONTENTS = (RUN, TRACE, LOGGED_MODEL, ASSESSMENT, "review_queue", SCORER, "scorer_version")
 """Resource types that are deleted and restored together with their experiment."""
@@ -35,7 +35,7 @@ def create(access: Access, message: Any) -> bool:
     if not (access.may_create() and access.allows(Requirement(EXPERIMENT, ANY, NOT_DENIED))):
         return False
     if message.artifact_location:
-        file_rights.check_choice(access, message.artifact_location)
+        location_rights.check_choice(access, message.artifact_location)
     return True
 
 

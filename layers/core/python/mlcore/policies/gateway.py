@@ -23,7 +23,7 @@ from mlcore.auth.permissions import (
 )
 from mlcore.auth.requirements import NOT_DENIED, InheritedFrom, Requirement
 from mlcore.policies.access import Access
-from mlcore.policies.requests import Policy, subject
+from mlcore.policies.shared_rules import Policy, subject
 from mlcore.repos.gateway import configuration
 from mlcore.repos.users import grants
 

@@ -28,16 +28,16 @@ from mlcore.auth.permissions import (
 from mlcore.auth.requirements import NOT_DENIED, Requirement
 from mlcore.entities.skills import SkillIdentity
 from mlcore.policies.access import Access
-from mlcore.policies.file_rights import RUN_FOLDERS
 from mlcore.policies.gateway import (
     hide_in_endpoints,
     hide_in_mappings,
     hide_in_model_definitions,
     hide_passphrase,
 )
+from mlcore.policies.location_rights import RUN_FOLDERS
 from mlcore.policies.registry import kind_of_tags
-from mlcore.policies.requests import inherited, on_mcp_versions
-from mlcore.policies.reviews import hide_queues, hide_source_runs
+from mlcore.policies.reviews_and_issues import hide_queues, hide_source_runs
+from mlcore.policies.shared_rules import inherited, on_mcp_versions
 from mlcore.wire.encoding import Encoded
 
 Json = dict[str, Any]

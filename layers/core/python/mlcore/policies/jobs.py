@@ -19,9 +19,10 @@ from mlcore.auth.permissions import (
 )
 from mlcore.auth.requirements import NOT_DENIED, InheritedFrom, Requirement
 from mlcore.entities.evaluation.job_model import JobModel
-from mlcore.limits.evaluation.scorers import endpoint_in_text, name_in_text
+from mlcore.limits.evaluation.judge_endpoints import endpoint_in_text
+from mlcore.limits.evaluation.scorers import name_in_text
 from mlcore.policies.access import Access
-from mlcore.policies.requests import create_inside, subject
+from mlcore.policies.shared_rules import create_inside, subject
 from mlcore.repos.evaluation import jobs
 from mlcore.repos.gateway import configuration
 

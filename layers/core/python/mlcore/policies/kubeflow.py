@@ -32,7 +32,7 @@ from mlcore.models.kubeflow import Artifact, ContextRef, NumberedItem
 from mlcore.policies.access import Access
 from mlcore.policies.experiments import CONTENTS
 from mlcore.policies.registry import may_name_source
-from mlcore.policies.requests import create_inside, inherited, inside
+from mlcore.policies.shared_rules import create_inside, inherited, inside
 from mlcore.repos.kubeflow import artifacts, entities, numbers, runs, transaction_steps
 from mlcore.repos.kubeflow import experiments as kubeflow_experiments
 

@@ -9,7 +9,7 @@ from mlcore.auth.permissions import ANY, LOGGED_MODEL, RUN
 from mlcore.auth.requirements import NOT_DENIED, Requirement
 from mlcore.models.logged_models import LoggedModel
 from mlcore.policies.access import Access
-from mlcore.policies.requests import (
+from mlcore.policies.shared_rules import (
     Policy,
     create_inside,
     inside,

@@ -14,7 +14,7 @@ from mlcore.auth.permissions import ANY, MCP_SERVER, MCP_SERVER_VERSION
 from mlcore.auth.requirements import NOT_DENIED, Requirement
 from mlcore.errors import MlflowError
 from mlcore.policies.access import Access
-from mlcore.policies.requests import Policy, on_mcp_versions, subject
+from mlcore.policies.shared_rules import Policy, on_mcp_versions, subject
 from mlcore.repos import mcp_servers
 from mlcore.repos.users import grants
 from mlcore.search import grammar, mcp_fields

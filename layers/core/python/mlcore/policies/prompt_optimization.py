@@ -17,11 +17,11 @@ from mlcore.auth.permissions import (
 )
 from mlcore.auth.requirements import NOT_DENIED, Requirement
 from mlcore.entities.evaluation.jobs import OPTIMIZE_PROMPT
-from mlcore.limits.evaluation.prompt_optimization import parse_prompt_uri
+from mlcore.limits.prompt_uris import parse_prompt_uri
 from mlcore.policies.access import Access
-from mlcore.policies.evaluation import on_experiments
+from mlcore.policies.datasets_and_scorers import on_experiments
 from mlcore.policies.registry import kind_of
-from mlcore.policies.requests import Policy, create_inside, subject
+from mlcore.policies.shared_rules import Policy, create_inside, subject
 from mlcore.repos.evaluation import datasets as evaluation_datasets
 from mlcore.repos.evaluation import jobs
 

@@ -11,10 +11,10 @@ from mlcore.auth.requirements import NOT_DENIED, InheritedFrom, Requirement
 from mlcore.errors import InvalidParameterValue
 from mlcore.limits.model_sources import ModelUri, parse
 from mlcore.models.logged_models import LoggedModel
-from mlcore.policies import file_rights
+from mlcore.policies import location_rights
 from mlcore.policies.access import Access
 from mlcore.policies.logged_models import on_models
-from mlcore.policies.requests import Policy, inside, on_runs, subject, version_type
+from mlcore.policies.shared_rules import Policy, inside, on_runs, subject, version_type
 from mlcore.prompts import is_prompt
 from mlcore.repos.logged_models import logged_models
 from mlcore.repos.registry import registered_models
@@ -118,7 +118,7 @@ def create_version(access: Access, message: Any) -> bool:
     asserted = kind_of_tags(tags) if reserved_tags.IS_PROMPT in tags else kind
     if asserted != kind and not access.allows(Requirement(version_type(asserted), ANY, NOT_DENIED)):
         return False
-    if not file_rights.may_read_source(access, message.source):
+    if not location_rights.may_read_source(access, message.source):
         return False
     source = _copied_model(message.source)
     if source is not None and source.name:
@@ -139,7 +139,7 @@ def may_name_source(access: Access, source: str) -> bool:
     request. The caller must be allowed to read it, because readers of the version will be able to
     read the files of the source. For a source that names a missing run or model, the permission on
     resources without a grant decides."""
-    if not file_rights.may_name(access, source):
+    if not location_rights.may_name(access, source):
         return False
     if source.startswith(_RUNS):
         run_id = source.removeprefix(_RUNS).partition("/")[0]

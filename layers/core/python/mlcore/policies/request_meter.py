@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from typing import Final, NamedTuple
 
-from mlcore.entities.caller_limits import CallerLimit
+from mlcore.entities.caller_limit_variables import CallerLimit
 from mlcore.repos.users.caller_usage import DAY_MS
 
 BURST_SECONDS: Final = 5

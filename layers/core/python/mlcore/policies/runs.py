@@ -8,9 +8,9 @@ from typing import Any
 from mlcore.auth.permissions import RUN
 from mlcore.limits.promptlab import experiment_of
 from mlcore.policies.access import Access
-from mlcore.policies.file_rights import may_use_outer_storages
+from mlcore.policies.location_rights import may_use_outer_storages
 from mlcore.policies.logged_models import on_models
-from mlcore.policies.requests import Policy, create_inside, on_runs, subject
+from mlcore.policies.shared_rules import Policy, create_inside, on_runs, subject
 from mlcore.repos.runs.core import runs
 
 

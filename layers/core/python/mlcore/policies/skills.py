@@ -12,7 +12,7 @@ from mlcore.auth.requirements import NOT_DENIED, Requirement
 from mlcore.entities.skills import DELETED, SkillIdentity
 from mlcore.limits import skills as limits
 from mlcore.policies.access import Access
-from mlcore.policies.requests import Policy
+from mlcore.policies.shared_rules import Policy
 from mlcore.repos import skills
 from mlcore.repos.users import grants
 

@@ -10,8 +10,8 @@ from typing import Any
 from mlcore.auth.permissions import EXPERIMENT
 from mlcore.auth.requirements import Requirement
 from mlcore.policies.access import Access
-from mlcore.policies.requests import are_in_workspace
-from mlcore.repos.settings import system_tables
+from mlcore.policies.shared_rules import are_in_workspace
+from mlcore.repos.settings import system_tables_readers
 
 
 def query(access: Access, message: Any) -> bool:
@@ -63,8 +63,8 @@ def readable_workspaces(access: Access) -> list[str] | None:
     access = owner
     if access.is_admin:
         return None
-    workspaces = set(system_tables.granted(access.username))
-    if system_tables.ALL in workspaces:
+    workspaces = set(system_tables_readers.granted(access.username))
+    if system_tables_readers.ALL in workspaces:
         return None
     if access.administrates(access.workspace):
         workspaces.add(access.workspace)

@@ -9,9 +9,9 @@ from mlcore import errors, reserved_tags
 from mlcore.auth.permissions import ANY, ASSESSMENT, EXPERIMENT, LOGGED_MODEL, RUN, TRACE
 from mlcore.auth.requirements import NOT_DENIED, Requirement
 from mlcore.limits.artifact_locations import join
-from mlcore.policies import file_rights
+from mlcore.policies import location_rights
 from mlcore.policies.access import Access
-from mlcore.policies.requests import (
+from mlcore.policies.shared_rules import (
     Policy,
     create_inside,
     inherited,
@@ -65,7 +65,7 @@ def _may_read_files(access: Access, trace: StoredTrace | None) -> bool:
         return True
     root = trace.experiment.artifact_location
     default_location = join(root, f"traces/{trace.trace_id}/artifacts")
-    return location == default_location or file_rights.may_read(
+    return location == default_location or location_rights.may_read(
         access, location, own=default_location
     )
 

@@ -11,7 +11,7 @@ from mlcore.auth.requirements import Requirement
 from mlcore.policies.access import Access, administrated_workspaces
 from mlcore.policies.resource_workspaces import workspace_of
 from mlcore.repos.users import roles, users
-from mlcore.wire.parameters import integer, text
+from mlcore.wire.untyped_message import integer, text
 
 
 def oneself(access: Access, message: Any) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Final
 
 from mlcore.errors import GatewayCallFailed
-from mlcore.providers import completions, transport
+from mlcore.providers import openai_answers, transport
 from mlcore.providers.anthropic_requests import message_request
 from mlcore.providers.openai import join_path, proxied_url, unexpected_answer
 from mlcore.providers.provider import (
@@ -18,9 +18,9 @@ from mlcore.providers.provider import (
     Provider,
     check_no_model,
     forwarded_headers,
-    token_counts,
 )
 from mlcore.providers.proxied import ProxiedRequest, RawAnswer
+from mlcore.providers.token_counts import is_count, long_cached, token_counts
 
 _BASE: Final = "https://api.anthropic.com/v1"
 _VERSION: Final = "2023-06-01"
@@ -124,7 +124,7 @@ def usage_of(answer: Json) -> dict[str, int]:
             return {}
         counts = _token_counts(usage_) if _input_counts(usage_) else {}
         output_tokens = usage_.get("output_tokens")
-        if completions.is_count(output_tokens):
+        if is_count(output_tokens):
             counts["output_tokens"] = output_tokens
         return counts
     return _token_counts(answer.get("usage"))
@@ -139,14 +139,14 @@ def completion_of(answer: Json) -> Json:
             blocks = [{"type": "text", "text": blocks}]
         texts = [block[block["type"]] for block in blocks if block["type"] in ("text", "thinking")]
         calls = [
-            completions.tool_call(block["id"], block["name"], json.dumps(block["input"]))
+            openai_answers.tool_call(block["id"], block["name"], json.dumps(block["input"]))
             for block in blocks
             if block["type"] == "tool_use"
         ]
-        choice = completions.choice(
+        choice = openai_answers.choice(
             0, "".join(texts) or None, calls, _finish_reason(answer["stop_reason"]), answer["role"]
         )
-        return completions.completion(
+        return openai_answers.completion(
             answer["id"], int(time.time()), answer["model"], [choice], _usage(answer["usage"])
         )
     except (KeyError, TypeError, AttributeError) as error:
@@ -186,21 +186,21 @@ def _chunks_of(events: Iterator[Json]) -> Iterator[Json]:
             counts |= {"output_tokens": reported.get("output_tokens")}
             usage = _usage(counts)
         chunk_delta = _delta(content, calls.get(event.get("index"), 0))
-        yield completions.chunk(answer_id, int(time.time()), model, [chunk_delta], usage)
+        yield openai_answers.chunk(answer_id, int(time.time()), model, [chunk_delta], usage)
 
 
 def _delta(content: Mapping[str, Any], call: int) -> Json:
     stop = content.get("stop_reason")
     finish_reason = None if stop is None else _finish_reason(stop)
     if content.get("type") == "tool_use":
-        call_start = completions.call_delta(
+        call_start = openai_answers.call_delta(
             call, call_id=content.get("id"), call_type="function", name=content.get("name")
         )
-        return completions.delta(0, finish_reason, tool_calls=[call_start])
+        return openai_answers.delta(0, finish_reason, tool_calls=[call_start])
     if content.get("type") == "input_json_delta":
-        call_part = completions.call_delta(call, arguments=content.get("partial_json"))
-        return completions.delta(0, finish_reason, tool_calls=[call_part])
-    return completions.delta(0, finish_reason, content=content.get("text"))
+        call_part = openai_answers.call_delta(call, arguments=content.get("partial_json"))
+        return openai_answers.delta(0, finish_reason, tool_calls=[call_part])
+    return openai_answers.delta(0, finish_reason, content=content.get("text"))
 
 
 def _finish_reason(stop_reason: Any) -> str:
@@ -224,14 +224,14 @@ def _usage(counts: Mapping[str, Any]) -> Json:
     more = {name: value for name, value in counts.items() if name not in known}
     if written is not None:
         more["cache_creation_input_tokens"] = written
-    return completions.usage(prompt, output, total, read, more)
+    return openai_answers.usage(prompt, output, total, read, more)
 
 
 def _input_counts(reported: Mapping[str, Any]) -> Json:
     """Returns the final counts of the input, which the last event of a stream reports if the
     provider's own tools have added to it; empty if the event does not report all of them."""
     names = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
-    if not all(completions.is_count(reported.get(name)) for name in names):
+    if not all(is_count(reported.get(name)) for name in names):
         return {}
     return {name: reported[name] for name in (*names, "cache_creation") if name in reported}
 
@@ -239,9 +239,9 @@ def _input_counts(reported: Mapping[str, Any]) -> Json:
 def _token_counts(usage: Any) -> dict[str, int]:
     counts = token_counts(usage, "input_tokens", "output_tokens", cached="cache_read_input_tokens")
     written = usage.get("cache_creation_input_tokens") if isinstance(usage, dict) else None
-    if completions.is_count(written):
+    if is_count(written):
         counts["cache_creation_input_tokens"] = written
-    counts |= completions.long_cached(usage)
+    counts |= long_cached(usage)
     cache_tokens = counts.get("cache_read_input_tokens", 0) + counts.get(
         "cache_creation_input_tokens", 0
     )

@@ -10,12 +10,12 @@ from typing import ClassVar, Final, TypeVar
 
 from mlcore.errors import GatewayCallFailed
 from mlcore.providers import (
+    aws_event_stream,
+    bedrock_anthropic,
+    bedrock_converse,
     bedrock_embeddings,
-    bedrock_messages,
     bedrock_operations,
     bedrock_usage,
-    converse,
-    event_stream,
     transport,
 )
 from mlcore.providers.bedrock_login import BedrockLogin
@@ -51,15 +51,15 @@ class Bedrock(Provider):
 
     def chat(self, payload: Json) -> Json:
         check_no_model(payload)
-        answer, _ = self._ask("converse", self.redacted(converse.request_of(payload)))
-        return converse.completion_of(answer, self.model.name)
+        answer, _ = self._ask("converse", self.redacted(bedrock_converse.request_of(payload)))
+        return bedrock_converse.completion_of(answer, self.model.name)
 
     def chat_stream(self, payload: Json) -> Iterator[Json]:
         check_no_model(payload)
         events = self._events(
-            bedrock_operations.CONVERSE_STREAM, self.redacted(converse.request_of(payload))
+            bedrock_operations.CONVERSE_STREAM, self.redacted(bedrock_converse.request_of(payload))
         )
-        return converse.chunks_of(events, self.model.name)
+        return bedrock_converse.chunks_of(events, self.model.name)
 
     def embeddings(self, payload: Json) -> Json:
         check_no_model(payload)
@@ -79,12 +79,12 @@ class Bedrock(Provider):
                 return self._ask(_INVOKE, request)[0]
             answer, _ = self._ask(
                 bedrock_operations.COUNT_TOKENS,
-                bedrock_messages.count_request(request),
-                bedrock_messages.foundation_model(self.model.name),
+                bedrock_anthropic.count_request(request),
+                bedrock_anthropic.foundation_model(self.model.name),
             )
-            return bedrock_messages.count_answer(answer)
+            return bedrock_anthropic.count_answer(answer)
 
-        with bedrock_messages.errors():
+        with bedrock_anthropic.errors():
             return _accepted(payload, headers, ask)
 
     def passthrough_stream(
@@ -93,7 +93,7 @@ class Bedrock(Provider):
         self._check(action, payload)
 
         def begin(request: Json) -> tuple[bytes, Generator[bytes]]:
-            lines = bedrock_messages.lines_of(
+            lines = bedrock_anthropic.lines_of(
                 self._events(bedrock_operations.INVOKE_STREAM, request)
             )
             first = next(lines, None)
@@ -101,7 +101,7 @@ class Bedrock(Provider):
                 raise _incomplete()
             return first, lines
 
-        with bedrock_messages.errors():
+        with bedrock_anthropic.errors():
             first, rest = _accepted(payload, headers, begin)
             with closing(rest):
                 yield first
@@ -125,8 +125,8 @@ class Bedrock(Provider):
                 answer = transport.answer_of(response, self.redactor)
                 usage = bedrock_usage.counts_of(answer) or bedrock_usage.counts_in_headers(counts)
                 yield CountedAnswer(answer, counts, usage) if counts else answer
-            elif kind == event_stream.CONTENT_TYPE:
-                events = event_stream.messages(transport.read_chunks(response), self.redactor)
+            elif kind == aws_event_stream.CONTENT_TYPE:
+                events = aws_event_stream.messages(transport.read_chunks(response), self.redactor)
                 yield from _whole(events, operation.name)
             else:
                 yield transport.raw_answer_of(response, self.redactor)
@@ -143,7 +143,7 @@ class Bedrock(Provider):
 
     def _check(self, action: str, payload: Json) -> None:
         self.path(action)
-        bedrock_messages.check_model(self.model.name, action)
+        bedrock_anthropic.check_model(self.model.name, action)
         bedrock_operations.check_invoked(payload)  # a profile's model may be of any vendor
 
     def _ask(
@@ -160,7 +160,7 @@ class Bedrock(Provider):
     def _events(self, operation: str, request: Json) -> Iterator[tuple[str, Json]]:
         url, headers = self._login.signed(self.model.name, operation, request)
         parts = transport.chunks(url, headers, request, configured=self.configured)
-        return event_stream.events(parts, self.redactor)
+        return aws_event_stream.events(parts, self.redactor)
 
 
 def _whole(events: Iterator[BinaryEvent], operation: str) -> Iterator[BinaryEvent]:
@@ -182,13 +182,13 @@ def _incomplete() -> GatewayCallFailed:
 
 
 def _accepted(payload: Json, headers: Mapping[str, str], ask: Callable[[Json], T]) -> T:
-    """Sends a request in the forms of :func:`mlcore.providers.bedrock_messages.requests_of`, until
+    """Sends a request in the forms of :func:`mlcore.providers.bedrock_anthropic.requests_of`, until
     Bedrock accepts its betas. Returns the result."""
-    *others, last = bedrock_messages.requests_of(payload, headers)
+    *others, last = bedrock_anthropic.requests_of(payload, headers)
     for request in others:
         try:
             return ask(request)
         except GatewayCallFailed as error:
-            if not bedrock_messages.refuses_betas(error):
+            if not bedrock_anthropic.refuses_betas(error):
                 raise
     return ask(last)

@@ -17,9 +17,9 @@ from typing import Any, Final, NamedTuple
 
 from mlcore.db import deadline
 from mlcore.errors import GatewayCallFailed
-from mlcore.providers import completions, wait_meter
-from mlcore.providers.completions import is_count
+from mlcore.providers import openai_answers, wait_meter
 from mlcore.providers.openai import unexpected_answer
+from mlcore.providers.token_counts import is_count
 
 Json = dict[str, Any]
 
@@ -87,7 +87,7 @@ def embed(model: str, payload: Json, invoke: Invoke, spend: Callable[[int], None
         if len(part_vectors) != len(part):
             raise GatewayCallFailed(502, "The provider did not return a vector for each text.")
         vectors += part_vectors
-    return completions.embeddings(vectors, model, tokens, tokens)
+    return openai_answers.embeddings(vectors, model, tokens, tokens)
 
 
 def _repeated(invoke: Invoke, request: Json) -> tuple[Json, Mapping[str, int]]:

@@ -18,7 +18,7 @@ from urllib.parse import unquote
 
 from mlcore.errors import GatewayCallFailed
 from mlcore.providers.anthropic_requests import CALL_TYPES
-from mlcore.providers.bedrock_messages import foundation_model
+from mlcore.providers.bedrock_anthropic import foundation_model
 from mlcore.providers.proxied import ProxiedRequest
 from mlcore.wire.json_text import parse_json_bytes
 

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from mlcore.providers import anthropic
-from mlcore.providers.completions import is_count, token_counts_of
-from mlcore.providers.provider import with_total
+from mlcore.providers.token_counts import is_count, token_counts_of, with_total
 
 Json = dict[str, Any]
 _Names = tuple[str, str, str, str]

@@ -6,11 +6,11 @@ import ipaddress
 import time
 from typing import Final, NamedTuple
 
+from mlcore import public_addresses
 from mlcore.errors import GatewayCallFailed, InvalidParameterValue
 from mlcore.process_cache import ProcessCache
 from mlcore.providers.environment import ALLOW_PRIVATE
-from mlcore.webhooks import addresses
-from mlcore.webhooks.addresses import Address
+from mlcore.public_addresses import Address
 
 RESOLVED_SECONDS: Final = 10.0
 """How long the addresses of a name are used. Names of large providers resolve to another address
@@ -46,7 +46,7 @@ def checked_address(host: str, *, guarded: bool) -> str:
     """
     host_addresses = _addresses_of(host)
     for address in host_addresses if guarded else ():
-        if not addresses.is_public(address):
+        if not public_addresses.is_public(address):
             raise GatewayCallFailed(
                 502,
                 f"Gateway upstream connection blocked: {host!r} resolves to {address}, which is "
@@ -70,7 +70,7 @@ def _addresses_of(host: str) -> list[Address]:
     if resolved is None or not resolved.is_fresh():
         began = time.time()
         try:
-            resolved = _Resolved(addresses.resolve_host(host, "gateway upstream"), began)
+            resolved = _Resolved(public_addresses.resolve_host(host, "gateway upstream"), began)
         except InvalidParameterValue as error:
             raise GatewayCallFailed(502, error.message) from None
         _resolved.put(host, resolved)

@@ -8,16 +8,15 @@ from typing import Any, ClassVar, Final
 from urllib.parse import quote, unquote
 
 from mlcore.providers import cache_markers, transport
-from mlcore.providers.completions import is_count
 from mlcore.providers.openai import Compatible, join_path, proxied_url
 from mlcore.providers.provider import (
     GEMINI_GENERATE_CONTENT,
     GEMINI_STREAM_GENERATE_CONTENT,
     Json,
     forwarded_headers,
-    token_counts,
 )
 from mlcore.providers.proxied import ProxiedRequest, RawAnswer
+from mlcore.providers.token_counts import is_count, token_counts
 
 _KEYS_IN_QUERIES: Final = ("key", "access_token")
 """Parameters in which Google's servers read credentials, also with ``$`` before the name;

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Final
 from urllib.parse import quote, urlencode, urlsplit, urlunsplit
 
 from mlcore.errors import GatewayCallFailed, InvalidParameterValue
-from mlcore.providers import cache_markers, completions, transport
+from mlcore.providers import cache_markers, openai_answers, transport
 from mlcore.providers.provider import (
     OPENAI_CHAT,
     OPENAI_EMBEDDINGS,
@@ -17,9 +17,9 @@ from mlcore.providers.provider import (
     Provider,
     check_no_model,
     forwarded_headers,
-    token_counts,
 )
 from mlcore.providers.proxied import ProxiedRequest, RawAnswer
+from mlcore.providers.token_counts import token_counts
 
 _AZURE: Final = ("azure", "azuread")
 
@@ -52,7 +52,7 @@ class Compatible(Provider):
         check_no_model(payload)
         answer = self._ask("embeddings", payload)
         try:
-            return completions.embeddings(
+            return openai_answers.embeddings(
                 [item["embedding"] for item in answer["data"]],
                 answer["model"],
                 answer["usage"]["prompt_tokens"],
@@ -222,12 +222,12 @@ def _with_usage(payload: Json) -> Json:
 
 def _completion(answer: Json) -> Json:
     try:
-        return completions.completion(
+        return openai_answers.completion(
             answer["id"],
             answer["created"],
             answer["model"],
             [
-                completions.choice(
+                openai_answers.choice(
                     index,
                     choice["message"].get("content"),
                     choice["message"].get("tool_calls"),
@@ -250,12 +250,12 @@ def _chunk(event: Json) -> Json:
         )
     try:
         usage = event.get("usage")
-        return completions.chunk(
+        return openai_answers.chunk(
             event["id"],
             event["created"],
             event["model"],
             [
-                completions.delta(
+                openai_answers.delta(
                     choice["index"],
                     choice.get("finish_reason"),
                     role=choice["delta"].get("role"),
@@ -274,7 +274,7 @@ def _chunk(event: Json) -> Json:
 
 def _call_delta(call: Json) -> Json:
     function = call.get("function") or {}
-    return completions.call_delta(
+    return openai_answers.call_delta(
         call["index"],
         call_id=call.get("id"),
         call_type=call.get("type"),
@@ -290,4 +290,4 @@ def _usage(counts: Mapping[str, Any]) -> Json:
     if details:
         more = {"prompt_tokens_details": {"cached_tokens": None, **details}, **more}
     prompt, completion, total = (counts.get(name) for name in known[:3])
-    return completions.usage(prompt, completion, total, more=more)
+    return openai_answers.usage(prompt, completion, total, more=more)

@@ -9,10 +9,10 @@ from functools import cached_property
 from typing import Any, ClassVar, Final
 
 from mlcore.errors import GatewayCallFailed
-from mlcore.providers.completions import is_count, token_counts_of
 from mlcore.providers.credential_redactor import CredentialRedactor
 from mlcore.providers.model import Model
 from mlcore.providers.proxied import BinaryEvent, CountedAnswer, ProxiedRequest, RawAnswer
+from mlcore.providers.token_counts import token_counts_of
 
 Json = dict[str, Any]
 
@@ -217,58 +217,3 @@ def check_no_model(payload: Json) -> None:
             "The parameter 'model' is not permitted to be passed. The route being queried already "
             "defines a model instance.",
         )
-
-
-def token_counts(
-    usage: Any, input_key: str, output_key: str, total_key: str = "", cached: str = ""
-) -> dict[str, int]:
-    """Converts a provider's token counts to MLflow's names; counts that are missing or no numbers
-    are left out.
-
-    Args:
-        usage: the provider's counts.
-        cached: the key of tokens read from a cache; a dot separates a nested key.
-    """
-    if not isinstance(usage, dict):
-        return {}
-    outer, _, inner = cached.partition(".")
-    cached_value = usage.get(outer)
-    counts = {
-        "input_tokens": usage.get(input_key),
-        "output_tokens": usage.get(output_key),
-        "total_tokens": usage.get(total_key),
-        "cache_read_input_tokens": (
-            (cached_value.get(inner) if isinstance(cached_value, dict) else None)
-            if inner
-            else cached_value
-        ),
-    }
-    known_counts = {name: count for name, count in counts.items() if is_count(count)}
-    return with_total(known_counts)
-
-
-def with_total(usage: dict[str, int]) -> dict[str, int]:
-    """Adds ``total_tokens`` to the counts if it is missing and both parts are known. Returns the
-    same dict."""
-    if "total_tokens" not in usage and {"input_tokens", "output_tokens"} <= usage.keys():
-        usage["total_tokens"] = usage["input_tokens"] + usage["output_tokens"]
-    return usage
-
-
-def consistent(usage: Mapping[str, int]) -> dict[str, int]:
-    """Returns the token counts of an ended call, with the total and with contradictions removed.
-
-    The input includes the tokens that were read from a cache or written to one, so both together
-    are limited to the input. The total is at least the sum of input and output. Contradictory
-    counts of a provider would lead to a wrong cost.
-    """
-    counts = dict(usage)
-    rest = counts.get("input_tokens", 0)
-    for name in ("cache_read_input_tokens", "cache_creation_input_tokens"):
-        if name in counts:
-            counts[name] = min(counts[name], rest)
-            rest -= counts[name]
-    parts = counts.get("input_tokens", 0) + counts.get("output_tokens", 0)
-    if counts.get("total_tokens", parts) < parts:
-        counts["total_tokens"] = parts
-    return with_total(counts)

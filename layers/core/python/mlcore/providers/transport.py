@@ -19,9 +19,9 @@ from urllib3.exceptions import HTTPError, IncompleteRead, ProtocolError
 
 from mlcore.db import deadline
 from mlcore.errors import GatewayCallFailed
-from mlcore.providers import abandonment, answer_ends, wait_meter
+from mlcore.providers import abandonment, answer_completeness, wait_meter
+from mlcore.providers.abandonable_connections import new_pool
 from mlcore.providers.checked_addresses import checked_address, forget_addresses
-from mlcore.providers.connection_pools import new_pool
 from mlcore.providers.credential_redactor import CredentialRedactor
 from mlcore.providers.environment import private_allowed, timeout_seconds
 from mlcore.providers.kept_connections import Destination, KeptConnections
@@ -247,7 +247,7 @@ def read_chunks(response: BaseHTTPResponse) -> Iterator[bytes]:
         yield part
         if time.monotonic() > deadline.current():
             raise GatewayCallFailed(504, "The provider's answer did not end in time.")
-    if not answer_ends.is_complete(response):
+    if not answer_completeness.is_complete(response):
         abandonment.check()  # the answer also ends if the connection was shut down
         if missing := response.length_remaining:
             raise IncompleteRead(response.tell(), missing)
@@ -354,7 +354,7 @@ def _sent(
                 response = send(pool)
         with closing(response):  # an answer that is not read to its end would stay open
             yield response
-            is_reusable = answer_ends.is_read(response)
+            is_reusable = answer_completeness.is_read(response)
     finally:
         if is_reusable:
             CONNECTIONS.keep(destination, pool)

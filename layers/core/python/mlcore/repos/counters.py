@@ -6,7 +6,7 @@ from mlcore.db import keys
 from mlcore.db.expression import Update
 from mlcore.db.table import table
 from mlcore.ids import now_ms
-from mlcore.models.platform import Counter
+from mlcore.models.counters import Counter
 
 
 def next_number(name: str) -> int:

@@ -12,9 +12,9 @@ A key never moves back, and is never in both the item and a child item:
 - Once a map has overflowed, no key is added to it: new keys go to child items, and a key in the map
   is written only while it is still there.
 
-A map may be stored as one text (:class:`mlcore.db.attributes.TextMapAttribute`), which is always
-rewritten as a whole, on the condition of the version that was read. That suits a single writer; a
-concurrent writer turns it into a map again, whose keys have separate conditions.
+A map may be stored as one text (:class:`mlcore.db.attribute_types.TextMapAttribute`), which is
+always rewritten as a whole, on the condition of the version that was read. That suits a single
+writer; a concurrent writer turns it into a map again, whose keys have separate conditions.
 
 Child items *without* the mark are derived: the indexer makes them from the maps, and this module
 ignores them.
@@ -26,7 +26,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from mlcore.db.attributes import TextMapAttribute
+from mlcore.db.attribute_types import TextMapAttribute
 from mlcore.db.expression import Raw, Update, string
 from mlcore.db.keys import Key
 from mlcore.db.table import key_of_item, table

@@ -15,7 +15,7 @@ from mlcore.db.expression import Raw
 from mlcore.db.keys import Key
 from mlcore.db.table import table
 from mlcore.models.base import Item
-from mlcore.models.index import EntityEntry
+from mlcore.models.search_index import EntityEntry
 
 PAGE_IDS = 1000
 GROWTH = 4

@@ -21,13 +21,13 @@ from typing import Any
 from mlcore.db import keys
 from mlcore.db.expression import Raw
 from mlcore.db.table import table
-from mlcore.models.index import Fts, FtsTexts
+from mlcore.models.search_index import Fts, FtsTexts
 from mlcore.repos import index_candidates
 from mlcore.repos.index_candidates import Candidates, Entries
 from mlcore.search import text_fields, text_tokens
-from mlcore.search.lookups import FullTextLookup
-from mlcore.search.plan import TextLookups
+from mlcore.search.run_plan import TextLookups
 from mlcore.search.text_fields import IndexedFields
+from mlcore.search.text_lookups import FullTextLookup
 from mlcore.search.text_tokens import LONG_TEXT_TOKEN, TRIGRAM
 
 LISTED = 1_000

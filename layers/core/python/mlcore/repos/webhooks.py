@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mlcore.db import keys
-from mlcore.db.attributes import TextAttribute
+from mlcore.db.attribute_types import TextAttribute
 from mlcore.db.expression import Raw, Update
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import Put, table

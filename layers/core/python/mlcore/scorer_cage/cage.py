@@ -21,7 +21,7 @@ from typing import Any, Final, NamedTuple
 
 from mlcore.entities.evaluation.code_scorers import MAX_SECONDS, source_digest
 from mlcore.environment import in_lambda
-from mlcore.scorer_cage import answers, children, server_stop
+from mlcore.scorer_cage import answers, child_processes, server_stop
 from mlcore.scorer_cage.answers import ScorerFeedback
 
 PACKAGES: Final = "MLFLOW_SCORER_PACKAGES"
@@ -194,7 +194,9 @@ class _Process:
         ServerStops. Another thread may call this."""
         with self._ending:
             if self._process.returncode is None:
-                children.kill([*children.descendants(self._process.pid), self._process.pid])
+                child_processes.kill(
+                    [*child_processes.descendants(self._process.pid), self._process.pid]
+                )
 
     def wait(self) -> _Ended:
         """Receives the answer and waits for the end of the process. Returns both. Raises
@@ -237,11 +239,11 @@ class _Process:
         self._process.stdout.close()  # type: ignore[union-attr]
         has_ended = self._has_ended(_STOP_SECONDS if is_ended else 0)
         if not has_ended:
-            started = children.descendants(self._process.pid)
+            started = child_processes.descendants(self._process.pid)
             # The parent of the process in the namespaces forwards the signal, and its own processor
             # time then includes that of the scorer.
             os.kill(self._process.pid, signal.SIGTERM)
-            children.kill(started)
+            child_processes.kill(started)
             self._has_ended(_STOP_SECONDS)
         # The process is not reaped yet, so no other process can have its id.
         with suppress(ProcessLookupError, PermissionError):

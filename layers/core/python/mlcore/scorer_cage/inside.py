@@ -24,11 +24,11 @@ from types import CodeType
 from typing import Any, Final
 
 from mlcore.scorer_cage import (
-    children,
+    child_processes,
     ensembles,
-    modules,
+    feedback_json,
+    importable_modules,
     namespaces,
-    outcomes,
     syscalls,
     traces,
 )
@@ -56,22 +56,22 @@ def main() -> None:
     scorer = request["scorer"]
     _keep_the_answer()
     try:
-        children.end_with_parent()
+        child_processes.end_with_parent()
         if os.getppid() != request["server"]:
             os._exit(REFUSED)  # it ended before
-        children.adopt()
+        child_processes.adopt()
         # Dependencies of packages are imported from the packages' folders, not from the server's
         # libraries.
         sys.path[:] = [path for path in sys.path if path != request["layer"]]
         sys.path += request["package_paths"]
-        names = modules.prepare(_sources(scorer), request["packages"])
+        names = importable_modules.prepare(_sources(scorer), request["packages"])
         arguments = _arguments(request["call"])
         _give_up_rights(request)
     except syscalls.NoCage as missing:
-        children.kill_all()
+        child_processes.kill_all()
         _end(str(missing).encode(), REFUSED)
     except BaseException:  # a package may end the interpreter
-        children.kill_all()
+        child_processes.kill_all()
         os._exit(1)
     _write(SEALED)
     _end(_score(scorer, names, arguments), 0)
@@ -93,7 +93,7 @@ def _give_up_rights(request: Mapping[str, Any]) -> None:
     os.umask(0o777)
     os.nice(_NICENESS)
     memory_bytes = _address_space(request["memory_bytes"])
-    children.check_alone()
+    child_processes.check_alone()
     if request["namespaces"]:
         namespaces.enter()
     sys.stdin, sys.stdout, sys.stderr = io.StringIO(), _Silence(), _Silence()
@@ -128,9 +128,9 @@ def _score(scorer: Mapping[str, Any], names: dict[str, Any], arguments: Mapping[
     """Runs the scorer and returns the JSON of its feedback."""
     name = scorer["name"]
     try:
-        return outcomes.dump(outcomes.feedback(name, _result(scorer, names, arguments)))
+        return feedback_json.dump(feedback_json.feedback(name, _result(scorer, names, arguments)))
     except BaseException as error:  # also SystemExit, KeyboardInterrupt and MemoryError
-        return outcomes.dump(outcomes.failure(name, error))
+        return feedback_json.dump(feedback_json.failure(name, error))
 
 
 def _result(scorer: Mapping[str, Any], names: dict[str, Any], arguments: Mapping[str, Any]) -> Any:
@@ -149,7 +149,7 @@ def _part(scorer: Mapping[str, Any], names: dict[str, Any], arguments: Mapping[s
     MLflow, the function that combines the results decides about failures."""
     name = scorer["name"]
     try:
-        return outcomes.checked(name, _result(scorer, names, arguments))
+        return feedback_json.checked(name, _result(scorer, names, arguments))
     except Exception as error:
         return Feedback(name=name, error=error)
 
@@ -181,7 +181,7 @@ def _function(scorer: Mapping[str, Any], names: dict[str, Any]) -> Callable[...,
             f"Failed to recreate function from source code. Error: {error}"
         ) from None
     made: dict[str, Any] = {}
-    exec(code, {"__name__": modules.SCORER_MODULE, **names}, made)  # noqa: S102 -- in the cage
+    exec(code, {"__name__": importable_modules.SCORER_MODULE, **names}, made)  # noqa: S102 -- in the cage
     function: Callable[..., Any] = made[name]
     return function
 

@@ -13,7 +13,7 @@ import platform
 import signal
 from typing import Final
 
-from mlcore.scorer_cage.children import end_with_parent
+from mlcore.scorer_cage.child_processes import end_with_parent
 from mlcore.scorer_cage.syscalls import ANSWER_FD, NoCage, set_dumpable
 
 _NEW_CGROUP, _NEW_UTS, _NEW_IPC = 0x02000000, 0x04000000, 0x08000000

@@ -26,7 +26,7 @@ from botocore.exceptions import (
 
 from mlcore import aws_clients
 from mlcore.errors import TemporarilyUnavailable
-from mlcore.prices import function_calls
+from mlcore.prices import lambda_calls
 from mlcore.scorer_cage import answers
 from mlcore.scorer_cage.cage import CageUnavailable, Judgement
 
@@ -140,7 +140,7 @@ def _dollars(seconds: float) -> float:
     """Returns the price of a call; 0 if the function's memory is unknown."""
     memory_mib = int(os.environ.get(MEMORY) or 0)
     is_arm = platform.machine() == "aarch64"
-    return function_calls.dollars(seconds, memory_mib, arm=is_arm) if memory_mib else 0.0
+    return lambda_calls.dollars(seconds, memory_mib, arm=is_arm) if memory_mib else 0.0
 
 
 def _judgement(text: bytes) -> Judgement:

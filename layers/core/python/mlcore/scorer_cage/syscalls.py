@@ -132,7 +132,7 @@ class _Program(ctypes.Structure):
 def seal() -> None:
     """Installs the filter for the rest of this process's life, in all of its threads, and checks
     that it works. Processes that it has started are not covered: see
-    :mod:`mlcore.scorer_cage.children`.
+    :mod:`mlcore.scorer_cage.child_processes`.
 
     Raises:
         NoCage: the system offers no seccomp filters, or the filter does not refuse what it must.

@@ -30,7 +30,7 @@ from mlcore.search.clauses import (
     parse_clauses,
 )
 from mlcore.search.like import ilike, like
-from mlcore.search.order import MISSING, PRESENT, Key, sortable_experiment_id, value_field
+from mlcore.search.sort_keys import MISSING, PRESENT, Key, sortable_experiment_id, value_field
 
 ATTRIBUTES, METRICS, PARAMS, TAGS = "attributes", "metrics", "params", "tags"
 _KINDS = [ATTRIBUTES, METRICS, PARAMS, TAGS]
@@ -219,8 +219,8 @@ def sort_key(
     """Returns a function that makes the sort key of a logged model, for the requested order
     followed by the default one. Missing values sort last; no two models have equal keys.
 
-    Keys are described in :mod:`mlcore.search.order`. With ``datasets``, only metric points of these
-    datasets are used.
+    Keys are described in :mod:`mlcore.search.sort_keys`. With ``datasets``, only metric points of
+    these datasets are used.
     """
     total = _total(ordering)
     counts = _dataset_test(datasets)

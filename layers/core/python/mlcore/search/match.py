@@ -15,7 +15,7 @@ from mlcore import reserved_tags
 from mlcore.search.fields import ATTRIBUTE, DATASET, METRIC, PARAM, SearchableEntity
 from mlcore.search.grammar import Comparison
 from mlcore.search.like import ilike, like
-from mlcore.search.order import sort_key
+from mlcore.search.sort_keys import sort_key
 
 __all__ = ["Predicate", "predicate", "sort_key"]
 

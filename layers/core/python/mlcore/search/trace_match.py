@@ -21,8 +21,8 @@ from mlcore.search import rlike
 from mlcore.search.grammar import OrderBy
 from mlcore.search.like import ilike, like
 from mlcore.search.match import COMPARE
-from mlcore.search.order import MISSING, PRESENT, Key, sortable_experiment_id, value_field
 from mlcore.search.rlike import TimeBudget
+from mlcore.search.sort_keys import MISSING, PRESENT, Key, sortable_experiment_id, value_field
 from mlcore.search.trace_filter import (
     ATTRIBUTE,
     CONTENT,
@@ -153,7 +153,8 @@ def newest_first(ordering: Sequence[OrderBy]) -> bool:
 
 def sort_key(ordering: Sequence[OrderBy]) -> Callable[[Trace], Key]:
     """Returns a function that makes the sort key of a trace, for the requested order followed by
-    the tie-break. Missing values sort last. Keys are described in :mod:`mlcore.search.order`."""
+    the tie-break. Missing values sort last. Keys are described in
+    :mod:`mlcore.search.sort_keys`."""
     fields = [(_value_of(order), order) for order in _total(ordering)]
 
     def key(trace: Trace) -> Key:

@@ -1,7 +1,7 @@
 """Plans a search of traces: translates a filter into accesses, each of which alone finds all
 matches of the filter.
 
-As in :mod:`mlcore.search.plan`, an access is a set of traces that an index can list and that
+As in :mod:`mlcore.search.run_plan`, an access is a set of traces that an index can list and that
 contains every match of the filter and perhaps more.
 """
 
@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from mlcore import reserved_tags
-from mlcore.search import lookups, text_fields
-from mlcore.search.plan import MAX_ACCESSES, NamePrefix, TextLookups, literal_prefix
+from mlcore.search import text_fields, text_lookups
+from mlcore.search.run_plan import MAX_ACCESSES, NamePrefix, TextLookups, literal_prefix
 from mlcore.search.trace_filter import (
     ATTRIBUTE,
     CONTENT,
@@ -143,9 +143,9 @@ def _texts(condition: TraceCondition) -> Iterator[Access]:
     pattern = _pattern(condition)
     if pattern is not None:
         field = field_of(kind, key)
-        text_lookups = lookups.lookups_for(field, *pattern)
-        if text_lookups:
-            yield TextLookups(field, text_lookups)
+        lookups = text_lookups.lookups_for(field, *pattern)
+        if lookups:
+            yield TextLookups(field, lookups)
 
 
 def _pattern(condition: TraceCondition) -> tuple[str, str] | None:

@@ -22,22 +22,22 @@ def seal(content: Any, name: str) -> str:
     Args:
         name: the cookie's full name.
     """
-    from mlcore.oidc import sealing  # noqa: PLC0415 -- its library is in a layer of its own
+    from mlcore.oidc import cookie_encryption  # noqa: PLC0415 -- its library is in a layer of its own
 
     key = session_keys.current()
-    return f"{key.key_id}.{sealing.seal(json.dumps(content), key.key, name)}"
+    return f"{key.key_id}.{cookie_encryption.seal(json.dumps(content), key.key, name)}"
 
 
 def open_sealed(value: str, name: str) -> Any:
     """Decrypts the value of a cookie and returns its JSON value; None if it was not sealed here
     under this name."""
-    from mlcore.oidc import sealing  # noqa: PLC0415 -- as above
+    from mlcore.oidc import cookie_encryption  # noqa: PLC0415 -- as above
 
     key_id, _, sealed = value.partition(".")
-    if not sealed or len(value) > sealing.MAXIMUM_LENGTH:
+    if not sealed or len(value) > cookie_encryption.MAXIMUM_LENGTH:
         return None
     key = session_keys.find(key_id)
-    text = None if key is None else sealing.open_sealed(sealed, key.key, name)
+    text = None if key is None else cookie_encryption.open_sealed(sealed, key.key, name)
     return None if text is None else json.loads(text)
 
 

@@ -9,7 +9,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from mlcore import reserved_tags
-from mlcore.spans.attributes import json_value
+from mlcore.spans.attribute_values import json_value
 from mlcore.spans.names import SPAN_COST
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from mlcore.entities.experiments import Experiment
 from mlcore.repos.traces import span_packs, traces
 from mlcore.repos.traces.span_packs import Node, Owner
 from mlcore.search.text_fields import CONTENT
-from mlcore.spans import state, usage
-from mlcore.spans.facts import SpanFacts
+from mlcore.spans import trace_state, trace_totals
+from mlcore.spans.trace_facts import SpanFacts
 
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
@@ -31,11 +31,11 @@ def with_sums(span_facts: SpanFacts, nodes: Mapping[str, Node]) -> SpanFacts:
     the list of a span's few values that searches need, for all spans of the trace."""
     parts = nodes.values()
     return span_facts._replace(
-        usage=usage.total_tokens(
-            [usage.SpanAmounts(node[0], node[2], node[1], node[4]) for node in parts]
+        usage=trace_totals.total_tokens(
+            [trace_totals.SpanAmounts(node[0], node[2], node[1], node[4]) for node in parts]
         ),
-        cost=usage.total_cost(
-            [usage.SpanAmounts(node[0], node[2], node[1], node[5]) for node in parts]
+        cost=trace_totals.total_cost(
+            [trace_totals.SpanAmounts(node[0], node[2], node[1], node[5]) for node in parts]
         ),
     )
 
@@ -60,7 +60,7 @@ def create(
     pack_owner = owner(experiment, trace_id)
     first, *other_packs = packs
     span_packs.put(pack_owner, other_packs)
-    maps = state.tags_and_metadata(span_facts, experiment, trace_id)
+    maps = trace_state.tags_and_metadata(span_facts, experiment, trace_id)
     maps = {
         "tags": {**maps["tags"], **tags},
         "trace_metadata": {**maps["trace_metadata"], **metadata},
@@ -68,7 +68,7 @@ def create(
     created = traces.create(
         trace_id,
         experiment,
-        state.info(None, span_facts, first.suffix),
+        trace_state.info(None, span_facts, first.suffix),
         maps,
         [span_packs.first_item(pack_owner, first)],
     )

@@ -13,7 +13,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from mlcore.system_tables import landing
+from mlcore.system_tables import landing_objects
 
 SHARD: Final = "audit"
 _DATA: Final = "DATA_MESSAGE"
@@ -105,4 +105,4 @@ def lines_of_logs(content: bytes) -> Iterator[str]:
 def put(name: str, lines: Iterable[str]) -> None:
     """Writes lines about audited requests as a landing object, from which the publisher updates the
     system tables. An object of the same name is replaced."""
-    landing.put(f"{SHARD}/{name}", landing.compress(lines), landing.AUDIT)
+    landing_objects.put(f"{SHARD}/{name}", landing_objects.compress(lines), landing_objects.AUDIT)

@@ -14,7 +14,7 @@ from mlcore.db.expression import Raw
 from mlcore.db.table import table
 from mlcore.entities.workspaces import DEFAULT_WORKSPACE
 from mlcore.models.evaluation import EvaluationDataset, EvaluationRecord
-from mlcore.repos.evaluation import datasets, records
+from mlcore.repos.evaluation import dataset_records, datasets
 from mlcore.repos.workspaces import workspaces
 from mlcore.system_tables.dataset_rows import DatasetRow, RecordRow, dataset_row, record_row
 from mlcore.system_tables.entity_kinds import DATASETS, EntityRef
@@ -89,4 +89,6 @@ def _dataset(workspace: str, raw: Raw) -> DatasetRow:
 
 
 def _record(dataset_id: str, raw: Raw) -> RecordRow:
-    return record_row(records.of_item(dataset_id, raw), EvaluationRecord.of(raw).updated_at or 0)
+    return record_row(
+        dataset_records.of_item(dataset_id, raw), EvaluationRecord.of(raw).updated_at or 0
+    )

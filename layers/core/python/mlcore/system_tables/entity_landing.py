@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from mlcore.system_tables import landing
+from mlcore.system_tables import landing_objects
 from mlcore.system_tables.entity_kinds import BY_ITEM_TYPE, EntityRef
 from mlcore.system_tables.trace_landing import Record
 
@@ -54,7 +54,9 @@ class ChangedEntities:
 def put(name: str, changed: ChangedEntities) -> None:
     """Writes the landing object of a batch of stream records, if entities changed in it."""
     if changed:
-        landing.put(name, landing.compress(changed.lines()), landing.ENTITIES)
+        landing_objects.put(
+            name, landing_objects.compress(changed.lines()), landing_objects.ENTITIES
+        )
 
 
 def read(contents: Iterable[bytes]) -> dict[str, dict[EntityRef, bool]]:

@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from mlcore.kubeflow import properties
+from mlcore.kubeflow import custom_properties
 from mlcore.models.registry import ModelVersion
 from mlcore.prompts import is_prompt
 from mlcore.repos.document import Document
@@ -124,12 +124,12 @@ def _custom_properties(tags: Mapping[str, str], types: Mapping[str, str]) -> dic
     Args:
         types: the types of properties that are not strings (``property_types``), by key.
     """
-    values = properties.of_tags(tags, types)
+    values = custom_properties.of_tags(tags, types)
     return {key: _json_text(value) for key, value in sorted(values.items())}
 
 
-def _json_text(value: properties.Property) -> str:
+def _json_text(value: custom_properties.Property) -> str:
     """Returns the value of a property as JSON; the value of a structure is JSON already."""
-    if value.type == properties.STRUCT:
+    if value.type == custom_properties.STRUCT:
         return str(value.value)
     return json.dumps(value.value, ensure_ascii=False)

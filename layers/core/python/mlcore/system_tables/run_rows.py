@@ -14,8 +14,8 @@ from hashlib import blake2b
 from typing import Final, NamedTuple
 
 from mlcore.entities.experiments import Experiment
+from mlcore.entities.lifecycle_stages import DELETED
 from mlcore.entities.metrics import Metric
-from mlcore.entities.stages import DELETED
 from mlcore.repos.runs.core import runs
 from mlcore.repos.runs.core.runs import StoredRun
 from mlcore.repos.runs.history import rewinds

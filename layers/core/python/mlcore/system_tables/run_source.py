@@ -10,7 +10,7 @@ from typing import Final, NamedTuple, TypeVar
 from mlcore.db import keys
 from mlcore.db.table import table
 from mlcore.entities.experiments import Experiment
-from mlcore.entities.stages import ACTIVE, DELETED
+from mlcore.entities.lifecycle_stages import ACTIVE, DELETED
 from mlcore.models.base import Item
 from mlcore.repos.experiments import experiments
 from mlcore.repos.runs.core import runs

@@ -18,7 +18,7 @@ from typing import Any, Final
 from mlcore.db import keys
 from mlcore.db.expression import Raw
 from mlcore.models.traces import Trace, TraceRemoval
-from mlcore.system_tables import landing
+from mlcore.system_tables import landing_objects
 from mlcore.system_tables.run_rows import within
 
 TRACE: Final = keys.TRACE.name
@@ -93,7 +93,7 @@ class ChangedTraces:
 def put(name: str, changed: ChangedTraces) -> None:
     """Writes the landing object of a batch of stream records, if traces changed in it."""
     if changed:
-        landing.put(name, landing.compress(changed.lines()), landing.TRACES)
+        landing_objects.put(name, landing_objects.compress(changed.lines()), landing_objects.TRACES)
 
 
 def forget(experiment_id: str, trace_ids: Iterable[str]) -> None:
@@ -104,7 +104,7 @@ def forget(experiment_id: str, trace_ids: Iterable[str]) -> None:
     for trace_id in trace_ids:
         changed.forget(experiment_id, trace_id)
     number = str(time.time_ns())
-    put(landing.name_of(f"{landing.BACKFILL}forgotten", number, number), changed)
+    put(landing_objects.name_of(f"{landing_objects.BACKFILL}forgotten", number, number), changed)
 
 
 def defer(experiment_id: str, trace_id: str, *, is_deleted: bool) -> None:
@@ -116,8 +116,8 @@ def defer(experiment_id: str, trace_id: str, *, is_deleted: bool) -> None:
     else:
         changed.add(experiment_id, trace_id)
     number = str(time.time_ns())
-    name = landing.name_of(f"{landing.BACKFILL}deferred", number, number)
-    landing.put(name, landing.compress(changed.lines()), landing.DEFERRED)
+    name = landing_objects.name_of(f"{landing_objects.BACKFILL}deferred", number, number)
+    landing_objects.put(name, landing_objects.compress(changed.lines()), landing_objects.DEFERRED)
 
 
 def is_expiry(record: Record) -> bool:

@@ -15,7 +15,7 @@ from mlcore import reserved_tags
 from mlcore.entities.traces import Assessment, Trace
 from mlcore.repos.traces import traces
 from mlcore.repos.traces.traces import StoredTrace
-from mlcore.spans import names, usage
+from mlcore.spans import names, trace_totals
 from mlcore.system_tables.run_rows import within
 
 
@@ -91,11 +91,11 @@ def rows_of(stored: StoredTrace) -> tuple[TraceRow, Iterator[AssessmentRow]]:
 
 def _trace_row(stored: StoredTrace, trace: Trace) -> TraceRow:
     metadata = trace.trace_metadata
-    tokens = usage.amounts_of(
-        metadata.get(reserved_tags.TRACE_TOKEN_USAGE), names.TOKEN_KEYS, usage.token_count
+    tokens = trace_totals.amounts_of(
+        metadata.get(reserved_tags.TRACE_TOKEN_USAGE), names.TOKEN_KEYS, trace_totals.token_count
     )
-    cost = usage.amounts_of(
-        metadata.get(reserved_tags.TRACE_COST), names.COST_KEYS, usage.finite_number
+    cost = trace_totals.amounts_of(
+        metadata.get(reserved_tags.TRACE_COST), names.COST_KEYS, trace_totals.finite_number
     )
     return TraceRow(
         trace_id=trace.trace_id,

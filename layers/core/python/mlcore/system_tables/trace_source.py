@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from mlcore.db import keys
 from mlcore.db.table import table
 from mlcore.entities.experiments import Experiment
-from mlcore.repos.traces import pages, traces
+from mlcore.repos.traces import traces, traces_by_time
 from mlcore.repos.traces.traces import StoredTrace
 from mlcore.system_tables.run_source import TOGETHER, Stored
 
@@ -31,8 +31,11 @@ def find_traces(refs: Sequence[tuple[str, str]], known: dict[str, Stored]) -> It
 
 def traces_of(experiment: Experiment) -> Iterator[StoredTrace]:
     """Yields all traces of an experiment, page by page."""
-    yield from pages.newest_first(
-        [experiment.experiment_id], experiment.workspace, pages.Window(), page_items=TOGETHER
+    yield from traces_by_time.newest_first(
+        [experiment.experiment_id],
+        experiment.workspace,
+        traces_by_time.Window(),
+        page_items=TOGETHER,
     )
 
 

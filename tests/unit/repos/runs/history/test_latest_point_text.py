@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from mlcore.db import keys
 from mlcore.entities.metrics import MAX_DOUBLE, Metric, recency, stored_value
-from mlcore.repos.runs.core import children as run_children
+from mlcore.repos.runs.core import run_maps as run_children
 from mlcore.repos.runs.history import latest_point_text, metric_history
 
 INT64 = st.integers(-(2**63), 2**63 - 1)

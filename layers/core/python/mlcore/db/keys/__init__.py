@@ -250,16 +250,14 @@ from mlcore.db.keys.alerts import *  # noqa: F403
 from mlcore.db.keys.alerts import ALERT_INDEX_PATTERNS, ALERT_PATTERNS
 from mlcore.db.keys.catalog import *  # noqa: F403
 from mlcore.db.keys.catalog import CATALOG_PATTERNS
-from mlcore.db.keys.derived import *  # noqa: F403
-from mlcore.db.keys.derived import DERIVED_PATTERNS
+from mlcore.db.keys.counters import *  # noqa: F403
+from mlcore.db.keys.counters import COUNTER_PATTERNS
 from mlcore.db.keys.evaluation import *  # noqa: F403
 from mlcore.db.keys.evaluation import EVALUATION_INDEX_PATTERNS, EVALUATION_PATTERNS
 from mlcore.db.keys.experiments import *  # noqa: F403
-from mlcore.db.keys.experiments import EXPERIMENT_INDEX_PATTERNS, EXPERIMENT_PATTERNS
+from mlcore.db.keys.experiments import EXPERIMENT_PATTERNS
 from mlcore.db.keys.gateway import *  # noqa: F403
 from mlcore.db.keys.gateway import GATEWAY_PATTERNS
-from mlcore.db.keys.indexes import *  # noqa: F403
-from mlcore.db.keys.indexes import INDEX_PATTERNS
 from mlcore.db.keys.kubeflow import *  # noqa: F403
 from mlcore.db.keys.kubeflow import KUBEFLOW_INDEX_PATTERNS, KUBEFLOW_PATTERNS
 from mlcore.db.keys.locations import *  # noqa: F403
@@ -270,30 +268,44 @@ from mlcore.db.keys.mcp_servers import *  # noqa: F403
 from mlcore.db.keys.mcp_servers import MCP_SERVER_PATTERNS
 from mlcore.db.keys.pattern import *  # noqa: F403
 from mlcore.db.keys.pattern import Key, ParsedKey, Pattern
-from mlcore.db.keys.platform import *  # noqa: F403
-from mlcore.db.keys.platform import PLATFORM_PATTERNS
 from mlcore.db.keys.registry import *  # noqa: F403
 from mlcore.db.keys.registry import REGISTRY_PATTERNS
+from mlcore.db.keys.runs import *  # noqa: F403
+from mlcore.db.keys.runs import RUN_INDEX_PATTERNS, RUN_PATTERNS
 from mlcore.db.keys.saved_queries import *  # noqa: F403
 from mlcore.db.keys.saved_queries import SAVED_QUERY_PATTERNS
 from mlcore.db.keys.scim import *  # noqa: F403
 from mlcore.db.keys.scim import SCIM_PATTERNS
+from mlcore.db.keys.search_index import *  # noqa: F403
+from mlcore.db.keys.search_index import SEARCH_INDEX_PATTERNS
+from mlcore.db.keys.secondary_indexes import *  # noqa: F403
+from mlcore.db.keys.secondary_indexes import INDEX_PATTERNS
+from mlcore.db.keys.settings import *  # noqa: F403
+from mlcore.db.keys.settings import SETTING_PATTERNS
 from mlcore.db.keys.skills import *  # noqa: F403
 from mlcore.db.keys.skills import SKILL_PATTERNS
 from mlcore.db.keys.traces import *  # noqa: F403
 from mlcore.db.keys.traces import TRACE_PATTERNS
+from mlcore.db.keys.users import *  # noqa: F403
+from mlcore.db.keys.users import USER_PATTERNS
 from mlcore.db.keys.webhooks import *  # noqa: F403
 from mlcore.db.keys.webhooks import WEBHOOK_PATTERNS
+from mlcore.db.keys.workspaces import *  # noqa: F403
+from mlcore.db.keys.workspaces import WORKSPACE_PATTERNS
 
 PATTERNS: dict[str, Pattern] = {
     pattern.name: pattern
     for pattern in (
         *EXPERIMENT_PATTERNS,
+        *RUN_PATTERNS,
         *TRACE_PATTERNS,
         *LOGGED_MODEL_PATTERNS,
-        *DERIVED_PATTERNS,
+        *SEARCH_INDEX_PATTERNS,
         *REGISTRY_PATTERNS,
-        *PLATFORM_PATTERNS,
+        *WORKSPACE_PATTERNS,
+        *USER_PATTERNS,
+        *COUNTER_PATTERNS,
+        *SETTING_PATTERNS,
         *SCIM_PATTERNS,
         *LOCATION_PATTERNS,
         *WEBHOOK_PATTERNS,
@@ -313,7 +325,7 @@ INDEXES: dict[str, Pattern] = {
     pattern.name: pattern
     for pattern in (
         *INDEX_PATTERNS,
-        *EXPERIMENT_INDEX_PATTERNS,
+        *RUN_INDEX_PATTERNS,
         *EVALUATION_INDEX_PATTERNS,
         *ALERT_INDEX_PATTERNS,
         *KUBEFLOW_INDEX_PATTERNS,

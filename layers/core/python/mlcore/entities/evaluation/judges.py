@@ -48,5 +48,6 @@ class Judge(NamedTuple):
 
     @property
     def asks_model(self) -> bool:
-        """Whether the judge calls a model. If not, :mod:`mlcore.judges.rules` rates instead."""
+        """Whether the judge calls a model. If not, :mod:`mlcore.judges.rule_scorers` rates
+        instead."""
         return self.builtin not in RULES

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from typing import Any, Final
 
 from mlcore.entities.evaluation.code_scorers import CodeScorer
@@ -126,3 +127,8 @@ def _parts_of_ensemble(data: dict[str, Any]) -> list[Any]:
     ensemble = data.get("ensemble_scorer_data")
     parts = ensemble.get("scorers") if isinstance(ensemble, dict) else None
     return parts if isinstance(parts, list) else []
+
+
+def code_is_allowed() -> bool:
+    """Returns whether the operator allows scorers that are code (as with MLflow's server)."""
+    return os.environ.get("MLFLOW_SERVER_ENABLE_CUSTOM_SCORERS", "").lower() in ("true", "1")

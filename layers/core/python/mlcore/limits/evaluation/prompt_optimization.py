@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from mlcore.entities.evaluation.prompt_optimization import (
     GEPA,
@@ -71,14 +71,6 @@ _OTHER_BUILTINS: Final = frozenset(
 prompt on this server."""
 
 
-class PromptUri(NamedTuple):
-    """The prompt version that a URI names: by number, or by alias."""
-
-    name: str
-    version: int | None
-    alias: str | None
-
-
 def optimizer_type(given: str | None) -> str:
     """Returns MLflow's short name of a prompt optimizer for a name of the protobuf enum. Raises
     InvalidParameterValue for None and for an unknown name."""
@@ -88,29 +80,6 @@ def optimizer_type(given: str | None) -> str:
             f"optimizer_type is required. Supported types: {list(OPTIMIZER_TYPES)}"
         )
     return known
-
-
-def parse_prompt_uri(uri: str) -> PromptUri:
-    """Returns the prompt that a text names: ``prompts:/name/version``, ``prompts:/name@alias``, or
-    a name alone, which means the latest version. Raises InvalidParameterValue."""
-    if not uri.startswith("prompts:/"):
-        return PromptUri(uri, None, "latest")
-    parts = uri.removeprefix("prompts:/").lstrip("/").split("/")
-    name, _, suffix = parts[0].rpartition("@") if len(parts) == 1 else (parts[0], "", parts[1])
-    if len(parts) > 2 or not name.strip() or not suffix.strip():
-        raise _improper(uri)
-    if len(parts) == 1:
-        return PromptUri(name, None, suffix)
-    if not (suffix.isascii() and suffix.isdigit() and len(suffix) < 19):
-        raise _improper(uri)
-    return PromptUri(name, int(suffix), None)
-
-
-def _improper(uri: str) -> InvalidParameterValue:
-    return InvalidParameterValue(
-        f"Not a proper prompts:/ URI: {uri}. Prompt URIs must be of the form "
-        "'prompts:/name/version' or 'prompts:/name@alias'."
-    )
 
 
 def parse_config(text: str) -> dict[str, Any] | None:

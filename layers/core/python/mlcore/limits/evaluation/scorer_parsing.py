@@ -8,8 +8,7 @@ from mlcore.entities.evaluation.code_scorers import CodeScorer
 from mlcore.entities.evaluation.judges import Judge
 from mlcore.errors import InvalidParameterValue
 from mlcore.limits.evaluation import judges
-from mlcore.limits.evaluation.code_scorers import is_code, parse_code_scorer
-from mlcore.limits.evaluation.scorers import code_is_allowed
+from mlcore.limits.evaluation.code_scorers import code_is_allowed, is_code, parse_code_scorer
 
 
 def parse_scorer(data: dict[str, Any]) -> Judge | CodeScorer:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, Generic, Protocol, TypeVar
 
 from mlcore.db import keys
-from mlcore.db.attributes import IntAttribute, TextAttribute
+from mlcore.db.attribute_types import IntAttribute, TextAttribute
 from mlcore.db.expression import ConditionExpression, Raw
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import Delete, Operation, Put, TransactionFailed, table
@@ -16,7 +16,7 @@ from mlcore.entities.experiments import Experiment
 from mlcore.ids import new_ulid, now_ms
 from mlcore.models.base import Item
 from mlcore.optimistic_retry import WriteConflict
-from mlcore.repos.evaluation import entity_refs
+from mlcore.repos.evaluation import entity_experiments
 from mlcore.repos.experiments import experiments
 
 
@@ -144,7 +144,7 @@ def create(
     entity_id = kind.entity_id(entity)
     operations: list[Operation] = [
         Put(kind.item(entity)),
-        entity_refs.creation(entity_id, entity.experiment_id, must_be_new=chosen_id),
+        entity_experiments.creation(entity_id, entity.experiment_id, must_be_new=chosen_id),
     ]
     if names is not None:
         operations.append(names.taking(entity, entity_id))
@@ -158,7 +158,7 @@ def find(kind: StoredKind[E], entity_id: str, workspace: str) -> E | None:
     """Returns a label schema, review queue or issue; None if it does not exist or is in another
     workspace. Two reads: a consistent GetItem of the item that maps its id to its experiment, then
     a BatchGetItem of the entity and the experiment."""
-    experiment_id = entity_refs.experiment_of(entity_id)
+    experiment_id = entity_experiments.experiment_of(entity_id)
     if experiment_id is None:
         return None
     places = [kind.key_of(experiment_id, entity_id), keys.experiment(experiment_id)]
@@ -218,7 +218,7 @@ def delete(kind: StoredKind[E], names: NameLocks[E], entity: E) -> None:
     gone = [
         Delete(kind.entity_key(entity), kind.absent_or_unchanged(entity)),
         names.freeing(entity, entity_id),
-        entity_refs.deletion(entity_id),
+        entity_experiments.deletion(entity_id),
     ]
     try:
         table.transact(gone, new_ulid())

@@ -14,8 +14,8 @@ from mlcore.db.table import Operation
 from mlcore.entities.evaluation.code_scorers import CodeScorer
 from mlcore.entities.evaluation.jobs import DEFAULT_SECONDS, MAX_SECONDS, Job
 from mlcore.entities.experiments import Experiment
+from mlcore.entities.lifecycle_stages import ACTIVE
 from mlcore.entities.runs import RUNNING, Run
-from mlcore.entities.stages import ACTIVE
 from mlcore.environment import in_lambda
 from mlcore.ids import new_ulid, now_ms
 from mlcore.limits.artifact_locations import join

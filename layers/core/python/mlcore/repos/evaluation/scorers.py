@@ -14,7 +14,7 @@ from mlcore.ids import new_ulid, now_ms
 from mlcore.models.base import KEY
 from mlcore.models.evaluation import ScorerVersion as ScorerItem
 from mlcore.optimistic_retry import WriteConflict
-from mlcore.repos.evaluation import entity_refs
+from mlcore.repos.evaluation import entity_experiments
 from mlcore.repos.experiments import experiments
 from mlcore.repos.item_deletion import delete_items
 
@@ -45,7 +45,7 @@ def create(version: ScorerVersion, beside: Sequence[Operation] = ()) -> None:
     absent.require_absent(ScorerItem.PK)
     operations: list[Operation] = [Put(item.serialize(), absent), *beside]
     if version.version == 1:
-        operations.append(entity_refs.creation(version.scorer_id, version.experiment_id))
+        operations.append(entity_experiments.creation(version.scorer_id, version.experiment_id))
     try:
         if len(operations) == 1:
             table.put(item.serialize(), absent)
@@ -58,7 +58,7 @@ def create(version: ScorerVersion, beside: Sequence[Operation] = ()) -> None:
 def with_id(scorer_id: str, workspace: str) -> list[ScorerVersion]:
     """Returns all versions of a scorer, oldest first; none if the workspace has no such scorer.
     Reads the item that maps the id to the experiment, then the experiment's scorers."""
-    experiment_id = entity_refs.experiment_of(scorer_id)
+    experiment_id = entity_experiments.experiment_of(scorer_id)
     if experiment_id is None or not experiments.find_existing([experiment_id], workspace):
         return []
     pk = keys.experiment(experiment_id).pk
@@ -121,7 +121,7 @@ def delete(experiment: Experiment, name: str, version: int) -> bool:
 def delete_all(experiment: Experiment, name: str, scorer_id: str) -> None:
     """Deletes all versions of a scorer and the item that maps its id to its experiment.
     Idempotent."""
-    table.delete(entity_refs.deletion(scorer_id).key)
+    table.delete(entity_experiments.deletion(scorer_id).key)
     pk = keys.experiment(experiment.experiment_id).pk
     prefix = keys.scorer_version_prefix(name)
     delete_items(table.query_all(pk, prefix=prefix, attributes=KEY))

@@ -18,7 +18,7 @@ from mlcore.db.expression import ConditionExpression, Raw, Update
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import Delete, ItemUpdate, Operation, Put, TransactionFailed, table
 from mlcore.entities.experiments import DEFAULT_EXPERIMENT_ID, DEFAULT_EXPERIMENT_NAME, Experiment
-from mlcore.entities.stages import ACTIVE
+from mlcore.entities.lifecycle_stages import ACTIVE
 from mlcore.entities.workspaces import DEFAULT_WORKSPACE
 from mlcore.environment import settings, workspaces_enabled
 from mlcore.ids import new_ulid, now_ms
@@ -27,7 +27,7 @@ from mlcore.limits.experiments import is_numeric_id, no_experiment_id
 from mlcore.models.experiments import Experiment as ExperimentItem
 from mlcore.models.experiments import ExperimentNameLock, ExperimentTag
 from mlcore.optimistic_retry import WriteConflict
-from mlcore.repos import document, text_index
+from mlcore.repos import document, text_index_state
 from mlcore.repos.document import Document
 from mlcore.repos.experiments import ids as experiment_ids
 from mlcore.repos.experiments.creations import (
@@ -39,7 +39,7 @@ from mlcore.repos.experiments.creations import (
     put,
     put_if_possible,
 )
-from mlcore.repos.files import locations
+from mlcore.repos.files import location_list
 from mlcore.repos.workspaces import workspaces
 
 
@@ -209,7 +209,7 @@ def create(experiment: Experiment, also: Sequence[Operation] = (), more: Raw | N
         if there is not None and not is_of(experiment, there):
             raise IdTaken(experiment.experiment_id)
     table.batch_write(children)
-    elsewhere = locations.of_experiment(
+    elsewhere = location_list.of_experiment(
         experiment.experiment_id, experiment.artifact_location, experiment.workspace
     )
     entering = workspaces.creation_guard(experiment.workspace)
@@ -242,7 +242,7 @@ def _items(experiment: Experiment) -> tuple[Raw, list[Raw]]:
         epoch=experiment.epoch,
         creation_time=experiment.creation_time,
         last_update_time=experiment.last_update_time,
-        fts=text_index.configured_fields().encode(),
+        fts=text_index_state.configured_fields().encode(),
         updated_at=now_ms(),
         version=1,
     )
@@ -337,8 +337,8 @@ def of_item(raw: Raw) -> StoredExperiment:
         tags=loaded.texts("tags"),
         workspace=item.workspace,
         epoch=item.epoch,
-        indexed=text_index.covered_fields(raw),
-        followed=text_index.maintained_fields(raw),
+        indexed=text_index_state.covered_fields(raw),
+        followed=text_index_state.maintained_fields(raw),
     )
     return StoredExperiment(experiment, loaded)
 

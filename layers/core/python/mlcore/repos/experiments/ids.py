@@ -22,7 +22,7 @@ from mlcore.limits.experiments import (
     is_numeric_id,
     no_experiment_id,
 )
-from mlcore.models.platform import IdCounter
+from mlcore.models.counters import IdCounter
 
 MOST_TOGETHER: Final = 500
 """Maximum of numbers taken from the counter at once."""

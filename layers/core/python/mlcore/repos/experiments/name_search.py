@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from mlcore.db import keys
-from mlcore.db.attributes import ItemAttribute
+from mlcore.db.attribute_types import ItemAttribute
 from mlcore.db.table import table
 from mlcore.entities.experiments import DEFAULT_EXPERIMENT_ID
 from mlcore.entities.workspaces import DEFAULT_WORKSPACE
@@ -21,7 +21,7 @@ from mlcore.repos.experiments import experiments
 from mlcore.search.fields import ATTRIBUTE
 from mlcore.search.grammar import Comparison
 from mlcore.search.match import value_test
-from mlcore.search.plan import literal_prefix
+from mlcore.search.run_plan import literal_prefix
 
 SURELY_WHOLE = 900
 """Names up to this many bytes are in the key unchanged; of a longer name the key may hold only a

@@ -8,7 +8,7 @@ from functools import partial
 from mlcore.db.expression import Raw, Update
 from mlcore.models.experiments import Experiment as ExperimentItem
 from mlcore.optimistic_retry import WriteConflict
-from mlcore.repos import concurrent_writes, document_writes
+from mlcore.repos import document_write_retries, document_writes
 from mlcore.repos.experiments import experiments
 from mlcore.repos.experiments.experiments import StoredExperiment
 from mlcore.repos.property_types import remove_types
@@ -52,7 +52,7 @@ def delete_tag_with_value(
             raise WriteConflict(stored.experiment.experiment_id)
         return experiments.of_item(item)
 
-    concurrent_writes.write("experiment", stored, send, meanwhile)
+    document_write_retries.write("experiment", stored, send, meanwhile)
 
 
 class _Moved(Exception):
@@ -83,6 +83,6 @@ def _write(
         return current
 
     try:
-        concurrent_writes.write("experiment", stored, send, meanwhile)
+        document_write_retries.write("experiment", stored, send, meanwhile)
     except _Moved as moved:
         raise WriteConflict(experiment.experiment_id) from moved

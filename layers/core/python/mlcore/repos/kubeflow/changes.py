@@ -9,7 +9,7 @@ from typing import TypeVar
 from mlcore.db.expression import Update
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import TransactionFailed
-from mlcore.kubeflow import properties
+from mlcore.kubeflow import custom_properties
 from mlcore.kubeflow.entity import Entity
 from mlcore.models.experiments import Experiment
 from mlcore.models.registry import ModelVersion, RegisteredModel
@@ -87,5 +87,5 @@ def set_own_attributes(
         update.set(item.last_update_time, after.update_time)
     else:
         list_keys.set_update_time(update, item, after.id, after.update_time)
-    update.set(item.property_types, properties.marks(after.properties))
+    update.set(item.property_types, custom_properties.marks(after.properties))
     update.set_or_remove(item.external_id, after.external_id)

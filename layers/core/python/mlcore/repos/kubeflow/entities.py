@@ -10,13 +10,13 @@ from itertools import islice
 from typing import Any, Final, Protocol, TypeVar
 
 from mlcore.db import keys
-from mlcore.db.attributes import ItemAttribute
+from mlcore.db.attribute_types import ItemAttribute
 from mlcore.db.expression import Raw, Update
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.keys import Key
 from mlcore.db.table import ItemUpdate, Put, key_of_item, table
 from mlcore.ids import now_ms
-from mlcore.kubeflow import kinds, properties
+from mlcore.kubeflow import custom_properties, kinds
 from mlcore.kubeflow.entity import Entity
 from mlcore.kubeflow.errors import missing_id
 from mlcore.kubeflow.kinds import ARTIFACT_KINDS, KINDS, EntityKind
@@ -75,7 +75,7 @@ def entity_of(raw: Raw) -> Entity:
         update_time=item.last_update_time,
         description=item.description,
         external_id=item.external_id,
-        properties=properties.of_stored(item.properties or {}),
+        properties=custom_properties.of_stored(item.properties or {}),
         fields={
             field.name: _value(field.type, details[field.name])
             for field in kind.fields
@@ -131,7 +131,7 @@ def item_of(entity: Entity, workspace: str, **more: Any) -> Raw:
         external_id=entity.external_id,
         creation_time=entity.create_time,
         last_update_time=entity.update_time,
-        properties=properties.stored(entity.properties),
+        properties=custom_properties.stored(entity.properties),
         details=_texts(entity.of_kind, entity.fields),
         updated_at=now_ms(),
         version=1,
@@ -164,7 +164,7 @@ def own_attributes(
     """Returns the attributes of an MLflow item that only Kubeflow has: the types of custom
     properties and the external id."""
     values: list[tuple[ItemAttribute[Any], Any]] = [
-        (item.property_types, properties.marks(entity.properties)),
+        (item.property_types, custom_properties.marks(entity.properties)),
     ]
     if entity.external_id is not None:
         values.append((item.external_id, entity.external_id))
@@ -331,7 +331,7 @@ def _update(raw: Raw, after: Entity) -> Update:
     update.set(NumberedItem.updated_at, now_ms())
     update.set(NumberedItem.last_update_time, after.update_time)
     update.set(NumberedItem.gsi4sk, keys.gsi4_updated_sk(after.update_time, after.id))
-    update.set(NumberedItem.properties, properties.stored(after.properties))
+    update.set(NumberedItem.properties, custom_properties.stored(after.properties))
     update.set(NumberedItem.details, _texts(after.of_kind, after.fields))
     update.set_or_remove(NumberedItem.description, after.description)
     update.set_or_remove(NumberedItem.external_id, after.external_id)

@@ -10,11 +10,11 @@ from mlcore.db import keys
 from mlcore.db.expression import ConditionExpression, Update
 from mlcore.db.table import Delete, Operation, TransactionFailed, table
 from mlcore.entities.experiments import DEFAULT_EXPERIMENT_ID, Experiment
-from mlcore.entities.stages import ACTIVE, DELETED
+from mlcore.entities.lifecycle_stages import ACTIVE, DELETED
 from mlcore.entities.workspaces import DEFAULT_WORKSPACE
 from mlcore.errors import InvalidParameterValue
 from mlcore.ids import new_ulid, now_ms
-from mlcore.kubeflow import properties
+from mlcore.kubeflow import custom_properties
 from mlcore.kubeflow.entity import Entity
 from mlcore.kubeflow.errors import missing_id, name_taken
 from mlcore.kubeflow.kinds import EXPERIMENT as KIND
@@ -67,7 +67,7 @@ def entity_of(read: Record) -> Entity:
         update_time=experiment.last_update_time,
         description=experiment.tags.get(tags.NOTE),
         external_id=item.external_id,
-        properties=properties.of_tags(experiment.tags, item.property_types or {}),
+        properties=custom_properties.of_tags(experiment.tags, item.property_types or {}),
         fields={
             "state": tags.LIVE if live else tags.ARCHIVED,
             **tags.fields_of(KIND._replace(fields=KIND.fields[:1]), experiment.tags),

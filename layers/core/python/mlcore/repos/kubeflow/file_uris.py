@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from mlcore.artifacts.locations import PROXIED, locate, scheme
+from mlcore.artifacts.storage_keys import PROXIED, locate, scheme
 from mlcore.environment import artifact_bucket
 from mlcore.errors import InvalidParameterValue
 from mlcore.kubeflow.entity import RESOLVED, Entity

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from mlcore.db import keys
-from mlcore.db.attributes import ItemAttribute
+from mlcore.db.attribute_types import ItemAttribute
 from mlcore.db.keys import Key
 from mlcore.db.keys.pattern import UPPER_BOUND
 from mlcore.db.table import key_of_item, table

@@ -15,7 +15,7 @@ from mlcore.db.table import ItemUpdate, Operation, Put, table
 from mlcore.entities.registry import RegisteredModel
 from mlcore.errors import ResourceDoesNotExist
 from mlcore.ids import now_ms
-from mlcore.kubeflow import properties
+from mlcore.kubeflow import custom_properties
 from mlcore.kubeflow.entity import Entity
 from mlcore.kubeflow.errors import missing_id, name_taken
 from mlcore.kubeflow.kinds import REGISTERED_MODEL as KIND
@@ -26,8 +26,8 @@ from mlcore.prompts import is_prompt
 from mlcore.repos.kubeflow import changes, entities, numbers, tags, transaction_steps
 from mlcore.repos.kubeflow.listing import ListEntry
 from mlcore.repos.kubeflow_keys import list_keys
-from mlcore.repos.registry import homes, lifecycle, registered_models
-from mlcore.repos.registry.lifecycle import ModelNameTaken
+from mlcore.repos.registry import homes, model_lifecycle, registered_models
+from mlcore.repos.registry.model_lifecycle import ModelNameTaken
 from mlcore.repos.registry.registered_models import StoredRegisteredModel as Record
 
 R = TypeVar("R")
@@ -48,7 +48,7 @@ def entity_of(read: Record) -> Entity:
         update_time=model.last_updated_timestamp,
         description=model.description or None,
         external_id=item.external_id,
-        properties=properties.of_tags(model.tags, item.property_types or {}),
+        properties=custom_properties.of_tags(model.tags, item.property_types or {}),
         fields={"state": tags.LIVE, **tags.fields_of(KIND, model.tags)},
     )
 
@@ -157,7 +157,7 @@ def create(entity: Entity, workspace: str, also: Sequence[Operation] = ()) -> No
         return [*(step.operation for step in external), *also, refer]
 
     try:
-        lifecycle.create(
+        model_lifecycle.create(
             model, also=following, more=entities.attributes(RegisteredModelItem, entity, workspace)
         )
     except ModelNameTaken as failed:
@@ -298,7 +298,7 @@ def delete(
             ``referred`` or one of ``also`` does not hold.
     """
     try:
-        lifecycle.delete(read, also, referred)
+        model_lifecycle.delete(read, also, referred)
     except (ConditionFailed, ResourceDoesNotExist) as failed:
         raise WriteConflict from failed
     homes.clear(read.home, read.incarnation)

@@ -20,9 +20,9 @@ from mlcore.ids import new_ulid, now_ms
 from mlcore.kubeflow.errors import missing_id
 from mlcore.kubeflow.kinds import KINDS
 from mlcore.models.base import Item
+from mlcore.models.counters import IdCounter
 from mlcore.models.experiments import Experiment
 from mlcore.models.kubeflow import ContextRef
-from mlcore.models.platform import IdCounter
 from mlcore.models.registry import ModelVersion, RegisteredModel
 from mlcore.models.runs import Run
 from mlcore.repos import document

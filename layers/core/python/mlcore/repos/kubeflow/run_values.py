@@ -25,10 +25,9 @@ from mlcore.models.runs import Run as RunItem
 from mlcore.repos import document
 from mlcore.repos.kubeflow import artifacts, entities, numbers, runs, tags, transaction_steps
 from mlcore.repos.kubeflow.transaction_steps import TransactionStep
-from mlcore.repos.runs.core import children as run_children
-from mlcore.repos.runs.core import datasets
+from mlcore.repos.runs.core import datasets, run_writes
+from mlcore.repos.runs.core import run_maps as run_children
 from mlcore.repos.runs.core import runs as mlflow_runs
-from mlcore.repos.runs.core import writes as run_writes
 from mlcore.repos.runs.core.runs import StoredRun as RunRecord
 from mlcore.repos.runs.history import metric_history, rewinds
 from mlcore.repos.runs.history.latest_point_text import newer_texts, parse_latest

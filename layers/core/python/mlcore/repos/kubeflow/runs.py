@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 
 from mlcore import errors, reserved_tags
 from mlcore.db import keys
-from mlcore.db.attributes import ItemAttribute
+from mlcore.db.attribute_types import ItemAttribute
 from mlcore.db.expression import ConditionExpression, Raw
 from mlcore.db.failures import AdditionalOperationFailed, ConditionFailed
 from mlcore.db.table import Delete, Put, key_of_item, table
+from mlcore.entities.lifecycle_stages import ACTIVE, DELETED
 from mlcore.entities.runs import Run
-from mlcore.entities.stages import ACTIVE, DELETED
 from mlcore.ids import new_ulid
-from mlcore.kubeflow import properties
+from mlcore.kubeflow import custom_properties
 from mlcore.kubeflow.entity import Entity
 from mlcore.kubeflow.errors import missing_id, name_taken
 from mlcore.kubeflow.kinds import EXPERIMENT_RUN as KIND
@@ -30,8 +30,7 @@ from mlcore.repos.experiments.experiments import StoredExperiment as ExperimentR
 from mlcore.repos.kubeflow import entities, experiments, numbers, tags, transaction_steps
 from mlcore.repos.kubeflow_keys import context_items
 from mlcore.repos.removal import remains
-from mlcore.repos.runs.core import creations, runs
-from mlcore.repos.runs.core import writes as run_writes
+from mlcore.repos.runs.core import creations, run_writes, runs
 from mlcore.repos.runs.core.runs import StoredRun as RunRecord
 
 
@@ -72,7 +71,7 @@ def entity_of(read: NumberedRun) -> Entity:
         update_time=item.updated_at or item.start_time,
         description=texts.get(tags.NOTE),
         external_id=item.external_id,
-        properties=properties.of_tags(texts, item.property_types or {}),
+        properties=custom_properties.of_tags(texts, item.property_types or {}),
         fields=fields,
     )
 
@@ -259,7 +258,7 @@ def change(read: NumberedRun, alter: Callable[[Entity], Entity]) -> Entity:
     fields = after.fields
     attributes: list[tuple[ItemAttribute[Any], Any]] = [
         (RunItem.status, fields["status"]),
-        (RunItem.property_types, properties.marks(after.properties)),
+        (RunItem.property_types, custom_properties.marks(after.properties)),
         (RunItem.lsi3sk, keys.lsi3_run(fields["status"], read.item.start_time, read.run.run_id)),
         (RunItem.external_id, after.external_id),
         (RunItem.user_id, fields.get("owner", "")),

@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from mlcore.kubeflow import kinds, properties
+from mlcore.kubeflow import custom_properties, kinds
 from mlcore.kubeflow.entity import Entity
 from mlcore.kubeflow.kinds import EntityKind
 
@@ -90,6 +90,6 @@ def changes(now: Mapping[str, str], wanted: Mapping[str, str], fields: Sequence[
     gone = [
         ("tags", key)
         for key in now
-        if key not in wanted and (key in own or not properties.is_reserved(key))
+        if key not in wanted and (key in own or not custom_properties.is_reserved(key))
     ]
     return Changes({"tags": sets}, gone)

@@ -7,7 +7,7 @@ from mlcore.db.expression import Update
 from mlcore.db.table import ItemUpdate
 from mlcore.models.registry import ModelVersion as ModelVersionItem
 from mlcore.repos import document
-from mlcore.repos.files import locations
+from mlcore.repos.files import location_list
 from mlcore.repos.kubeflow.transaction_steps import TransactionStep
 from mlcore.repos.kubeflow.versions import VersionOfModel
 
@@ -37,7 +37,7 @@ def source_change(
     if uri:
         steps += [
             TransactionStep(put)
-            for put in locations.of_version(
+            for put in location_list.of_version(
                 read.model.home or "",
                 item.incarnation,
                 item.model_version,

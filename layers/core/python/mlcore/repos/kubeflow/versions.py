@@ -17,7 +17,7 @@ from mlcore.db.keys import Key
 from mlcore.db.table import ItemUpdate, Operation, Put, TransactionFailed, table
 from mlcore.entities.registry import ModelVersion
 from mlcore.ids import new_ulid, now_ms
-from mlcore.kubeflow import properties
+from mlcore.kubeflow.custom_properties import of_tags
 from mlcore.kubeflow.entity import Entity
 from mlcore.kubeflow.errors import missing_id, name_taken
 from mlcore.kubeflow.kinds import MODEL_VERSION as KIND
@@ -84,7 +84,7 @@ def entity_of(read: VersionOfModel) -> Entity:
         update_time=max(item.last_update_time, read.model.renamed_at or 0),
         description=item.description,
         external_id=item.external_id,
-        properties=properties.of_tags(read.document.texts("tags"), item.property_types or {}),
+        properties=of_tags(read.document.texts("tags"), item.property_types or {}),
         fields=fields,
     )
 

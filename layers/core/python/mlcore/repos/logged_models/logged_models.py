@@ -13,17 +13,17 @@ from typing import Any, NamedTuple
 
 from mlcore import errors
 from mlcore.db import keys
-from mlcore.db.attributes import ItemAttribute
+from mlcore.db.attribute_types import ItemAttribute
 from mlcore.db.expression import ConditionExpression, Raw, Update
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import Put, TransactionFailed, table
+from mlcore.entities.lifecycle_stages import ACTIVE, DELETED
 from mlcore.entities.logged_models import LoggedModel, ModelMetric
-from mlcore.entities.stages import ACTIVE, DELETED
 from mlcore.ids import new_ulid, now_ms
 from mlcore.models.logged_models import LoggedModel as LoggedModelItem
 from mlcore.models.logged_models import LoggedModelParam, LoggedModelReference, LoggedModelTag
 from mlcore.process_cache import ProcessCache
-from mlcore.repos import concurrent_writes, document, document_writes
+from mlcore.repos import document, document_write_retries, document_writes
 from mlcore.repos.document import Document
 from mlcore.repos.logged_models import points as logged_model_points
 
@@ -193,7 +193,7 @@ def write(model: StoredLoggedModel, decide: Decision, *, exclusive: bool = False
             raise missing(model.model_id)
         return of_item(item)
 
-    concurrent_writes.write("model", model, send, meanwhile)
+    document_write_retries.write("model", model, send, meanwhile)
 
 
 def set_status(model: StoredLoggedModel, status: str) -> StoredLoggedModel:

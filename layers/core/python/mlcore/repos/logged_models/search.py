@@ -14,8 +14,8 @@ from mlcore.db.expression import Raw
 from mlcore.db.keys import UPPER_BOUND
 from mlcore.db.table import BATCH_GET_KEYS, Page, table
 from mlcore.entities.experiments import Experiment
+from mlcore.entities.lifecycle_stages import ACTIVE
 from mlcore.entities.logged_models import LoggedModel
-from mlcore.entities.stages import ACTIVE
 from mlcore.models.logged_models import LoggedModel as LoggedModelItem
 from mlcore.models.logged_models import LoggedModelReference
 from mlcore.repos.experiments import experiments
@@ -30,7 +30,7 @@ from mlcore.search.logged_models import (
     ModelsByName,
     ModelsByRun,
 )
-from mlcore.search.order import Key
+from mlcore.search.sort_keys import Key
 
 PAGE_ITEMS = 500
 PAGES_AHEAD = 12

@@ -23,9 +23,9 @@ from mlcore.models.registry import ModelVersion as ModelVersionItem
 from mlcore.models.registry import RegisteredModel as RegisteredModelItem
 from mlcore.optimistic_retry import WriteConflict, retry_on_conflict
 from mlcore.prompts import is_prompt
-from mlcore.repos import concurrent_writes, document, document_writes
+from mlcore.repos import document, document_write_retries, document_writes
 from mlcore.repos.document import Document
-from mlcore.repos.files import locations
+from mlcore.repos.files import location_list
 from mlcore.repos.kubeflow_keys import list_keys
 from mlcore.repos.property_types import remove_types
 from mlcore.repos.registry import registered_models
@@ -235,7 +235,7 @@ def creation(
     ]
     if version.run_id:
         operations.append(Put(_link(model, version)))
-    operations += locations.of_version(
+    operations += location_list.of_version(
         model.home,
         model.incarnation,
         version.version,
@@ -338,7 +338,7 @@ def _write(
             raise missing(stored.version.name, stored.version.version)
         return of_item(item, stored.model)
 
-    return concurrent_writes.write("model", stored, send, meanwhile)
+    return document_write_retries.write("model", stored, send, meanwhile)
 
 
 def set_alias(stored: StoredModelVersion, alias: str) -> None:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from mlcore import errors, reserved_tags
 from mlcore.db import keys
-from mlcore.db.attributes import TextAttribute
+from mlcore.db.attribute_types import TextAttribute
 from mlcore.db.expression import Raw, Update
 from mlcore.db.table import Delete, ItemUpdate, Operation, Put, key_of_item, table
 from mlcore.entities.registry import RegisteredModel
@@ -27,7 +27,7 @@ from mlcore.models.kubeflow import ContextRef
 from mlcore.models.registry import ModelAlias, ModelTag
 from mlcore.models.registry import RegisteredModel as RegisteredModelItem
 from mlcore.prompts import is_prompt
-from mlcore.repos import concurrent_writes, document, document_writes
+from mlcore.repos import document, document_write_retries, document_writes
 from mlcore.repos.document import Document
 from mlcore.repos.kubeflow_keys import list_keys
 from mlcore.repos.property_types import remove_types
@@ -286,7 +286,7 @@ def _write(
             raise missing(stored.model.name)
         return of_item(item)
 
-    return concurrent_writes.write("model", stored, send, meanwhile)
+    return document_write_retries.write("model", stored, send, meanwhile)
 
 
 def home_of(item: Raw) -> str:

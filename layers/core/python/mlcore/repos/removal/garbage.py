@@ -8,11 +8,11 @@ from typing import NamedTuple
 from mlcore.db import keys
 from mlcore.db.expression import Raw
 from mlcore.db.table import table
-from mlcore.entities.stages import DELETED
+from mlcore.entities.lifecycle_stages import DELETED
 from mlcore.models.logged_models import LoggedModel
 from mlcore.models.runs import Run
 from mlcore.repos.experiments import experiments
-from mlcore.repos.removal import former_root, purging
+from mlcore.repos.removal import former_root_locations, permanent_deletion
 from mlcore.repos.runs.core import runs
 from mlcore.repos.workspaces import workspaces
 
@@ -34,7 +34,7 @@ def find(before_ms: int, experiment_id: str | None = None) -> Iterator[Garbage]:
     Args:
         before_ms: milliseconds since the epoch.
     """
-    former_root.enter_locations(again=True)
+    former_root_locations.enter_locations(again=True)
     if experiment_id is not None:
         item = table.get(keys.experiment(experiment_id))
         if item is None:
@@ -55,10 +55,10 @@ def remove(garbage: Garbage) -> bool:
     :func:`find` read it."""
     kind, experiment_id, item_id, workspace = garbage
     if kind == keys.EXPERIMENT.name:
-        return purging.experiment(experiment_id)
+        return permanent_deletion.experiment(experiment_id)
     if kind == keys.RUN.name:
-        return purging.run(experiment_id, item_id, workspace)
-    return purging.logged_model(experiment_id, item_id, workspace)
+        return permanent_deletion.run(experiment_id, item_id, workspace)
+    return permanent_deletion.logged_model(experiment_id, item_id, workspace)
 
 
 def _of_experiment(item: Raw, before_ms: int) -> Iterator[Garbage]:

@@ -13,16 +13,16 @@ from itertools import islice
 from typing import Final
 
 from mlcore.db import keys
-from mlcore.db.attributes import TextAttribute
+from mlcore.db.attribute_types import TextAttribute
 from mlcore.db.expression import ConditionExpression, Raw
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.keys import Key
 from mlcore.db.table import key_of_item, table
 from mlcore.models.base import KEY, Item
 from mlcore.models.evaluation import ScorerVersion
-from mlcore.models.index import EntityEntry
 from mlcore.models.logged_models import LoggedModel, LoggedModelReference
 from mlcore.models.runs import Run, RunMetric
+from mlcore.models.search_index import EntityEntry
 from mlcore.models.traces import Trace, TraceReference
 from mlcore.repos import item_deletion
 

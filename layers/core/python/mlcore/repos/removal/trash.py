@@ -10,13 +10,12 @@ from mlcore.db import keys
 from mlcore.db.keys import prefix_range
 from mlcore.db.table import table
 from mlcore.entities.experiments import Experiment
-from mlcore.entities.stages import ACTIVE, DELETED
+from mlcore.entities.lifecycle_stages import ACTIVE, DELETED
 from mlcore.models.logged_models import LoggedModel
 from mlcore.models.runs import Run
 from mlcore.repos.logged_models import logged_models
-from mlcore.repos.removal import purging
-from mlcore.repos.runs.core import runs
-from mlcore.repos.runs.core import writes as run_writes
+from mlcore.repos.removal import permanent_deletion
+from mlcore.repos.runs.core import run_writes, runs
 
 EXPERIMENT: Final = "experiment"
 RUN: Final = "run"
@@ -96,7 +95,7 @@ def remove(entry: Trashed, experiment: Experiment) -> bool:
     """Removes a deleted run or logged model with its files. Returns False if files are kept because
     other items may name them. May be killed and repeated. Raises NoLongerDeleted if it was restored
     since ``entry`` was read."""
-    remove_kind = purging.run if entry.kind == RUN else purging.logged_model
+    remove_kind = permanent_deletion.run if entry.kind == RUN else permanent_deletion.logged_model
     return remove_kind(experiment.experiment_id, entry.item_id, experiment.workspace)
 
 

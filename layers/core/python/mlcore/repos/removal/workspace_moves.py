@@ -20,9 +20,9 @@ from mlcore.optimistic_retry import WriteConflict
 from mlcore.prompts import is_prompt
 from mlcore.repos import alerts
 from mlcore.repos import webhooks as webhook_items
-from mlcore.repos.files import locations
+from mlcore.repos.files import location_list
 from mlcore.repos.kubeflow_keys import list_keys
-from mlcore.repos.registry import lifecycle, registered_models
+from mlcore.repos.registry import model_lifecycle, registered_models
 from mlcore.webhooks import destination_values, secret_values
 
 
@@ -67,7 +67,7 @@ def experiment(experiment_id: str, workspace: str) -> None:
                 Put(lock.serialize(), absent),
                 Delete(keys.experiment_name_lock(old, name)),
                 ItemUpdate(key, change),
-                *locations.of_moved(experiment_id, item.artifact_location, old),
+                *location_list.of_moved(experiment_id, item.artifact_location, old),
             ],
             new_ulid(),
         )
@@ -89,7 +89,7 @@ def registered_model(key: Key, workspace: str) -> None:
         return
     stored, item = registered_models.of_item(raw), RegisteredModel.of(raw)
     target = keys.registered_model(workspace, stored.model.name)
-    moved: Raw = {**raw, **lifecycle.names(workspace, stored.model.name)}
+    moved: Raw = {**raw, **model_lifecycle.names(workspace, stored.model.name)}
     for attribute, value in (
         (RegisteredModel.PK, target.pk),
         (RegisteredModel.SK, target.sk),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from mlcore.db.expression import Raw
 from mlcore.db.keys import Key
 from mlcore.entities.gateway_limits import SETTING, GatewayLimits, parsed
-from mlcore.repos.settings.setting import Setting
+from mlcore.repos.settings.cached_setting import Setting
 
 _limits: Setting[GatewayLimits] = Setting(SETTING, lambda value: parsed(value or {}))
 

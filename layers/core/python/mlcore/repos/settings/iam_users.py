@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from mlcore.limits.settings import IAM_USERS
-from mlcore.repos.settings.setting import Setting
+from mlcore.repos.settings.cached_setting import Setting
 
 SETTING: Final = IAM_USERS
 

@@ -3,9 +3,9 @@ replace, prices of the list that is part of this software."""
 
 from __future__ import annotations
 
-from mlcore.prices.price_list import Own, own_prices
+from mlcore.prices.model_prices import Own, own_prices
 from mlcore.prices.setting import SETTING
-from mlcore.repos.settings.setting import Setting
+from mlcore.repos.settings.cached_setting import Setting
 
 _prices: Setting[Own] = Setting(SETTING, lambda value: own_prices(value or {}))
 

@@ -15,7 +15,7 @@ from mlcore.db.expression import Raw
 from mlcore.db.keys import Key
 from mlcore.errors import InvalidParameterValue, TemporarilyUnavailable
 from mlcore.redaction.setting import RULES, SETTING
-from mlcore.repos.settings.setting import Setting
+from mlcore.repos.settings.cached_setting import Setting
 
 if TYPE_CHECKING:
     from mlcore.redaction.redactor import Redactor

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mlcore.limits.sign_in import ISSUERS, ROLES
-from mlcore.repos.settings.setting import Setting
+from mlcore.repos.settings.cached_setting import Setting
 
 _issuers: Setting[Mapping[str, Mapping[str, str]]] = Setting(ISSUERS, lambda value: value or {})
 _roles: Setting[Sequence[Mapping[str, Any]]] = Setting(ROLES, lambda value: value or ())

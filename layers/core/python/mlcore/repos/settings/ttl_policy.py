@@ -11,7 +11,7 @@ from mlcore.db.expression import Raw
 from mlcore.db.keys import Key
 from mlcore.limits.settings import seconds_of
 from mlcore.models.base import Item
-from mlcore.repos.settings.setting import Setting
+from mlcore.repos.settings.cached_setting import Setting
 
 SETTING: Final = "ttl_policy"
 

@@ -17,9 +17,9 @@ from mlcore.db.table import Page, key_of_item, table
 from mlcore.entities.experiments import Experiment
 from mlcore.models.base import KEY
 from mlcore.repos.traces import span_packs, traces
-from mlcore.repos.traces.pages import BY_TIME, Window, bounds_of
 from mlcore.repos.traces.span_packs import Owner
 from mlcore.repos.traces.traces import StoredTrace, TraceChange
+from mlcore.repos.traces.traces_by_time import BY_TIME, Window, bounds_of
 
 PAGE_ITEMS: Final = 100
 LOCATION: Final = "mlflow-artifacts:/"

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from mlcore.db import keys
-from mlcore.db.attributes import TextMapAttribute
+from mlcore.db.attribute_types import TextMapAttribute
 from mlcore.db.expression import Raw
 from mlcore.models.traces import Trace, TraceAssessment, TraceMetadata, TracePrompt, TraceTag
 from mlcore.repos import document

@@ -15,13 +15,13 @@ from mlcore.entities.experiments import Experiment
 from mlcore.errors import InvalidParameterValue
 from mlcore.models.base import KEY
 from mlcore.models.traces import Trace
-from mlcore.repos.traces import pages as trace_pages
 from mlcore.repos.traces import traces
-from mlcore.repos.traces.pages import Through, TracePosition, Window, bounds_of
+from mlcore.repos.traces import traces_by_time as trace_pages
 from mlcore.repos.traces.traces import StoredTrace
+from mlcore.repos.traces.traces_by_time import Through, TracePosition, Window, bounds_of
 from mlcore.search import trace_match
 from mlcore.search.grammar import OrderBy
-from mlcore.search.order import PRESENT, Key, restore_text, value_field
+from mlcore.search.sort_keys import PRESENT, Key, restore_text, value_field
 from mlcore.search.trace_filter import ATTRIBUTE, TAG
 
 STATES: Final = ("ERROR", "IN_PROGRESS", "OK", "STATE_UNSPECIFIED")

@@ -38,15 +38,15 @@ from mlcore.repos.experiments import experiments
 from mlcore.repos.index_candidates import Candidates, Entries
 from mlcore.repos.text_candidates import Foreseen
 from mlcore.repos.traces import links as trace_links
-from mlcore.repos.traces import pages as trace_pages
 from mlcore.repos.traces import trace_candidates, traces
-from mlcore.repos.traces.conditions import Conditions
+from mlcore.repos.traces import traces_by_time as trace_pages
+from mlcore.repos.traces.condition_tests import Conditions
 from mlcore.repos.traces.orders import LONGEST_NAME, Ordered, newest_place, ordered
-from mlcore.repos.traces.pages import BY_TIME, Through, Window
 from mlcore.repos.traces.traces import StoredTrace
+from mlcore.repos.traces.traces_by_time import BY_TIME, Through, Window
 from mlcore.search import trace_match, trace_plan
 from mlcore.search.grammar import OrderBy
-from mlcore.search.order import Key
+from mlcore.search.sort_keys import Key
 from mlcore.search.trace_filter import ATTRIBUTE, METADATA, TraceCondition, TraceFilter
 from mlcore.search.trace_plan import TraceIds
 

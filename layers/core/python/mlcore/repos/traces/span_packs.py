@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from mlcore import artifacts, errors
 from mlcore.db import keys
-from mlcore.db.attributes import ItemAttribute
+from mlcore.db.attribute_types import ItemAttribute
 from mlcore.db.deflate import compressed
 from mlcore.db.expression import ConditionExpression, Raw, Update
 from mlcore.db.failures import ConditionFailed

@@ -14,13 +14,13 @@ from mlcore.db import keys
 from mlcore.db.expression import Raw
 from mlcore.db.keys import Key
 from mlcore.models.base import KEY
-from mlcore.models.index import Fts
+from mlcore.models.search_index import Fts
 from mlcore.repos import text_candidates
 from mlcore.repos.index_candidates import TRACE, Candidates, Entries
 from mlcore.repos.text_candidates import Foreseen
-from mlcore.repos.traces.pages import Through, Window, bounds_of
+from mlcore.repos.traces.traces_by_time import Through, Window, bounds_of
 from mlcore.search import text_fields
-from mlcore.search.plan import NamePrefix, TextLookups
+from mlcore.search.run_plan import NamePrefix, TextLookups
 from mlcore.search.text_fields import IndexedFields
 from mlcore.search.text_tokens import WORD
 from mlcore.search.trace_plan import Access, TraceIds, TracesOfRun, WholeValues

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from mlcore import artifacts, reserved_tags
 from mlcore.db import keys
-from mlcore.db.attributes import ItemAttribute
+from mlcore.db.attribute_types import ItemAttribute
 from mlcore.db.expression import ConditionExpression, Raw, Update
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import Delete, Put, TransactionFailed, key_of_item, table
@@ -44,7 +44,7 @@ _places: ProcessCache[str, str] = ProcessCache("place of a trace")
 
 class Info(NamedTuple):
     """The attributes of a trace item that are not maps. ``given`` is the JSON that a client sent
-    about the trace, ``facts`` the JSON of what its spans say (:mod:`mlcore.spans.state`)."""
+    about the trace, ``facts`` the JSON of what its spans say (:mod:`mlcore.spans.trace_state`)."""
 
     request_time: int
     execution_duration: int | None

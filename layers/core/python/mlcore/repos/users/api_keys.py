@@ -15,7 +15,7 @@ from hashlib import sha256
 from typing import Final, NamedTuple
 
 from mlcore import errors
-from mlcore.auth.key_tokens import TOKEN
+from mlcore.auth.api_key_tokens import TOKEN
 from mlcore.db import keys
 from mlcore.db.expression import Raw, Update
 from mlcore.db.failures import ConditionFailed
@@ -23,7 +23,7 @@ from mlcore.db.keys import Key
 from mlcore.db.table import table
 from mlcore.entities.users import ApiKey, User
 from mlcore.ids import now_ms
-from mlcore.models.platform import ApiKey as ApiKeyItem
+from mlcore.models.users import ApiKey as ApiKeyItem
 from mlcore.process_cache import ProcessCache
 from mlcore.repos.users import users
 

@@ -10,7 +10,7 @@ from mlcore.db import keys
 from mlcore.db.expression import Update
 from mlcore.db.table import table
 from mlcore.ids import now_ms
-from mlcore.models.platform import CallerUsage
+from mlcore.models.users import CallerUsage
 
 DAY_MS: Final = 24 * 3600 * 1000
 KEPT_SECONDS: Final = 2 * 24 * 3600

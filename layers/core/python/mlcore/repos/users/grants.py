@@ -14,7 +14,7 @@ from mlcore.db.table import Delete, Operation, Put, TransactionFailed, table
 from mlcore.entities.users import User
 from mlcore.entities.workspaces import DEFAULT_WORKSPACE
 from mlcore.ids import new_ulid, now_ms
-from mlcore.models.platform import ExperimentPermission, Grantee, ModelPermission, UserGrant
+from mlcore.models.users import ExperimentPermission, Grantee, ModelPermission, UserGrant
 
 GRANTS_AT_ONCE: Final = 24
 """Grants on a model that are moved in the transaction that renames it; more do not fit and are

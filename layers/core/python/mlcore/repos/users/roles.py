@@ -14,8 +14,8 @@ from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import Delete, ItemUpdate, Put, TransactionFailed, table
 from mlcore.entities.users import Assignment, Profile, Role, RolePermission, User
 from mlcore.ids import new_ulid, now_ms
-from mlcore.models.platform import Role as RoleItem
-from mlcore.models.platform import RoleName, RoleUser, UserRole
+from mlcore.models.users import Role as RoleItem
+from mlcore.models.users import RoleName, RoleUser, UserRole
 from mlcore.optimistic_retry import WriteConflict, retry_on_conflict
 from mlcore.repos.counters import next_number
 from mlcore.repos.users import scim_groups

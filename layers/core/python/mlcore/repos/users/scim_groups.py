@@ -13,9 +13,9 @@ from mlcore.db.expression import ConditionExpression, Raw, Update
 from mlcore.db.table import Check, Delete, ItemUpdate, Operation, Put, TransactionFailed, table
 from mlcore.entities.scim import GROUP, ScimGroup, parse_scim_id
 from mlcore.ids import new_ulid, now_ms
-from mlcore.models.platform import User as UserItem
 from mlcore.models.scim import ScimGroup as ScimGroupItem
 from mlcore.models.scim import ScimMember, ScimMembership, ScimName, ScimValue
+from mlcore.models.users import User as UserItem
 from mlcore.optimistic_retry import WriteConflict, retry_on_conflict
 from mlcore.repos.users import scim_lookup_items
 

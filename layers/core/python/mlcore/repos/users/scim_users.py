@@ -16,10 +16,10 @@ from mlcore.db.table import Delete, ItemUpdate, Operation, Put, TransactionFaile
 from mlcore.entities.scim import USER, ScimUser, parse_scim_id
 from mlcore.entities.users import User
 from mlcore.ids import new_ulid, now_ms
-from mlcore.models.platform import User as UserItem
-from mlcore.models.platform import UserName
 from mlcore.models.scim import ScimName, ScimValue
 from mlcore.models.scim import ScimUser as ScimUserItem
+from mlcore.models.users import User as UserItem
+from mlcore.models.users import UserName
 from mlcore.optimistic_retry import WriteConflict, retry_on_conflict
 from mlcore.repos.counters import next_number
 from mlcore.repos.users import scim_lookup_items, users

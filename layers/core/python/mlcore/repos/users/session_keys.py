@@ -19,7 +19,7 @@ from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import table
 from mlcore.errors import InternalError
 from mlcore.ids import new_ulid, now_ms
-from mlcore.models.platform import SessionKey as SessionKeyItem
+from mlcore.models.users import SessionKey as SessionKeyItem
 from mlcore.process_cache import ProcessCache
 from mlcore.repos.users.sessions import MAXIMUM_SECONDS
 

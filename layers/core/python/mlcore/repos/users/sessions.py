@@ -13,7 +13,7 @@ from mlcore.db.keys import Key
 from mlcore.db.table import table
 from mlcore.entities.users import Session, User
 from mlcore.ids import now_ms
-from mlcore.models.platform import Session as SessionItem
+from mlcore.models.users import Session as SessionItem
 from mlcore.repos.users import users
 
 MAXIMUM_SECONDS: Final = 30 * 86_400

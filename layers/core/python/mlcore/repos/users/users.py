@@ -16,13 +16,13 @@ from mlcore.entities.scim import USER, parse_scim_id, scim_id_of
 from mlcore.entities.users import HeldGrant, Profile, User
 from mlcore.ids import new_ulid, now_ms
 from mlcore.models.base import Item
-from mlcore.models.platform import User as UserItem
-from mlcore.models.platform import UserGrant, UserName, UserRole
 from mlcore.models.scim import ScimMembership, ScimName
+from mlcore.models.users import User as UserItem
+from mlcore.models.users import UserGrant, UserName, UserRole
 from mlcore.repos.counters import next_number
 
 _GRANTS = {keys.USER_GRANT.name, keys.EXPERIMENT_PERMISSION.name, keys.MODEL_PERMISSION.name}
-"""Types of items that are read as :class:`mlcore.models.platform.UserGrant`."""
+"""Types of items that are read as :class:`mlcore.models.users.UserGrant`."""
 
 
 class UserExists(Exception):

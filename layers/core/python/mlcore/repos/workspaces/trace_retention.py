@@ -8,7 +8,7 @@ from typing import Final
 from mlcore import archival_configuration
 from mlcore.entities.experiments import Experiment
 from mlcore.environment import settings
-from mlcore.models.platform import Workspace as WorkspaceItem
+from mlcore.models.workspaces import Workspace as WorkspaceItem
 from mlcore.process_cache import ProcessCache
 from mlcore.repos.workspaces import workspaces
 

@@ -13,15 +13,15 @@ from typing import Any, Final
 
 from mlcore import errors
 from mlcore.db import keys
-from mlcore.db.attributes import TextAttribute
+from mlcore.db.attribute_types import TextAttribute
 from mlcore.db.expression import ConditionExpression, Raw, Update
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import Delete, ItemUpdate, Put, TransactionFailed, table
 from mlcore.entities.workspaces import DEFAULT_WORKSPACE, Workspace
 from mlcore.environment import settings
 from mlcore.ids import new_ulid, now_ms
-from mlcore.models.platform import Workspace as WorkspaceItem
-from mlcore.models.platform import WorkspaceName
+from mlcore.models.workspaces import Workspace as WorkspaceItem
+from mlcore.models.workspaces import WorkspaceName
 from mlcore.optimistic_retry import WriteConflict
 from mlcore.process_cache import ProcessCache
 

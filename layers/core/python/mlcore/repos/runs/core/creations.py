@@ -14,10 +14,9 @@ from mlcore.ids import new_ulid, now_ms
 from mlcore.models.runs import Run as RunItem
 from mlcore.models.runs import RunReference
 from mlcore.repos import document
-from mlcore.repos.runs.core import children as run_children
 from mlcore.repos.runs.core import index_keys as run_keys
-from mlcore.repos.runs.core import runs
-from mlcore.repos.runs.core import writes as run_writes
+from mlcore.repos.runs.core import run_cache, runs
+from mlcore.repos.runs.core import run_maps as run_children
 
 
 def create(
@@ -93,5 +92,5 @@ def create(
         if min(failed.items) >= len(operations):
             raise AdditionalOperationFailed(min(failed.items) - len(operations)) from failed
     else:
-        run_writes.cache_run(experiment, item)
+        run_cache.cache_run(experiment, item)
     runs.remember(run.run_id, run.experiment_id)

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from mlcore.db.attributes import ItemAttribute
+from mlcore.db.attribute_types import ItemAttribute
 from mlcore.db.keys import lsi3_run
 from mlcore.entities.metrics import Metric
 from mlcore.entities.runs import RUNNING
 from mlcore.models.runs import Run as RunItem
-from mlcore.repos.runs.core import writes as run_writes
+from mlcore.repos.runs.core import run_writes
 from mlcore.repos.runs.core.runs import StoredRun
 from mlcore.repos.runs.history.latest_point_text import newer_texts
 

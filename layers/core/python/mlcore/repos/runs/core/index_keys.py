@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from mlcore import reserved_tags
 from mlcore.db import keys
-from mlcore.db.attributes import ItemAttribute
+from mlcore.db.attribute_types import ItemAttribute
 from mlcore.entities.runs import Run
 from mlcore.models.runs import Run as RunItem
 from mlcore.repos.runs.core import marks

@@ -22,12 +22,11 @@ from mlcore.entities.metrics import Metric
 from mlcore.ids import new_ulid
 from mlcore.models.runs import RunReference
 from mlcore.optimistic_retry import WriteConflict
-from mlcore.repos import concurrent_writes
+from mlcore.repos import document_write_retries
 from mlcore.repos.logged_models import points as logged_model_points
-from mlcore.repos.runs.core import runs
-from mlcore.repos.runs.core import writes as run_writes
+from mlcore.repos.runs.core import run_writes, runs
+from mlcore.repos.runs.core.run_writes import Decision, RunChange
 from mlcore.repos.runs.core.runs import StoredRun
-from mlcore.repos.runs.core.writes import Decision, RunChange
 from mlcore.repos.runs.history import metric_history, rewinds
 
 MOST_TOGETHER: Final = 80
@@ -54,7 +53,7 @@ def write(
 
     Args:
         decide: returns the values to set and to remove in the maps of the run's item, from the
-            current run (:data:`mlcore.repos.runs.core.writes.Decision`).
+            current run (:data:`mlcore.repos.runs.core.run_writes.Decision`).
         metrics: the points to add to the metric history.
         models: the points to write for logged models.
     """
@@ -120,6 +119,6 @@ def _write_together(
             beside = logged_model_points.missing(beside, failed)
             raise WriteConflict from failed
 
-    concurrent_writes.write("run", run, send, run_writes.meanwhile)
+    document_write_retries.write("run", run, send, run_writes.meanwhile)
     if later:
         table.parallel([partial(logged_model_points.write, *model) for model in models])

@@ -17,7 +17,7 @@ from mlcore.db.expression import ConditionExpression
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import table
 from mlcore.ids import now_ms
-from mlcore.models.index import MarkedExperiment
+from mlcore.models.search_index import MarkedExperiment
 from mlcore.process_cache import ProcessCache
 
 NOTED_SECONDS: Final = 300.0

@@ -30,7 +30,7 @@ from itertools import islice
 from typing import Final
 
 from mlcore import errors, optimistic_retry, reserved_tags
-from mlcore.artifacts.locations import root_of
+from mlcore.artifacts.storage_keys import root_of
 from mlcore.db import keys
 from mlcore.db.expression import ConditionExpression, Raw, Update
 from mlcore.db.failures import ConditionFailed
@@ -51,9 +51,8 @@ from mlcore.models.experiments import Experiment as ExperimentItem
 from mlcore.models.runs import Run as RunItem
 from mlcore.models.runs import RunMetricFile, RunReference
 from mlcore.optimistic_retry import WriteConflict
-from mlcore.repos.files import locations
-from mlcore.repos.runs.core import datasets, runs
-from mlcore.repos.runs.core import writes as run_writes
+from mlcore.repos.files import location_list
+from mlcore.repos.runs.core import datasets, run_cache, runs
 from mlcore.repos.runs.core.runs import StoredRun
 from mlcore.repos.runs.history import history_files, rewinds
 
@@ -91,7 +90,7 @@ def move(run_id: str, target: Experiment) -> None:
         _copy_children(run, target, move_id)
         _switch(run, target, move_id)
 
-    run_writes.forget_run(run_id)
+    run_cache.forget_run(run_id)
     optimistic_retry.retry_on_conflict("run", attempt)
 
 
@@ -115,7 +114,7 @@ def check_movable(run: StoredRun) -> None:
         raise _refused(run, "the Kubeflow API lists it as a run of its experiment")
     if run.document.texts("model_inputs") or run.document.texts("model_outputs"):
         raise _refused(run, "it has logged models as inputs or outputs")
-    key = locations.key_of(item.artifact_uri, run.experiment.workspace)
+    key = location_list.key_of(item.artifact_uri, run.experiment.workspace)
     if key is None and root_of(item.artifact_uri) is not None:
         raise _refused(run, "its files are in the folder of another workspace")
     if key is not None:
@@ -250,7 +249,7 @@ def _switch(run: StoredRun, target: Experiment, move_id: str) -> None:
         ItemUpdate(keys.run_ref(run.run_id), mine),
         _unchanged(run.experiment),
         _unchanged(target),
-        *locations.of_moved_run(run.run_id, uri, target.experiment_id, workspace),
+        *location_list.of_moved_run(run.run_id, uri, target.experiment_id, workspace),
     ]
     try:
         table.transact(operations, new_ulid())

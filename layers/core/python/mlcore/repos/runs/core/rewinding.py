@@ -29,10 +29,9 @@ from mlcore.models.runs import RunReference
 from mlcore.optimistic_retry import WriteConflict
 from mlcore.repos.document import Owner
 from mlcore.repos.experiments import experiments
-from mlcore.repos.runs.core import runs
-from mlcore.repos.runs.core import writes as run_writes
+from mlcore.repos.runs.core import run_cache, run_writes, runs
+from mlcore.repos.runs.core.run_writes import RunChange
 from mlcore.repos.runs.core.runs import StoredRun
-from mlcore.repos.runs.core.writes import RunChange
 from mlcore.repos.runs.history import metric_history, point_removal, rewinds
 from mlcore.repos.runs.history.latest_point_text import latest_of, latest_text
 from mlcore.repos.runs.history.rewinds import Rewind, RewoundMeanwhile
@@ -101,7 +100,7 @@ def finish(owner: Owner) -> None:
             raise WriteConflict from None
         _close(owner, rewind, latest)
 
-    run_writes.forget_run(owner[1])
+    run_cache.forget_run(owner[1])
     optimistic_retry.retry_on_conflict("run", attempt)
 
 
@@ -178,7 +177,7 @@ def _begin(run: StoredRun, wanted: Rewind, remaining: dict[str, Metric | None]) 
         )
     except (ConditionFailed, TransactionFailed) as failed:
         raise WriteConflict from failed
-    run_writes.forget_run(run.run_id)
+    run_cache.forget_run(run.run_id)
 
 
 def _close(owner: Owner, rewind: Rewind, latest: dict[str, Metric]) -> None:
@@ -211,7 +210,7 @@ def _close(owner: Owner, rewind: Rewind, latest: dict[str, Metric]) -> None:
             raise WriteConflict from failed
 
     optimistic_retry.retry_on_conflict("run", attempt)
-    run_writes.forget_run(owner[1])
+    run_cache.forget_run(owner[1])
 
 
 def _change(metrics: dict[str, Metric | None], text: str) -> RunChange:

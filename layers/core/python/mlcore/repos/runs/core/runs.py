@@ -18,9 +18,9 @@ from mlcore.db import keys
 from mlcore.db.expression import Raw
 from mlcore.db.table import table
 from mlcore.entities.experiments import Experiment
+from mlcore.entities.lifecycle_stages import ACTIVE
 from mlcore.entities.metrics import Metric
 from mlcore.entities.runs import Dataset, DatasetInput, Run
-from mlcore.entities.stages import ACTIVE
 from mlcore.models.experiments import Experiment as ExperimentItem
 from mlcore.models.runs import Run as RunItem
 from mlcore.models.runs import RunReference
@@ -28,8 +28,8 @@ from mlcore.process_cache import ProcessCache
 from mlcore.repos import document
 from mlcore.repos.document import Document
 from mlcore.repos.experiments import experiments
-from mlcore.repos.runs.core import children as run_children
 from mlcore.repos.runs.core import datasets
+from mlcore.repos.runs.core import run_maps as run_children
 from mlcore.repos.runs.history import latest_point_text
 from mlcore.repos.settings import ttl_policy
 

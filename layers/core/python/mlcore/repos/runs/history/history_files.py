@@ -5,7 +5,8 @@ points of many batches go into one file as a sequence of segments, each with poi
 order. An item describes the file and sorts right after the run's batches. It contains the file's
 *directory*, the list of its segments: their offsets, lengths, and first and last points. So a read
 fetches only the segments that it needs. A file is named by its content and never changes; it is
-deleted with its run (:mod:`mlcore.repos.files.owners`), or after another file has replaced it.
+deleted with its run (:mod:`mlcore.repos.files.removable_files`), or after another file has replaced
+it.
 """
 
 from __future__ import annotations

@@ -33,13 +33,13 @@ from mlcore.db.keys import Key
 from mlcore.db.sortable import double_of_inverted_bits, inverted_double_bits
 from mlcore.db.table import table
 from mlcore.models.base import Item
-from mlcore.models.index import RankMetric, RankPage, RankRows, RankRowsSorted, RankSegment
+from mlcore.models.search_index import RankMetric, RankPage, RankRows, RankRowsSorted, RankSegment
 from mlcore.process_cache import ProcessCache
 from mlcore.repos import index_candidates
 from mlcore.repos.index_candidates import PAGE_IDS, Candidates, Entries
 from mlcore.repos.runs.ranks import rank_columns
 from mlcore.repos.runs.ranks.rank_columns import Ranked
-from mlcore.search.plan import MetricRange
+from mlcore.search.run_plan import MetricRange
 
 PAGE_ENTRIES: Final = 150
 """Values on a page: one read unit, four write units."""

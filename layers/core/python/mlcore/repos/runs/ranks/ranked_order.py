@@ -16,7 +16,7 @@ from mlcore.repos.index_candidates import Entries
 from mlcore.repos.runs.ranks import metric_ranks as run_ranks
 from mlcore.repos.runs.ranks.metric_ranks import Ranks, Segment
 from mlcore.repos.runs.ranks.rank_columns import Ranked
-from mlcore.search.plan import MetricOrder
+from mlcore.search.run_plan import MetricOrder
 
 _FIRST: Final = inverted_double_bits(math.inf)
 _LAST_NUMBER: Final = inverted_double_bits(-math.inf)

@@ -15,11 +15,11 @@ from typing import Any
 from mlcore.db import keys
 from mlcore.db.keys import Key
 from mlcore.models.base import Item
-from mlcore.models.index import DatasetLink, RankParam
+from mlcore.models.search_index import DatasetLink, RankParam
 from mlcore.repos.index_candidates import Candidates, Entries, own_sort_keys
 from mlcore.search.grammar import Comparison
 from mlcore.search.match import value_test
-from mlcore.search.plan import (
+from mlcore.search.run_plan import (
     Access,
     DatasetLinks,
     NamePrefix,
@@ -44,8 +44,8 @@ def is_asynchronous(access: Access) -> bool:
 
 def candidates(experiment_id: str, access: Access) -> list[Candidates]:
     """Returns candidates for a condition that is neither on a text
-    (:class:`mlcore.search.plan.TextLookups`) nor on a metric. Their entries refer to every run that
-    can meet the condition, except perhaps runs that the indexer has not processed.
+    (:class:`mlcore.search.run_plan.TextLookups`) nor on a metric. Their entries refer to every run
+    that can meet the condition, except perhaps runs that the indexer has not processed.
 
     Args:
         access: how an index answers the condition.

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 from mlcore import paging
 from mlcore.auth.requirements import Reader
+from mlcore.entities.lifecycle_stages import VIEW_STAGES
 from mlcore.entities.runs import Run
-from mlcore.entities.stages import VIEW_STAGES
 from mlcore.limits.shared_checks import check_max_results
 from mlcore.process_cache import ProcessCache
 from mlcore.repos.experiments.ids import canonical_ids
@@ -16,7 +16,7 @@ from mlcore.repos.runs.core import runs
 from mlcore.repos.runs.core.runs import StoredRun
 from mlcore.repos.runs.search import run_search
 from mlcore.responses import runs as responses
-from mlcore.search import fields, grammar, order
+from mlcore.search import fields, grammar, sort_keys
 from mlcore.wire.encoding import Encoded, encode
 
 
@@ -95,7 +95,7 @@ def search(
     ordering = grammar.parse_order_by(order_by, fields.RUN)
     query = [sorted(set(experiment_texts)), filter_string, view, list(order_by)]
     position = paging.position_of(page_token, query)
-    after = None if position is None else order.restore_key(position, ordering, fields.RUN)
+    after = None if position is None else sort_keys.restore_key(position, ordering, fields.RUN)
 
     rows = run_search.find(
         [

@@ -44,7 +44,7 @@ from mlcore.repos.runs.search.run_candidates import Marks
 from mlcore.repos.runs.search.runs_by_start import StartPosition
 from mlcore.repos.runs.search.searched_run import SearchedRun
 from mlcore.repos.text_candidates import Foreseen
-from mlcore.search import fields, order, plan
+from mlcore.search import fields, run_plan, sort_keys
 from mlcore.search.grammar import Comparison, OrderBy
 from mlcore.search.match import predicate
 
@@ -65,14 +65,14 @@ _runs: ProcessCache[tuple[str, ...], int] = ProcessCache(
 """Number of runs by experiment and stages, if more were found than are read whole; then a search
 does not check again. There may be more by now."""
 
-Row = tuple[order.Key, StoredRun]
+Row = tuple[sort_keys.Key, StoredRun]
 
 
 class RunQuery(NamedTuple):
     comparisons: Sequence[Comparison]
     ordering: Sequence[OrderBy]
     stages: Sequence[str]
-    after: order.Key | None
+    after: sort_keys.Key | None
     """Only runs whose key in the order is greater."""
     rows: int
     """Number of rows wanted."""
@@ -91,7 +91,7 @@ class Late(NamedTuple):
 class _Compiled(NamedTuple):
     query: RunQuery
     matches: Callable[[SearchedRun], bool]
-    key_of: order.SortKey
+    key_of: sort_keys.SortKey
 
     def row(self, stored: StoredRun) -> Row | None:
         """Returns the run with its sort key; None if it does not match or comes before the page."""
@@ -115,14 +115,14 @@ def find(experiment_ids: Sequence[str], workspace: str, query: RunQuery) -> list
     compiled = _Compiled(
         query,
         predicate(query.comparisons, fields.RUN),
-        order.sort_key(query.ordering, fields.RUN),
+        sort_keys.sort_key(query.ordering, fields.RUN),
     )
     return _first_rows(experiment_ids, workspace, compiled)
 
 
 def _first_rows(experiment_ids: Sequence[str], workspace: str, compiled: _Compiled) -> list[Row]:
     query = compiled.query
-    if plan.newest_first(query.ordering) and not plan.accesses(query.comparisons):
+    if run_plan.newest_first(query.ordering) and not run_plan.accesses(query.comparisons):
         return _stream(experiment_ids, workspace, compiled)
     listings = {
         experiment_id: run_candidates.runs_of_stages(experiment_id, query.stages)
@@ -139,9 +139,9 @@ def _first_rows(experiment_ids: Sequence[str], workspace: str, compiled: _Compil
             if _known_runs(experiment_id, query) <= small
         ),
     ]
-    foreseen = Foreseen(experiment_ids, plan.accesses(query.comparisons), index_candidates.RUN)
+    foreseen = Foreseen(experiment_ids, run_plan.accesses(query.comparisons), index_candidates.RUN)
     calls += foreseen.calls
-    metrics = plan.ranked_metrics(query.comparisons, query.ordering)
+    metrics = run_plan.ranked_metrics(query.comparisons, query.ordering)
     ranks = {experiment_id: Ranks(experiment_id, metrics) for experiment_id in experiment_ids}
     if len(experiment_ids) <= runs_by_start.PAGES_AHEAD:  # most of many are small
         calls += [read for rank in ranks.values() for read in rank.reads()]
@@ -193,7 +193,7 @@ def _of_one(experiment: Experiment, listing: Entries, late: Late, compiled: _Com
     late.ranks.begin()
     competitors = [
         candidate
-        for access in plan.accesses(query.comparisons)
+        for access in run_plan.accesses(query.comparisons)
         for candidate in _candidates(experiment, access, late)
     ]
     index_candidates.read_first_pages(competitors)
@@ -205,31 +205,31 @@ def _of_one(experiment: Experiment, listing: Entries, late: Late, compiled: _Com
     if not listing.seen:
         everything.beside = SMALL_RUNS  # at least
     cheapest, *others = index_candidates.race(competitors, everything)
-    sort_keys = cheapest.sort_keys()
+    candidate_keys = cheapest.sort_keys()
     marked = {key.sk: None for key in late.marked}
     for other in others:
         # Each of them names every run of the answer, except perhaps marked ones.
         known = other.sort_keys()
         if other.late:
             known.update(marked)
-        sort_keys = {sk: None for sk in sort_keys if sk in known}
+        candidate_keys = {sk: None for sk in candidate_keys if sk in known}
     if cheapest.late:
-        sort_keys.update(marked)
+        candidate_keys.update(marked)
     pk = keys.experiment(experiment.experiment_id).pk
-    named = [Key(pk, sk) for sk in sort_keys]
+    named = [Key(pk, sk) for sk in candidate_keys]
     seen = sum(competitor.seen for competitor in competitors)
     return _matching_rows(cheapest.access, experiment, named, compiled, seen)
 
 
-def _candidates(experiment: Experiment, access: plan.Access, late: Late) -> list[Candidates]:
+def _candidates(experiment: Experiment, access: run_plan.Access, late: Late) -> list[Candidates]:
     experiment_id = experiment.experiment_id
     candidates: list[Candidates]
-    if isinstance(access, plan.TextLookups):
+    if isinstance(access, run_plan.TextLookups):
         indexed = experiment.indexed
         candidates = text_candidates.candidates(
             experiment_id, access, indexed, index_candidates.RUN, late.foreseen
         )
-    elif isinstance(access, plan.MetricRange):
+    elif isinstance(access, run_plan.MetricRange):
         candidates = [MetricCandidates(late.ranks, access)]
     else:
         candidates = run_candidates.candidates(experiment_id, access)
@@ -241,7 +241,7 @@ def _candidates(experiment: Experiment, access: plan.Access, late: Late) -> list
 
 def _small(query: RunQuery) -> int:
     """Returns how many runs an experiment may have so that all of them are read."""
-    if plan.metric_order(query.ordering) and not query.comparisons:
+    if run_plan.metric_order(query.ordering) and not query.comparisons:
         # An index has the whole answer, and reading it costs one more round trip.
         return min(SMALL_RUNS, query.rows)
     return SMALL_RUNS
@@ -249,9 +249,9 @@ def _small(query: RunQuery) -> int:
 
 def _asks_late_entries(query: RunQuery) -> bool:
     """Whether the search may use index entries of the indexer, which may lag."""
-    accesses = plan.accesses(query.comparisons)
+    accesses = run_plan.accesses(query.comparisons)
     return bool(
-        plan.metric_order(query.ordering) or any(map(run_candidates.is_asynchronous, accesses))
+        run_plan.metric_order(query.ordering) or any(map(run_candidates.is_asynchronous, accesses))
     )
 
 
@@ -260,7 +260,7 @@ def _in_index_order(experiment: Experiment, late: Late, compiled: _Compiled) -> 
     query = compiled.query
     if query.rows > STREAMED_RUNS:
         return None
-    if plan.newest_first(query.ordering):
+    if run_plan.newest_first(query.ordering):
         runs = runs_by_start.newest_first(
             [experiment.experiment_id],
             experiment.workspace,
@@ -273,12 +273,12 @@ def _in_index_order(experiment: Experiment, late: Late, compiled: _Compiled) -> 
             return None
         _explain("newest", experiment.experiment_id, len(rows), len(rows))
         return rows
-    metric = plan.metric_order(query.ordering)
+    metric = run_plan.metric_order(query.ordering)
     return None if metric is None else _by_metric(experiment, metric, late, compiled)
 
 
 def _by_metric(
-    experiment: Experiment, metric: plan.MetricOrder, late: Late, compiled: _Compiled
+    experiment: Experiment, metric: run_plan.MetricOrder, late: Late, compiled: _Compiled
 ) -> list[Row] | None:
     """Returns rows read by the ranks of a metric; complete once enough rows sort before the last
     value read, because runs with equal values are ordered by other keys."""
@@ -286,9 +286,9 @@ def _by_metric(
     begin = None
     if query.after is not None:
         rank, value = query.after[0], query.after[1]
-        if rank == order.MISSING:
+        if rank == sort_keys.MISSING:
             return None
-        if rank == order.NAN:
+        if rank == sort_keys.NAN:
             begin = math.nan
         else:
             begin = float(value) if metric.ascending else -float(value)
@@ -313,7 +313,7 @@ def _first_of_order(
     ranked: InOrder,
     rows: list[Row],
     experiment: Experiment,
-    metric: plan.MetricOrder,
+    metric: run_plan.MetricOrder,
     marked: set[Key],
     compiled: _Compiled,
 ) -> list[Row] | None:
@@ -336,12 +336,12 @@ def _first_of_order(
         first = _first([*first, *added_rows], query.rows)
         if len(first) == query.rows:
             last = double_of_inverted_bits(added[-1].inverted_bits)
-            if first[-1][0][:2] < order.metric_field(last, ascending=metric.ascending):
+            if first[-1][0][:2] < sort_keys.metric_field(last, ascending=metric.ascending):
                 break
         if seen > STREAMED_RUNS:
             return None
     # Runs that lack the metric come last, and no entry except marks names them.
-    if len(first) < query.rows or first[-1][0][0] == order.MISSING:
+    if len(first) < query.rows or first[-1][0][0] == sort_keys.MISSING:
         return None
     _explain("MetricOrder", experiment.experiment_id, seen, len(first), seen)
     return first
@@ -364,7 +364,7 @@ def _matching_rows(
     return rows
 
 
-def _start(after: order.Key | None) -> StartPosition | None:
+def _start(after: sort_keys.Key | None) -> StartPosition | None:
     """Returns the position of the key ``after`` in the order "start_time DESC, run_id ASC"."""
     if after is None:
         return None

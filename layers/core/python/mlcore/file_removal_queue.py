@@ -1,0 +1,41 @@
+"""Queues messages that tell the file remover which files of deleted items to delete. Touches no
+file itself.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from mlcore import queues
+
+
+class Removal(NamedTuple):
+    """Names the files to remove: those at or below ``key`` in the store.
+
+    Files written after ``before_ms`` (milliseconds since the epoch) belong to a newer item and are
+    kept, and so are files at or below a key of ``keep``. Before sending, the sender must have asked
+    :mod:`mlcore.repos.files.removable_files` whether the files may be removed.
+    """
+
+    workspace: str
+    before_ms: int
+    key: str
+    keep: Sequence[str] = ()
+
+
+def send(queue_url: str, removals: Sequence[Removal]) -> None:
+    """Sends the names of files to remove to the file remover's queue. Raises the errors of
+    :func:`mlcore.queues.send`."""
+    queues.send(
+        queue_url,
+        [
+            queues.QueueMessage(json.dumps(removal._asdict()), removal.workspace)
+            for removal in removals
+        ],
+    )
+
+
+def parse(text: str) -> Removal:
+    return Removal(**json.loads(text))
