@@ -47,9 +47,8 @@ class SharedActivity:
         _MOMENT.pack_into(self._memory, _BEHIND, time.monotonic() if lagging else 0.0)
 
     def is_index_lagging(self) -> bool:
-        """Returns whether the index lagged at the last report, if that report is younger than
-        :data:`LAG_REPORT_SECONDS`.
-        """
+        """Returns whether the indexer lagged far behind at the last report, if that report is
+        younger than :data:`LAG_REPORT_SECONDS`."""
         return self._is_since(_BEHIND, LAG_REPORT_SECONDS)
 
     def _is_since(self, offset: int, seconds: float) -> bool:

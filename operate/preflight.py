@@ -43,8 +43,8 @@ UNREADY: Final = {
 
 
 class CheckResult(NamedTuple):
-    """The result of one check. ``state`` is ``ok``, ``note`` (worth reading) or ``missing`` (the
-    deployment would fail)."""
+    """The result of one check before a deployment. ``state`` is ``ok``, ``note`` (worth reading) or
+    ``missing`` (the deployment would fail)."""
 
     subject: str
     state: str

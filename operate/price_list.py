@@ -75,8 +75,8 @@ def installed_source() -> str:
 
 
 def of_path(path: Path) -> Prices:
-    """Returns the prices of a folder or a file. Raises NoPriceList if it cannot be read or contains
-    no prices."""
+    """Returns the prices of models that a folder or a file contains. Raises NoPriceList if it
+    cannot be read or contains no prices."""
     try:
         if not path.is_dir():
             return of_litellm(json.loads(path.read_bytes()))

@@ -73,8 +73,8 @@ def _types(kind: str) -> tuple[str, ...]:
 
 
 def required_parts(by: str, generation: Generation) -> list[str]:
-    """Returns the names of the stored parts of the catalog that :func:`sort_models` reads, so that
-    they can be fetched together first."""
+    """Returns the names of the stored parts of the model catalog that :func:`sort_models` reads, so
+    that they can be fetched together first."""
     level, name, kind = _parse(by)
     if kind:
         return [MODELS, generation.properties_part(name)]

@@ -33,8 +33,8 @@ class Files(Protocol):
         file's content (in S3 the ETag and the size)."""
 
     def read(self, name: str) -> bytes:
-        """Returns the content of a file of the catalog. Raises OutsideCatalog if the file does not
-        exist."""
+        """Returns the content of a file of the model catalog. Raises OutsideCatalog if the file
+        does not exist."""
 
 
 class FolderFiles:

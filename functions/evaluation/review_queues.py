@@ -109,8 +109,8 @@ def get_by_name(message: m.GetReviewQueueByName, request: Request) -> dict[str, 
 
 
 def list_review_queues(message: m.ListReviewQueues, request: Request) -> dict[str, Any]:
-    """Returns an experiment's review queues, newest first. The request may restrict them to those
-    of a user or to those that contain a trace."""
+    """Returns a page of an experiment's review queues, newest first. The request may restrict them
+    to those of a user or to those that contain a trace."""
     limit = message.max_results if message.has("max_results") else DEFAULT_MAX_RESULTS
     experiment = experiment_lookup.get_unless_deleted(message.experiment_id, request)
     experiment_id = experiment.experiment_id

@@ -1,5 +1,5 @@
-"""Creates and deletes guardrails, and assigns them to endpoints. A guardrail is a scorer that
-checks an endpoint's requests or responses."""
+"""Creates and deletes guardrails, and assigns them to gateway endpoints. A guardrail is a scorer
+that checks an endpoint's requests or responses."""
 
 from __future__ import annotations
 
@@ -126,8 +126,8 @@ def remove_from_endpoint(
 
 
 def update_config(message: m.UpdateEndpointGuardrailConfig, request: Request) -> dict[str, Any]:
-    """Sets the execution order of a guardrail at an endpoint; a request without an order removes
-    the order."""
+    """Sets the execution order of a guardrail at a gateway endpoint; a request without an order
+    removes the order."""
     order = message.execution_order if message.has("execution_order") else None
 
     def change(current: Configuration) -> dict[str, Any]:

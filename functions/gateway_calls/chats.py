@@ -18,8 +18,8 @@ def completions(call: GatewayCall, request: Request) -> Response:
 
 
 def complete(call: GatewayCall, request: Request) -> Response:
-    """Returns the chat completion of an endpoint's model as JSON, or as a stream of chunks if
-    ``stream`` is true in the body."""
+    """Returns the chat completion of a gateway endpoint's model as JSON, or as a stream of chunks
+    if ``stream`` is true in the body."""
     invocation = start_call(request, call.endpoint_name)
     chat = validated_chat(call.body)
     if chat.get("stream"):

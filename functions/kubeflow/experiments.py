@@ -98,7 +98,8 @@ def _create_run(call: KubeflowCall, parent: int, values: Values) -> dict[str, An
 
 
 def find_run(call: KubeflowCall) -> dict[str, Any]:
-    """Returns a run by its name or external id. A name that several runs have counts as missing."""
+    """Returns a Kubeflow experiment run by its name or external id. A name that several runs of the
+    experiment have counts as missing."""
 
     def by_name(parent: int, name: str) -> runs.NumberedRun | None:
         experiment = experiments.find(parent, call.workspace)

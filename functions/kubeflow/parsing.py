@@ -65,8 +65,8 @@ def find_child(*artifact_kinds: str) -> Parse:
 
 
 def list_artifacts(path_kind: EntityKind | None = None) -> Parse:
-    """Returns the parser of a request for a list of artifacts: of the kind in ``artifactType``, by
-    default of all kinds."""
+    """Returns the parser of a request for a list of Kubeflow's artifacts: of the kind in
+    ``artifactType``, by default of all kinds."""
 
     def parse(sent: Sent) -> RegistryRequest:
         parsed = _parsed(sent, path_kind)

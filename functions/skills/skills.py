@@ -147,7 +147,7 @@ def new_skill(identity: SkillIdentity, request: Request) -> Skill:
 
 
 def identity_of(message: Any) -> SkillIdentity:
-    """Returns the organization and name of the skill that a message names. Raises
+    """Returns the organization and name of the skill that a request message names. Raises
     InvalidParameterValue if one of them is malformed."""
     return limits.check_identity(message.organization, message.name)
 

@@ -19,7 +19,8 @@ from mlcore.repos.users import api_keys
 
 
 class ReadableRows(NamedTuple):
-    """The workspaces whose rows the query of an alert may read; None stands for all workspaces."""
+    """The workspaces whose rows of the system tables the SQL query of an alert may read; None
+    stands for all workspaces."""
 
     workspaces: list[str] | None
     audited: list[str] | None

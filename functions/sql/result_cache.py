@@ -74,7 +74,7 @@ class ResultCache:
 
 
 def key_of(request: Mapping[str, Any]) -> str | None:
-    """Returns the key of a query's result; None if the result may not be kept.
+    """Returns the cache key of an SQL query's result; None if the result may not be kept.
 
     Args:
         request: see ``mltables/query_server.py``, without limits and environment.

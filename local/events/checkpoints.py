@@ -42,8 +42,8 @@ class Checkpoints:
         return self._values.get(f"{stream} {mapping} {shard}")
 
     def lowest(self, mapping: str) -> int:
-        """Returns the sequence number up to which a mapping has processed every known shard; 0
-        without a checkpoint."""
+        """Returns the stream's sequence number up to which an event source mapping has processed
+        every known shard; 0 without a checkpoint."""
         return min(
             (int(value) for key, value in self._values.items() if key.split()[1] == mapping),
             default=0,

@@ -136,7 +136,8 @@ def _joined(kind: str, parts: tuple[Holds, ...]) -> Holds:
 
 
 def evaluation(operand: Operand) -> Evaluate:
-    """Returns a function that computes the value of an operand from an item, names and values."""
+    """Returns a function that computes the value of an operand of a condition expression from an
+    item, names and values."""
     path = operand.path
     if operand.kind == "value":
         placeholder = path[0]

@@ -107,7 +107,7 @@ class BoundCondition:
 
 
 def bound_condition(request: Raw, parameter: str, given: Placeholders) -> BoundCondition | None:
-    """Returns the condition in a parameter of the request; None if the request lacks the
-    parameter."""
+    """Returns the condition in a parameter of a DynamoDB request, such as ``FilterExpression``;
+    None if the request lacks the parameter."""
     text: Any = request.get(parameter)
     return None if text is None else BoundCondition(parameter, text, given)

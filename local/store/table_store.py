@@ -26,7 +26,8 @@ counting at a random number."""
 
 
 def next_revision() -> int:
-    """Returns a new revision number for a row of the store. No row has had this number before."""
+    """Returns a new revision number for a row of a table of the local store. No row has had this
+    number before."""
     return next(_revisions)
 
 

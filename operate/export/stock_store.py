@@ -114,8 +114,8 @@ class Transaction:
         return next(iter(self.all(table, **key)), None)
 
     def all(self, table: str, **key: Any) -> list[Row]:
-        """Returns the rows of a table whose columns have the values that the keyword arguments
-        name."""
+        """Returns the rows of a table of MLflow's database whose columns have the values that the
+        keyword arguments name."""
         target = self._tables[table]
         rows = self._connection.execute(target.select().where(*self._conditions(target, key)))
         return [dict(row) for row in rows.mappings()]
@@ -137,15 +137,16 @@ class Transaction:
         self._connection.execute(changed.values(**self._known(target, values)))
 
     def put(self, table: str, key: Row, values: Row) -> None:
-        """Inserts a row with this key and these values, or updates the row that has the key."""
+        """Inserts into a table of MLflow's database a row with this key and these values, or
+        updates the row that has the key."""
         if self.first(table, **key) is None:
             self.insert(table, [{**key, **values}])
         else:
             self.update(table, values, **key)
 
     def replace(self, table: str, key: Row, rows: Iterable[Row]) -> None:
-        """Deletes the rows of a table whose columns have the values in ``key``, and inserts
-        ``rows`` instead."""
+        """Deletes the rows of a table of MLflow's database whose columns have the values in
+        ``key``, and inserts ``rows`` instead."""
         self.delete(table, **key)
         self.insert(table, [{**key, **row} for row in rows])
 

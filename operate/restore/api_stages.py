@@ -17,8 +17,8 @@ _WRITTEN: Final = re.compile(r"(none|-?\d+(?:\.\d+)?),(none|-?\d+)")
 
 
 class Limits(NamedTuple):
-    """Requests that a stage admits. None where the stage has no limit of its own: then the quota of
-    the account applies."""
+    """Requests that a stage of API Gateway admits. None where the stage has no limit of its own:
+    then the quota of the account applies."""
 
     rate: float | None
     """Requests a second."""
@@ -161,7 +161,8 @@ def _http_limits(settings: dict[str, Any]) -> Limits:
 
 
 def limits_of(variable: str | None) -> Limits | None:
-    """Returns the limits that a variable names; None without it, or if somebody else wrote it."""
+    """Returns the limits that a stage variable of API Gateway names; None without it, or if
+    somebody else wrote it."""
     match = _WRITTEN.fullmatch(variable or "")
     if match is None:
         return None

@@ -1,4 +1,4 @@
-"""Restores the files of a versioned bucket to a point in time, within the same bucket."""
+"""Restores the files of a versioned S3 bucket to a point in time, within the same bucket."""
 
 from __future__ import annotations
 

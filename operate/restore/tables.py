@@ -1,4 +1,5 @@
-"""Restores a table to a point in time, as a new table with everything that a stack's table has."""
+"""Restores a DynamoDB table to a point in time, as a new table with everything that a stack's table
+has."""
 
 from __future__ import annotations
 

@@ -28,8 +28,8 @@ Resource = tuple[str, str, str]
 
 
 class Accounts(NamedTuple):
-    """The items that transfer a server's users and roles. The roles are transferred first, because
-    users refer to them."""
+    """The items that transfer the source server's users and roles. The roles are transferred first,
+    because users refer to them."""
 
     roles: list[TransferItem]
     users: list[TransferItem]

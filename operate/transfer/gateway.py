@@ -43,8 +43,8 @@ _AUTHORS: Final = ("created_by", "last_updated_by")
 
 
 class GatewaySnapshot(NamedTuple):
-    """A workspace's gateway configuration as the server returned it, and the ids of its parts in
-    the table."""
+    """A workspace's gateway configuration as the source server returned it, and the ids of its
+    parts in the table."""
 
     server: Server
     secrets: list[Json]

@@ -56,8 +56,8 @@ def entry_of(entity: SourceEntity, posting: Posting) -> DictionaryEntry | None:
 
 
 def item_keys(entry: DictionaryEntry) -> list[Key]:
-    """Returns the keys of a dictionary entry's items, one for each trigram, in the order in which
-    the items are put."""
+    """Returns the keys of the items of an entry of the full-text dictionary, one for each trigram,
+    in the order in which the items are put."""
     return [_item_key(entry, trigram) for trigram in _trigrams(entry)]
 
 

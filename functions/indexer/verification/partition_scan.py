@@ -186,7 +186,8 @@ def suspects_of_item(key: Key, item: Raw | None) -> Suspects:
 
 
 def run_of(key: Key) -> str | None:
-    """Returns the run that a derived item's key names; None for items of the experiment itself."""
+    """Returns the run that a derived item's key names; None for items of the experiment itself. The
+    item must not be derived from a trace, whose id would be returned."""
     try:
         fields = keys.parse(*key).fields
     except ValueError:

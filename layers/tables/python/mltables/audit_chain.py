@@ -30,7 +30,7 @@ _PSEUDONYM: Final = re.compile(r"person-[0-9a-f]{16}")
 
 
 class Event(NamedTuple):
-    """One audited request. Its fields are columns of the table; times are in milliseconds since
+    """One audited request. Its fields are columns of ``audit_log``; times are in milliseconds since
     1970."""
 
     event_time: int

@@ -67,8 +67,8 @@ def encode_json(
 
 
 def encode_csv(cursor: duckdb.DuckDBPyConnection, most_bytes: int) -> dict[str, Any]:
-    """Returns ``{"text": CSV}``. The first line holds the column names. Raises TooLarge if the text
-    exceeds ``most_bytes``."""
+    """Returns an SQL query's result as ``{"text": CSV}``. The first line holds the column names.
+    Raises TooLarge if the text exceeds ``most_bytes``."""
     text = io.StringIO()
     lines = csv.writer(text, lineterminator="\n")
     lines.writerow([column[0] for column in cursor.description or []])

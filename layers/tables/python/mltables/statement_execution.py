@@ -113,8 +113,8 @@ def prepare_rows(request: dict[str, Any], folder: Path) -> dict[str, Any]:
 
 
 def run_statement(request: dict[str, Any], plan: dict[str, Any]) -> dict[str, Any]:
-    """Runs the prepared statement. Returns its encoded result (``mltables/result_encoding.py``), or
-    ``{"error": message}``.
+    """Runs the prepared SQL statement. Returns its encoded result
+    (``mltables/result_encoding.py``), or ``{"error": message}``.
 
     Args:
         plan: the result of :func:`prepare_rows`.

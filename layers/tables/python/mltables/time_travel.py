@@ -68,7 +68,8 @@ class AsOf(NamedTuple):
 
 
 class Moment(NamedTuple):
-    """A point in time, or the number of a version. One of the two is None."""
+    """The point in time, or the number of the version, at which an SQL statement reads a table. One
+    of the two is None."""
 
     time: datetime | None
     version: int | None

@@ -23,8 +23,8 @@ from mltables.table_definitions import ASSESSMENTS, OF_TRACES, SPANS, TRACES
 
 
 class View(NamedTuple):
-    """The definition of a view that a query can name: its columns, and how it is computed from one
-    or more tables."""
+    """The definition of a view that an SQL query can name: its columns, and how it is computed from
+    one or more tables."""
 
     columns: Mapping[str, str]
     """The columns of the view, in order: by name, their types in DuckDB."""

@@ -1,5 +1,5 @@
-"""A table that a step of the publisher reads and writes: finds its files by their statistics and
-makes commits."""
+"""A system table that a step of the publisher reads and writes: finds its files by their statistics
+and makes commits."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ class WritableTable:
         return list(self.snapshot.files(self._connection, where))
 
     def files(self) -> dict[str, list[ListedFile]]:
-        """Returns all files of this version of the table, by the value of their partition. A file
-        without statistics counts as large."""
+        """Returns all files of this version of the system table, by the value of their partition. A
+        file without statistics counts as large."""
         rows = f"coalesce(num_records, {_UNKNOWN_ROWS})"
         columns = f'path, {rows}, size_bytes, "partition.{self.table.partition}"'
         files: dict[str, list[ListedFile]] = {}

@@ -57,7 +57,7 @@ def exact_path(path: str) -> str:
 
 def names_file(path: str) -> bool:
     """Whether the decoded path names a file and not a directory: it is not empty and does not end
-    with "/". Raises InvalidParameterValue."""
+    with "/". Raises InvalidParameterValue if :func:`safe_path` refuses the path."""
     return safe_path(path) != "" and not _decoded(path).endswith("/")
 
 

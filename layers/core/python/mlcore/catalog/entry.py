@@ -46,8 +46,8 @@ class CatalogEntry(NamedTuple):
 
 
 def source_key(workspace: str, source_id: str) -> str:
-    """Returns the unique key of a source of entries. Sources that all workspaces share have an
-    empty workspace."""
+    """Returns the unique key of a source of catalog entries. Sources that all workspaces share have
+    an empty workspace."""
     return f"{workspace}/{source_id}"
 
 

@@ -35,8 +35,8 @@ _ATTRIBUTES: Final = {
 
 
 class Column(NamedTuple):
-    """The values of one property: ``values[i]`` is that of the model or artifact with index
-    ``at[i]``."""
+    """The values of one property in the model catalog: ``values[i]`` is that of the model or
+    artifact with index ``at[i]``."""
 
     at: Sequence[int]
     """Indexes of the models or artifacts that have a value, ascending."""
@@ -138,8 +138,8 @@ def of_stored(data: Sequence[Any], count: int) -> Column:
 
 
 def attribute_name(level: str, name: str) -> str:
-    """Returns the name of the column of an attribute; alternative spellings of the attribute share
-    it."""
+    """Returns the name of the column of an attribute in the model catalog; alternative spellings of
+    the attribute share it."""
     return f"{level}:{filter_fields.ALTERNATIVE_NAMES.get(name, name)}"
 
 

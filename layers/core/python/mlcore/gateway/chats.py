@@ -1,4 +1,5 @@
-"""Chat completions through an endpoint, at once or as a stream, in the form of OpenAI's API."""
+"""Chat completions through a gateway endpoint, at once or as a stream, in the form of OpenAI's
+API."""
 
 from __future__ import annotations
 

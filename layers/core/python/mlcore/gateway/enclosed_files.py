@@ -118,7 +118,8 @@ class File(NamedTuple):
 
 
 class Holder:
-    """A JSON object in a request to a provider, with its name and the object that contains it."""
+    """A JSON object in a request to a model provider, with its name and the object that contains
+    it."""
 
     __slots__ = ("_media_types", "is_item", "kind", "members", "name", "parent")
 

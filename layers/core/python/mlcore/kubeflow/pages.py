@@ -1,5 +1,5 @@
-"""Pages of a list: the requested order and size, and page tokens. The same page always has the same
-token."""
+"""Pages of a list of Kubeflow's API: the requested order and size, and page tokens. The same page
+always has the same token."""
 
 from __future__ import annotations
 

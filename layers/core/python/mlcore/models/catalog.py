@@ -38,8 +38,8 @@ class CatalogGeneration(Item):
 
 
 class CatalogShard(Item):
-    """A shard of a generation of the catalog, or one piece of a large shard: the ``data`` of all
-    pieces is concatenated."""
+    """A shard of a generation of the model catalog, or one piece of a large shard: the ``data`` of
+    all pieces is concatenated."""
 
     pattern = keys.CATALOG_SHARD
 

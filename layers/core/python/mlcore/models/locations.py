@@ -25,7 +25,7 @@ class Location(Item):
 
 
 class LocationList(Item):
-    """Records for which ``ARTIFACT_ROOT`` the list of locations is complete: it has every
+    """Records for which ``ARTIFACT_ROOT`` the list of artifact locations is complete: it has every
     experiment whose files lie outside of ``<ARTIFACT_ROOT>/<experiment id>``."""
 
     pattern = keys.LOCATION_LIST

@@ -17,8 +17,8 @@ stored."""
 
 
 def use_endpoint(access: Access, message: Any) -> bool:
-    """Requires USE on the endpoint that the call names. A missing endpoint is treated as one
-    without a grant."""
+    """Requires USE on the gateway endpoint that the call names. A missing endpoint is treated as
+    one without a grant."""
     return _may(access, message.endpoint_name, "use")
 
 

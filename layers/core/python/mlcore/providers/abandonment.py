@@ -130,8 +130,8 @@ def waiting() -> Iterator[None]:
 
 
 def end_waiting() -> None:
-    """Marks this thread's call, if it has one, as no longer waiting, because the provider's answer
-    is complete."""
+    """Marks this thread's model call, if it has one, as no longer waiting, because the provider's
+    answer is complete."""
     call = _current()
     if call is not None:
         call.is_waiting = False
@@ -145,8 +145,8 @@ def check() -> None:
 
 
 def pause(seconds: float) -> None:
-    """Waits between two attempts of this thread's call. Raises CallerLeft as soon as the call is
-    abandoned."""
+    """Waits between two attempts of this thread's model call. Raises CallerLeft as soon as the call
+    is abandoned."""
     call = _current()
     if call is None:
         time.sleep(seconds)

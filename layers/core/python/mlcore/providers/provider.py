@@ -1,6 +1,5 @@
-"""The interface of providers. The methods of the base class refuse the calls; a provider overrides
-those that it supports.
-"""
+"""The interface of model providers. The methods of the base class refuse the calls; a provider
+overrides those that it supports."""
 
 from __future__ import annotations
 

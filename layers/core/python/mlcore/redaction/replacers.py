@@ -1,5 +1,5 @@
-"""Replacers of rules: functions that find and replace parts of texts, by kinds of entities or by
-regular expressions."""
+"""Replacers of redaction rules: functions that find and replace parts of texts, by kinds of
+entities or by regular expressions."""
 
 from __future__ import annotations
 

@@ -111,8 +111,8 @@ class RequestRules(NamedTuple):
 
     @property
     def refuse_unsearchable(self) -> bool:
-        """Whether a request is refused if a part of it cannot be searched. Rules that only name
-        fields search nothing."""
+        """Whether these redaction rules refuse a request of which a part cannot be searched. Rules
+        that only name fields search nothing."""
         return any(rule.replacers and not rule.sends_unsearchable for rule in self.rules)
 
     def redactor(self, *, finds_credentials: bool = True) -> Redactor:

@@ -46,8 +46,8 @@ Store = Callable[[str], PartLocation]
 
 
 class Current(NamedTuple):
-    """The current generation (the last complete load of the catalog); all fields are empty before
-    the first load."""
+    """The current generation (the last complete load of the model catalog); all fields are empty
+    before the first load."""
 
     generation: str = ""
     directory: bytes = b""

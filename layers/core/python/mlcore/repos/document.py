@@ -132,7 +132,8 @@ class Document(NamedTuple):
         return (MetaItem.of(self.item).overflow or "").split()
 
     def texts(self, attribute: str) -> dict[str, str]:
-        """Returns all keys and values of one map, from the item and from its child items."""
+        """Returns all keys and values of one map of the entity, such as its tags, from its item and
+        from its child items."""
         inline = self.maps[attribute].field.of(self.item)
         return {**self.outside.get(attribute, {}), **inline} if self.outside else inline
 

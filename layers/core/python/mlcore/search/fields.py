@@ -30,8 +30,8 @@ def _as_set(*words: str) -> str:
 
 
 class Operators(NamedTuple):
-    """The operators that fields of one type allow, and the error message (``refusal``) for all
-    others."""
+    """The operators that fields of one type allow in a filter, and the error message (``refusal``)
+    for all others."""
 
     allowed: frozenset[str]
     refusal: str

@@ -271,7 +271,8 @@ def unquote_required(text: str) -> str:
 
 
 def strip_quotes(text: str, quotes: str) -> str:
-    """Returns the text without its surrounding quotes; the same object if it has none.
+    """Returns a text of a filter or an order without its surrounding quotes; the same object if it
+    has none.
 
     Quotes inside the text, doubled or escaped, are kept.
     """

@@ -77,8 +77,8 @@ Access = MetricRange | ParamValue | ParamTexts | NamePrefix | Status | TextLooku
 
 
 class MetricOrder(NamedTuple):
-    """An order whose first field is the metric ``key``; the metric's index lists runs in this
-    order."""
+    """An order of a run search whose first field is the metric ``key``; the metric's index lists
+    runs in this order."""
 
     key: str
     ascending: bool

@@ -167,8 +167,8 @@ def sort_key(ordering: Sequence[OrderBy]) -> Callable[[Trace], Key]:
 
 
 def restore_key(values: object, ordering: Sequence[OrderBy]) -> Key:
-    """Checks that the values of a page token are a sort key of this order, and returns the key.
-    Raises InvalidParameterValue otherwise."""
+    """Checks that the values in a trace search's page token fit this order, and returns them as the
+    key by which traces are sorted. Raises InvalidParameterValue otherwise."""
     total = _total(ordering)
     if not isinstance(values, list) or len(values) != 2 * len(total):
         raise InvalidParameterValue("Invalid page token")

@@ -79,7 +79,7 @@ def dataset_row(dataset: EvaluationDataset, updated_ms: int) -> DatasetRow:
 
 
 def record_row(record: EvaluationRecord, updated_ms: int) -> RecordRow:
-    """Converts a record of an evaluation dataset to its row.
+    """Converts a record of an evaluation dataset to its row in the system tables.
 
     Args:
         updated_ms: when the record's item was last written.

@@ -103,8 +103,8 @@ def deleted_ms(experiment: Experiment) -> int | None:
 
 
 def run_row(stored: StoredRun) -> RunRow:
-    """Converts a run's current state to its row. A run that was deleted together with its
-    experiment has the experiment's deletion time."""
+    """Converts a run's current state to its row in the system tables. A run that was deleted
+    together with its experiment has the experiment's deletion time."""
     item, experiment = stored.item, stored.experiment
     updated = within(item.updated_at or 0)
     deleted = None
@@ -136,7 +136,7 @@ def run_row(stored: StoredRun) -> RunRow:
 
 
 def point_row(experiment_id: str, run_id: str, point: Metric, inserted_ms: int) -> PointRow:
-    """Converts a metric point to its row.
+    """Converts a metric point of a run to its row of the system table ``run_metrics_history``.
 
     Args:
         inserted_ms: when the stored item with the point was written.

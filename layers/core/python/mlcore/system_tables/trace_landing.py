@@ -60,8 +60,8 @@ class ChangedTraces:
             self._deleted.add(identity)
 
     def add_removal(self, image: Raw) -> None:
-        """Adds the traces that a removal's item names, whose rows the publisher removes unless they
-        exist."""
+        """Adds the traces that a removal's item names, whose rows the publisher removes from the
+        system tables unless the traces exist."""
         removal = TraceRemoval.of(image)
         for trace_id in removal.trace_ids or ():
             self.forget(removal.experiment_id, trace_id)

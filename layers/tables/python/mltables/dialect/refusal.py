@@ -4,4 +4,5 @@ from __future__ import annotations
 
 
 class StatementRefused(Exception):
-    """Raised if a statement is not supported. The message says why, and is shown to the caller."""
+    """Raised if an SQL statement is not supported. The message says why, and is shown to the
+    caller."""

@@ -94,8 +94,8 @@ def model_permission(username: str, model_name: str) -> Key:
 
 
 def user_grant(username: str, workspace: str, resource_type: str, resource_pattern: str) -> Key:
-    """Returns the key of a user's grant. Grants on experiments and registered models of the default
-    workspace have patterns of their own."""
+    """Returns the key of the item of a user's grant. Grants on experiments and registered models of
+    the default workspace have key patterns of their own."""
     if workspace == DEFAULT_WORKSPACE and resource_type == "experiment":
         return experiment_permission(username, resource_pattern)
     if workspace == DEFAULT_WORKSPACE and resource_type == "registered_model":

@@ -172,7 +172,7 @@ def find_by_name(
     kind: StoredKind[E], names: NameLocks[E], experiment: Experiment, name: str
 ) -> E | None:
     """Returns the label schema or review queue of an experiment that has a name; None if there is
-    none. Two consistent GetItem."""
+    none. At most two consistent GetItem."""
     lock = table.get(names.key_of(experiment.experiment_id, name))
     if lock is None:
         return None

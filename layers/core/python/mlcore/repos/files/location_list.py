@@ -37,7 +37,7 @@ DELETED_VERSION: Final = "Deleted_Internal"
 
 
 class LocationClaim(NamedTuple):
-    """An entry of the list of locations: an experiment or a model version has files below
+    """An entry of the list of artifact locations: an experiment or a model version has files below
     ``path``."""
 
     path: str
@@ -188,8 +188,8 @@ def of_experiments(experiment_ids: Iterable[str]) -> list[tuple[str, str]]:
 
 
 def enter_imported(experiment: Experiment, location: str) -> None:
-    """Puts a location of an imported experiment into the list of locations, unless it lies within
-    the experiment's own location."""
+    """Puts an artifact location of an imported experiment into the list of artifact locations,
+    unless it lies within the experiment's own location."""
     item_key = key_of(experiment.artifact_location, experiment.workspace, experiment.experiment_id)
     key = key_of(location, experiment.workspace)
     if key is not None and not (item_key is not None and covers(item_key, key)):

@@ -100,7 +100,7 @@ def areas(parts: Sequence[FileOwner]) -> list[Area | None]:
 
 def is_here(part: FileOwner) -> bool:
     """Whether the location of a part (a run, logged model, trace or experiment) lies in this
-    deployment's store."""
+    deployment's artifact store."""
     return location_list.key_of(part.location, part.workspace, part.experiment_id) is not None
 
 

@@ -106,7 +106,7 @@ def get(number: int, workspace: str) -> NumberedRun:
 
 def named(experiment: ExperimentRecord, name: str) -> list[NumberedRun]:
     """Returns those runs of an experiment that have the name ``name``, after assigning a Kubeflow
-    number to each that has none; one consistent Query."""
+    number to each that has none; one consistent Query per MB."""
     pk = keys.experiment(experiment.experiment.experiment_id).pk
     items = table.query_all(pk, index="LSI4", prefix=keys.lsi4_run_name_prefix(name))
     return numbered(

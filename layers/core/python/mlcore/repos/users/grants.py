@@ -137,7 +137,7 @@ def transfer_operations_of_model(
 
 def transfer(workspace: str, resource_type: str, resource_id: str, new_id: str) -> None:
     """Moves all users' grants on a resource to another resource (``new_id``), in one transaction
-    for each grant."""
+    for each grant. A grant that is changed meanwhile stays."""
     for operations in transfer_operations(workspace, resource_type, resource_id, new_id):
         # A grant that is deleted meanwhile needs no move.
         with contextlib.suppress(TransactionFailed):

@@ -58,7 +58,8 @@ def get(name: str) -> Workspace:
 
 
 def find(name: str) -> Raw | None:
-    """Returns the item of a workspace, also of one that is being deleted; None if there is none."""
+    """Returns the item that describes a workspace, also one that is being deleted; None if there is
+    none. For the default workspace never None."""
     item = table.get(keys.workspace(name))
     return _default() if item is None and name == DEFAULT_WORKSPACE else item
 
@@ -181,7 +182,7 @@ def _require_nothing_new(condition: Update, item: Raw) -> None:
 
 def last_creation_time(item: Raw) -> int:
     """Returns when something was last created in a workspace, in milliseconds since the epoch; 0
-    for never."""
+    for never, and for the default workspace."""
     return WorkspaceItem.of(item).entered_at or 0
 
 

@@ -94,7 +94,8 @@ def unpack(data: bytes) -> list[Ranked]:
 
 
 def pack_runs(runs: Sequence[RunRanks]) -> bytes:
-    """Returns the bytes in which the metric values of whole runs are stored in one item of rows."""
+    """Returns the bytes in which the metric values of whole runs are stored in one item of rows of
+    the index of metric values."""
     header, raw_ids = _ids([run.run_id for run in runs])
     by_key: dict[str, list[tuple[int, int]]] = {}
     for position, run_entries in enumerate(runs):
