@@ -32,7 +32,7 @@ def run(given: argparse.Namespace) -> int:
         return 0
     if not given.user:
         raise CannotRun("audit erase: --user NAME is needed")
-    print(f"{erase(log, given.user)} rows have a pseudonym in place of the name")
+    print(f"{erase(given.user)} rows have a pseudonym in place of the name")
     return 0
 
 
@@ -52,17 +52,14 @@ def _verify(log: Any, noted: Sequence[str]) -> int:
     return 1 if problems else 0
 
 
-def erase(log: Any, user: str) -> int:
+def erase(user: str) -> int:
     """Erases a user's name from ``audit_log``; tries again if a publisher commits meanwhile.
-    Returns the number of changed rows. Raises CannotRun after :data:`ATTEMPTS` attempts.
-
-    Args:
-        log: the module :mod:`mltables.audit_verification`.
-    """
+    Returns the number of changed rows. Raises CannotRun after :data:`ATTEMPTS` attempts."""
+    audit_erasure = import_module("mltables.audit_erasure")
     failure: type[Exception] = import_module("deltalake.exceptions").CommitFailedError
     for attempt in range(ATTEMPTS):
         try:
-            changed: int = log.erase(user)
+            changed: int = audit_erasure.erase(user)
         except failure as error:
             if attempt == ATTEMPTS - 1:
                 raise CannotRun("publishers commit all the time; repeat the command") from error

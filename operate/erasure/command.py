@@ -11,7 +11,7 @@ from typing import Final
 from local.audit_file import AuditFile
 from mlcore import errors
 from mlcore.system_tables import storage
-from mltables import audit_chain, audit_erasure, audit_publishing, audit_verification, publisher
+from mltables import audit_chain, audit_erasure, audit_publishing, publisher
 from mltables.lake import Lake
 from operate.audit_log import erase as erase_from_audit
 from operate.erasure import items
@@ -56,7 +56,7 @@ def run(name: str, *, dry: bool) -> int:
                 items.erase(reference, name, pseudonym)
     except errors.MlflowError as error:
         raise CannotRun(f"{error.message} Repeat the command: it continues.") from error
-    rows = audit_erasure.rows_about(name) if dry else erase_from_audit(audit_verification, name)
+    rows = audit_erasure.rows_about(name) if dry else erase_from_audit(name)
     for line in mentions[:SHOWN]:
         print(line)
     does = "would be " if dry else ""
