@@ -20,7 +20,7 @@ from indexer.verification import rebuild
 from mlcore.db import keys
 from mlcore.db.table import key_of_item, table
 from mlcore.process_cache import ProcessCache
-from mlcore.repos.runs.core import cached_run_writes, run_cache, run_writes
+from mlcore.repos.runs.core import cached_run_writes, run_cache
 from mlcore.repos.runs.search import run_candidates
 from mlcore.system_tables import landing_objects
 from tests.contract.api import Api, pairs
@@ -66,7 +66,7 @@ class OfThread:
 def processes() -> Iterator[None]:
     """Each thread is a process of its own."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(run_writes, "_known", OfThread(run_cache._known))
+        patch.setattr(run_cache, "_known", OfThread(run_cache._known))
         patch.setattr(cached_run_writes, "_shared", OfThread(cached_run_writes._shared))
         yield
 
