@@ -149,15 +149,17 @@ def delete_scorer(message: m.DeleteScorer, request: Request) -> dict[str, Any]:
     versions = scorers.versions(experiment, message.name)
     if not versions:
         raise _missing(message.name, message.experiment_id)
+    is_last = [version.version for version in versions] == [message.version]
     is_used = any(map(gateway_scorers.uses_endpoint, versions))
+    if is_used and (is_last or not message.has("version")):
+        # First, because a repeated request finds no version that names the endpoint.
+        gateway_scorers.bind_endpoint(versions[-1], None, request.workspace)
     if not message.has("version"):
-        if is_used:
-            gateway_scorers.bind_endpoint(versions[-1], None, request.workspace)
         online_scorers.delete(request.workspace, experiment.experiment_id, message.name)
         scorers.delete_all(experiment, message.name, versions[-1].scorer_id)
     elif not scorers.delete(experiment, message.name, message.version):
         raise _missing(message.name, message.experiment_id, message.version)
-    elif is_used and scorers.latest(experiment, message.name) is None:
+    elif is_used and not is_last and scorers.latest(experiment, message.name) is None:
         gateway_scorers.bind_endpoint(versions[-1], None, request.workspace)
     return {}
 

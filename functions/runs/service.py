@@ -118,12 +118,11 @@ def delete_run(message: m.DeleteRun, request: Request) -> dict[str, Any]:
     from mlcore.repos.traces import run_assessments  # noqa: PLC0415 -- needed only here
 
     run = runs.load(message.run_id, request.workspace)
-    assessed: list[str] = []
-    calls: list[Callable[[], None]] = [
+    calls: list[Callable[[], Any]] = [
         lambda: run_writes.set_stage(run, DELETED),
-        lambda: assessed.extend(run_assessments.assessed_traces(run.run_id)),
+        lambda: run_assessments.assessed_traces(run.run_id),
     ]
-    table.parallel(calls)
+    _, assessed = table.parallel(calls)
     run_assessments.delete(run.run_id, assessed, request.workspace)
     return {}
 

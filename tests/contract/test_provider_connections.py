@@ -80,7 +80,7 @@ class Provider:
                 if answer == CLOSES:
                     return
                 connection.sendall(answer)
-                if answer == LAST or answer in ENDS_EARLY:
+                if b"Connection: close" in answer or answer in ENDS_EARLY:
                     return
         self.closed.release()
 
@@ -255,3 +255,13 @@ def test_answer_that_ends_early_is_no_whole_answer(provider: Provider, answer: b
     ):
         transport.raw_answer_of(response, NO_CREDENTIALS)
     assert ask(provider) == {"said": 1}
+
+
+def test_error_that_ends_early_keeps_its_status(provider: Provider) -> None:
+    provider.script = [
+        b"HTTP/1.1 429 Too Many Requests\r\nContent-Type: application/json\r\n"
+        b'Content-Length: 99\r\nConnection: close\r\n\r\n{"error": {"message": "slow down"}}'
+    ]
+    with pytest.raises(GatewayCallFailed) as failed:
+        ask(provider)
+    assert failed.value.status == 429

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mlcore.ids import now_ms
 from mlcore.repos.traces import run_assessments
 from tests.contract.api import Api
 from tests.contract.conftest import Store, enable_workspaces, examples
@@ -60,7 +61,19 @@ def test_those_of_deleted_runs_and_no_others(
     for number in deleted:
         shared_store.api.post("runs/restore", run_id=run_ids[number])
     assert {trace_id: _stored(trace_id) for trace_id in trace_ids} == kept
-    assert not any(run_assessments.assessed_traces(run_ids[number]) for number in deleted)
+
+
+def test_records_stay_while_their_assessments_may_not_be_stored_yet(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_id, trace_id = store.api.new_run(), f"tr-{uuid4().hex}"
+    tell("POST", "3.0/traces", start("0", trace_id, assessments=[_given(run_id)]))
+    for is_old in (False, True):
+        later = now_ms() + 61_000 * is_old
+        monkeypatch.setattr(run_assessments, "now_ms", lambda: later)  # noqa: B023 -- used at once
+        store.api.post("runs/delete", run_id=run_id)
+        assert bool(run_assessments.assessed_traces(run_id)) != is_old
+        assert not _stored(trace_id)
 
 
 def test_an_update_hands_no_assessment_to_a_run(store: Store) -> None:

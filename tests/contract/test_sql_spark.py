@@ -160,6 +160,9 @@ def test_functions_of_duckdb_alone_are_refused(engine: Engine) -> None:
         ("SELECT from_json('{}', 'a INT', map('mode', 'FAILFAST'))", "takes 2 arguments"),
         ("SELECT from_json('{}', 'a INT>, b STRUCT<c: INT')", "is like 'a INT"),
         ("SELECT from_json('{}', 'a INT, A INT')", "twice"),
+        ("SELECT from_json('{}', 'a INT) more (b')", "is like 'a INT"),
+        ("SELECT from_json('{}', 'a DECIMAL(39, 2)')", "1 to 38 digits"),
+        ("SELECT from_json('{}', 'a DECIMAL(2, 3)')", "no larger scale"),
         ("SELECT from_json(params, 'a INT') FROM runs_latest", "takes a text"),
         (f"SELECT from_json('', 'a {'ARRAY<' * 9}INT{'>' * 9}')", "nested too deeply"),
         ("SELECT array(1, 2)[0]", "use get(array(…), 0)"),
@@ -185,6 +188,23 @@ def test_aliases_of_aliases_do_not_grow_without_end(engine: Engine) -> None:
     assert "side effects" in (engine.failure(sql) or "")
     few = "SELECT CAST('1' AS INT) AS a0, a0 + a0 AS a1, a1 + a1 AS a2 ORDER BY a2 * -1"
     assert engine.ask(few)["rows"] == [[1, 2, 4]]
+
+
+def test_a_key_twice_fails_no_other_row(engine: Engine) -> None:
+    """Otherwise whoever logs such a text could fail the queries of others."""
+    texts = 'SELECT explode(array(\'{"a":1,"a":2}\', \'{"a":3}\')) AS x'
+    for made in (
+        "from_json(x, 'MAP<STRING, INT>')",
+        "from_json(x, 'a INT').a",
+        "CAST(parse_json(x) AS MAP<STRING, STRING>)",
+    ):
+        assert len(engine.ask(f"SELECT {made} FROM ({texts})")["rows"]) == 2
+
+
+def test_an_alias_that_is_a_column_again_keeps_its_name(engine: Engine) -> None:
+    answer = engine.ask("SELECT CAST('1' AS INT) AS n, n, n + 1, n AS m")
+    assert answer["columns"] == ["n", "n", "(n + 1)", "m"]
+    assert answer["rows"] == [[1, 1, 2, 1]]
 
 
 def test_parameters_have_the_types_of_their_values(engine: Engine) -> None:

@@ -241,15 +241,15 @@ def _read_all(response: BaseHTTPResponse) -> bytes:
 def read_chunks(response: BaseHTTPResponse) -> Iterator[bytes]:
     """Yields chunks of the answer until the request's deadline; then raises GatewayCallFailed
     (504), so that a slow provider cannot block the function. Raises CallerLeft if the call was
-    abandoned before the answer was complete, and IncompleteRead if the answer is shorter than its
-    header says."""
+    abandoned before, and IncompleteRead if the answer is shorter than its header says."""
     while part := response.read1(decode_content=True):
         yield part
         if time.monotonic() > deadline.current():
             raise GatewayCallFailed(504, "The provider's answer did not end in time.")
     if not answer_completeness.is_complete(response):
         abandonment.check()  # the answer also ends if the connection was shut down
-        if missing := response.length_remaining:
+        missing = response.length_remaining
+        if missing and response.status < 400:  # an error that ends early keeps its status
             raise IncompleteRead(response.tell(), missing)
     abandonment.end_waiting()
 

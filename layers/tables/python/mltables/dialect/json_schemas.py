@@ -21,6 +21,8 @@ from mltables.dialect.text_functions import literal, quoted
 if TYPE_CHECKING:
     from mltables.dialect.sql_generator import Generator
 
+_DIGITS: Final = 38
+"""Most digits of a DECIMAL, in Databricks and in DuckDB."""
 _DEEPEST: Final = 8
 _MOST: Final = 200
 """Most fields of a schema."""
@@ -80,10 +82,13 @@ def schema_of(call: exp.Anonymous) -> exp.DataType:
 def _is_one_type(text: str) -> bool:
     """Whether the first ``<`` of a text is closed at its end, and not before: the parser leaves out
     what follows a type."""
-    depth = 0
+    depth = parentheses = 0
     plain = _QUOTED.sub("", text).rstrip()
     for position, letter in enumerate(plain):
         depth += (letter == "<") - (letter == ">")
+        parentheses += (letter == "(") - (letter == ")")
+        if parentheses < 0:
+            return False
         if letter == ">" and not depth:
             return position == len(plain) - 1
     return False
@@ -121,7 +126,12 @@ class _Schema:
         if kind.is_type(exp.DType.ARRAY) and len(parts) == 1:
             members, made = f"json_extract({json}, '$[*]')", "{0}"
         elif kind.is_type(exp.DType.MAP) and len(parts) == 2 and parts[0].is_type(exp.DType.TEXT):
-            members, made = f"inner_json_members({json})", f"map(json_keys({json}), {{0}})"
+            names = f"json_keys({json})"
+            members = f"inner_json_members({json})"
+            # A text may have a key twice, of which DuckDB makes no map.
+            made = (
+                f"CASE WHEN len(list_distinct({names})) = len({names}) THEN map({names}, {{0}}) END"
+            )
         else:
             return _scalar(kind).format(json)
         item = self.value(parts[-1], inner, depth + 1)
@@ -173,6 +183,9 @@ def _scalar(kind: exp.DataType) -> str:
         sizes = [size.name for size in kind.expressions] or ["10", "0"]
         if len(sizes) > 2 or not all(size.isdecimal() for size in sizes):
             raise StatementRefused("The size of a type is a whole number.")
+        precision, scale = (*map(int, sizes), 0)[:2]
+        if not max(1, scale) <= precision <= _DIGITS:
+            raise StatementRefused(f"A DECIMAL has 1 to {_DIGITS} digits, and no larger scale.")
         return f"TRY_CAST(inner_json_decimal({{0}}) AS DECIMAL({', '.join(sizes)}))"
     template = None if kind.expressions else _SCALARS.get(kind.this)
     if template is None:

@@ -84,7 +84,10 @@ class _Copier:
         if size > self._left:
             return False
         self._left -= size
-        column.replace(exp.Paren(this=value.copy()))
+        copied: exp.Expr = exp.Paren(this=value.copy())
+        if column.parent is select and column.arg_key == "expressions":
+            copied = exp.alias_(copied, column.name, quoted=True)  # the column keeps its name
+        column.replace(copied)
         return True
 
 

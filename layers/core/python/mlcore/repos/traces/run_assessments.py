@@ -24,6 +24,8 @@ from mlcore.repos.traces.traces import StoredTrace, TraceChange
 
 _READ_TOGETHER: Final = BATCH_GET_KEYS // 2
 """Traces that are read with their experiments in one BatchGetItem."""
+_YOUNG_MS: Final = 60_000
+"""A request takes less time than this."""
 
 
 def record(trace_id: str, assessments: Iterable[Assessment]) -> None:
@@ -40,27 +42,29 @@ def record(trace_id: str, assessments: Iterable[Assessment]) -> None:
     table.batch_write(items)
 
 
-def assessed_traces(run_id: str) -> list[str]:
-    """Returns the ids of traces that may have assessments made by a run; one consistent Query."""
+def assessed_traces(run_id: str) -> list[AssessedTrace]:
+    """Returns the records of traces that may have assessments made by a run; one consistent Query
+    per MB."""
     pk = keys.run_ref(run_id).pk
-    items = table.query_all(
-        pk, prefix=keys.assessed_trace_prefix(), attributes=[AssessedTrace.trace_id]
-    )
-    return [AssessedTrace.of(item).trace_id for item in items]
+    items = table.query_all(pk, prefix=keys.assessed_trace_prefix())
+    return list(map(AssessedTrace.of, items))
 
 
-def delete(run_id: str, trace_ids: Sequence[str], workspace: str) -> None:
+def delete(run_id: str, assessed: Sequence[AssessedTrace], workspace: str) -> None:
     """Deletes the assessments that a run made of traces in a workspace. An interrupted deletion is
     completed by repeating it.
 
     Args:
-        trace_ids: what :func:`assessed_traces` returns.
+        assessed: what :func:`assessed_traces` returns. Young records stay, because the request that
+            wrote one may not yet have stored its assessment: the next deletion finds it.
     """
-    for at in range(0, len(trace_ids), _READ_TOGETHER):
-        chunk = trace_ids[at : at + _READ_TOGETHER]
-        stored = filter(None, traces.find_many(chunk, workspace))
+    old = now_ms() - _YOUNG_MS
+    for at in range(0, len(assessed), _READ_TOGETHER):
+        chunk = assessed[at : at + _READ_TOGETHER]
+        stored = filter(None, traces.find_many([each.trace_id for each in chunk], workspace))
         table.parallel([partial(_delete_from, trace, run_id) for trace in stored])
-        table.batch_write(deletes=[keys.assessed_trace(run_id, each) for each in chunk])
+        done = [each.trace_id for each in chunk if (each.updated_at or 0) < old]
+        table.batch_write(deletes=[keys.assessed_trace(run_id, trace_id) for trace_id in done])
 
 
 def _delete_from(trace: StoredTrace, run_id: str) -> None:
