@@ -75,8 +75,8 @@ def write(target: Path, ask: Ask, options: ReportOptions, server: str | None = N
 
 
 def page(report: dict[str, Any]) -> str:
-    """Returns the report as an HTML page with styles, scripts and query results inline. Its
-    Content-Security-Policy allows nothing else."""
+    """Returns the dashboard report as an HTML page with styles, scripts and SQL query results
+    inline. Its Content-Security-Policy allows nothing else."""
     allowed: dict[str, list[str]] = {"style": [], "script": []}
 
     def inside(match: re.Match[str]) -> str:

@@ -46,8 +46,8 @@ def make(client: ApiClient, experiment_id: str) -> None:
 
 
 def remove(client: ApiClient, experiment_id: str) -> None:
-    """Deletes the demo's dataset, which the deletion of its experiment would not remove. The run is
-    deleted with its experiment."""
+    """Deletes the demo's dataset, which the deletion of its experiment would not remove. The demo's
+    evaluation run is deleted with its experiment."""
     dataset_id = _dataset(client, experiment_id)
     if dataset_id is not None:
         client.remove("DELETE", f"/3.0/mlflow/datasets/{dataset_id}")

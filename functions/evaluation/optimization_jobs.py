@@ -73,8 +73,8 @@ def cancel_job(message: m.CancelPromptOptimizationJob, request: Request) -> dict
 
 
 def delete_job(message: m.DeletePromptOptimizationJob, request: Request) -> dict[str, Any]:
-    """Deletes the run of a prompt optimization job and then the job, so that an interrupted call
-    can be repeated."""
+    """Marks the run of a prompt optimization job as deleted and then deletes the job, so that an
+    interrupted call can be repeated."""
     job = _find(message.job_id, request)
     run = _run_of(job)
     if run is not None:

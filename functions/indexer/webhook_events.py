@@ -38,7 +38,7 @@ def announces(record: Mapping[str, Any]) -> bool:
 
 def project(records: Sequence[Mapping[str, Any]]) -> None:
     """Handles stream records with events of webhooks: one Query for the webhooks of each workspace,
-    then a message to the queue for each delivery."""
+    then a message to the webhook queue for each delivery."""
     events = [
         (event, image)
         for record in records

@@ -98,7 +98,7 @@ def of_session(task: Task, first: Subject) -> Task:
 
 
 def existing_assessments(task: Task, trace: Trace) -> list[Assessment]:
-    """Returns the assessments of a trace that an earlier execution of the task has already
+    """Returns the assessments of a trace that an earlier execution of the judge's task has already
     written."""
     prefix = judgement_id(task, trace.trace_id)
     return [

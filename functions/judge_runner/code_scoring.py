@@ -98,8 +98,8 @@ class CodeScoring:
         return self._assess(self._task, subject, call)
 
     def assess_session(self, session: Sequence[Subject]) -> list[Assessment]:
-        """Returns the scorer's assessments of a session. They belong to its first trace. Raises the
-        errors of :meth:`assess_trace`."""
+        """Returns the scorer's assessments of a session of traces. They belong to its first trace.
+        Raises the errors of :meth:`assess_trace`."""
         ordered = trace_content.chronological(session)
         call = {"session": list(map(_trace, ordered))}
         return self._assess(assessing.of_session(self._task, ordered[0]), ordered[0], call)[0]

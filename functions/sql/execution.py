@@ -51,8 +51,8 @@ class Busy(errors.RequestLimitExceeded):
 
 @contextlib.contextmanager
 def query_slot() -> Iterator[None]:
-    """Context manager: holds one of the slots for concurrent queries. Raises Busy if all slots are
-    taken."""
+    """Context manager: holds one of the slots for concurrent SQL queries. Raises Busy if all slots
+    are taken."""
     if not _slots.acquire(blocking=False):
         raise Busy
     try:

@@ -41,8 +41,8 @@ class NotDelivered(Exception):
 
 
 class NothingHandled(Exception):
-    """Raised if every message failed because of an unexpected error of this function, and not
-    because of its receiver; the log has the errors."""
+    """Raised if every delivery message failed because of an unexpected error of this function, and
+    not because of the webhook's receiver; the log has the errors."""
 
 
 def handler(event: Mapping[str, Any], context: object) -> dict[str, Any]:

@@ -44,8 +44,8 @@ class CatalogWatch:
             self._thread.join(STOP_SECONDS)
 
     def check(self) -> None:
-        """Calls the catalog's loader if a file of the folder has changed since the loader's last
-        success."""
+        """Calls the model catalog's loader if a file of the catalog's folder has changed since the
+        loader's last success."""
         states = file_states(self._folder)
         if states == self._known:
             return

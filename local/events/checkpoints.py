@@ -50,8 +50,8 @@ class Checkpoints:
         )
 
     def highest(self, table: str) -> int:
-        """Returns the highest sequence number that any mapping has processed of a table's stream; 0
-        without a checkpoint."""
+        """Returns the highest sequence number that any event source mapping has processed of a
+        table's stream; 0 without a checkpoint."""
         return max(
             (int(number) for key, number in self._values.items() if f":table/{table}/" in key),
             default=0,

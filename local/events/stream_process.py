@@ -66,8 +66,8 @@ class StreamProcess:
             self._thread.join(STOP_SECONDS)
 
     def processed(self, mapping: str) -> int | None:
-        """Returns the sequence number up to which a mapping has processed the stream; None while it
-        is unknown."""
+        """Returns the sequence number up to which an event source mapping has processed the table's
+        stream; None while it is unknown."""
         return self._known.get(mapping)
 
     def position(self, mapping: str) -> Callable[[], int | None]:

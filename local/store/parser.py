@@ -39,8 +39,8 @@ class Operand(NamedTuple):
 
 
 class ConditionNode(NamedTuple):
-    """A node of a condition's tree. ``kind`` is AND, OR, NOT, a comparison, BETWEEN, IN, or a
-    function's name.
+    """A node of a DynamoDB condition expression's tree. ``kind`` is AND, OR, NOT, a comparison,
+    BETWEEN, IN, or a function's name.
     """
 
     kind: str

@@ -49,8 +49,8 @@ class StepOutcome(NamedTuple):
 
 
 def without_secrets(text: str, secrets: Iterable[str]) -> str:
-    """Returns the text with a placeholder in place of these secrets, of signatures in URLs and of
-    ids of access keys."""
+    """Returns the text with a placeholder in place of these secrets (unless very short), of
+    signatures in URLs and of ids of access keys."""
     for secret in sorted(secrets, key=len, reverse=True):
         if len(secret) >= _SHORTEST:
             text = text.replace(secret, _HIDDEN)

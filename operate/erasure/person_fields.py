@@ -39,8 +39,8 @@ MAPS: Final = ("tags", "trace_metadata", "assessments")
 
 
 def entry_changes(texts: Mapping[str, str], name: str, new: str) -> dict[str, str]:
-    """Returns those entries of a map that name the user, with the pseudonym ``new`` in place of the
-    name."""
+    """Returns those entries of an item's map (such as tags) that name the user, with the pseudonym
+    ``new`` in place of the name."""
     return {
         key: text for key, old in texts.items() if (text := _new_entry(key, old, name, new)) != old
     }
@@ -75,8 +75,8 @@ def rewritten(item: Raw, name: str, new: str) -> Raw:
 
 
 def mentions(item: Raw, name: str) -> bool:
-    """Whether any text of an item contains the name as a word, which may mean something else
-    there."""
+    """Whether any text of an item contains the user's name as a word, which may mean something
+    else there."""
     # A dot may end a sentence or be part of a name.
     word = re.compile(rf"(?<![\w@+-])(?<!\w\.){re.escape(name)}(?![\w@+-]|\.\w)")
     maps = [

@@ -135,8 +135,8 @@ class RestStage:
         return State(limits, limits_of(stage.get("variables", {}).get(BEFORE)), exempt)
 
     def write(self, limits: Limits, before: Limits | None) -> None:
-        """``NO_LIMITS`` removes the settings under ``*/*``: where a stage has settings there, API
-        Gateway returns limits among them."""
+        """Writes the stage's request limits. ``NO_LIMITS`` removes the settings under ``*/*``:
+        where a stage has settings there, API Gateway returns limits among them."""
         stage = self._apis.get_stage(**self._named)
         operations = []
         if limits.rate is not None:

@@ -27,8 +27,8 @@ _ALWAYS: Final[Json] = {"inputs": {}, "tags": {}}
 
 
 def listed(server: Server) -> list[Json] | None:
-    """Returns the server's datasets without their records; None if the server has none (before 3.4,
-    or with its data in files)."""
+    """Returns the source server's datasets without their records; None if the server does not
+    support datasets (before 3.4, or with its data in files)."""
     try:
         return list(server.pages("POST", f"{API_3}/datasets/search", "datasets", max_results=_PAGE))
     except SourceFailed as failed:

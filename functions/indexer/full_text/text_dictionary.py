@@ -168,7 +168,7 @@ def remove_unused(removed_postings: Iterable[tuple[SourceEntity, Posting]]) -> N
 
 
 def is_held(entry: DictionaryEntry) -> bool:
-    """Whether an entity has the text of a dictionary entry in the entry's field: one Query."""
+    """Whether an entity has the text of a full-text dictionary entry in its field: one Query."""
     field, (level, token) = entry.posting
     prefix = keys.fts_of_type_prefix(text_fields.key_level(level, field), token, entry.kind)
     pk = keys.experiment(entry.experiment_id).pk

@@ -80,7 +80,7 @@ def postings_of_text(field: str, value: str) -> set[Posting]:
 
 def name_postings(texts: Texts) -> set[Posting]:
     """Returns the postings of an experiment's name: one for each of its words and trigrams.
-    Trigrams have postings because experiment names have no dictionary."""
+    Trigrams have postings because experiment names are in no full-text dictionary."""
     return {
         Posting(field, token)
         for field, value in texts.items()

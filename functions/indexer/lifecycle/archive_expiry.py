@@ -27,8 +27,8 @@ _STATE: Final = f"{tags.PREFIX}state"
 
 
 def project(records: Sequence[Mapping[str, Any]]) -> None:
-    """Handles stream records of models and versions that were archived or restored, and of their
-    TTL items that DynamoDB removed."""
+    """Handles stream records of registered models and versions that were archived or restored, and
+    of their TTL items that DynamoDB removed."""
     moved: dict[ArchivedKey, int] = {}
     for record in records:
         old, new = record.get("OldImage"), record.get("NewImage")

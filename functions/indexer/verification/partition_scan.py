@@ -119,8 +119,8 @@ def marked_runs(experiment_id: str) -> set[str]:
 
 
 def suspects(partition: Partition) -> Iterator[Suspects]:
-    """Reads the experiment, its runs with their child items, then the indexes; yields the keys of
-    items that may be wrong."""
+    """Reads an experiment, its runs with their child items, then its index items; yields the keys
+    of derived items that may be wrong."""
     unseen: set[int] = set()
     yield from _experiment(partition, unseen)
     for run_items in run_scan.runs_with_items(partition.pk):
@@ -167,8 +167,8 @@ def first_dictionary_page(experiment_id: str) -> Page:
 
 
 def with_dictionary(wanted: expected_items.Items, page: Page) -> expected_items.Items:
-    """Returns required items (by key) together with the dictionary items that their texts need.
-    Texts on the dictionary's first page need none."""
+    """Returns required items (by key) together with the items of the full-text dictionary that
+    their texts need. Texts on the dictionary's first page need none."""
     dictionary_items = text_dictionary.items_needed_by(wanted.values(), page)
     return {**wanted, **{key_of_item(item): item for item in dictionary_items}}
 

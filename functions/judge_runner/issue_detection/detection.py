@@ -82,7 +82,7 @@ def run(work: JobExecution, complete: Complete) -> dict[str, Any]:
 
 
 def end_failed(job: Job, message: str) -> None:
-    """Ends the run of a failed job with the status FAILED and a tag with the error."""
+    """Ends the run of a failed issue detection job with status FAILED and a tag with the error."""
     job_runs.end(job, "FAILED", {issue_detection.ERROR_TAG: error_text(message)})
 
 

@@ -52,7 +52,7 @@ def replace_group(message: ScimRequest, request: Request) -> Response:
 
 
 def patch_group(message: ScimRequest, request: Request) -> Response:
-    """Changes a group. The response (204) has no body, because the members could make it large."""
+    """Changes a SCIM group. The response (204) has no body, as the members could make it large."""
     _change(message, of_operations(message.operations))
     return responses.nothing()
 

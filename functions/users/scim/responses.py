@@ -142,8 +142,8 @@ def page(
 
 
 def document(body: Mapping[str, Any], request: Request) -> Response:
-    """Returns the response with ``body``, a document by which SCIM clients learn what the server
-    supports."""
+    """Returns the response with ``body``, a SCIM discovery document by which clients learn what the
+    server supports."""
     return _response(body, request)
 
 

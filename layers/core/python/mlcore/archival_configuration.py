@@ -82,7 +82,7 @@ def effective_retention(
 
 
 def archive_now(tags: Mapping[str, str]) -> ArchiveNow | None:
-    """Returns the request in the tags of an experiment; None without one, or if it is malformed."""
+    """Returns the archival request in an experiment's tags; None without one, or if malformed."""
     text = tags.get(reserved_tags.ARCHIVE_NOW)
     fields = _object(text)
     if text is None or fields is None:

@@ -273,8 +273,8 @@ def may_hold(file: Mapping[str, Any], bounds: Bounds) -> bool:
 
 
 def partition_may_hold(table: Table, partition: str | None, bounds: Bounds) -> bool:
-    """Returns whether a query may need a partition of the table, according to the partition's day
-    or month. ``bounds`` are as in :func:`may_hold`."""
+    """Returns whether a SQL query may need a partition of a system table, according to the
+    partition's day or month. ``bounds`` are as in :func:`may_hold`."""
     if partition is None:
         return True
     column, form = table.time, table.time_format

@@ -19,8 +19,8 @@ BATCH: Final = 500
 
 
 class TooLarge(Exception):
-    """Raised if the encoded result exceeds the limit of bytes. CSV and Arrow results are refused
-    then, not truncated."""
+    """Raised if the encoded SQL result exceeds the limit of bytes. CSV and Arrow results are
+    refused then, not truncated."""
 
     def __init__(self, most_bytes: int) -> None:
         super().__init__(f"The result has more than {most_bytes} bytes: add a LIMIT.")

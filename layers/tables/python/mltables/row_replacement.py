@@ -33,7 +33,7 @@ SMALL_FILES: Final = 8
 
 
 class Partition(NamedTuple):
-    """A partition to which a commit writes, with its files and the number of its changed rows."""
+    """A Delta partition to which a commit writes: its files and the number of changed rows."""
 
     value: str
     changed: int

@@ -36,7 +36,7 @@ Action = dict[str, Any]
 
 
 class TableCommit:
-    """Collects files to add to a table and files to remove from it, and commits both at once."""
+    """Collects files to add to a Delta table and files to remove from it; commits both at once."""
 
     def __init__(
         self,

@@ -114,7 +114,7 @@ class ScopedGrants(Grants):
         return self._owner.named(resource_type) | covered
 
     def effective(self, resource_type: str, resource_id: str) -> Permission:
-        """Returns the owner's level on a resource, lowered to what a scope of the key gives."""
+        """Returns the level of the API key's owner on a resource, lowered to the scopes' level."""
         level = self._owner.effective(resource_type, resource_id)
         if self._covers(resource_type, resource_id):
             limit = _LEVELS[resource_type]

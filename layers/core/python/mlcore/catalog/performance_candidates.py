@@ -190,8 +190,8 @@ def of_stored(data: Sequence[Any]) -> Candidates:
 
 
 def is_enough_faster(latency: float, slower: float) -> bool:
-    """Whether an artifact is so much faster than a cheaper one that it is recommended besides it.
-    Latencies are in milliseconds."""
+    """Whether a catalog model's artifact is so much faster than a cheaper one that it is
+    recommended besides it. Latencies are in milliseconds."""
     gain = (slower - latency) / slower if slower else 0.0
     return gain >= (_MIN_GAIN_IF_FAST if slower <= _FAST_MS else _MIN_GAIN)
 

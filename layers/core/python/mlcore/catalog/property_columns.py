@@ -153,8 +153,8 @@ def bucket_of(name: str, count: int) -> int:
 
 
 def offsets(models: Iterable[CatalogEntry]) -> list[int]:
-    """Returns for each model the index of its first artifact, and at the end the number of all
-    artifacts."""
+    """Returns for each catalog model the index of its first artifact in the list of all artifacts,
+    and at the end the number of all artifacts."""
     offsets_ = [0]
     for model in models:
         offsets_.append(offsets_[-1] + len(model.children))

@@ -1,5 +1,5 @@
-"""Begins calls through an endpoint together with the endpoint's guardrails, and completes chats for
-callers inside the server."""
+"""Begins calls through a gateway endpoint together with the endpoint's guardrails, and completes
+chats for callers inside the server."""
 
 from __future__ import annotations
 

@@ -120,8 +120,8 @@ class Reserve:
             return ticket, self._reading(hold)
 
     def check(self, limits: CallLimits, now: int) -> None:
-        """Raises LimitReached if this process was refused for this target within the last second.
-        Costs no write."""
+        """Raises LimitReached if a gateway call of this process was refused for this target (such
+        as a user) within the last second. Costs no write."""
         with self._lock:
             self._check(limits, now)
 
@@ -330,8 +330,8 @@ _making = threading.Lock()
 
 
 def of(target: str) -> Reserve:
-    """Returns the object by which this process counts the requests and tokens of a target, such as
-    ``user:ann``."""
+    """Returns the object by which this process counts the gateway requests and tokens of a target,
+    such as ``user:ann``."""
     with _making:
         reserve = _reserves.get(target) or Reserve(target)
         _reserves.put(target, reserve)  # again: the cache drops first what was put first

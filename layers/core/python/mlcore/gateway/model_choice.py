@@ -1,4 +1,4 @@
-"""The models of an endpoint in the order in which a call tries them: a primary model, then
+"""The models of a gateway endpoint in the order in which a call tries them: a primary model, then
 fallbacks."""
 
 from __future__ import annotations

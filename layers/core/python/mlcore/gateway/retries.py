@@ -1,5 +1,5 @@
-"""Repeats calls that a provider has refused before it worked on them: it was busy, or refused the
-connection."""
+"""Repeats calls that a model provider has refused before it worked on them: it was busy, or refused
+the connection."""
 
 from __future__ import annotations
 

@@ -85,8 +85,8 @@ def root(subject: Subject) -> Span | None:
 
 
 def root_span_id(subject: Subject) -> str | None:
-    """Returns the id of the subject's root span in hexadecimal digits; None if its spans contain
-    no root."""
+    """Returns the id of the root span of the judged trace in hexadecimal digits; None if its spans
+    contain no root."""
     span = root(subject)
     return None if span is None else _span_id(span)
 

@@ -93,8 +93,8 @@ def begin() -> AbandonableCall:
 
 
 def end() -> None:
-    """Ends the call that :func:`begin` began in this thread, so that it can no longer be
-    abandoned."""
+    """Ends the call to a model provider that :func:`begin` began in this thread, so that it can no
+    longer be abandoned."""
     _thread.call = None
 
 

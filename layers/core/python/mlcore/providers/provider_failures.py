@@ -1,5 +1,5 @@
-"""Makes the errors of failed calls to providers. Their traits say whether the request may be sent
-again, and whether the provider is available."""
+"""Makes the errors of failed calls to model providers. Their traits say whether the request may be
+sent again, and whether the provider is available."""
 
 from __future__ import annotations
 

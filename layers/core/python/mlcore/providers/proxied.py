@@ -1,4 +1,4 @@
-"""Requests that are forwarded to any path of a provider, and their answers, which may be bytes."""
+"""Requests forwarded to any path of a model provider, and their answers, which may be bytes."""
 
 from __future__ import annotations
 

@@ -64,8 +64,8 @@ PropertyCondition = tuple[str, str, Any]
 
 
 class PropertyTest(NamedTuple):
-    """A node of a parsed filter: true if the property has a value of a type in ``tests`` that
-    passes this type's test."""
+    """A node of a parsed filter: true if the entity's property has a value of a type in ``tests``
+    that passes this type's test."""
 
     name: str
     known: bool

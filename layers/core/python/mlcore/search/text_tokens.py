@@ -121,8 +121,8 @@ def fragments(operator: str, pattern: str) -> list[Fragment]:
 
 
 def literals(operator: str, pattern: str) -> list[str]:
-    """Splits a pattern at its wildcards. Returns the pieces between them; none for an operator
-    other than ``=``, ``LIKE`` and ``ILIKE``."""
+    """Returns the pieces between the wildcards of a ``LIKE`` or ``ILIKE`` pattern; for ``=`` the
+    whole pattern, for other operators none."""
     if operator == "=":
         return [pattern]
     return _WILDCARDS.split(pattern) if operator in ("LIKE", "ILIKE") else []

@@ -31,7 +31,7 @@ class PartSource(NamedTuple):
 
 
 class RootSource(NamedTuple):
-    """Says how to read the rows of entities of a kind that are not parts of others."""
+    """Says how to read system table rows of a kind of entities that are not parts of others."""
 
     table: str
     find: Callable[[Collection[EntityRef], Mapping[str, str]], Iterator[Row]]

@@ -1,5 +1,5 @@
-"""Reads experiments, runs and metric points from the table, strongly consistently, and converts
-them to rows. Writes nothing."""
+"""Reads experiments, runs and metric points from the DynamoDB table, strongly consistently, and
+converts them to rows of the system tables. Writes nothing."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ class Stored(NamedTuple):
 
 
 def find_experiments(experiment_ids: Sequence[str]) -> dict[str, Stored]:
-    """Returns those of the experiments that exist, each with its row, by id. Sends one BatchGetItem
-    per hundred ids."""
+    """Returns those of the experiments that exist, each with its row of the system table, by id.
+    Sends one BatchGetItem per hundred ids."""
     experiments_by_id: dict[str, Stored] = {}
     for at in range(0, len(experiment_ids), TOGETHER):
         wanted = experiment_ids[at : at + TOGETHER]

@@ -67,7 +67,7 @@ def find(workspace: str, experiment_id: str, name: str) -> OnlineScorer | None:
 
 def with_ids(workspace: str, scorer_ids: Collection[str]) -> list[OnlineScorer]:
     """Returns the online settings of the scorers with these ids; scorers without online settings
-    are left out. One consistent Query of the workspace's settings."""
+    are left out. One consistent Query per MB of the workspace's online settings."""
     prefix = keys.online_scorer_prefix(workspace)
     configs = map(_config, table.query_all(_pk(), prefix=prefix))
     return [config for config in configs if config.scorer_id in scorer_ids]

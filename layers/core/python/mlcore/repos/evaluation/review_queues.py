@@ -82,8 +82,8 @@ def items(queue: ReviewQueue) -> list[QueueItem]:
 
 
 def find_items(queue: ReviewQueue, item_ids: Sequence[str]) -> list[QueueItem]:
-    """Returns a review queue's items with the given ids, in the order of the ids; missing ones are
-    left out."""
+    """Returns a review queue's items (traces) with the given ids, in the order of the ids; missing
+    ones are left out."""
     places = [_item_key(queue.experiment_id, queue.queue_id, item_id) for item_id in item_ids]
     return [_queue_item(item) for item in table.batch_get(places) if item is not None]
 

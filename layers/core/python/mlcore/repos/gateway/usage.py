@@ -75,8 +75,8 @@ class Return(NamedTuple):
 
 
 class UsageClaim(NamedTuple):
-    """The amounts that a write adds to the counters of a target (a key, user, endpoint or
-    workspace)."""
+    """The amounts that a write adds to the gateway's counters of a target (an API key, user,
+    endpoint or workspace)."""
 
     requests: int = 0
     """Requests that are reserved."""

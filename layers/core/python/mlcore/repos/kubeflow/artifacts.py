@@ -61,8 +61,8 @@ def find(number: int, workspace: str) -> Raw | None:
 
 
 def get(number: int, workspace: str, kind: EntityKind | None = None) -> Raw:
-    """Returns an artifact's item as :func:`find` does. Raises ResourceDoesNotExist if there is no
-    such artifact, or it is not of ``kind``."""
+    """Returns a Kubeflow artifact's item as :func:`find` does. Raises ResourceDoesNotExist if there
+    is no such artifact, or it is not of ``kind``."""
     raw = find(number, workspace)
     if raw is None or (kind is not None and Artifact.of(raw).kind != kind.name):
         raise missing_id(WORDS if kind is None else kind.words, number)
@@ -70,8 +70,8 @@ def get(number: int, workspace: str, kind: EntityKind | None = None) -> Raw:
 
 
 class Owned(NamedTuple):
-    """An artifact, with the owner that it belongs to: an existing version or run, or none if it was
-    created alone."""
+    """A Kubeflow artifact, with the owner that it belongs to: an existing model version or run, or
+    none if it was created alone."""
 
     raw: Raw
     model: str | None
@@ -81,8 +81,8 @@ class Owned(NamedTuple):
 
 
 def alive(raws: Sequence[Raw]) -> list[Raw]:
-    """Returns those of the artifacts whose version or run exists, and those without an owner. One
-    BatchGetItem per hundred owners."""
+    """Returns those of the Kubeflow artifacts whose model version or run exists, and those without
+    an owner. One BatchGetItem per hundred owners."""
     return [artifact.raw for artifact in owned(raws)]
 
 
@@ -237,8 +237,8 @@ def link(entity: Entity, parent: ContextRef, name: str) -> TransactionStep:
 
 
 def present(parent: ContextRef) -> list[TransactionStep]:
-    """Returns the steps of a transaction that fail if an artifact's parent (a run, or a version and
-    its model) was deleted."""
+    """Returns the steps of a transaction that fail if a Kubeflow artifact's parent (a run, or a
+    model version and its model) was deleted."""
     error = missing_id(KINDS[parent.kind].words, parent.number)
     owners = [parent.number]
     if parent.kind == MODEL_VERSION.name and parent.parent is not None:

@@ -99,7 +99,7 @@ def find(trace_id: str, workspace: str) -> StoredTrace | None:
 
 
 def find_many(trace_ids: Sequence[str], workspace: str) -> list[StoredTrace | None]:
-    """Returns a workspace's traces in the order of the ids, None if missing; at most four reads."""
+    """Returns a workspace's traces in the ids' order, None if missing; at most four round trips."""
     located = _locate(trace_ids)
     traces = _read([(located[trace_id], trace_id) for trace_id in trace_ids if trace_id in located])
     lost = [trace_id for trace_id in located if traces.get(trace_id) is None]

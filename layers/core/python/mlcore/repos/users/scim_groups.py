@@ -43,22 +43,22 @@ def find(group_id: str) -> ScimGroup | None:
 
 
 def find_named(name: str) -> ScimGroup | None:
-    """Returns the group with a name, in any spelling; None if there is none. Two GetItem: the lock
-    of the name, then the group."""
+    """Returns the SCIM group with a name, ignoring case; None if there is none. Two GetItem: the
+    lock of the name, then the group."""
     lock = table.get(keys.scim_name(GROUP, name.lower()))
     return None if lock is None else find(ScimName.of(lock).scim_id)
 
 
 def find_by_external_id(external_id: str) -> list[ScimGroup]:
-    """Returns the groups that have an external id, which the directory gave them. One Query and one
-    BatchGetItem."""
+    """Returns the SCIM groups that have an external id, which the directory gave them. One Query
+    per MB and one BatchGetItem per hundred."""
     pk = keys.scim_value(GROUP, EXTERNAL_ID, external_id, "").pk
     groups = _find_many([ScimValue.of(item).scim_id for item in table.query_all(pk)])
     return [group for group in groups if group.external_id == external_id]
 
 
 def find_all() -> list[ScimGroup]:
-    """Returns all groups of the directory, oldest first; one Query."""
+    """Returns all groups of the directory, oldest first; one Query per MB."""
     return [_group(item) for item in table.query_all(keys.SCIM_GROUP.pk.text)]
 
 

@@ -94,7 +94,7 @@ def page(first: int, count: int) -> tuple[int, list[ScimUser]]:
 
 
 def create(new_user: ScimUser) -> ScimUser:
-    """Creates a user, without a password and grants. Raises UserNameTaken.
+    """Creates a user, without a password or grants. Raises UserNameTaken.
 
     Args:
         new_user: the user's name, ``is_active``, external id and attributes; the rest is ignored.

@@ -53,7 +53,7 @@ def get(username: str) -> User:
 
 def find_profile(username: str) -> Profile | None:
     """Returns a user with grants and roles; None if there is none of this name. One consistent
-    Query of the user's partition."""
+    Query per MB of the user's partition."""
     if not username:
         return None
     items = list(table.query_all(keys.user(username).pk))

@@ -65,13 +65,13 @@ def find(name: str) -> Raw | None:
 
 
 def names() -> list[str]:
-    """Returns the names of all workspaces, including those being deleted. One Query."""
+    """Returns the names of all workspaces, including those being deleted. One Query per MB."""
     listed = table.query_all(keys.WORKSPACE_NAME.pk.text, attributes=[WorkspaceName.name])
     return sorted({WorkspaceName.of(item).name for item in listed} | {DEFAULT_WORKSPACE})
 
 
 def find_all() -> list[Workspace]:
-    """Returns all workspaces that are not being deleted, ordered by name. One Query and one
+    """Returns all workspaces that are not being deleted, ordered by name. One Query per MB and one
     BatchGetItem per hundred."""
     items = table.batch_get([keys.workspace(name) for name in names()])
     items_by_name = {WorkspaceItem.of(item).name: item for item in items if item is not None}

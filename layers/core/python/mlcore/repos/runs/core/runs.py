@@ -162,7 +162,7 @@ def check_place(run_id: str, experiment_id: str) -> None:
 
 def existing(run_ids: Sequence[str]) -> set[str]:
     """Returns the ids of those of the runs that exist, in whatever experiment. Two consistent
-    BatchGetItem, without a cache."""
+    BatchGetItem per hundred, without a cache."""
     places = owners(run_ids)
     items = table.batch_get([keys.run(*run_key) for run_key in places])
     return {run_id for (_, run_id), item in zip(places, items, strict=True) if item is not None}
@@ -189,7 +189,7 @@ def check_unmoved(run_id: str, experiment_id: str) -> None:
 
 def owners(run_ids: Sequence[str]) -> list[tuple[str, str]]:
     """Returns (experiment id, run id) for each run that has a reference (``RUN#REF``). Unknown runs
-    are left out. One consistent BatchGetItem, without a cache."""
+    are left out. One consistent BatchGetItem per hundred, without a cache."""
     references = table.batch_get([keys.run_ref(run_id) for run_id in run_ids])
     return [
         (RunReference.of(reference).experiment_id, run_id)

@@ -63,8 +63,8 @@ def step_of(text: str) -> str:
 
 
 def parse(text: str) -> tuple[int, int, float]:
-    """Returns timestamp, step and value of a position given as text; the value is -inf if the text
-    lacks it."""
+    """Returns timestamp, step and value of a metric point's position given as text; the value is
+    -inf if the text lacks it."""
     if len(text) == 48:
         return parse_point(text)
     timestamp, step, _ = parse_point(text + "8" + "0" * 15)

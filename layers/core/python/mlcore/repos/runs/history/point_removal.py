@@ -46,8 +46,8 @@ Keep = Callable[[Metric], bool]
 
 
 class NoLongerNeeded(Exception):
-    """The condition on the run does not hold any more, because another process has completed the
-    removal of the points."""
+    """The condition on the run's item does not hold any more, because another process has completed
+    the removal of the metric points."""
 
 
 class Reduction(NamedTuple):

@@ -205,7 +205,7 @@ class Rows:
 
 class Ranks:
     """The index of metric values of an experiment as one search reads it: the segments of some
-    metrics, and the rows."""
+    metrics, and the rows not yet sorted into them."""
 
     def __init__(self, experiment_id: str, wanted: Sequence[str]) -> None:
         self.experiment_id = experiment_id
