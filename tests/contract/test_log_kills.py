@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from indexer.verification import rebuild
@@ -42,6 +42,15 @@ LOGGING = st.tuples(POINTS, st.booleans(), st.sampled_from([False, False, True])
 ORDER = st.lists(st.integers(0, 2), max_size=6)
 
 
+# Points arrive, and neither the params nor the tags that were logged with them.
+@example(
+    before=[([{"key": "b", "value": 0, "timestamp": 0, "step": 0}], False, False)],
+    logging=([{"key": "a", "value": 0, "timestamp": 0, "step": 0}], True, False),
+    is_known=True,
+    request=1,
+    order=[2],
+    is_followed=True,
+)
 @examples(40)
 @given(
     before=st.lists(LOGGING, max_size=2),

@@ -60,8 +60,7 @@ def write(run_id: str, workspace: str, decide: Decision, metrics: Sequence[Metri
 
     Raises:
         MlflowError: as ``decide`` and :func:`mlcore.repos.runs.core.run_writes.write` do. After a
-        4xx
-            error, nothing is written.
+            4xx error, nothing is written.
     """
     run = run_cache.cached_run(run_id, workspace)
     if run is None or run.stage != ACTIVE:
@@ -106,7 +105,8 @@ def _sending(run: StoredRun, decide: Decision, metrics: Sequence[Metric]) -> _Se
     )
     if len(batches) > MOST_BATCHES:
         return None
-    together = not log_writes.are_latest(change, metrics)
+    is_mixed = bool(batches) and log_writes.has_texts(change)
+    together = is_mixed or not log_writes.are_latest(change, metrics)
     # A batch without any latest value may have existed before.
     if together and not (len(batches) == 1 and change.sets.get("metrics")):
         return None

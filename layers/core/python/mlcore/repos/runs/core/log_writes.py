@@ -2,10 +2,10 @@
 two of them sees a metric in both or in neither, even if the process dies in between.
 
 If each point is the latest of its metric, the run item and the points are written in parallel, in
-one round trip (with params, one after the other): a reader can tell from either what is missing in
-the other (see :mod:`.latest_points`). Everything else is one transaction, which costs twice the
-write units: several points of one metric, older points beside latest ones, and points of logged
-models. See ``docs/adr/0061``.
+one round trip: a reader can tell from either what is missing in the other (see
+:mod:`.latest_points`). With params or tags the run item is written first, because points do not
+tell them. Everything else is one transaction, which costs twice the write units: several points of
+one metric, older points beside latest ones, and points of logged models. See ``docs/adr/0061``.
 """
 
 from __future__ import annotations
@@ -69,7 +69,8 @@ def write(
             partial(run_writes.write, run, decide),
             partial(metric_history.put, batches),
         ]
-        if change.sets.get("params"):  # if another writer sets another value, no point is written
+        # If another writer sets another value of a param, no point is written.
+        if has_texts(change):
             for call in calls:
                 call()
         else:
@@ -91,6 +92,12 @@ def _stopping_moves(run: StoredRun) -> ItemUpdate:
 def are_latest(change: RunChange, metrics: Sequence[Metric]) -> bool:
     """Whether a change makes each of the points the latest value of its metric in the run item."""
     return len(change.sets.get("metrics", ())) == len(metrics)
+
+
+def has_texts(change: RunChange) -> bool:
+    """Whether a change sets params or tags. A reader cannot tell them from the points that were
+    logged with them, so these must not be visible first."""
+    return bool(change.sets.get("params") or change.sets.get("tags"))
 
 
 def _write_together(
