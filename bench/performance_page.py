@@ -114,7 +114,8 @@ def _sizes(results: Results) -> str:
     return (
         f"With the scale `{results.scale}`, each server gets at most {calls} calls of a kind, "
         "fewer if they take too long. All servers run with one worker and otherwise with their "
-        "defaults."
+        "defaults, but FastTrackML and mlflow-go log only warnings, and MLflow runs without its "
+        "job runners and fetches no prices."
     )
 
 

@@ -1,4 +1,4 @@
-"""Checks the web UI's files, and that every route leads to its function."""
+"""Checks the web UI's page and script, and that a function answers at the path of each route."""
 
 from __future__ import annotations
 

@@ -247,8 +247,8 @@ class FlagMapAttribute(ItemAttribute[V]):
 
 
 class TextSetAttribute(ItemAttribute[frozenset[str] | None]):
-    """An attribute that holds a set of texts. DynamoDB stores no empty set: an item with an empty
-    one lacks the attribute."""
+    """An attribute that holds a set of texts; None if the item lacks it. DynamoDB stores no empty
+    set: an item from whose set the last text was removed lacks the attribute."""
 
     attr_type = STRING_SET
 

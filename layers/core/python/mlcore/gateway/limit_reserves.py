@@ -1,9 +1,11 @@
 """Counts the calls of this process towards the limits of the gateway, with few writes to the table.
 
 A process *reserves* requests: one write counts several of them for calls to come. It *holds*
-tokens: it counts the expected tokens of a call when the call begins. Since both are counted in
-advance, no limit is exceeded by them. A process reserves few requests and holds tokens only for its
-open calls, so that other processes are not refused for unused ones.
+tokens: when a larger call begins, it counts the tokens that the call is expected to use, at most
+1/50 of the limit. So a limit of requests is never exceeded; a limit of tokens can be, by tokens
+that are not counted yet and by those that open calls use beyond what they hold. A process reserves
+few requests and holds tokens only for its open calls, so that other processes are not refused for
+unused ones.
 """
 
 from __future__ import annotations

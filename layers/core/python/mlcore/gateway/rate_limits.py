@@ -31,8 +31,8 @@ if its end was not recorded."""
 
 
 class CallOrigin(NamedTuple):
-    """The API key, user, endpoint and workspace of a call. The call counts against the limits of
-    each."""
+    """The API key, user, endpoint and workspace of a gateway call. The call counts against the
+    limits of each."""
 
     workspace: str
     endpoint_id: str

@@ -83,8 +83,12 @@ def end(target: str, call: str) -> None:
 
 
 def open_at(calls: frozenset[str], now: int) -> int:
-    """Returns how many gateway calls of a target (an API key, user, endpoint or workspace with a
-    limit) are open at ``now``, in seconds since 1970."""
+    """Returns how many of the gateway calls of a target are open: those whose lease has not ended.
+
+    Args:
+        calls: the ids of the calls that the target's item has.
+        now: the time, in seconds since 1970.
+    """
     return sum(_end_of_lease(call) > now for call in calls)
 
 
