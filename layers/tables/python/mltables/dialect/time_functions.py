@@ -15,7 +15,7 @@ from mltables.dialect.text_functions import literal, quoted
 if TYPE_CHECKING:
     from mltables.dialect.sql_generator import Generator
 
-_SIZES: Final = {
+MICROSECONDS: Final = {
     "microsecond": 1,
     "millisecond": 1_000,
     "second": 1_000_000,
@@ -24,7 +24,7 @@ _SIZES: Final = {
     "day": 86_400_000_000,
     "week": 604_800_000_000,
 }
-"""Microseconds."""
+"""The lengths of units of time, by name."""
 _MONTHS: Final = {"month": 1, "quarter": 3, "year": 12}
 _FIELDS: Final = {
     "year": "year",
@@ -99,16 +99,16 @@ _PIECES: Final = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|[^A-Za-z']+")
 def _unit(node: exp.Expr) -> str:
     """Returns the unit's name: ``day`` for DAY, 'day' or DAYS."""
     name = node.name.lower()
-    return name[:-1] if name.endswith("s") and name[:-1] in {*_SIZES, *_MONTHS} else name
+    return name[:-1] if name.endswith("s") and name[:-1] in {*MICROSECONDS, *_MONTHS} else name
 
 
 def _known_unit(node: exp.Expr) -> str:
     unit = _unit(node)
     if unit == "dayofyear":
         unit = "day"
-    if unit not in _SIZES and unit not in _MONTHS:
+    if unit not in MICROSECONDS and unit not in _MONTHS:
         raise StatementRefused(
-            f"{node.name} is no unit: use one of {', '.join([*_SIZES, *_MONTHS])}."
+            f"{node.name} is no unit: use one of {', '.join([*MICROSECONDS, *_MONTHS])}."
         )
     return unit
 
@@ -191,7 +191,7 @@ def _difference(writer: Generator, call: exp.Anonymous) -> str:
     a, b = writer.arguments(call.expressions[1:], ("time", "time"))
     if unit in _MONTHS:
         return f"inner_months_passed({a}, {b}, {_MONTHS[unit]})"
-    return f"inner_passed({a}, {b}, {_SIZES[unit]})"
+    return f"inner_passed({a}, {b}, {MICROSECONDS[unit]})"
 
 
 def _addition(writer: Generator, call: exp.Anonymous) -> str | None:

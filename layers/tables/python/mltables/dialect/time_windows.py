@@ -15,18 +15,10 @@ from sqlglot import exp
 
 from mltables.dialect.refusal import StatementRefused
 from mltables.dialect.text_functions import literal
+from mltables.dialect.time_functions import MICROSECONDS
 
 NAME: Final = "window"
 
-_SIZES: Final = {
-    "microsecond": 1,
-    "millisecond": 1_000,
-    "second": 1_000_000,
-    "minute": 60_000_000,
-    "hour": 3_600_000_000,
-    "day": 86_400_000_000,
-    "week": 604_800_000_000,
-}
 _FIELDS: Final = ("start", "end")
 _PART: Final = re.compile(r"\s*([+-]?\d+)\s+([a-z]+?)s?(?=\s|$)")
 _LONGEST: Final = 10**17
@@ -51,9 +43,9 @@ def length(node: exp.Expr, beginning: str) -> int:
     text = literal(node, beginning).lower().strip().removeprefix("interval ")
     total, position = 0, 0
     for part in _PART.finditer(text):
-        if part.start() != position or part[2] not in _SIZES:
+        if part.start() != position or part[2] not in MICROSECONDS:
             break
-        total += int(part[1][:20]) * _SIZES[part[2]]
+        total += int(part[1][:20]) * MICROSECONDS[part[2]]
         position = part.end()
     if position != len(text) or not position or abs(total) > _LONGEST:
         raise StatementRefused(f"{beginning} is like '15 minutes' or '1 day' here.")
