@@ -43,8 +43,6 @@ WAITING: Final = (
 """Tests that mostly wait for a server, a client or a browser; the longest groups first."""
 COMPUTING: Final = "tests/contract/"
 """Tests that take long and hardly wait. All others are short."""
-_STARTS: Final = (*WAITING, COMPUTING)
-_COMPUTING: Final = len(WAITING)
 
 
 def workers() -> int:
@@ -63,21 +61,23 @@ def in_order(nodeids: Iterable[str]) -> list[str]:
     come last, so that no worker waits for another at the end."""
     places = {group_of(nodeid): _place(nodeid) for nodeid in nodeids}
     waiting = sorted(
-        (group for group in places if places[group] < _COMPUTING), key=places.__getitem__
+        (group for group in places if places[group] < len(WAITING)), key=places.__getitem__
     )
-    computing = [group for group in places if places[group] == _COMPUTING]
+    computing = [group for group in places if places[group] == len(WAITING)]
     shares = [
         (index / len(groups), group)
         for groups in (waiting, computing)
         for index, group in enumerate(groups)
     ]
-    short = [group for group in places if places[group] > _COMPUTING]
+    short = [group for group in places if places[group] > len(WAITING)]
     return [*(group for _, group in sorted(shares, key=itemgetter(0))), *short]
 
 
 def _place(nodeid: str) -> int:
-    starts = (index for index, start in enumerate(_STARTS) if nodeid.startswith(start))
-    return next(starts, len(_STARTS))
+    """Returns the place of a test's folder or file in ``WAITING``; of computing tests the one after
+    it, of short tests the next."""
+    starts = (*WAITING, COMPUTING, "")
+    return next(place for place, start in enumerate(starts) if nodeid.startswith(start))
 
 
 class GroupScheduling(LoadScopeScheduling):  # type: ignore[misc]  # pytest-xdist has no types

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
+
+from mlcore.process_cache import Moment
 
 KEPT_BYTES: Final = 16 << 20
 """Most bytes of all results."""
@@ -28,17 +29,14 @@ class KeptResult(NamedTuple):
     versions: str
     """The digest of the versions of the tables that the query read."""
     output: bytes
-    kept_at: float
-    """When the result was kept, in seconds of the cache's clock."""
+    kept_at: Moment
 
 
 class ResultCache:
     """The results of the latest queries. Threads may use it concurrently."""
 
-    def __init__(
-        self, most_bytes: int = KEPT_BYTES, clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        self._most_bytes, self._clock = most_bytes, clock
+    def __init__(self, most_bytes: int = KEPT_BYTES) -> None:
+        self._most_bytes = most_bytes
         self._lock = threading.Lock()
         self._results: OrderedDict[str, KeptResult] = OrderedDict()
         self._bytes = 0
@@ -58,15 +56,15 @@ class ResultCache:
         with self._lock:
             self._drop_expired()
             self._drop(key)
-            self._results[key] = KeptResult(versions, output, self._clock())
+            self._results[key] = KeptResult(versions, output, Moment.now())
             self._bytes += len(key) + len(output)
             while self._bytes > self._most_bytes:
                 self._drop(next(iter(self._results)))
 
     def _drop_expired(self) -> None:
-        expired = self._clock() - KEPT_SECONDS
-        for key in [key for key, result in self._results.items() if result.kept_at <= expired]:
-            self._drop(key)
+        for key, result in list(self._results.items()):
+            if result.kept_at.age() >= KEPT_SECONDS:
+                self._drop(key)
 
     def _drop(self, key: str) -> None:
         if result := self._results.pop(key, None):

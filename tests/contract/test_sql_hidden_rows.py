@@ -325,12 +325,13 @@ def test_the_engine_gets_the_same_bytes_whatever_is_hidden(
     statement_check = pytest.importorskip("mltables.statement_check")
     permitted = pytest.importorskip("mltables.permitted_rows")
     bounds = pytest.importorskip("mltables.file_pruning")
+    definitions = pytest.importorskip("mltables.table_definitions")
     within = "run_id > '3' AND metric_step >= 0 AND run_id <= 'c'"
     for columns in ("*", "workspace_id", "metric_value", "status, end_time", "run_id",
                     "total_cost, tags", "numeric_value"):  # fmt: skip
         tables = [table for name, table in TABLES.items() if columns == "*" or name in columns]
         tables = tables if columns == "*" else [
-            table.name for table in permitted.TABLES
+            table.name for table in definitions.TABLES
             if {part.strip() for part in columns.split(",")} <= {name for name, *_ in table.columns}
         ]  # fmt: skip
         for table in tables:

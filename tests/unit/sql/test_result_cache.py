@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mlcore import process_cache
 from sql.result_cache import KEPT_SECONDS, ResultCache, key_of
 
 MOST = 100
@@ -21,24 +25,27 @@ _STEPS = st.lists(
 @given(_STEPS)
 def test_latest_results_that_fit_are_kept_for_a_time(steps: list[tuple[str, str, int]]) -> None:
     now = 0.0
-    cache = ResultCache(MOST, lambda: now)
+    clocks = SimpleNamespace(monotonic=lambda: now, time=lambda: now)
+    cache = ResultCache(MOST)
     kept: dict[str, tuple[float, str, bytes]] = {}  # in the order of their use
-    for number, (act, key, size) in enumerate(steps):
-        kept = {name: result for name, result in kept.items() if result[0] + KEPT_SECONDS > now}
-        if act == "wait":
-            now += size
-        elif act == "get":
-            result = cache.get(key)
-            assert (result is None) == (key not in kept)
-            if result:
-                assert (result.versions, result.output) == kept[key][1:]
-                kept[key] = kept.pop(key)
-        else:
-            cache.keep(key, f"v{number}", bytes(size))
-            kept.pop(key, None)
-            kept[key] = (now, f"v{number}", bytes(size))
-            while sum(len(name) + len(output) for name, (*_, output) in kept.items()) > MOST:
-                kept.pop(next(iter(kept)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(process_cache, "time", clocks)
+        for number, (act, key, size) in enumerate(steps):
+            kept = {name: result for name, result in kept.items() if result[0] + KEPT_SECONDS > now}
+            if act == "wait":
+                now += size
+            elif act == "get":
+                result = cache.get(key)
+                assert (result is None) == (key not in kept)
+                if result:
+                    assert (result.versions, result.output) == kept[key][1:]
+                    kept[key] = kept.pop(key)
+            else:
+                cache.keep(key, f"v{number}", bytes(size))
+                kept.pop(key, None)
+                kept[key] = (now, f"v{number}", bytes(size))
+                while sum(len(name) + len(output) for name, (*_, output) in kept.items()) > MOST:
+                    kept.pop(next(iter(kept)))
 
 
 def test_keys_are_of_callers_who_read_all_rows() -> None:

@@ -18,10 +18,10 @@ from typing import Final, NamedTuple
 from sqlglot import exp
 
 from mltables import attribute_lookups, trace_joins, trace_view
-from mltables.attribute_lookups import sources_of
 from mltables.column_pruning import needs_all_columns
 from mltables.dialect import map_lookups
 from mltables.dialect.row_generators import Duck
+from mltables.dialect.source_columns import sources_of
 from mltables.file_pruning import BOUNDED_BY, UNNESTS, unnested_names
 from mltables.inlined_ctes import NONDETERMINISTIC
 from mltables.span_attribute_columns import MAP, column_of

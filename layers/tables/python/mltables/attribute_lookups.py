@@ -17,6 +17,7 @@ from sqlglot import exp
 from mltables import span_attribute_columns, trace_metadata_columns, trace_view
 from mltables.column_pruning import needs_all_columns
 from mltables.dialect.map_lookups import MapLookup, lookups
+from mltables.dialect.source_columns import sources_of
 from mltables.table_definitions import SPANS, TABLES, TRACES
 from mltables.views import VIEWS
 
@@ -142,13 +143,6 @@ def point_to_columns(query: exp.Query) -> None:
     for table in query.find_all(exp.Table):
         if table.meta.get(_READS_COLUMNS):
             table.set("this", exp.to_identifier(_DERIVED_VIEWS[table.name], quoted=True))
-
-
-def sources_of(select: exp.Select) -> list[exp.Expr]:
-    """Returns the sources that a SELECT reads: those in its FROM and in its joins."""
-    source = select.args.get("from_")
-    joined = [join.this for join in select.args.get("joins") or []]
-    return [source.this, *joined] if source else joined
 
 
 def _has_map(source: exp.Expr, schema: str, looked_up: _Map) -> bool:

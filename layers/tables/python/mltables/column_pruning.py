@@ -15,6 +15,7 @@ from sqlglot import exp
 
 from mltables import span_attribute_columns, time_travel, trace_metadata_columns
 from mltables.dialect import map_lookups
+from mltables.dialect.source_columns import sources_of
 from mltables.table_columns import Table
 from mltables.table_definitions import SPANS, TABLES, TRACES
 from mltables.views import VIEWS
@@ -81,14 +82,9 @@ def _add_view(reads: dict[str, Columns], view: str, columns: Columns) -> None:
 def _are_joined(query: exp.Query, view: str, other: str) -> bool:
     """Whether two views are sources of one SELECT."""
     return any(
-        {view, other} <= {source.this.name for source in _sources(select)}
+        {view, other} <= {source.name for source in sources_of(select)}
         for select in query.find_all(exp.Select)
     )
-
-
-def _sources(select: exp.Select) -> list[exp.Expr]:
-    first = select.args.get("from_")
-    return [*([first] if first else []), *(select.args.get("joins") or [])]
 
 
 def _is_qualified(query: exp.Query, view: str, name: str) -> bool:

@@ -15,10 +15,10 @@ from typing import Final, NamedTuple
 from sqlglot import exp
 
 from mltables import attribute_lookups, span_attribute_columns, trace_joins, trace_view
-from mltables.attribute_lookups import sources_of
 from mltables.column_pruning import needs_all_columns
 from mltables.dialect import map_lookups
 from mltables.dialect.row_generators import EXPLODED, Duck
+from mltables.dialect.source_columns import sources_of
 from mltables.file_pruning import BOUNDED_BY, UNNESTS
 from mltables.table_columns import Table
 from mltables.table_definitions import ASSESSMENTS, SPANS

@@ -16,7 +16,7 @@ from sqlglot import exp
 
 from mltables.dialect.aggregate_functions import AGGREGATES, WITHIN
 from mltables.dialect.row_generators import Duck
-from mltables.table_definitions import TABLES
+from mltables.table_definitions import TABLES_BY_NAME
 
 MOST_MENTIONS: Final = 4
 """An expression with more mentions is not inlined, because it would be computed for each of
@@ -26,7 +26,6 @@ _CHOOSES_ROWS: Final = frozenset(("kind", "expressions", "from_", "where"))
 """The clauses of a SELECT that only chooses rows and columns."""
 NONDETERMINISTIC: Final = frozenset(("rand", "random", "uuid"))
 """Functions that return something else each time."""
-_TABLES: Final = {table.name: table for table in TABLES}
 
 
 def inline(query: exp.Query, schema: str) -> None:
@@ -78,7 +77,7 @@ def _is_plain(select: exp.Expr, small: set[str], schema: str) -> bool:
         return False
     source = select.args.get("from_")
     table = source.this if source else None
-    if not isinstance(table, exp.Table) or table.db != schema or table.name not in _TABLES:
+    if not isinstance(table, exp.Table) or table.db != schema or table.name not in TABLES_BY_NAME:
         return False
     if any(value for part, value in table.args.items() if part not in ("this", "db", "alias")):
         return False
@@ -100,7 +99,8 @@ def _is_small(node: exp.Expr, small: set[str], schema: str) -> bool:
     if isinstance(node, exp.Table):
         if not node.db:
             return node.name in small
-        return node.db == schema and node.name in _TABLES and not _TABLES[node.name].partition
+        table = TABLES_BY_NAME.get(node.name)
+        return node.db == schema and table is not None and not table.partition
     if isinstance(node, exp.Anonymous):
         return node.name.lower() not in NONDETERMINISTIC
     # Without an order, LIMIT may choose different rows each time.

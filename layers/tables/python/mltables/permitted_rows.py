@@ -25,7 +25,7 @@ from mltables.file_pruning import Bounds, may_hold, partition_may_hold, sql_cond
 from mltables.opened_tables import OpenedTables
 from mltables.snapshot import quoted
 from mltables.table_columns import DERIVED_MARK, Table
-from mltables.table_definitions import TABLES
+from mltables.table_definitions import TABLES_BY_NAME
 from mltables.time_travel import Moment
 from mltables.views import VIEWS
 
@@ -63,8 +63,7 @@ class RowSource(NamedTuple):
     def table(self) -> Table:
         """The system table from which the rows of :attr:`view` come."""
         name, _ = time_travel.table_of(self.view)
-        (table,) = (table for table in TABLES if table.name == name)
-        return table
+        return TABLES_BY_NAME[name]
 
     def views(self) -> list[tuple[str, tuple[str, ...]]]:
         """Returns the name and the columns of each view that the engine of the query must create.
@@ -134,7 +133,7 @@ def row_sources(
         if view in VIEWS:
             continue
         name, position = time_travel.table_of(view)
-        (table,) = (table for table in TABLES if table.name == name)
+        table = TABLES_BY_NAME[name]
         # A query such as count(*) names no column, but a file needs one.
         columns = tuple(name for name, *_ in table.columns if name in read) or ("account_id",)
         columns += tuple(name for name, _ in table.derived if name in read)

@@ -295,6 +295,7 @@ TABLES: Final = (
     AUDIT,
 )
 """All system tables. A step of the publisher for runs writes the experiments last."""
+TABLES_BY_NAME: Final = {table.name: table for table in TABLES}
 
 
 def writer_properties(table: Table) -> WriterProperties:

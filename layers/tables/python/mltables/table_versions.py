@@ -12,7 +12,7 @@ from typing import Final
 from mltables import time_travel
 from mltables.opened_tables import OpenedTables
 from mltables.table_columns import Table
-from mltables.table_definitions import TABLES
+from mltables.table_definitions import TABLES_BY_NAME
 from mltables.time_travel import Moment
 from mltables.views import VIEWS
 
@@ -26,7 +26,6 @@ CHANGING_CALLS: Final = frozenset(
 """Functions and macros of DuckDB, as they are named in generated SQL, whose results depend on the
 time or on chance."""
 
-_TABLES: Final = {table.name: table for table in TABLES}
 _WORD: Final = re.compile(r"\w+")
 
 
@@ -53,9 +52,9 @@ def versions_of(views: Collection[str], moments: Sequence[Moment], opened: Opene
     for view in sorted(set(views) - VIEWS.keys()):
         name, position = time_travel.table_of(view)
         if position is None:
-            versions.append(_version(opened, _TABLES[name], None))
+            versions.append(_version(opened, TABLES_BY_NAME[name], None))
         else:
-            versions.append(_version(opened, _TABLES[name], moments[position]))
+            versions.append(_version(opened, TABLES_BY_NAME[name], moments[position]))
             # Rows of the past are returned for entities that still exist.
             versions.append(_version(opened, time_travel.ENTITIES[name][0], None))
     return hashlib.sha256(json.dumps(versions).encode()).hexdigest()

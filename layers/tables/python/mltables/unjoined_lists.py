@@ -16,8 +16,8 @@ from typing import Final
 from sqlglot import exp
 
 from mltables import trace_metadata_columns, trace_view
-from mltables.attribute_lookups import sources_of
 from mltables.dialect import map_lookups
+from mltables.dialect.source_columns import sources_of
 from mltables.file_pruning import UNNESTS
 
 ELEMENT: Final = "inner_unjoined"

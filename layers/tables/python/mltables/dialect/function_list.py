@@ -50,6 +50,9 @@ WINDOW: Final = {
 }
 """Functions that need OVER, with the type of the result where DuckDB's differs."""
 
+OTHER_EACH_TIME: Final = ("random(", "uuid(")
+"""Calls in DuckDB's SQL that have another value each time that they are computed."""
+
 GENERATORS: Final = frozenset(("explode", "explode_outer", "posexplode", "posexplode_outer"))
 
 

@@ -12,23 +12,22 @@ from typing import Final
 
 from sqlglot import exp
 
-from mltables.dialect import macros, sql_generator
+from mltables.dialect import function_list, macros, sql_generator
 from mltables.dialect.aggregate_functions import AGGREGATES
 from mltables.dialect.row_generators import Duck
+from mltables.dialect.source_columns import (
+    COLUMNS,
+    columns_of_cte,
+    columns_of_query,
+    ctes_named,
+    sources_of,
+)
 from mltables.table_definitions import TABLES
-from mltables.views import VIEWS
 
 _COLUMNS: Final = {
-    **{table.name: [name for name, *_ in table.columns] for table in TABLES},
-    **{
-        table.derived_view: [name for name, *_ in table.columns]
-        for table in TABLES
-        if table.derived_view
-    },
-    **{name: list(view.columns) for name, view in VIEWS.items()},
+    **COLUMNS,
+    **{table.derived_view: COLUMNS[table.name] for table in TABLES if table.derived_view},
 }
-_EACH_TIME: Final = ("random(", "uuid(")
-"""What has another value each time that it is computed."""
 _MOST: Final = 5_000
 """Most syntax nodes that are copied for a statement. An alias in the expression of an alias in that
 of a third would let it grow exponentially; what is not copied DuckDB refuses."""
@@ -160,16 +159,14 @@ def _must_be_copied(projection: exp.Expr) -> bool:
     if not is_alias or isinstance(value, exp.Column | exp.Literal) or value.find(Duck, exp.Query):
         return False
     sql = sql_generator.generate_sql(value.copy())
-    return macros.may_fail(sql) and not any(call in sql for call in _EACH_TIME)
+    return macros.may_fail(sql) and not any(call in sql for call in function_list.OTHER_EACH_TIME)
 
 
 def _columns_of_sources(select: exp.Select, schema: str) -> frozenset[str] | None:
     """Returns the names of the columns of all sources of a SELECT; None if some are unknown."""
-    first = select.args.get("from_")
-    sources = [*([first] if first else []), *(select.args.get("joins") or [])]
     names: set[str] = set()
-    for source in sources:
-        found = _columns_of(source.this, schema)
+    for source in sources_of(select):
+        found = _columns_of(source, schema)
         if found is None:
             return None
         names |= {name.lower() for name in found}
@@ -180,23 +177,9 @@ def _columns_of(source: exp.Expr, schema: str) -> list[str] | None:
     alias = source.args.get("alias")
     if isinstance(alias, exp.TableAlias) and alias.columns:
         return [column.name for column in alias.columns]
-    if isinstance(source, exp.Subquery):
-        return _output(source.this)
     if not isinstance(source, exp.Table):
-        return None
+        return columns_of_query(source)
     if source.db == schema:
         return _COLUMNS.get(source.name)
-    named = [cte for cte in source.root().find_all(exp.CTE) if cte.alias == source.name]
-    return (
-        _output(named[0].this) if len(named) == 1 and not named[0].args["alias"].columns else None
-    )
-
-
-def _output(query: exp.Expr) -> list[str] | None:
-    if isinstance(query, exp.SetOperation):
-        return _output(query.left)
-    if not isinstance(query, exp.Select) or any(
-        expression.is_star or not expression.alias_or_name for expression in query.expressions
-    ):
-        return None
-    return [expression.alias_or_name for expression in query.expressions]
+    named = ctes_named(source)
+    return columns_of_cte(named[0]) if len(named) == 1 else None

@@ -10,14 +10,14 @@ from sqlglot import exp
 from mltables.dialect.column_names import databricks_name
 from mltables.dialect.refusal import StatementRefused
 from mltables.dialect.row_generators import Duck
+from mltables.dialect.source_columns import (
+    COLUMNS,
+    columns_of_cte,
+    columns_of_query,
+    ctes_named,
+)
 from mltables.published_names import published_view
-from mltables.table_definitions import TABLES
-from mltables.views import VIEWS
 
-_COLUMNS: Final = {
-    **{table.name: [name for name, *_ in table.columns] for table in TABLES},
-    **{name: list(view.columns) for name, view in VIEWS.items()},
-}
 _NAME: Final = "inner_c0"
 """The column of an UNPIVOT with the names of the columns; those with the values count from 1."""
 
@@ -42,35 +42,12 @@ def rewrite(query: exp.Query) -> None:
 def _columns_of(source: exp.Expr) -> list[str] | None:
     """Returns the names of the columns of a table or subquery; None if they are unknown."""
     if not isinstance(source, exp.Table):
-        return _output(source)
+        return columns_of_query(source)
+    if not source.db and (named := ctes_named(source)):
+        return columns_of_cte(named[0]) if len(named) == 1 else None
     name = source.name.lower()
-    if not source.db:
-        named = [cte for cte in source.root().find_all(exp.CTE) if cte.alias.lower() == name]
-        if named:
-            return _output_of_cte(named[0]) if len(named) == 1 else None
     view = published_view(source.catalog.lower(), source.db.lower(), name)
-    return _COLUMNS.get(view or name)
-
-
-def _output_of_cte(cte: exp.CTE) -> list[str] | None:
-    renamed = cte.args["alias"].columns
-    return [column.name for column in renamed] if renamed else _output(cte.this)
-
-
-def _output(query: exp.Expr) -> list[str] | None:
-    """Returns the column names of a query; None if some have no explicit name."""
-    if isinstance(query, exp.Subquery):
-        return _output(query.this)
-    if isinstance(query, exp.SetOperation):
-        return _output(query.left)
-    if not isinstance(query, exp.Select):
-        return None
-    names = []
-    for expression in query.expressions:
-        if not expression.alias_or_name or expression.is_star:
-            return None
-        names.append(expression.alias_or_name)
-    return names
+    return COLUMNS.get(view or name)
 
 
 def _without_pivot(source: exp.Expr) -> exp.Expr:

@@ -33,7 +33,6 @@ _SHORT: Final = 60
 _LONGER: Final = 160
 """Characters of the longest argument that a template may repeat if it is a single call without
 nested calls."""
-_OTHER_EACH_TIME: Final = "random("
 
 
 class Generator(DuckDBGenerator):
@@ -377,7 +376,8 @@ class Generator(DuckDBGenerator):
 def _is_repeatable(argument: str) -> bool:
     """Whether a template may repeat an argument."""
     most = _LONGER if argument.strip("()").count("(") == 1 else _SHORT
-    return _OTHER_EACH_TIME not in argument and len(argument) <= most
+    changes = any(call in argument for call in function_list.OTHER_EACH_TIME)
+    return not changes and len(argument) <= most
 
 
 _OWN: Final = frozenset(name for name in vars(Generator) if name.endswith("_sql"))

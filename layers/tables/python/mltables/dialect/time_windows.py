@@ -14,6 +14,7 @@ from typing import Final
 from sqlglot import exp
 
 from mltables.dialect.refusal import StatementRefused
+from mltables.dialect.source_columns import sources_of
 from mltables.dialect.text_functions import literal
 from mltables.dialect.time_functions import MICROSECONDS
 
@@ -112,14 +113,8 @@ def _is_window(node: exp.Expr) -> bool:
 
 def _has_source(select: exp.Select) -> bool:
     """Whether a table or subquery of a SELECT is named ``window``."""
-    sources = [select.args.get("from_"), *(select.args.get("joins") or [])]
-    sources += select.args.get("laterals") or []
-    return any(source is not None and NAME in _names(source) for source in sources)
-
-
-def _names(source: exp.Expr) -> set[str]:
-    named = source.this if isinstance(source, exp.From | exp.Join) else source
-    return {named.alias_or_name.lower()}
+    sources = [*sources_of(select), *(select.args.get("laterals") or [])]
+    return any(source.alias_or_name.lower() == NAME for source in sources)
 
 
 def _own(select: exp.Select) -> Iterator[exp.Expr]:
