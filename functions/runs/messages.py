@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Annotated, Any
 
 from mlcore.wire import (
+    ArgumentInt,
     Check,
     Int32,
     Message,
@@ -337,11 +338,10 @@ class GetMetricHistoryBulk(Message):
 class GetMetricHistoryBulkInterval(Message):
     run_ids: list[str]
     metric_key: str
-    # 32 bits in MLflow's protobuf definition, but its server uses the arguments as they came. Steps
-    # may be larger, such as a number of tokens, and the UI asks for what its chart shows.
-    start_step: int
-    end_step: int
-    max_results: Int32 = MAX_INTERVAL_RESULTS
+    # Steps may exceed 32 bits, and the UI asks for those that its chart shows.
+    start_step: ArgumentInt
+    end_step: ArgumentInt
+    max_results: ArgumentInt = MAX_INTERVAL_RESULTS
     checks = {
         "run_ids": (
             required,

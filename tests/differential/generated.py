@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 
 from hypothesis import strategies as st
 
-from mlcore.wire import Int32
+from mlcore.wire import ArgumentInt, Int32
 from mlcore.wire.message import fields_of
 from mlcore.wire.scalars import Enum
 
@@ -98,7 +98,7 @@ def well_typed(field: Any) -> st.SearchStrategy[Any]:
         return st.sampled_from(["a", "0", "é b/c", ""])
     if field.hint is bool:
         return st.booleans()
-    if field.hint in (int, Int32):
+    if field.hint in (int, Int32, ArgumentInt):
         return st.one_of(st.integers(0, 9), st.sampled_from(["5", "6.0", 7.0, "1e2"]))
     return st.one_of(
         st.floats(-5, 5), st.integers(-5, 5), st.sampled_from(["NaN", "Infinity", "1.5", True])

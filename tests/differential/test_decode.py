@@ -11,6 +11,7 @@ import os
 import warnings
 from typing import Any
 from unittest.mock import patch
+from urllib.parse import parse_qsl
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
@@ -19,7 +20,7 @@ from experiments import messages as experiments
 from mlcore.errors import InvalidParameterValue
 from mlcore.http import Sent
 from mlcore.http.message_parsing import decode_request
-from mlcore.wire import Message
+from mlcore.wire import ArgumentInt, Message
 from mlcore.wire.message import fields_of
 from runs import messages as runs
 from tests.differential.generated import is_enum, queries, raw_bodies
@@ -213,10 +214,27 @@ def _our_value(field: Any, value: Any) -> Any:
 # -- the comparison --------------------------------------------------------------------------------
 
 
+def with_arguments(cls: type[Message], query: str, outcome: Any) -> Any:
+    """Returns an outcome of the stock server with the arguments that its handler reads beside the
+    message. One that it cannot read or store is to be refused."""
+    given = dict(reversed(parse_qsl(query, keep_blank_values=True)))
+    read = {field.name for field in fields_of(cls) if field.hint == ArgumentInt} & given.keys()
+    try:
+        values = {name: int(given[name]) for name in read}
+    except ValueError:
+        return ("lenient", {})
+    if any(not -(2**63) <= value < 2**63 for value in values.values()):
+        return ("lenient", {})
+    if not read or outcome[0] not in {"message", "lenient"}:
+        return outcome
+    return ("message", outcome[1] | {name: repr(value) for name, value in values.items()})
+
+
 def compare(
     cls: type[Message], method: str, handler: Any, query: str, body: bytes, content_type: str | None
 ) -> None:
     stock = stock_outcome(handler, method, query, body, content_type)
+    stock = with_arguments(cls, query, stock)
     ours = our_outcome(cls, method, query, body, content_type)
     if stock[0] == "crash":
         return  # a crash has no right answer; ours must only be no crash

@@ -18,9 +18,10 @@ from mlcore.wire.checks import (
 )
 from mlcore.wire.encoding import encode
 from mlcore.wire.message import Message
-from mlcore.wire.scalars import Int32, enum
+from mlcore.wire.scalars import ArgumentInt, Int32, enum
 
 __all__ = [
+    "ArgumentInt",
     "Check",
     "CheckFailed",
     "Int32",

@@ -8,9 +8,9 @@ A message is a class with annotated fields in the order of MLflow's protobuf def
         value: str
         checks = {"run_id": (required, string), "key": (required, string), "value": (string,)}
 
-``str``, ``int`` (int64), :data:`Int32`, ``float`` (double), ``bool``, an :func:`enum`, another
-message, ``list[...]``, ``dict[str, ...]`` and ``Any`` (any JSON value, unchanged) can be fields. A
-decoder is compiled for a class at its first use.
+``str``, ``int`` (int64), :data:`Int32`, :data:`ArgumentInt`, ``float`` (double), ``bool``, an
+:func:`enum`, another message, ``list[...]``, ``dict[str, ...]`` and ``Any`` (any JSON value,
+unchanged) can be fields. A decoder is compiled for a class at its first use.
 
 Decoding follows protobuf's JSON parser as MLflow's server uses it. Keys are read in the order of
 the JSON object, in snake_case or camelCase; unknown keys are skipped, null means unset. Parsing

@@ -10,6 +10,10 @@ from mlcore.wire.json_text import check_storable
 
 Int32 = Annotated[int, "int32"]
 
+ArgumentInt = Annotated[int, "text of an int64"]
+"""The type of an argument that is an ``Int32`` in MLflow's protobuf definition, but that its server
+reads with Python's ``int`` from the query string."""
+
 Convert = Callable[[Any], Any]
 """Converts a JSON value to a field's value; raises Stop."""
 
@@ -59,6 +63,8 @@ def scalar(hint: Any) -> Scalar:
             return Scalar(_enum_converter(extra), None)
     if hint == Int32:
         return Scalar(_int32, 0)
+    if hint == ArgumentInt:
+        return Scalar(_argument_int, 0)
     known: dict[Any, Scalar] = {
         str: Scalar(string, ""),
         int: Scalar(_int64, 0),
@@ -105,6 +111,13 @@ def _int32(value: Any) -> int:
     if -2147483648 <= value <= 2147483647:
         return value  # type: ignore[no-any-return]
     raise Stop
+
+
+def _argument_int(value: Any) -> int:
+    try:
+        return _int64(int(string(value)))
+    except ValueError:
+        raise Stop from None
 
 
 def _integer(value: Any) -> int:
