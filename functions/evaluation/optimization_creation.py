@@ -40,6 +40,7 @@ from mlcore.repos.evaluation import job_runs, jobs, scorers
 from mlcore.repos.registry import model_versions, registered_models
 from mlcore.repos.runs.core import datasets as run_datasets
 from mlcore.responses.evaluation import prompt_optimization as responses
+from mlcore.wire.json_text import load_json
 
 _CONTEXT: Final = "optimization"
 _SOURCE_TYPE: Final = "mlflow_evaluation_dataset"
@@ -167,8 +168,8 @@ def _prompt_version(uri: str, request: Request) -> ModelVersion:
 
 def _model_config(version: ModelVersion) -> Any:
     try:
-        return json.loads(version.tags.get(reserved_tags.PROMPT_MODEL_CONFIG, "null"))
-    except (ValueError, RecursionError):
+        return load_json(version.tags.get(reserved_tags.PROMPT_MODEL_CONFIG, "null"))
+    except ValueError:
         return None
 
 

@@ -29,6 +29,7 @@ from mlcore.repos.registry.model_versions import NO_STAGE, READY, StoredModelVer
 from mlcore.repos.runs.core import run_writes, runs
 from mlcore.repos.runs.history import metric_history
 from mlcore.repos.runs.history.latest_point_text import latest_of, newer_texts
+from mlcore.wire.json_text import load_json
 
 _SCORE: Final = "eval_score"
 _FOLDER: Final = "prompt_candidates"
@@ -224,7 +225,7 @@ def register(work: JobExecution, source: StoredModelVersion, text: str, summary:
 
 def _list(text: str | None) -> list[Any]:
     try:
-        linked = json.loads(text or "[]")
-    except (ValueError, RecursionError):
+        linked = load_json(text or "[]")
+    except ValueError:
         return []
     return linked if isinstance(linked, list) else []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -12,6 +11,7 @@ from mlcore import errors
 from mlcore.entities.evaluation.jobs import Job
 from mlcore.judges.judge_model import JudgeModel
 from mlcore.judges.verdicts import text_of, without_fences
+from mlcore.wire.json_text import load_json
 
 T = TypeVar("T")
 
@@ -134,8 +134,8 @@ def indexes(answer: Mapping[str, Any], name: str, count: int) -> list[int]:
 def _json_object(text: str) -> dict[str, Any]:
     """Returns the JSON object in a model's text. Raises ValueError."""
     try:
-        data = json.loads(without_fences(text), strict=False)
-    except (ValueError, RecursionError):
+        data = load_json(without_fences(text), strict=False)
+    except ValueError:
         raise ValueError("it is not JSON") from None
     if not isinstance(data, dict):
         raise ValueError("it is not a JSON object")

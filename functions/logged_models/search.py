@@ -20,6 +20,7 @@ from mlcore.search import logged_models as language
 from mlcore.search.grammar import check_ordering_count
 from mlcore.search.logged_models import MetricDataset, ModelOrderBy
 from mlcore.search.sort_keys import Key
+from mlcore.wire.json_text import load_json
 
 RESULTS_FOR_ZERO = 100
 """The page size for ``max_results=0``. A request without ``max_results`` gets 50."""
@@ -79,8 +80,8 @@ class _QueryTokens:
         """Returns the position in a token. Raises InvalidParameterValue if it is malformed or
         belongs to another query."""
         try:
-            content = json.loads(base64.b64decode(token.encode()))
-        except (binascii.Error, ValueError, RecursionError) as error:
+            content = load_json(base64.b64decode(token.encode()))
+        except (binascii.Error, ValueError) as error:
             raise InvalidParameterValue(f"Invalid page token: {token}. {error}") from error
         if not isinstance(content, dict):
             raise InvalidParameterValue(f"Invalid page token: {token}.")

@@ -22,6 +22,7 @@ from mlcore.search import grammar, skill_fields, sort_keys
 from mlcore.search.fields import ATTRIBUTE, NUMBER, TAG, SearchableEntity
 from mlcore.search.grammar import Comparison, OrderBy
 from mlcore.search.match import Predicate, predicate
+from mlcore.wire.json_text import load_json
 from skills import messages as m
 from skills.skills import identity_of
 
@@ -171,8 +172,8 @@ def _decoded(token: str, query: dict[str, Any]) -> list[object]:
     """Returns the position in a page token. Raises InvalidParameterValue if the token is malformed
     or belongs to another query."""
     try:
-        content = json.loads(base64.b64decode(token.encode()))
-    except (binascii.Error, ValueError, RecursionError):
+        content = load_json(base64.b64decode(token.encode()))
+    except (binascii.Error, ValueError):
         raise errors.InvalidParameterValue("Invalid page token: could not decode.") from None
     if not isinstance(content, dict) or content.keys() != {*query, "position"}:
         raise _malformed_token()

@@ -7,7 +7,6 @@ limits are those of MLflow's server.
 
 from __future__ import annotations
 
-import json
 import math
 import statistics
 from collections.abc import Sequence
@@ -15,6 +14,7 @@ from typing import Final
 
 from mlcore import reserved_tags
 from mlcore.repos.traces.traces import StoredTrace
+from mlcore.wire.json_text import load_json
 
 _FEWEST: Final = 10
 """The least number of traces with a cost that a kind (traces of one name) must have."""
@@ -65,8 +65,8 @@ def _cost(trace: StoredTrace) -> float | None:
     """Returns the cost of a trace in US dollars; None if it has no positive cost."""
     text = trace.document.texts("trace_metadata").get(reserved_tags.TRACE_COST)
     try:
-        total = json.loads(text or "{}").get("total_cost")
-    except (ValueError, AttributeError, RecursionError):
+        total = load_json(text or "{}").get("total_cost")
+    except (ValueError, AttributeError):
         return None
     is_number = isinstance(total, int | float) and not isinstance(total, bool)
     return float(total) if is_number and math.isfinite(total) and total > 0 else None

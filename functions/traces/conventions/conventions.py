@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar
 
 from mlcore.spans.attribute_values import Attributes
+from mlcore.wire.json_text import load_json
 
 Events = Sequence[dict[str, Any]]
 
@@ -24,8 +25,8 @@ def parse_json(value: Any) -> Any:
     """Parses JSON text. Returns the value unchanged if it is not a text or not JSON."""
     if isinstance(value, str):
         try:
-            return json.loads(value)
-        except (ValueError, RecursionError):
+            return load_json(value)
+        except ValueError:
             return value
     return value
 
@@ -40,8 +41,8 @@ def value_of(attributes: Attributes, key: str) -> Any:
     value = attributes.get(key)
     if isinstance(value, str):
         try:
-            return value if json.loads(value) else None
-        except (ValueError, RecursionError):
+            return value if load_json(value) else None
+        except ValueError:
             return value
     return value
 

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Final
 
 from mlcore.spans.attribute_values import Attributes
 from mlcore.spans.names import SPAN_MESSAGE_FORMAT
+from mlcore.wire.json_text import load_json
 from traces.conventions.conventions import (
     Convention,
     Events,
@@ -268,8 +269,8 @@ def _parse_nested(value: Any, depth: int = 3) -> Any:
     ``depth`` times in all."""
     while depth and isinstance(value, str):
         try:
-            value = json.loads(value)
-        except (ValueError, RecursionError):
+            value = load_json(value)
+        except ValueError:
             break
         depth -= 1
     return value

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import base64
 import binascii
-import json
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from mlcore.wire.json_text import load_json
 from traces.ingest.otlp import DEEPEST, Event, InvalidExport, Link, ResourceSpans, Span
 
 _STATUS: Final = {"STATUS_CODE_UNSET": 0, "STATUS_CODE_OK": 1, "STATUS_CODE_ERROR": 2}
@@ -26,7 +26,7 @@ def read(data: bytes) -> list[ResourceSpans]:
     """Returns the spans of an export request in OTLP's JSON format, by resource. Raises
     InvalidExport if the data is not in this format."""
     try:
-        request = json.loads(data)
+        request = load_json(data)
         return [_resource_spans(entry) for entry in _list(request, "resourceSpans")]
     except (
         *(AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError),

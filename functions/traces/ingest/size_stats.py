@@ -3,11 +3,11 @@ may have arrived."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Final
 
 from mlcore.spans.names import SIZE_STATS
+from mlcore.wire.json_text import load_json
 
 FILE_BYTES: Final = 4_000_000
 """The largest file that clients can send through Lambda in one request."""
@@ -27,7 +27,7 @@ def fits_a_file(metadata: Mapping[str, str]) -> bool:
 
 def _number(metadata: Mapping[str, str], name: str) -> int:
     try:
-        number = json.loads(metadata.get(SIZE_STATS, "{}")).get(name)
-    except (AttributeError, ValueError, RecursionError):
+        number = load_json(metadata.get(SIZE_STATS, "{}")).get(name)
+    except (AttributeError, ValueError):
         return 0
     return number if isinstance(number, int) else 0

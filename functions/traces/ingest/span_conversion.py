@@ -4,12 +4,12 @@ in which each attribute's value is JSON text."""
 from __future__ import annotations
 
 import base64
-import json
 from typing import Final
 
 from mlcore.spans.attribute_values import json_text, json_value
 from mlcore.spans.names import SPAN_TRACE_ID, SPAN_TRACE_TAG, SYSTEM_TAGS
 from mlcore.spans.stored_span import INTERNAL, StoredSpan, base64_id
+from mlcore.wire.json_text import load_json
 from traces.conventions.translation import translate
 from traces.ingest import otlp
 
@@ -89,9 +89,9 @@ def _encoded_once(value: str) -> str:
     inner = json_value(value)
     if isinstance(inner, str):
         try:
-            if isinstance(json.loads(inner), str | dict | list):
+            if isinstance(load_json(inner), str | dict | list):
                 return inner
-        except (ValueError, RecursionError):
+        except ValueError:
             pass
     return value
 

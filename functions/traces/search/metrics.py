@@ -25,6 +25,7 @@ from mlcore.search import trace_match
 from mlcore.search import trace_metrics as language
 from mlcore.search.trace_metrics import MetricFilter, MetricQuery, MetricRow
 from mlcore.spans.trace_totals import finite_number
+from mlcore.wire.json_text import load_json
 from traces import messages as m
 
 MAX_RESULTS: Final = 1000
@@ -154,8 +155,8 @@ def _row_of_trace(trace: Trace, query: MetricQuery) -> MetricRow:
 def _amounts(trace: Trace, key: str) -> dict[str, Any]:
     """Parses a JSON object in the trace's metadata. Anything else counts as empty."""
     try:
-        amounts = json.loads(trace.trace_metadata.get(key, "{}"))
-    except (ValueError, RecursionError):
+        amounts = load_json(trace.trace_metadata.get(key, "{}"))
+    except ValueError:
         return {}
     return amounts if isinstance(amounts, dict) else {}
 

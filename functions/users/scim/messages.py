@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 from mlcore import errors
 from mlcore.errors import MlflowError
 from mlcore.http import Sent
+from mlcore.wire.json_text import load_json
 from users.scim.errors import ScimError, invalid_syntax, invalid_value
 
 MAX_COUNT: Final = 200
@@ -138,7 +139,7 @@ def lowered(sent: Mapping[str, Any]) -> dict[str, Any]:
 
 def _json(sent: Sent) -> dict[str, Any]:
     try:
-        body = json.loads(sent.text(), object_pairs_hook=_object, parse_constant=_no_number)
+        body = load_json(sent.text(), object_pairs_hook=_object, parse_constant=_no_number)
         json.dumps(body, ensure_ascii=False).encode()
     except ScimError:
         raise

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import gc
 import json
+import sys
 from typing import Any
 
 import pytest
 
-from mlcore.wire.json_text import MAX_DEPTH, check_storable, parse_json_text
+from mlcore.wire.json_text import (
+    MAX_DEPTH,
+    NestedTooDeeply,
+    check_storable,
+    load_json,
+    parse_json_text,
+)
 
 REASON = "Expecting|nested|surrogates"
 
@@ -58,3 +66,30 @@ def test_accepted(value: Any) -> None:
 def test_values_are_checked(value: Any) -> None:
     with pytest.raises(ValueError, match=REASON):
         check_storable(value)
+
+
+class _Cycle:
+    """Garbage with a finalizer that calls functions."""
+
+    def __init__(self) -> None:
+        self.itself = self
+
+    def __del__(self) -> None:
+        json.dumps(json.loads("[[]]"))
+
+
+def test_no_finalizer_runs_without_recursion_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    failed: list[Any] = []
+    monkeypatch.setattr(sys, "unraisablehook", failed.append)
+    thresholds = gc.get_threshold()
+    try:
+        for objects in range(300, 1000, 2):  # until a collection, so that one is near the limit
+            gc.set_threshold(objects)
+            gc.collect()
+            _Cycle()
+            with pytest.raises(NestedTooDeeply):
+                load_json("[" * 5000)
+            assert gc.isenabled()
+    finally:
+        gc.set_threshold(*thresholds)
+    assert not failed

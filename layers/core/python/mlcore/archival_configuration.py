@@ -7,13 +7,13 @@ shorter one, or a longer one if :data:`LONG_RETENTION` lists it.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from mlcore import reserved_tags
+from mlcore.wire.json_text import load_json
 
 RETENTION: Final = "TRACE_ARCHIVAL_RETENTION"
 """Environment variable: the server's retention, such as ``30d``; empty if traces are not
@@ -97,7 +97,7 @@ def archive_now(tags: Mapping[str, str]) -> ArchiveNow | None:
 def _object(text: str | None) -> Mapping[str, Any] | None:
     """Returns the JSON object in a tag; None if it has none."""
     try:
-        fields = json.loads(text or "")
-    except (ValueError, RecursionError):
+        fields = load_json(text or "")
+    except ValueError:
         return None
     return fields if isinstance(fields, dict) else None

@@ -6,10 +6,11 @@ registry stores it.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
+
+from mlcore.wire.json_text import load_json
 
 VARIABLE: Final = re.compile(r"\{\{\s*([a-zA-Z_][a-zA-Z0-9_]*(?:\.[a-zA-Z_][a-zA-Z0-9_]*)*)\s*\}\}")
 
@@ -31,10 +32,7 @@ class PromptTemplate(NamedTuple):
         """
         if not self.is_chat:
             return [{"role": "user", "content": self.text}]
-        try:
-            messages = json.loads(self.text)
-        except RecursionError:
-            raise ValueError("it is nested too deeply") from None
+        messages = load_json(self.text)
         if not isinstance(messages, list) or not messages:
             raise ValueError("it is no list of messages")
         for message in messages:

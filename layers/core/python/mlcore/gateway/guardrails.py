@@ -24,6 +24,7 @@ from mlcore.judges.judge_model import JudgeModel, endpoint_of
 from mlcore.judges.verdicts import Verdict
 from mlcore.limits.evaluation.judge_endpoints import judge_endpoint, with_endpoint
 from mlcore.limits.evaluation.judges import parse_judge
+from mlcore.wire.json_text import load_json
 
 if TYPE_CHECKING:
     from mlcore.gateway.request_redaction import RequestRedaction
@@ -255,10 +256,10 @@ class _Guardrail:
                 "Sanitization LLM response is missing 'choices[0].message.content'."
             )
         try:
-            rewritten = json.loads(verdicts.without_fences(text))
+            rewritten = load_json(verdicts.without_fences(text))
             if isinstance(rewritten, dict):
                 return rewritten if shape is None else shape.validated(rewritten)
-        except (ValueError, RecursionError):
+        except ValueError:
             pass
         except GatewayCallFailed as error:
             raise self._violation(

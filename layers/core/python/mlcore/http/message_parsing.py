@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from mlcore import errors
 from mlcore.http.raw_request import Parse, Sent, SentMessage
 from mlcore.wire import Message
+from mlcore.wire.json_text import NestedTooDeeply, load_json
 from mlcore.wire.message import fields_of
 from mlcore.wire.untyped_message import Parameters
 
@@ -42,7 +42,7 @@ def decode_request(message: type[Message], sent: Sent) -> Message:
             if message.from_arguments:
                 _take_arguments(data, message, sent.arguments())
         return message.decode(data)
-    except RecursionError:
+    except (NestedTooDeeply, RecursionError):
         raise errors.InvalidParameterValue("The request body is nested too deeply.") from None
 
 
@@ -68,7 +68,7 @@ def readable_request(message: type[Message], sent: Sent) -> Message:
                 values = arguments[field.name]
                 data[field.name] = values if field.repeated else values[0]
     else:
-        with contextlib.suppress(ValueError, RecursionError, errors.InvalidParameterValue):
+        with contextlib.suppress(ValueError, errors.InvalidParameterValue):
             data = _json(sent.text())
     if not isinstance(data, dict):
         return message.readable(sent.parameters)
@@ -105,8 +105,8 @@ def _parameters(message: type[Parameters], sent: Sent) -> Parameters:
     if sent.method in ("GET", "HEAD") or (sent.method == "DELETE" and not is_json):
         return message.from_query(sent.query())
     try:
-        return message.of(json.loads(sent.text()) if is_json else {})
-    except (ValueError, RecursionError, errors.InvalidParameterValue):
+        return message.of(load_json(sent.text()) if is_json else {})
+    except (ValueError, errors.InvalidParameterValue):
         return message.of({})
 
 
@@ -132,12 +132,14 @@ def _json(body: str) -> Any:
     """Returns the parsed body; {} if it is empty, null, not JSON, or an empty list (R and PHP send
     that for an empty object). A JSON string is parsed once more."""
     try:
-        data = json.loads(body)
+        data = load_json(body)
+    except NestedTooDeeply:
+        raise
     except ValueError:
         return {}
     if isinstance(data, str):
         try:
-            data = json.loads(data)
+            data = load_json(data)
         except ValueError:
             raise errors.InvalidParameterValue(
                 "The request body is a string that holds no JSON."

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Any, Final, NamedTuple
 
 from mlcore import errors
 from mlcore.entities.evaluation.judges import Judge
+from mlcore.wire.json_text import load_json
 
 _FENCE: Final = "```"
 _LANGUAGE: Final = re.compile(r"\A[\w-]*")
@@ -39,8 +39,8 @@ def parse_verdict(judge: Judge, answer: dict[str, Any]) -> Verdict:
     object with a result."""
     text = text_of(answer)
     try:
-        data = json.loads(without_fences(text), strict=False)
-    except (ValueError, RecursionError):
+        data = load_json(without_fences(text), strict=False)
+    except ValueError:
         raise _unreadable(text) from None
     if not isinstance(data, dict) or "result" not in data:
         raise _unreadable(text)

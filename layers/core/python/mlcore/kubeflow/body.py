@@ -6,13 +6,13 @@ Field names match as in Go: exactly, or else case-insensitively. A null field co
 
 from __future__ import annotations
 
-import json
 import math
 from typing import Any, Final
 
 from mlcore.kubeflow import custom_properties, kinds
 from mlcore.kubeflow.errors import RequiredFieldMissing, invalid
 from mlcore.kubeflow.kinds import ARTIFACTS, EntityKind, KindField
+from mlcore.wire.json_text import load_json
 
 CREATE: Final = "Create"
 UPDATE: Final = "Update"
@@ -34,8 +34,8 @@ def parse(raw: bytes) -> dict[str, Any]:
         raise invalid("EOF")
     try:
         text = raw.decode()
-        data = json.loads(text, parse_constant=_no_constant)
-    except (ValueError, RecursionError) as error:
+        data = load_json(text, parse_constant=_no_constant)
+    except ValueError as error:
         raise invalid(f"invalid JSON: {error}") from None
     if not isinstance(data, dict):
         raise invalid("json: cannot unmarshal value into Go value of type object")

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import json
 import math
 from collections.abc import Mapping
 from hashlib import blake2b
@@ -18,6 +17,7 @@ from typing import Any, Final, NamedTuple
 
 from mlcore.kubeflow.errors import invalid
 from mlcore.kubeflow.kinds import KINDS
+from mlcore.wire.json_text import load_json
 
 STRING: Final = "MetadataStringValue"
 INT: Final = "MetadataIntValue"
@@ -139,8 +139,8 @@ def _structure(key: str, text: str) -> str:
     for decode in (_decoded, str):
         try:
             json_text = decode(text)
-            json.loads(json_text)
-        except (ValueError, RecursionError, binascii.Error):
+            load_json(json_text)
+        except (ValueError, binascii.Error):
             continue
         return json_text
     raise invalid(f"custom property '{key}': invalid struct_value: not Base64 of JSON")

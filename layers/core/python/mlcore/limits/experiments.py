@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Protocol
@@ -12,6 +11,7 @@ from mlcore.entities.tags import Tag
 from mlcore.errors import BadRequest, InvalidParameterValue
 from mlcore.limits.artifact_locations import check_location
 from mlcore.limits.shared_checks import check_key, check_length
+from mlcore.wire.json_text import load_json
 
 MAX_NAME_LENGTH: Final = 500
 MAX_TAG_KEY_LENGTH: Final = 250
@@ -133,8 +133,8 @@ def _too_many_views(suffix: str) -> str:
 
 def _archival_config(value: str, expected_type: str | None = None) -> Mapping[str, Any]:
     try:
-        config = json.loads(value)
-    except (ValueError, RecursionError):
+        config = load_json(value)
+    except ValueError:
         config = None
     if not isinstance(config, dict):
         raise InvalidParameterValue("Trace archival config must be encoded as a JSON object.")

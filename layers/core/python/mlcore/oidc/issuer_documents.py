@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import http.client
-import json
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
@@ -11,6 +10,7 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 from mlcore.auth.issuer_addresses import is_safe
+from mlcore.wire.json_text import load_json
 
 TIMEOUT_SECONDS: Final = 3.0
 MAXIMUM_BYTES: Final = 262_144
@@ -68,10 +68,7 @@ def fetch_json(
         raise OSError(f"the answer is no HTTP response: {error!r}") from error
     if len(text) > MAXIMUM_BYTES:
         raise ValueError("the document is too large")
-    try:
-        document = json.loads(text)
-    except RecursionError:
-        raise ValueError("the document is nested too deeply") from None
+    document = load_json(text)
     if not isinstance(document, dict):
         raise ValueError("the document is not a JSON object")
     return document

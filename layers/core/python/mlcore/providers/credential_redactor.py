@@ -18,7 +18,7 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from mlcore.wire.json_text import parse_json_bytes
+from mlcore.wire.json_text import load_json, parse_json_bytes
 
 REDACTED: Final = "[REDACTED]"
 
@@ -65,7 +65,7 @@ class CredentialRedactor:
         if not any(value in text for value in self._in_json):
             return text
         try:
-            redacted = _redacted(json.loads(text), self._spelled)
+            redacted = _redacted(load_json(text), self._spelled)
             return json.dumps(redacted, ensure_ascii=False)
         except (ValueError, RecursionError):
             return _replaced(text, self._spelled)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from mlcore import reserved_tags
+from mlcore.wire.json_text import load_json
 
 _WORD: Final = re.compile(r"[\w.:/+-]{1,250}(?:@[0-9-]{1,20})?", re.ASCII)
 """The form of an id, a version, or the name of a type, model (``claude@20240620``), provider or
@@ -152,8 +153,8 @@ def _parsed(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     try:
-        return json.loads(value)
-    except (ValueError, RecursionError):
+        return load_json(value)
+    except ValueError:
         return value
 
 

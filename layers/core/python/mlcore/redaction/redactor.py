@@ -22,6 +22,7 @@ from mlcore.redaction import leaves
 from mlcore.redaction.detectors import Searched
 from mlcore.redaction.fields import Paths, RedactedField
 from mlcore.redaction.replacers import Replacer
+from mlcore.wire.json_text import load_json
 
 T = TypeVar("T")
 
@@ -329,8 +330,8 @@ def parsed_text(text: str) -> tuple[Any, bool]:
         return value
 
     try:
-        return json.loads(text, object_pairs_hook=members), has_duplicates
-    except (ValueError, RecursionError):
+        return load_json(text, object_pairs_hook=members), has_duplicates
+    except ValueError:
         return None, False
 
 

@@ -8,10 +8,11 @@ MLflow's own metadata.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
+
+from mlcore.wire.json_text import load_json
 
 _RESERVED: Final = "mlflow."
 MAX_FEEDBACK: Final = 100
@@ -41,8 +42,8 @@ class ScorerFeedback(NamedTuple):
 def parse(answer: bytes) -> tuple[ScorerFeedback, ...]:
     """Returns the feedback in the answer of a scorer's process. Raises MalformedAnswer."""
     try:
-        listed = json.loads(answer, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError):
+        listed = load_json(answer, parse_constant=_refuse_constant)
+    except ValueError:
         raise MalformedAnswer("it is not JSON") from None
     if not isinstance(listed, list):
         raise MalformedAnswer("it is not a list")

@@ -29,6 +29,7 @@ from mlcore.errors import TemporarilyUnavailable
 from mlcore.prices import lambda_calls
 from mlcore.scorer_cage import answers
 from mlcore.scorer_cage.cage import CageUnavailable, Judgement
+from mlcore.wire.json_text import load_json
 
 FUNCTION: Final = "CODE_SCORERS_FUNCTION"
 """Environment: the ARN of the function."""
@@ -145,7 +146,7 @@ def _dollars(seconds: float) -> float:
 
 def _judgement(text: bytes) -> Judgement:
     try:
-        fields = json.loads(text)
+        fields = load_json(text)
         if "unavailable" in fields:
             raise CageUnavailable(str(fields["unavailable"])[:1000])
         failure = fields["failure"]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any, Final
+
+from mlcore.wire.json_text import load_json
 
 MAX_LENGTH: Final = 1000
 
@@ -24,8 +25,8 @@ def preview(text: str, role: str) -> str | None:
 
 def _content(text: str, role: str) -> Any:
     try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
+        value = load_json(text)
+    except ValueError:
         return None
     messages = _messages(value)
     if not messages:

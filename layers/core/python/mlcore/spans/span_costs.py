@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any, Final
 
 from mlcore import reserved_tags
@@ -10,6 +9,7 @@ from mlcore.prices.model_call_cost import cost
 from mlcore.prices.model_prices import Own
 from mlcore.spans.attribute_values import Attributes, json_text
 from mlcore.spans.names import SPAN_COST
+from mlcore.wire.json_text import load_json
 
 _AGENT: Final = "AGENT"
 
@@ -46,6 +46,6 @@ def add_cost(attributes: Attributes, own_prices: Own) -> None:
 
 def _value(text: Any) -> Any:
     try:
-        return json.loads(text)
-    except (TypeError, ValueError, RecursionError):
+        return load_json(text)
+    except (TypeError, ValueError):
         return None

@@ -15,6 +15,7 @@ from mlcore import errors
 from mlcore.repos.settings import redaction
 from mlcore.repos.traces import redaction as trace_redaction
 from mlcore.repos.traces import traces
+from mlcore.wire.json_text import load_json
 
 if TYPE_CHECKING:
     from mlcore.redaction.redactor import Redactor
@@ -64,7 +65,7 @@ def redacted_spans(rules: Redactor, data: bytes) -> bytes:
     from mlcore.spans import span_redaction  # noqa: PLC0415 -- only where rules apply
 
     try:
-        content = span_redaction.file(rules, json.loads(data))
+        content = span_redaction.file(rules, load_json(data))
         return json.dumps(content, ensure_ascii=False).encode(errors="backslashreplace")
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError):
         raise _refused("this file is no JSON of spans") from None

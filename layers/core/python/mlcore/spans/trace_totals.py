@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Collection
 from decimal import Decimal, InvalidOperation
 from typing import Any, NamedTuple
 
 from mlcore.spans.names import COST_KEYS, TOKEN_KEYS
+from mlcore.wire.json_text import load_json
 
 Amounts = dict[str, Any]
 
@@ -40,8 +40,8 @@ def amounts_of(
     are numbers. ``amounts`` is an object or its JSON text."""
     if isinstance(amounts, str):
         try:
-            amounts = json.loads(amounts)
-        except (ValueError, RecursionError):
+            amounts = load_json(amounts)
+        except ValueError:
             return {}
     if not isinstance(amounts, dict):
         return {}

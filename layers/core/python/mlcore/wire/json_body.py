@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Final, NamedTuple, Self
 
 from mlcore import errors
-from mlcore.wire.json_text import NestedTooDeeply, check_depth
+from mlcore.wire.json_text import NestedTooDeeply, check_depth, load_json
 from mlcore.wire.message import Message
 
 JsonPath = tuple[str | int, ...]
@@ -352,7 +352,7 @@ def _parsed(content: str, *, listed: bool) -> Any:
     misfits = Misfits(listed=listed)
     data: Any = None
     try:
-        data = json.loads(content)
+        data = load_json(content)
         json.dumps(data, allow_nan=False)
         check_depth(data, content)
     except json.JSONDecodeError as error:

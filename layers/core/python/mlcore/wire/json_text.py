@@ -3,6 +3,7 @@ JSON values of any type."""
 
 from __future__ import annotations
 
+import gc
 import json
 from typing import Any, Final
 
@@ -15,6 +16,24 @@ class NestedTooDeeply(ValueError):
     """Raised for a JSON value that is nested deeper than :data:`MAX_DEPTH`."""
 
 
+def load_json(text: str | bytes, **options: Any) -> Any:
+    """Returns the value of a JSON text, as :func:`json.loads` does. Raises ValueError, also for a
+    text that is nested too deeply for Python's parser.
+
+    No garbage is collected meanwhile: in the innermost call of the parser Python has no recursion
+    left for finalizers, which would fail.
+    """
+    is_collecting = gc.isenabled()
+    gc.disable()
+    try:
+        return json.loads(text, **options)
+    except RecursionError as error:
+        raise NestedTooDeeply("nested too deeply") from error
+    finally:
+        if is_collecting:
+            gc.enable()
+
+
 def parse_json_text(text: str, *, lone_surrogates: bool = False) -> Any:
     """Returns the value of a JSON text. Raises ValueError for a text that is no JSON, and for a
     value that :func:`check_storable` refuses.
@@ -23,10 +42,7 @@ def parse_json_text(text: str, *, lone_surrogates: bool = False) -> Any:
         lone_surrogates: whether strings may contain unpaired surrogates, because the value is
             stored and returned as JSON in ASCII.
     """
-    try:
-        value = json.loads(text)
-    except RecursionError as error:
-        raise NestedTooDeeply("nested too deeply") from error
+    value = load_json(text)
     check_depth(value, text)
     if "\\" in text and not lone_surrogates:  # only an escape can make an unpaired surrogate
         check_storable(value)

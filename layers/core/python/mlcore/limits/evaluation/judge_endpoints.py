@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any, Final
 
 from mlcore.errors import InvalidParameterValue
+from mlcore.wire.json_text import load_json
 
 _WITH_MEMORY: Final = "memory_augmented_judge_data"
 _MODEL_FIELDS: Final = (
@@ -35,9 +35,9 @@ def endpoint_in_text(serialized_scorer: Any) -> str | None:
     """Returns the gateway endpoint that a scorer's JSON text names, like :func:`judge_endpoint`;
     None for an invalid scorer, which is refused elsewhere."""
     try:
-        data = json.loads(serialized_scorer)
+        data = load_json(serialized_scorer)
         return judge_endpoint(data) if isinstance(data, dict) else None
-    except (TypeError, ValueError, RecursionError, InvalidParameterValue):
+    except (TypeError, ValueError, InvalidParameterValue):
         return None
 
 

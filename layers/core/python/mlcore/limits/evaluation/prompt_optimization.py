@@ -16,6 +16,7 @@ from mlcore.entities.evaluation.prompt_optimization import (
     OptimizerSettings,
 )
 from mlcore.errors import InvalidParameterValue
+from mlcore.wire.json_text import NestedTooDeeply, load_json
 
 MAX_METRIC_CALLS: Final = 10_000
 MAX_MINIBATCH: Final = 100
@@ -92,9 +93,9 @@ def parse_config(text: str) -> dict[str, Any] | None:
             f"optimizer_config_json must have at most {MAX_CONFIG} characters"
         )
     try:
-        config = json.loads(text, parse_constant=_refuse_constant)
+        config = load_json(text, parse_constant=_refuse_constant)
         json.dumps(config, ensure_ascii=False).encode()  # raises for unpaired surrogates
-    except RecursionError:
+    except (NestedTooDeeply, RecursionError):
         raise InvalidParameterValue(
             "Invalid JSON in optimizer_config_json: it is nested too deeply"
         ) from None

@@ -4,13 +4,12 @@ run scorers.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any, Final
 
 from mlcore.errors import InvalidParameterValue
 from mlcore.limits.evaluation.code_scorers import code_is_allowed
-from mlcore.wire.json_text import parse_json_text
+from mlcore.wire.json_text import load_json, parse_json_text
 
 _CODE_REFUSED: Final = (
     "Custom scorer registration (using @scorer decorator) is disabled by default "
@@ -73,8 +72,8 @@ def name_in_text(serialized_scorer: Any) -> str | None:
     """Returns the name in a scorer's JSON text; None if the text has no name or is not valid
     JSON."""
     try:
-        name = json.loads(serialized_scorer)["name"]
-    except (ValueError, KeyError, TypeError, RecursionError):
+        name = load_json(serialized_scorer)["name"]
+    except (ValueError, KeyError, TypeError):
         return None
     return name if isinstance(name, str) and name else None
 

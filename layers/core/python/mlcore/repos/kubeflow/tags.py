@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 from mlcore.kubeflow import custom_properties, kinds
 from mlcore.kubeflow.entity import Entity
 from mlcore.kubeflow.kinds import EntityKind
+from mlcore.wire.json_text import load_json
 
 PREFIX: Final = "kubeflow."
 NOTE: Final = "mlflow.note.content"
@@ -51,8 +52,8 @@ def _texts(text: str) -> list[str]:
     """Parses the tag of a field that is a list of texts. A tag that is not such a JSON list,
     because a client wrote it by hand, becomes the only element."""
     try:
-        data = json.loads(text)
-    except (ValueError, RecursionError):
+        data = load_json(text)
+    except ValueError:
         return [text]
     if isinstance(data, list) and all(isinstance(each, str) for each in data):
         return data
