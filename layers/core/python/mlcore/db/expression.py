@@ -59,8 +59,13 @@ class Update:
         self._add: list[str] = []
         self._delete: list[str] = []
         self._conditions: list[str] = []
-        self._changes: list[tuple[AttributePath, Raw | None, int]] = []
+        self.changes: list[tuple[AttributePath, Raw | None, int]] = []
         """(path, value to set or None, amount to add)"""
+        self.required: Raw = {}
+        """Attribute name to the value that a condition requires of the attribute."""
+        self.sets_only_values = True
+        """Whether ``changes`` has all changes: those by :meth:`set_once` and of sets are left
+        out."""
 
     @overload
     def set(self, attribute: ItemAttribute[V], value: V) -> None: ...
@@ -77,16 +82,17 @@ class Update:
 
     def _set_to(self, attribute: AttributePath, raw: Raw) -> None:
         self._set.append(f"{self._path(attribute)}={self._placeholder(raw)}")
-        self._changes.append((attribute, raw, 0))
+        self.changes.append((attribute, raw, 0))
 
     def set_once(self, attribute: ItemAttribute[V], value: V) -> None:
         """Sets the attribute only if the item lacks it."""
         path = self._path(attribute)
+        self.sets_only_values = False
         self._set.append(f"{path}=if_not_exists({path},{self._value(attribute, value)})")
 
     def remove(self, attribute: AttributePath) -> None:
         self._remove.append(self._path(attribute))
-        self._changes.append((attribute, None, 0))
+        self.changes.append((attribute, None, 0))
 
     @overload
     def set_or_remove(self, attribute: ItemAttribute[V], value: V | None) -> None: ...
@@ -101,21 +107,23 @@ class Update:
 
     def add(self, attribute: ItemAttribute[Any], amount: int) -> None:
         self._add.append(f"{self._path(attribute)} {self._placeholder(number(amount))}")
-        self._changes.append((attribute, None, amount))
+        self.changes.append((attribute, None, amount))
 
     def add_members(self, attribute: TextSetAttribute, members: Iterable[str]) -> None:
         """Adds members to a set attribute, which is created if the item lacks it."""
+        self.sets_only_values = False
         self._add.append(f"{self._path(attribute)} {self._placeholder(attribute.raw(members))}")
 
     def delete_members(self, attribute: TextSetAttribute, members: Iterable[str]) -> None:
         """Deletes members from a set attribute; members that the set does not have are ignored."""
+        self.sets_only_values = False
         self._delete.append(f"{self._path(attribute)} {self._placeholder(attribute.raw(members))}")
 
     def applied(self, item: Raw) -> Raw:
         """Returns the raw item as this update would change it, computed without DynamoDB. Updates
         with :meth:`set_once` or with changes of sets are not supported."""
         after = dict(item)
-        for path, raw, amount in self._changes:
+        for path, raw, amount in self.changes:
             attribute, key = path if isinstance(path, tuple) else (path, None)
             name, value = attribute.attr_name, raw
             if amount:
@@ -134,6 +142,8 @@ class Update:
     @overload
     def require_equal(self, attribute: MapEntry, value: str) -> None: ...
     def require_equal(self, attribute: AttributePath, value: Any) -> None:
+        if isinstance(attribute, ItemAttribute):
+            self.required[attribute.attr_name] = attribute.raw(value)
         self._conditions.append(f"{self._path(attribute)}={self._value(attribute, value)}")
 
     def require_exists(self, attribute: AttributePath) -> None:

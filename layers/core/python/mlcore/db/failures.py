@@ -87,12 +87,19 @@ def code(error: ClientError) -> str:
     return error.response.get("Error", {}).get("Code", "")
 
 
+def is_lost(error: ClientError) -> bool:
+    """Returns whether an earlier attempt of the failed call, whose answer was lost, may have been
+    executed."""
+    about: Raw = dict(error.response.get("ResponseMetadata", {}))
+    return bool(about.get(IS_LOST))
+
+
 def may_have_written(error: BotoCoreError | ClientError) -> bool:
     """Returns whether DynamoDB may have executed a call that ended with this error: the answer was
     lost, or DynamoDB failed while it worked."""
     if isinstance(error, ClientError):
         about: Raw = dict(error.response.get("ResponseMetadata", {}))
-        if about.get(IS_LOST) or about.get("HTTPStatusCode", 0) >= 500:
+        if is_lost(error) or about.get("HTTPStatusCode", 0) >= 500:
             return True
         return code(error) in _UNFINISHED
     return not isinstance(error, NotExecuted)

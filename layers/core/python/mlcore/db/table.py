@@ -24,7 +24,8 @@ from mlcore.db import capacity, deadline, failures
 from mlcore.db.attribute_types import ItemAttribute
 from mlcore.db.client import client
 from mlcore.db.expression import ConditionExpression, Raw, Update
-from mlcore.db.keys import Key, prefix_range
+from mlcore.db.keys import Key, index_keys, prefix_range
+from mlcore.db.lost_answers import LeftBy, answer_of, change_of, is_absent, put_of
 from mlcore.environment import settings
 
 T = TypeVar("T")
@@ -152,7 +153,7 @@ class Table:
             start: ``last_key`` of the page before; None for the first page.
             attributes: attributes to return; None for all (of a global index: only the keys).
         """
-        partition, sort = _index_keys(index)
+        partition, sort = index_keys(index)
         names = {"#p": partition}
         values: Raw = {":p": {"S": pk}}
         condition = "#p=:p"
@@ -198,7 +199,7 @@ class Table:
 
     def put(self, item: Raw, condition: ConditionExpression | None = None) -> Raw | None:
         """Writes an item (PutItem); returns the replaced one, or None. Raises ConditionFailed."""
-        answer = self._call("PutItem", Item=item, ReturnValues="ALL_OLD", **_conditional(condition))
+        answer = self._call("PutItem", put_of(item), Item=item, **_replacing(condition))
         old: Raw | None = answer.get("Attributes")
         return old
 
@@ -206,6 +207,7 @@ class Table:
         """UpdateItem; returns the new item if ``returning``, else {}. Raises ConditionFailed."""
         answer = self._call(
             "UpdateItem",
+            change_of(update),
             Key=_key(key),
             ReturnValues="ALL_NEW" if returning else "NONE",
             **_returning_old(update.parameters()),
@@ -215,9 +217,7 @@ class Table:
 
     def delete(self, key: Key, condition: ConditionExpression | None = None) -> Raw | None:
         """Deletes an item (DeleteItem); returns it as it was, or None. Raises ConditionFailed."""
-        answer = self._call(
-            "DeleteItem", Key=_key(key), ReturnValues="ALL_OLD", **_conditional(condition)
-        )
+        answer = self._call("DeleteItem", is_absent, Key=_key(key), **_replacing(condition))
         item: Raw | None = answer.get("Attributes")
         return item
 
@@ -331,7 +331,9 @@ class Table:
             back_off(attempt)
         raise errors.RequestLimitExceeded("The table is throttling writes. Try again later.")
 
-    def _call(self, operation: str, **parameters: Any) -> Raw:
+    def _call(
+        self, operation: str, is_left_by_write: LeftBy | None = None, **parameters: Any
+    ) -> Raw:
         if not operation.startswith(("Batch", "Transact")):
             parameters["TableName"] = settings().table_name
         parameters["ReturnConsumedCapacity"] = "TOTAL"
@@ -344,6 +346,8 @@ class Table:
             except (BotoCoreError, ClientError) as error:
                 written = failures.may_have_written(error)
                 capacity.add_failure(measurement, operation, may_have_written=written)
+                if (lost := answer_of(error, is_left_by_write)) is not None:
+                    return lost
                 if isinstance(error, BotoCoreError):
                     raise failures.unanswered_error(error) from error
                 # A transaction is writing the item; this call was not executed.
@@ -365,14 +369,6 @@ def _key(key: Key) -> Raw:
     return {"PK": {"S": key.pk}, "SK": {"S": key.sk}}
 
 
-def _index_keys(index: str | None) -> tuple[str, str]:
-    if index is None:
-        return "PK", "SK"
-    if index.startswith("LSI"):
-        return "PK", f"lsi{index[3:]}sk"
-    return f"gsi{index[3:]}pk", f"gsi{index[3:]}sk"
-
-
 def _returning_old(parameters: Raw) -> Raw:
     if "ConditionExpression" in parameters:
         parameters["ReturnValuesOnConditionCheckFailure"] = "ALL_OLD"
@@ -381,6 +377,10 @@ def _returning_old(parameters: Raw) -> Raw:
 
 def _conditional(condition: ConditionExpression | None) -> Raw:
     return {} if condition is None else _returning_old(condition.condition_parameters())
+
+
+def _replacing(condition: ConditionExpression | None) -> Raw:
+    return {"ReturnValues": "ALL_OLD", **_conditional(condition)}
 
 
 def _transaction_item(operation: Operation) -> Raw:

@@ -35,6 +35,16 @@ UPPER_BOUND = "\U0010ffff"
 """Appended to a prefix, it gives an upper bound of the texts with this prefix."""
 
 
+def index_keys(index: str | None) -> tuple[str, str]:
+    """Returns the names of the partition key and sort key of an index (``LSI1`` … ``GSI5``), or of
+    the table for None."""
+    if index is None:
+        return "PK", "SK"
+    if index.startswith("LSI"):
+        return "PK", f"lsi{index[3:]}sk"
+    return f"gsi{index[3:]}pk", f"gsi{index[3:]}sk"
+
+
 def prefix_range(prefix: str) -> tuple[str, str]:
     """Returns inclusive bounds of all sort keys that begin with ``prefix``.
 

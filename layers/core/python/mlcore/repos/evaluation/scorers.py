@@ -115,7 +115,14 @@ def latest_of_experiment(experiment: Experiment) -> list[ScorerVersion]:
 
 def delete(experiment: Experiment, name: str, version: int) -> bool:
     """Deletes one version of a scorer; returns whether it existed."""
-    return table.delete(keys.scorer_version(experiment.experiment_id, name, version)) is not None
+    # Without a condition, a deletion that is repeated after a lost answer finds nothing.
+    stored = ConditionExpression()
+    stored.require_exists(ScorerItem.PK)
+    try:
+        table.delete(keys.scorer_version(experiment.experiment_id, name, version), stored)
+    except ConditionFailed:
+        return False
+    return True
 
 
 def delete_all(experiment: Experiment, name: str, scorer_id: str) -> None:
