@@ -1,7 +1,8 @@
 """An HTTP proxy before a DynamoDB engine; it asks its stages about every call.
 
-Stages of several calls overlap. Calls of the product's own store do not: the proxy's thread
-executes one after the other. With TEST_ENGINE=dynoxide they overlap in the engine.
+Stages of several calls overlap. Calls of the product's own store do not: they are executed one
+after the other, those of this process in the thread that made them. With TEST_ENGINE=dynoxide they
+overlap in the engine.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from urllib.parse import urlsplit
 from botocore.exceptions import ClientError
 
 from local.store.store import Store, folder_of
+from tests.doubles import direct_connection
 
 
 class Call(NamedTuple):
@@ -56,6 +58,7 @@ class Proxy:
     def __init__(self, engine: str, *stages: Stage) -> None:
         self._engine = engine
         self._store = Store(engine) if folder_of(engine) else None
+        self._one_call = threading.Lock()
         self._idle: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
         self._handlers: set[asyncio.Task[None]] = set()
         self._forward: Forward = self._ask_engine
@@ -76,6 +79,19 @@ class Proxy:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(10)
         self._loop.close()
+
+    def answered(self, request: bytes) -> bytes:
+        """The answer to a whole request, which nothing waits for: the engine is the store, and no
+        stage sleeps. Empty if there is none."""
+        head, _, body = request.partition(b"\r\n\r\n")
+        steps = self._forward(_call(head.decode("latin-1").split("\r\n"), body)).__await__()
+        with self._one_call:
+            try:
+                next(steps)
+            except StopIteration as done:
+                answer: Answer = done.value
+                return b"" if answer.body is None else _response(answer)
+        raise RuntimeError("a stage waits for something")
 
     async def _listen(self) -> asyncio.Server:
         return await asyncio.start_server(self._serve, "127.0.0.1", 0, limit=1 << 25)
@@ -99,7 +115,11 @@ class Proxy:
             while True:
                 head, body = await _message(reader)
                 call = _call(head, body)
-                answer = await self._forward(call)
+                if self._store:
+                    with self._one_call:
+                        answer = await self._forward(call)
+                else:
+                    answer = await self._forward(call)
                 if answer.body is None:
                     break
                 writer.write(_response(answer))
@@ -193,10 +213,14 @@ def _response(answer: Answer) -> bytes:
 
 @contextlib.contextmanager
 def running(engine: str, *stages: Stage) -> Iterator[str]:
-    """A proxy before ``engine``; the first stage sees a call first. Yields the proxy's endpoint."""
+    """A proxy before ``engine``; the first stage sees a call first. Yields the proxy's endpoint.
+    Other processes reach it, too."""
     proxy = Proxy(engine, *stages)
     proxy.start()
     try:
-        yield proxy.endpoint
+        with contextlib.ExitStack() as stack:
+            if folder_of(engine):
+                stack.enter_context(direct_connection.to(proxy.endpoint, proxy.answered))
+            yield proxy.endpoint
     finally:
         proxy.stop()
