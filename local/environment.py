@@ -163,11 +163,11 @@ def prepare(
     own_store: bool,
     environ: MutableMapping[str, str] = os.environ,
 ) -> None:
-    """Sets the environment variables that the functions read.
+    """Sets the environment variables that the Lambda functions read, which run in this process.
     A variable that the user has set wins over the template's value. AWS credentials are an
-    exception: if the table is in the own store, placeholders replace real credentials.
-    All functions share this process and hence its variables. If two functions declare different
-    values for a variable, the first value wins and a line is logged.
+    exception: if ``own_store`` (the table is in the local server's own store, not in a DynamoDB),
+    placeholders replace real credentials. All functions share the variables: if two functions
+    declare different values for a variable, the first value wins and a line is logged.
     """
     name, region_name = table_name(environ), region(environ)
     environ.update(

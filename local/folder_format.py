@@ -1,7 +1,8 @@
 """The format marker of a data folder: an older version refuses a folder that a newer one wrote.
 
 The marker is the file ``format.json`` in the folder, for example ``{"format": 2}``. Format 1 has
-its table in the file of a DynamoDB engine, and no marker; format 2 has it in the folder ``store``.
+its table in the file of a DynamoDB engine, and got its marker later; format 2 has its table in the
+folder ``store``.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Runs tasks every hour: what DynamoDB does by itself and the embedded engine does not (deletes
-expired items, trims the stream), and the deletion of abandoned uploads.
+"""Runs tasks every hour: deletes expired items and trims the stream, which DynamoDB does by itself
+but the embedded engine does not, and deletes the parts of abandoned uploads.
 """
 
 from __future__ import annotations

@@ -17,9 +17,9 @@ _CONTROL = {code: f"\\x{code:02x}" for code in (*range(32), 127)}
 
 
 class RequestCounter:
-    """Counts the DynamoDB requests that a handler makes in the current thread, by the core layer's
-    measurement. If the core layer is not measuring, the count is None and the log's column is
-    empty.
+    """Counts the DynamoDB requests that a handler makes in the current thread, as the client in the
+    core layer (``mlcore.db.table``) measures them. If it does not measure, the count is None, and
+    the local server's log shows no number.
     """
 
     def __init__(self) -> None:

@@ -53,9 +53,9 @@ def remove(folder: DataFolder) -> None:
 
 
 def read(folder: Path) -> RunnerRecord | None:
-    """Returns how to reach the local server that holds the folder's lock; None if the process with
-    the lock has written no such record, because it is still starting or is another command.
-    """
+    """Returns how to reach the local server that holds the lock of the data folder; None if the
+    process with the lock has written no such record, because it is still starting or is another
+    command."""
     try:
         fields = json.loads((folder / _NAME).read_text())
         record = RunnerRecord(**fields)

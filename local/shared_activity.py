@@ -1,6 +1,6 @@
 """Shares two facts between the local server and its stream process (the child process that runs the
-indexer): when the last request was answered, and whether the index lags far behind. Both are
-timestamps in shared memory."""
+indexer): when the last request was answered, and when the indexer last reported that it lags far
+behind. Both are timestamps in shared memory."""
 
 from __future__ import annotations
 

@@ -51,12 +51,12 @@ class Template(NamedTuple):
 def read(
     path: Path, table_name: str, region: str, parameters: Mapping[str, str] | None = None
 ) -> Template:
-    """Reads a template whose one DynamoDB table will be called ``table_name``.
-
-    ``parameters`` override the template's defaults.
+    """Reads the deployment's SAM template for the local server. The one DynamoDB table that it
+    declares will be called ``table_name``. ``parameters`` override the template's defaults.
 
     Raises:
-        TemplateError: a resource cannot be served here; the message names it.
+        TemplateError: the local server cannot serve a resource, which the message names; or the
+            template does not declare exactly one table.
     """
     from local.cloudformation import Resolver, load  # noqa: PLC0415 - a YAML parser
 

@@ -1,5 +1,5 @@
-"""Caches what the local server reads from a template in a file, so that the next start neither
-imports a YAML parser nor parses the template again."""
+"""Caches in a file what the local server reads from the deployment's template (template.yaml), so
+that the next start neither imports a YAML parser nor parses the template again."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def read(
     was written.
 
     Raises:
-        TemplateError: a resource cannot be served here; the message names it.
+        TemplateError: the local server cannot serve a resource, which the message names.
     """
     try:
         content = path.read_bytes()

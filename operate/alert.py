@@ -1,5 +1,6 @@
-"""``python -m local.admin alert``: runs a query and checks a condition on its answer, such as
-``MIN(success_ratio) < 0.9``. It sends no message; its exit code is 2 if the condition is met."""
+"""``python -m local.admin alert``: runs an SQL query on the system tables and checks a condition on
+its rows, such as ``MIN(success_ratio) < 0.9``. Notifies nobody; the exit code is 2 if the condition
+is met."""
 
 from __future__ import annotations
 

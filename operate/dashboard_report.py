@@ -42,8 +42,9 @@ Ask = Callable[[str, dict[str, Any]], dict[str, Any]]
 
 
 class ReportOptions(NamedTuple):
-    """The values of the report's filters. An empty experiment, user or day means all; for an empty
-    metric or run the report chooses one. Days are ``YYYY-MM-DD``."""
+    """The values of the filters of the dashboard report about runs. An empty experiment, user or
+    day (``since``, ``until``) means all; for an empty metric or run the report chooses one. Days
+    are ``YYYY-MM-DD``."""
 
     experiment: str = ""
     user: str = ""
@@ -56,7 +57,8 @@ class ReportOptions(NamedTuple):
 
 
 def write(target: Path, ask: Ask, options: ReportOptions, server: str | None = None) -> int:
-    """Runs the queries of all charts and writes the report to the file ``target``. Returns 0.
+    """Runs the SQL queries of all the dashboard's charts and writes the report to the file
+    ``target``. Returns 0, the exit code.
 
     Args:
         server: the address with which the report's links to runs and experiments begin.

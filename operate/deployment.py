@@ -71,7 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def parameters_in(file: Path | None) -> list[str]:
     """Returns the parameters of a stack that `operate.restore whole` wrote to a file, as
-    NAME=VALUE; none without a file.
+    NAME=VALUE; none if ``file`` is None.
 
     Raises:
         LookupError: the file holds no JSON object.

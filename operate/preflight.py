@@ -77,8 +77,8 @@ class Plan(NamedTuple):
 def examine(
     plan: Plan, client: Callable[..., Any], region: str | None, sam: Sequence[str]
 ) -> list[CheckResult]:
-    """Runs the checks and returns their results, the most basic ones first. Without a region or
-    valid credentials the other checks are left out.
+    """Checks, before a deployment, whether it can succeed; returns the results, the most basic ones
+    first. Without a region or valid AWS credentials, checks that need them are left out.
 
     Args:
         client: makes a client of an AWS service, like ``boto3.client``.

@@ -90,8 +90,9 @@ def of_path(path: Path) -> Prices:
 
 
 def of_litellm(entries: Mapping[str, Mapping[str, Any]]) -> Prices:
-    """Returns the prices in LiteLLM's entries, by provider and model. Removes the provider from
-    model names, and converts prices per token to prices per million tokens."""
+    """Returns the prices in the entries of LiteLLM's list of models, by model provider and model.
+    Removes the provider from model names, and converts prices per token to prices per million
+    tokens."""
     prices: Prices = {}
     for name, entry in sorted(entries.items()):
         provider = entry.get("litellm_provider")

@@ -38,9 +38,9 @@ class Function(NamedTuple):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Shows, prunes or rolls back the versions of a stack's functions (``python -m
-    operate.versions``). Returns 0 on success; 1 on a failure, or if an alias does not serve the
-    last deployment."""
+    """Shows, prunes or rolls back the versions of a stack's Lambda functions (``python -m
+    operate.versions``). Returns 0 on success; 1 on a failure or, except after a rollback, if an
+    alias does not serve the last deployment."""
     parser = argparse.ArgumentParser(prog="python -m operate.versions", description=__doc__)
     parser.add_argument("action", choices=("show", "prune", "rollback"))
     parser.add_argument("stack", help="name of the CloudFormation stack")

@@ -93,8 +93,8 @@ def file_response(key: str, request: Request) -> Response:
 
 def presigned(key: str, request: Request) -> dict[str, Any]:
     """Returns MLflow's JSON response with a presigned URL (``url``, ``headers``, ``file_size``), by
-    which the client downloads the file from the artifact store. Raises the errors of
-    :func:`existing_file`."""
+    which the client downloads the artifact file ``key`` from the artifact store. Raises the errors
+    of :func:`existing_file`."""
     size = existing_file(key, 0).size
     return {"url": download_url(key, download_seconds(), request), "headers": {}, "file_size": size}
 

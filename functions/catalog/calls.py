@@ -1,5 +1,5 @@
-"""Parses the arguments of requests to the catalog, makes all pages of one list come from the same
-generation (the result of one load of the catalog), and builds the requested page."""
+"""Parses the arguments of requests to the model catalog, makes all pages of one list come from the
+same generation (the result of one load of the catalog), and builds the requested page."""
 
 from __future__ import annotations
 
@@ -80,8 +80,8 @@ class CatalogCall(NamedTuple):
         return self.parsed.arguments
 
     def list_argument(self, *names: str) -> list[str]:
-        """Returns the values of an argument that may be repeated, or hold several values separated
-        by commas.
+        """Returns the values of a query-string argument that may be repeated, or hold several
+        values separated by commas.
 
         Args:
             names: the argument's name, and its other spellings.
@@ -116,10 +116,10 @@ class CatalogCall(NamedTuple):
         return generations.current()
 
     def pinned_generation(self) -> tuple[Generation, Position | None]:
-        """Returns the generation of the catalog (the result of one load) to read for this request,
-        and the position in the page token. The generation is the one that the token names, or the
-        newest if that one is gone or there is no token. The position is None for the first page.
-        Raises InvalidParameterValue."""
+        """Returns the generation of the model catalog (the result of one load) to read for this
+        request, and the position in the page token. The generation is the one that the token names,
+        or the newest if that one is gone or there is no token. The position is None without token.
+        Raises InvalidParameterValue for a malformed page token."""
         after = _position(self.arguments().get("nextPageToken", ""))
         if after is None:
             return generations.current(), None

@@ -1,4 +1,4 @@
-"""Caches the parts of the catalog's generations (one per load) in this process.
+"""Caches the parts of the model catalog's generations (one per load of it) in this process.
 
 Only the parts that requests need are read. A generation never changes, so a cached part stays
 valid; each request checks with one consistent GetItem whether the generation is still the current
@@ -64,8 +64,8 @@ class Generation:
         :meth:`with_state` can share it."""
 
     def with_state(self, state: Mapping[str, Any]) -> Generation:
-        """Returns a copy of this generation in which ``state``, the loader's state of each source,
-        is replaced; the copy shares entries and caches with this generation."""
+        """Returns a copy of this generation of the model catalog with another ``state`` (what the
+        loader stores about each source). It shares entries and caches with this generation."""
         if state == self.state:
             return self
         other = Generation.__new__(Generation)
@@ -75,7 +75,8 @@ class Generation:
 
     def cached(self, key: tuple[Hashable, ...], compute: Callable[[], T]) -> T:
         """Returns the result that is cached under ``key``. If there is none, calls ``compute`` and
-        caches its result. Entries never change, so a result stays valid. Safe for threads."""
+        caches its result. A generation's catalog entries never change, so a result stays valid.
+        Safe for threads."""
         entry: tuple[T] | None = self._cache.get(key)
         if entry is not None:
             return entry[0]
@@ -88,8 +89,8 @@ class Generation:
     # -------------------------------------------------------------- sources
 
     def sources(self, workspace: str, asset_type: str | None = None) -> list[Mapping[str, Any]]:
-        """Returns the catalog's sources that a workspace sees: its own, and the shared ones. A
-        workspace's source hides a shared one with the same type and id."""
+        """Returns the model catalog's sources that a workspace sees: its own, and the shared ones.
+        A workspace's source hides a shared one with the same type and id."""
         visible: dict[tuple[str, str], Mapping[str, Any]] = {}
         for source in self.state.get("sources", ()):
             key = (source["assetType"], source["id"])
@@ -176,11 +177,11 @@ class Generation:
 
     @property
     def models(self) -> Mapping[str, Any]:
-        """Columns of all models of this generation. These lists have one member for each model, in
-        the order of positions: ``id``, ``name``, ``source`` (index into ``sources``), ``weight``
-        (bytes of JSON), ``part`` (index into ``parts`` and ``artifactParts``). The list
-        ``artifacts`` has the position of each model's first artifact, and at its end the number of
-        artifacts."""
+        """Columns of all models in this generation of the model catalog. These lists have one
+        member per model, in the order of positions: ``id``, ``name``, ``source`` (index into
+        ``sources``), ``weight`` (bytes of JSON), ``part`` (index into ``parts`` and
+        ``artifactParts``). The list ``artifacts`` has the position of each model's first artifact,
+        and at its end the number of artifacts."""
         models: Mapping[str, Any] = self._part(MODELS, _NO_MODELS)
         return models
 
@@ -315,8 +316,8 @@ def current() -> Generation:
 
 
 def by_id(generation_id: str) -> Generation | None:
-    """Returns a generation of the catalog (the result of one load) by its id; None if it has been
-    deleted. At most one round trip, none if the generation is cached."""
+    """Returns a generation of the model catalog (the result of one load) by its id; None if it has
+    been deleted. At most one round trip, none if the generation is cached."""
     generation = _current.get(generation_id) or _earlier.get(generation_id)
     if generation is None or generation.lost:
         head = catalog.earlier(generation_id)

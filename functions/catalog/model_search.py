@@ -1,5 +1,5 @@
-"""Finds the models that match a filter or contain words. It evaluates columns (all models' values
-of one attribute), so that the models themselves need not be read.
+"""Finds the models of the model catalog that match a filter or contain words. It evaluates columns
+(all models' values of one attribute), so that the models themselves need not be read.
 
 A model's position is its index in the order of all models by name.
 """
@@ -26,8 +26,8 @@ _TASKS: Final = "tasks"
 
 
 def required_parts(node: Node, generation: Generation, level: str = MODEL_LEVEL) -> Iterator[str]:
-    """Yields the names of the stored parts of the catalog that the evaluation of a filter reads, so
-    that they can be fetched together first.
+    """Yields the names of the stored parts of the model catalog that the evaluation of a filter
+    reads, so that they can be fetched together first.
 
     Args:
         node: the parsed filter.

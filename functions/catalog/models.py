@@ -84,8 +84,8 @@ def filter_options(call: CatalogCall) -> Any:
 def filter_options_of(
     generation: Generation, keys: frozenset[str], asset_type: str, kind: str
 ) -> Any:
-    """Returns the values by which the catalog entries of the given sources can be filtered, and the
-    catalog's named queries.
+    """Returns the values by which the model catalog's entries of the given sources can be filtered,
+    and the catalog's named queries.
 
     Args:
         keys: the keys of the sources.
@@ -151,8 +151,9 @@ def list_artifacts(call: CatalogCall) -> Any:
 
 
 def list_performance(call: CatalogCall) -> Any:
-    """Returns a page of a model's performance artifacts: with numbers of replicas if the request
-    has a target rate, and only the recommended ones if it asks for recommendations."""
+    """Returns a page of the performance artifacts of a model in the model catalog: with numbers of
+    replicas if the request has a target rate, and only the recommended ones if it asks for
+    recommendations."""
     test, setting = _parse_filter(call), recommendations.parse_setting(call)
     recommended = call.flag("recommendations")
     generation, after = call.pinned_generation()

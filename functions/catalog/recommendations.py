@@ -40,9 +40,9 @@ class Setting(NamedTuple):
 
 
 def parse_setting(call: CatalogCall) -> Setting:
-    """Returns the setting of the recommendations in a request: the target rate and the names of the
-    properties to compare. A ``targetRPS`` of 0 counts as no target. Raises InvalidParameterValue.
-    """
+    """Returns how a request wants a catalog model's performance artifacts to be recommended: the
+    target rate of requests and the names of the properties to compare. A ``targetRPS`` of 0 counts
+    as no target. Raises InvalidParameterValue if the rate is invalid."""
     arguments = call.arguments()
     return Setting(
         call.number("targetRPS", 0, 2**31 - 1) or None,
@@ -79,7 +79,8 @@ def _with_replicas(artifact: CatalogEntry, target: int, property_name: str) -> C
 
 
 def recommend(artifacts: Iterable[CatalogEntry], setting: Setting) -> list[CatalogEntry]:
-    """Returns the recommended artifacts, ordered by hardware type, then by latency.
+    """Returns the recommended ones of a catalog model's performance artifacts (each a measurement
+    of the model on some hardware), by hardware type, then by latency.
 
     For each type of hardware these are the artifacts that cost less than all faster ones, without
     those that are hardly faster than the next cheaper one (:func:`is_enough_faster`)."""

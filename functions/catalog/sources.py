@@ -83,8 +83,9 @@ def _label(label: Mapping[str, Any]) -> dict[str, Any]:
 def requested_source_keys(
     call: CatalogCall, generation: Generation, asset_type: str
 ) -> frozenset[str]:
-    """Returns the keys of the sources that the request's ``source`` or ``sourceLabel`` selects; of
-    all visible sources if it has neither. Raises InvalidParameterValue if it has both."""
+    """Returns the keys of the sources of the model or MCP catalog that the request's ``source`` or
+    ``sourceLabel`` selects; if it has neither, of all sources that the caller's workspace shows.
+    Raises InvalidParameterValue if it has both."""
     sources = call.list_argument("source")
     labels = call.list_argument("sourceLabel")
     if sources and labels:

@@ -1,6 +1,6 @@
-"""The Lambda function that loads the catalog: on a schedule, on a change of the catalog's files,
-and when an administrator asks for it. The Lambda function ``catalog_loader`` also answers
-requests that preview a source of the catalog, because a preview reads YAML files, too."""
+"""The Lambda function ``catalog_loader``. It loads the model catalog: on a schedule, on a change of
+the catalog's YAML files, and when an administrator asks for it. It also answers requests that
+preview a source of the catalog, because a preview reads YAML files, too."""
 
 from __future__ import annotations
 
@@ -45,8 +45,9 @@ _answer: Final = lambda_handler((), PLAIN_ROUTES, _VERSIONS.error_format())
 
 
 def handler(event: Mapping[str, Any], context: Any) -> dict[str, Any]:
-    """Handles an HTTP event. Any other event (a schedule, a change of a file) loads the catalog if
-    its files have changed or one of its sources on the Hugging Face Hub is due."""
+    """Answers an HTTP event: a preview of a source of the model catalog, or a forced load. Any
+    other event (a schedule, a change of a file) loads the catalog if its files have changed or one
+    of its sources on the Hugging Face Hub is due."""
     if "requestContext" in event:
         return _answer(dict(event), context)
     report = loading.load(files())

@@ -1,4 +1,5 @@
-"""Parses the files that define the catalog's sources, labels and named queries, and merges them.
+"""Parses the files that define the sources, labels and named queries of the model catalog, and
+merges them.
 
 These are the YAML files with ``sources`` in their name: those in the catalog's folder are for all
 workspaces, those in ``workspaces/<name>`` for one. If several define the same source, the file with
@@ -102,8 +103,8 @@ def workspace_of(file: str) -> str:
 
 
 def merge(files: Iterable[tuple[str, Any]]) -> Configuration:
-    """Returns the sources, labels and named queries that all files together define. Raises
-    InvalidField.
+    """Returns the sources, labels and named queries of the model catalog that all files together
+    define. Raises InvalidField if a file is not valid.
 
     Args:
         files: name and parsed content of each file; later ones win.

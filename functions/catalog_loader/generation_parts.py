@@ -27,8 +27,8 @@ files, so the next load then writes them again."""
 
 
 def store_parts(store: Store, reads: Sequence[SourceContent]) -> dict[str, Any]:
-    """Stores the entries that a load has read, as the parts of a new generation of the catalog.
-    Returns the directory of the generation: the locations of its parts."""
+    """Stores the entries that a load of the model catalog has read, as the parts of a new
+    generation of the catalog. Returns the directory of the generation: where its parts are."""
     entries = sorted(_numbered(reads), key=lambda entry: (entry.name, entry.id))
     models = [entry for entry in entries if entry.kind == MODEL]
     servers = [entry for entry in entries if entry.kind != MODEL]
@@ -75,8 +75,8 @@ def store_parts(store: Store, reads: Sequence[SourceContent]) -> dict[str, Any]:
 
 
 def read_entries(before: Current) -> Iterator[CatalogEntry]:
-    """Yields all entries (models and MCP servers) of a generation of the catalog (the result of one
-    load); none if the generation has been deleted."""
+    """Yields all entries (models and MCP servers) of a generation of the model catalog (the result
+    of one load); none if the generation has been deleted."""
     directory = unpacked(before.directory)
     if directory is None:
         return

@@ -68,9 +68,9 @@ class Settings(NamedTuple):
 
 
 def settings_of(source: ConfiguredSource) -> Settings:
-    """Reads the settings of a Hugging Face source from its ``properties``; omitted ones get their
-    defaults, unknown ones are ignored. Raises InvalidField if a property has a wrong type or
-    value."""
+    """Reads the settings of one of the model catalog's Hugging Face sources from ``properties`` of
+    the source. Omitted settings get their defaults, unknown ones are ignored. Raises InvalidField
+    if a property has a wrong type or value."""
     read = field_checks.read_mapping(
         "properties", dict(source.properties), _PROPERTIES, others=None
     )

@@ -37,14 +37,14 @@ class LoadReport(NamedTuple):
 
 
 def load(files: Files, *, force: bool = False) -> LoadReport:
-    """Updates the catalog from its files, and from the Hugging Face Hub if a source there is due.
-    Does nothing if nothing has changed.
+    """Updates the model catalog from its YAML files, and from the Hugging Face Hub if a source
+    there is due. Does nothing if nothing has changed.
 
     Args:
         force: read all sources whether or not they have changed.
 
     Raises:
-        TemporarilyUnavailable: in each attempt, a concurrent load stored its result first.
+        RequestLimitExceeded: in each attempt, a concurrent load stored its result first.
     """
     return retry_on_conflict("catalog", lambda: _attempt(files, force))
 

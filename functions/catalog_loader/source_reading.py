@@ -1,5 +1,6 @@
-"""Reads the entries of the catalog's sources: from YAML files of the catalog, or from the Hugging
-Face Hub. A source that cannot be read keeps its entries of the previous load, and has an error."""
+"""Reads the entries of the model catalog's sources: from YAML files, or from the Hugging Face Hub.
+A source that cannot be read keeps its entries of the previous load of the catalog, and has an
+error."""
 
 from __future__ import annotations
 
@@ -64,8 +65,8 @@ def read(
     before: Mapping[str, Any],
     now: int,
 ) -> SourceContent:
-    """Reads the entries of a source, from its YAML file or from the Hugging Face Hub. An error is
-    not raised but returned in the result.
+    """Reads the entries of a source of the model or MCP catalog, from its YAML file or from the
+    Hugging Face Hub. An error in them is not raised but returned in the result.
 
     Args:
         parse_file: parses a YAML file of the catalog.

@@ -35,7 +35,8 @@ def handler(event: Mapping[str, Any], _context: Any) -> dict[str, Any]:
     """Runs a scorer in a confined process.
 
     Args:
-        event: ``scorer`` and ``call`` of :func:`mlcore.scorer_cage.cage.judge`, and ``seconds``.
+        event: ``scorer`` and ``call`` of :func:`mlcore.scorer_cage.cage.judge`, and ``seconds``,
+            after which the process is ended.
 
     Returns:
         The fields of a :class:`~mlcore.scorer_cage.cage.Judgement`; or ``unavailable`` with the

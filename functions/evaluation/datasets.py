@@ -182,9 +182,9 @@ def update(
     request: Request,
     change: Callable[[EvaluationDataset], EvaluationDataset],
 ) -> EvaluationDataset | None:
-    """Applies ``change`` to a dataset with an optimistic write, which is retried after concurrent
-    writes. Returns the new dataset, or None if it does not exist. Nothing is written if ``change``
-    returns an equal dataset."""
+    """Applies ``change`` to an evaluation dataset with an optimistic write, which is retried after
+    concurrent writes. Returns what ``change`` returned; None if the dataset does not exist. If
+    ``change`` returns an equal dataset, nothing is written."""
 
     def attempt() -> EvaluationDataset | None:
         dataset = evaluation_datasets.find(request.workspace, dataset_id)

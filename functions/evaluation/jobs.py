@@ -45,9 +45,9 @@ def cancel_status(message: m.CancelJob, request: Request) -> dict[str, Any]:
 
 
 def search_jobs(message: m.SearchJobs, request: Request) -> dict[str, Any]:
-    """Returns the newest matching jobs, sorted oldest first: at most 1,000, and only as many as fit
-    into a response. Where authentication is on, callers who are not administrators see only their
-    own jobs."""
+    """Returns the newest of the workspace's jobs that match the request, sorted oldest first: at
+    most 1,000, and only as many as fit into a response. Where authentication is on, callers who are
+    not administrators see only their own jobs."""
     now, wanted = ids.now_ms(), message.params or {}
     access = request.access
     user_id = None if access is None or access.is_admin else access.user_id()

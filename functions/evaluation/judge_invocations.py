@@ -83,11 +83,11 @@ def invoke_scorer(message: m.InvokeScorer, request: Request) -> dict[str, Any]:
 
 
 def invoke_evaluation(message: m.InvokeEvaluation, request: Request) -> dict[str, Any]:
-    """Creates a run and the one job that will log the judges' results to it. Returns the ids of
-    both.
+    """Creates a job in which judges assess the named traces, and the run to which the job will log
+    their results. Returns the ids of the job and the run.
 
     Raises:
-        RequestLimitExceeded: the queue accepts no jobs. Nothing is stored.
+        RequestLimitExceeded: the job queue accepts no jobs; neither job nor run is stored.
     """
     trace_ids = list(dict.fromkeys(copy_list(message.trace_ids)))
     given_versions = message.scorer_versions
@@ -220,9 +220,9 @@ def _load_registered(
 def load_traces(
     trace_ids: Sequence[str], experiment: Experiment, request: Request
 ) -> list[StoredTrace]:
-    """Returns those of the named traces that exist; the job reports the missing ones. Raises
-    PermissionDenied if a trace is in another experiment, because the caller's permission is for
-    this one."""
+    """Returns those of the traces with these ids that exist; the job that judges them reports the
+    missing ones. Raises PermissionDenied if a trace is in another experiment than ``experiment``,
+    because the caller's permission is for ``experiment`` only."""
     stored_traces = [
         each for each in traces.find_many(trace_ids, request.workspace) if each is not None
     ]

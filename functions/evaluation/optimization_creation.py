@@ -47,11 +47,11 @@ _SOURCE_TYPE: Final = "mlflow_evaluation_dataset"
 
 
 def create_job(message: m.CreatePromptOptimizationJob, request: Request) -> dict[str, Any]:
-    """Creates a run and a job in one transaction, and queues the job. A request that is sent twice
-    creates two jobs, as in MLflow.
+    """Creates a job that optimizes a prompt, with its run, in one transaction, and queues the job.
+    A request that is sent twice creates two jobs, as in MLflow.
 
     Raises:
-        RequestLimitExceeded: the queue accepts no jobs. Nothing is stored.
+        RequestLimitExceeded: the queue accepts no jobs. Neither the run nor the job is stored.
     """
     config = message.config or m.PromptOptimizationJobConfig()
     kind = limits.optimizer_type(config.optimizer_type)

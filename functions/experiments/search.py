@@ -30,7 +30,8 @@ DEFAULT_LIST_RESULTS = 50_000
 
 def search_experiments(message: m.SearchExperiments, request: Request) -> dict[str, Any]:
     """Returns a page of matching experiments. Their ids come from GSI2, or for filters by name from
-    GSI5; both indexes may lag by seconds. Each experiment is then read strongly consistently."""
+    GSI5; both indexes may lag by seconds. A filter ``name = …`` uses neither. Each experiment is
+    read strongly consistently."""
     check_max_results(message.max_results)
     return _page(message, message.max_results, request)
 

@@ -88,8 +88,8 @@ def get_experiment(message: m.GetExperiment, request: Request) -> dict[str, Any]
 
 
 def get_experiment_by_name(message: m.GetExperimentByName, request: Request) -> dict[str, Any]:
-    """Returns the experiment with a name, whether it is active or deleted. Takes two strongly
-    consistent GetItem: one finds the id that the name belongs to, one reads the experiment."""
+    """Returns the experiment with a name, active or deleted. Raises ResourceDoesNotExist. Usually
+    two strongly consistent GetItem: one of the name's item for the id, one of the experiment."""
     experiment = experiments.find_by_name(request.workspace, message.experiment_name)
     if experiment is None:
         raise errors.ResourceDoesNotExist(

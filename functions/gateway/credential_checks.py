@@ -40,8 +40,8 @@ def check_auth_config(auth_config: Mapping[str, str]) -> dict[str, str]:
 
 
 def check_secret_value(secret_value: Iterable[str]) -> None:
-    """Checks that the keys of a secret do not choose the address that the gateway calls. The values
-    behind the keys are not checked. Raises InvalidParameterValue."""
+    """Checks that no key of a gateway secret's JSON object chooses the address that the gateway
+    calls; raises InvalidParameterValue if one does. The values of the keys are not checked."""
     _check_reserved(
         secret_value,
         _DESTINATIONS,

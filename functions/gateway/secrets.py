@@ -55,8 +55,8 @@ def get_secret(message: m.GetGatewaySecretInfo, request: Request) -> dict[str, A
 
 
 def update_secret(message: m.UpdateGatewaySecret, request: Request) -> dict[str, Any]:
-    """Replaces a secret's values and its ``auth_config``. An omitted field keeps its value. An
-    ``auth_config`` whose only entry is a blank ``api_base`` clears the stored ``auth_config``."""
+    """Replaces the values of a gateway secret and its ``auth_config``. An omitted field keeps its
+    value. An ``auth_config`` whose only entry is a blank ``api_base`` clears the stored one."""
     auth_config = check_auth_config(message.auth_config)
     check_secret_value(message.secret_value)
 

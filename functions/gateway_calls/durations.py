@@ -16,9 +16,9 @@ Omitted if no provider was called."""
 
 
 def with_durations(handler: Handler) -> Handler:
-    """Returns a handler that calls the given one and adds to its response the duration of the call,
-    and its part that was not spent waiting for providers (the headers ``DURATION`` and
-    ``OVERHEAD``)."""
+    """Returns a handler that calls ``handler`` and adds headers to its response: ``DURATION``, the
+    duration of the call, and, if the call waited for model providers, ``OVERHEAD``, the duration
+    without this wait. Both are milliseconds."""
 
     def timed(event: Any, context: Any) -> dict[str, Any]:
         wait_meter.reset()

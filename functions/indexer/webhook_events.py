@@ -92,7 +92,7 @@ def deliveries(
 
 def alert_deliveries(event: Announcement, image: Raw) -> list[DeliveryMessage]:
     """Returns the delivery messages of an alert's event: one for each destination that the alert
-    had when it was written, and for each topic of the destination ``sns``."""
+    had when the event was written; for the destination ``sns`` one for each of its topics."""
     event_data = event.data or {}
     receivers: list[tuple[str, str, Mapping[str, Any]]] = []
     for destination in alerts.of_item(image).destinations:

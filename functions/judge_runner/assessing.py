@@ -88,8 +88,8 @@ def assess_session(
 
 
 def of_session(task: Task, first: Subject) -> Task:
-    """Returns a copy of a session's task that stores the session's id in the metadata of all
-    assessments.
+    """Returns a copy of a task that judges a session of traces. The copy stores the session's id in
+    the metadata of all its assessments.
 
     Args:
         first: the first trace of the session.

@@ -63,13 +63,13 @@ class CallJournal:
     def complete(
         self, workspace: str, endpoint: str, chat: Mapping[str, Any], username: str | None
     ) -> dict[str, Any]:
-        """Completes a chat (see :data:`mlcore.judges.judge_model.Complete`), or returns the
-        completion of an earlier execution.
+        """Calls the model to complete a chat (see :data:`mlcore.judges.judge_model.Complete`), or
+        returns the completion that an earlier execution of the job stored.
 
         Raises:
-            GatewayCallFailed: the call failed, now or in an earlier execution, or its answer is too
-                long to be stored.
-            TemporarilyUnavailable: the table cannot be reached; the call is not stored.
+            GatewayCallFailed: the call failed, now or in an earlier execution of the job, or the
+                model's answer is too long to be stored.
+            TemporarilyUnavailable: the table cannot be reached, so the call is not stored.
             OutOfTime, JobStopped: see :meth:`JobExecution.check`.
         """
         call = self._next_call(endpoint, chat)

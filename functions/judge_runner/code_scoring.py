@@ -1,5 +1,5 @@
-"""Runs scorers that are code on a trace or a session, in a cage (a process of its own without
-rights), and converts their feedback to assessments."""
+"""Runs scorers that are code on a trace or a session of traces, in a cage (a process of its own
+without rights), and converts their feedback to assessments."""
 
 from __future__ import annotations
 

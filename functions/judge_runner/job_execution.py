@@ -109,8 +109,9 @@ class JobExecution:
             self._job = self._job._replace(stage=stage)
 
     def check(self) -> None:
-        """Checks time, deadline and the creator's rights, and sends the heartbeat if it is due.
-        Must be called before each trace. Raises OutOfTime, JobStopped or PermissionDenied."""
+        """Raises OutOfTime if this call of the function has too little time left, JobStopped if the
+        job was stopped or is past its deadline, PermissionDenied if the job's creator lost a right.
+        Writes the job's heartbeat if it is due. Must be called before each trace."""
         if self._remaining() < MIN_REMAINING_MS:
             raise OutOfTime
         if self._is_stopped or ids.now_ms() > deadline(self._job):

@@ -105,9 +105,9 @@ def best(candidates: Sequence[Candidate]) -> Candidate:
 
 
 def frontier(candidates: Sequence[Candidate]) -> list[int]:
-    """Returns the positions, in ``candidates``, of those candidates that have the best score on
-    some record; a position occurs once for each such record. A candidate is left out if, for each
-    of its records, a remaining candidate is equally good."""
+    """Returns the positions, in ``candidates``, of those prompt candidates that have the best score
+    on some dataset record; a position occurs once for each such record. A candidate is left out if,
+    for each record on which it is best, a remaining candidate is equally good."""
     fronts = []
     for record in range(len(candidates[0].evaluated)):
         scores = [candidate.evaluated[record].score for candidate in candidates]

@@ -69,7 +69,7 @@ class SourceCheck:
 def of_job(
     job: Job, parsed: Sequence[Judge | CodeScorer], texts: Sequence[str]
 ) -> list[SourceCheck | None]:
-    """Checks the sources of a job's scorers once, and returns their checks in the order of the
+    """Checks the source code of a job's scorers once, and returns the checks in the order of the
     scorers. None stands for a judge, and for code that was in the request instead of a registered
     version.
 

@@ -35,12 +35,14 @@ def new_scoring(
     source: SourceCheck | None,
     expectations: bool,
 ) -> Scoring:
-    """Returns the functions by which a task's scorer assesses. A rule rates only the first trace of
-    a session. A judge's model is called in the name of the user who submitted the job.
+    """Returns the functions by which a task's scorer assesses traces and sessions. A scorer that
+    asks no model and is no code (a rule) rates only the first trace of a session. A judge's model
+    is called in the name of the user who submitted the job.
 
     Args:
         complete: calls the model of a judge.
-        source: checks that a registered scorer that is code still has the source of the job.
+        source: checks that a registered scorer's source code is still that of the job; None if it
+            is not code, or not registered.
         expectations: whether a code scorer gets the expectations of a trace.
 
     Raises:

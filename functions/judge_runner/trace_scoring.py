@@ -28,7 +28,8 @@ PARALLEL_CALLS: Final = 8
 
 
 def run(work: JobExecution, complete: Complete) -> dict[str, Any]:
-    """Assesses the traces. Returns the job's result: for each trace its assessments and failures.
+    """Executes a job in which a scorer assesses traces. Returns the job's result: by trace id the
+    assessments and failures; those of a session by the id of its first trace.
 
     Raises:
         InvalidParameterValue: the scorer is invalid, its code differs from the registered code, or

@@ -53,8 +53,8 @@ def page(
 
 
 def page_by_number(call: KubeflowCall, kind: str, entities_above: EntitiesAbove) -> Any:
-    """Like :func:`page`, for entities that can be read in the order of their ids. If the request
-    asks for that order, only as many are read as the page needs.
+    """Like :func:`page` (a page of Kubeflow entities), for entities that can be read in the order
+    of their ids. If the request asks for that order, only as many are read as the page needs.
 
     Args:
         entities_above: returns the entities whose ids are greater than a number.

@@ -64,14 +64,14 @@ def find_child_among(
     by_name: Callable[[int, str], list[R]],
     by_external_id: Callable[[str], list[R]],
 ) -> R:
-    """Like :func:`find_child`, for lookups that may return several records. If they return several,
-    the record counts as missing.
+    """Finds the Kubeflow entity that a request names, like :func:`find_child`, but with lookups
+    that may return several entities. If they do, the entity counts as missing.
 
     Args:
-        words: the kind, as the error message names it.
+        words: the kind of entity, as the error message names it.
 
     Raises:
-        ResourceDoesNotExist: there is not exactly one record.
+        ResourceDoesNotExist: the lookup did not return exactly one entity.
     """
     arguments = call.parsed.arguments
     if call.parsed.names_child:

@@ -21,7 +21,7 @@ _Content = Callable[[dict[str, Any]], tuple[EntityKind, body.Values]]
 
 
 def without_body(path_kind: EntityKind | None = None) -> Parse:
-    """Returns the parser of a request without a body.
+    """Returns the parser of a request to Kubeflow's API without a body.
 
     Args:
         path_kind: the kind of entity that the id in the path names; None if the path has no id.

@@ -39,9 +39,10 @@ def handler(event: Mapping[str, Any], context: object) -> dict[str, Any]:
 
 
 def shard_of(records: Sequence[Record]) -> str:
-    """Returns a text that identifies the stream's shard: the leading digits of the first sequence
-    number. It replaces the shard id, which Lambda does not pass. No two shards share a sequence
-    number, and the numbers of one shard begin alike for a day."""
+    """Returns a text that identifies the shard of the DynamoDB stream from which ``records`` come:
+    the leading digits of their first sequence number. The text replaces the shard id, which Lambda
+    does not pass. No two shards share a sequence number, and the sequence numbers of one shard
+    begin alike for a day."""
     first: str = records[0]["dynamodb"]["SequenceNumber"]
     return first.zfill(40)[:24]
 

@@ -16,8 +16,9 @@ while nothing waits, as CloudWatch charges a metric by the hours in which it is 
 
 def handler(event: Mapping[str, Any], context: Any) -> dict[str, Any]:
     """Copies the changes in all unpublished objects of the lander to the system tables. Returns the
-    counts of :class:`mltables.publish_step.Published`; {} if there is no such object and the event
-    does not ask for upkeep, at once and without loading the table engines.
+    counts of :class:`mltables.publish_step.Published`, with upkeep also ``files``, the number of
+    removed files; {} if there is no such object and the event does not ask for upkeep, at once and
+    without loading the table engines.
 
     Args:
         event: ``{"upkeep": true}`` also merges small files and removes unused ones; ``{"seconds":

@@ -40,7 +40,8 @@ class VersionOrigin(NamedTuple):
 
 def of_request(message: CreateModelVersion, request: Request) -> VersionOrigin:
     """Checks the source of the model version in a request, in the same order as MLflow, and finds
-    the location of the source's files. Raises InvalidParameterValue, ResourceDoesNotExist."""
+    the location of the source's files. Raises InvalidParameterValue for a source that is not
+    allowed, ResourceDoesNotExist if the run or the model that it names is missing."""
     is_prompt = prompt_tags.are_prompt_tags(message.tags)
     source = limits.check_source(message.source, is_prompt=is_prompt)
     origin = VersionOrigin(source, source.uri, message.run_id, message.model_id)

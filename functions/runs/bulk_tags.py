@@ -25,8 +25,8 @@ def change_tags(message: m.ChangeTagsOfRuns, request: Request) -> dict[str, Any]
     not seen.
 
     Raises:
-        InvalidParameterValue: a tag breaks MLflow's limits, a run is deleted, or the request names
-            no run or no change.
+        InvalidParameterValue: a tag breaks MLflow's limits or is both set and deleted, a run is
+            deleted, or the request names no run or no change.
         ResourceDoesNotExist: a run does not exist in this workspace.
     """
     tags = dict(limits.check_tags(message.tags))

@@ -1,8 +1,8 @@
 """Logs metrics, params and tags, singly and in batches.
 
-A run that this process has cached is written without a read, unless a metric names a logged model
-(:mod:`mlcore.repos.runs.core.cached_run_writes`). Any other run is read first, with its experiment,
-so every rule is checked before anything is written.
+A run that this process has cached is usually written without a read
+(:mod:`mlcore.repos.runs.core.cached_run_writes`), but never if a metric names a logged model. Any
+other run is read first, with its experiment, so every rule is checked before anything is written.
 """
 
 from __future__ import annotations
@@ -58,10 +58,11 @@ def log_param(message: m.LogParam, request: Request) -> dict[str, Any]:
 
 
 def log_batch(message: m.LogBatch, request: Request) -> dict[str, Any]:
-    """Logs metrics, params and tags. Takes one round trip if the run is cached, otherwise two; one
-    more to locate a run that this process has not seen. If a metric names a logged model, run and
-    model are always read. With params it takes three round trips while other requests write to the
-    run at the same time."""
+    """Logs metrics, params and tags. Usually takes one round trip if the run is cached. Otherwise,
+    and if a metric names a logged model, other processes write to the run, or the request is large
+    or has only points that are not the latest, the run is read first: two round trips, or three if
+    the request has metrics and also params or tags. One more locates a run that this process has
+    not seen."""
     batch = limits.check_log_batch(message.run_id, message.metrics, message.params, message.tags)
     for metric in message.metrics:
         model_metrics.check_dataset(metric)

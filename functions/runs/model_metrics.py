@@ -47,11 +47,12 @@ class Models:
         return self._read if self._metrics else None
 
     def points(self, run: StoredRun) -> list[ModelPoints]:
-        """Returns the points to write for each model.
+        """Returns, for each logged model that the request's metrics name, the points to write.
 
         Raises:
             InvalidParameterValue: the run is not active.
-            BadRequest: a model does not exist, or has another value for the same point.
+            BadRequest: a logged model does not exist, or already has another value of a metric at
+                the same step and timestamp of the run.
         """
         if self._metrics:
             runs.check_active(run)

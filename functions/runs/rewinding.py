@@ -12,12 +12,12 @@ from runs import messages as m
 
 
 def rewind(message: m.RewindRun, request: Request) -> dict[str, Any]:
-    """Deletes the points after ``after_step`` (all points if ``delete_all``) of the metrics named
-    in ``metric_keys`` (of all metrics if the request omits it). The latest values are then those of
-    the points that remain; a metric without points is gone. Metrics of logged models stay as they
-    are.
+    """Deletes a run's metric points after ``after_step`` (all points if ``delete_all``) of the
+    metrics named in ``metric_keys`` (of all metrics if the request omits it). The run's latest
+    values are then those of the points that remain; a metric without points is gone. Metrics of
+    logged models stay as they are.
 
-    Repeating the request has no further effect. If its process dies, the deletion is completed by
+    Repeating the request has no further effect. If this process dies, the deletion is completed by
     the next such request, by the next request that logs metrics to the run, or by the indexer.
 
     Raises:

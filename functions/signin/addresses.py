@@ -67,8 +67,8 @@ def return_address(text: str) -> str:
 
 
 def callback_address(base: str, issuer_name: str) -> str:
-    """Returns the URL of this server to which an issuer sends the browser back. It differs for each
-    issuer, so that one issuer's answer cannot be taken for another's."""
+    """Returns the URL of this server to which an issuer (OpenID Connect service) sends the browser
+    back after a login. Each issuer has its own, so that its answer is not taken for another's."""
     return f"{base}{CALLBACK}/{issuer_name}" if issuer_name else f"{base}{CALLBACK}"
 
 

@@ -37,8 +37,9 @@ _CLIENT_ERRORS: Final = range(400, 500)
 
 
 class MayNotSignIn(Exception):
-    """Raised if the account with this username may not sign in: the directory has deactivated it,
-    or it is a service account. The message is shown to the person."""
+    """Raised if a person may not sign in, because the account with the person's username was
+    deactivated by the company's directory (through SCIM) or is a service account. The message is
+    shown to the person."""
 
 
 def finish(message: Answer, request: Request) -> Response:

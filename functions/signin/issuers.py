@@ -137,11 +137,11 @@ def _read(configuration: Mapping[str, Any]) -> Endpoints:
 
 
 def client_secret(issuer: Issuer) -> str:
-    """Returns this server's client secret at an issuer; "" for a public client, which has none. The
-    secret is cached for five minutes.
+    """Returns this server's client secret at an issuer (an OpenID Connect provider); "" for a
+    public client, which has none. A secret from Secrets Manager is cached for five minutes.
 
     Raises:
-        TemporarilyUnavailable: the secret cannot be read.
+        TemporarilyUnavailable: Secrets Manager does not give the secret.
     """
     arn = os.environ.get(SECRET_ARN, "")
     text = os.environ.get(SECRET, "")

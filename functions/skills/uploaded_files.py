@@ -45,8 +45,8 @@ def write(workspace: str, path: str, files: Mapping[str, bytes]) -> None:
 
 
 def remove(workspace: str, path: str) -> None:
-    """Asks the file remover to delete all uploaded files below a path. A failure is only logged:
-    the files stay, but nothing refers to them."""
+    """Asks the file remover to delete all uploaded files of a skill's version, which are below
+    ``path``. A failure is only logged: the files stay, but nothing refers to them."""
     queue = os.environ.get(QUEUE)
     if not queue:
         return

@@ -65,7 +65,7 @@ _TIMES: Final = ("since", "until")
 
 
 def search(message: m.SearchActivity, request: Request) -> dict[str, Any] | Response:
-    """Returns one page: ``{"rows": [...], "next_page_token"}``, without the token on the last one.
+    """Returns a page of the audit log: ``{"rows": […], "next_page_token"}``; the last has no token.
 
     The route's policy admits only administrators and managers of the request's experiment.
     Administrators get the rows that they may read in SQL. Managers get the experiment's rows in the

@@ -62,17 +62,17 @@ def query_slot() -> Iterator[None]:
 
 
 def run_query(request: dict[str, Any]) -> dict[str, Any]:
-    """Runs a query and returns its answer. If the result of the same query is kept and no table of
-    the query has changed, returns this result.
+    """Runs an SQL query on the system tables and returns its answer. If the result of the same
+    query is cached and no table that it reads has changed, returns the cached result.
 
     Args:
         request: see ``mltables/query_server.py``; the limits are added here.
 
     Raises:
         InvalidParameterValue: the statement is wrong, or exceeded its limit of time or memory.
-        FeatureDisabled: the engines are not installed.
-        Busy: no process could be started.
-        InternalError: the tables cannot be read.
+        FeatureDisabled: the SQL engine (DuckDB) is not installed.
+        Busy: no process that runs the query could be started.
+        InternalError: the system tables cannot be read.
     """
     if not _has_engines():
         raise errors.FeatureDisabled(_MISSING)
@@ -108,8 +108,9 @@ def run_query(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def start_process() -> None:
-    """Starts the process of queries early, so that it loads the engines before the first query
-    arrives. If it cannot be started now, the first query starts it."""
+    """Starts the process that runs SQL queries early, so that it loads DuckDB and deltalake before
+    the first query arrives. If the process cannot be started now, the first query starts it. Does
+    nothing if they are not installed."""
     if _has_engines():
         with contextlib.suppress(OSError):
             process.start()

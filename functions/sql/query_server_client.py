@@ -1,4 +1,4 @@
-"""Starts the long-running process that runs queries (``mltables/query_server.py``) and sends it
+"""Starts the long-running process that runs SQL queries (``mltables/query_server.py``) and sends it
 queries. The process is started before or at the first query, and again if it has ended or does not
 answer."""
 
@@ -59,10 +59,10 @@ class QueryProcess:
         self._running_process()
 
     def ask(self, request: dict[str, Any], seconds: float) -> Reply:
-        """Runs a query and returns its reply.
+        """Runs an SQL query in the query process and returns the reply.
 
         Args:
-            seconds: how long to wait for the reply; the query's own limits are in the request.
+            seconds: how long to wait for the reply; the query's own limits are in ``request``.
 
         Raises:
             TimeoutError: the reply takes longer.

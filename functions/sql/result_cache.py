@@ -1,5 +1,5 @@
-"""Keeps results of queries in this process's memory, so that a query that is repeated before its
-tables change runs only once.
+"""Keeps results of SQL queries in this process's memory, so that a query that is repeated before
+its tables change runs only once.
 
 The process that prepares a query compares the versions of its tables with those of the kept result
 (``mltables/table_versions.py``): a result is never older than the tables. Only results of callers
@@ -72,7 +72,8 @@ class ResultCache:
 
 
 def key_of(request: Mapping[str, Any]) -> str | None:
-    """Returns the cache key of an SQL query's result; None if the result may not be kept.
+    """Returns the cache key of an SQL query's result; None if the result may not be cached, because
+    the caller may not read all rows.
 
     Args:
         request: see ``mltables/query_server.py``, without limits and environment.

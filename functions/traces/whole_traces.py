@@ -35,8 +35,9 @@ WAIT_SECONDS: Final = (0.5, 1.0)
 
 def get_trace(message: m.GetTrace, request: Request) -> dict[str, Any]:
     """Returns a trace with its spans. Takes two round trips: the trace, then its spans; one more to
-    locate a trace that this process has not read before. Unless ``allow_partial`` is set, waits up
-    to 1.5 s for late spans, and raises ResourceDoesNotExist if spans are still missing then."""
+    locate a trace that this process has not read before. If spans are missing and ``allow_partial``
+    is not set, reads both again after 0.5 s and 1 s more. Raises ResourceDoesNotExist for a missing
+    trace, and if spans are still missing then."""
     for wait in (*WAIT_SECONDS, None):
         stored = traces.find(message.trace_id, request.workspace)
         if stored is None:

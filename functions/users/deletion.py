@@ -8,11 +8,12 @@ from mlcore.repos.users import api_keys, scim_users, sessions, users
 
 
 def delete_everything_of(profile: Profile, *, by_directory: bool = False) -> None:
-    """Deletes a user with grants, API keys and sessions. The user is deleted last, so that a
-    repeated request still finds the user and does all of it.
+    """Deletes a user with grants, API keys and sign-in sessions. The user is deleted last, so that
+    a repeated request still finds the user and repeats all deletions.
 
     Args:
-        by_directory: as in :func:`mlcore.repos.users.scim_users.forget`.
+        by_directory: whether a directory (SCIM client) deletes the user, so that a login cannot
+            create the user again soon (:func:`mlcore.repos.users.scim_users.forget`).
     """
     username = profile.user.username
     system_tables_readers.revoke(username)

@@ -73,9 +73,9 @@ def default_condition(source: AlertSource) -> str:
 
 
 def with_changed_source(alert: Alert, message: m.UpdateAlert) -> Alert:
-    """Returns the alert with the query, parameters or budget that an update names. Raises the
-    errors of :func:`source_of`, and InvalidParameterValue if only parameters are given for an alert
-    over a budget or a saved query."""
+    """Returns the alert with the SQL query, query parameters or budget that an update request
+    names. Raises the errors of :func:`source_of`, and InvalidParameterValue if the request has only
+    parameters, but the alert is over a budget or a saved query."""
     if any(message.has(field) for field in _FIELDS):
         return alert._replace(**source_of(message, alert.workspace)._asdict())
     if not message.has("parameters"):

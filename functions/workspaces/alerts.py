@@ -25,12 +25,13 @@ DEFAULT_RESULTS: Final = 100
 
 
 def create_alert(message: m.CreateAlert, request: Request) -> dict[str, Any]:
-    """Creates an alert. Its query is not run. Repeating the request returns the same alert.
+    """Creates an alert over an SQL query, which is not run now, or over a budget. Repeating the
+    request returns the same alert.
 
     Raises:
         InvalidParameterValue: a field has no valid value, or the caller has too many alerts.
         PermissionDenied: the caller may not send mail to those who operate the deployment, or has
-            the rights only through a group of the login.
+            the rights that the alert needs only through a group that the sign-in names.
         ResourceDoesNotExist: there is no such saved query or budget.
         ResourceAlreadyExists: the caller has another alert of this name.
     """

@@ -31,10 +31,10 @@ _Counted = tuple[str, str, str]
 
 
 def list_limits(message: m.ListGatewayLimits, request: Request) -> dict[str, Any]:
-    """Returns the limits that concern the caller: of the user, the user's API keys, the workspace,
-    and the endpoints in it that the caller may read. Administrators also get the limits of each
-    key, user and workspace that the setting names. A caller who uses a key with scopes gets only
-    the limits of the key and of its endpoints.
+    """Returns the AI gateway's limits that concern the caller: of the user, the user's API keys,
+    the workspace, and the gateway endpoints in it that the caller may read. Administrators also get
+    the limits of each key, user and workspace that the setting of the limits names. A caller who
+    uses an API key with scopes gets only the limits of the key and of its endpoints.
 
     Returns:
         ``{"limits": [{"scope", "name", "<limit>": {"limit", "used"}, …}, …], "minute_ends_at",

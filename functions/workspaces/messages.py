@@ -275,8 +275,9 @@ class ListAlerts(Message):
 
 
 class UpdateAlert(Message):
-    """The request to change an alert. With ``revision`` it fails if the alert has another revision.
-    A destination that only has a ``destination_id`` stays as it is."""
+    """The request to change an alert over an SQL query or a budget. With ``revision`` the request
+    fails if the alert has another revision. A destination (a receiver of messages) for which the
+    request gives only a ``destination_id`` stays as it is."""
 
     alert_id: str
     sql: str

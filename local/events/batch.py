@@ -39,8 +39,8 @@ def sequence_number(record: Record) -> str:
 
 
 class DeadLetters:
-    """The dead-letter file: a line for each batch that was given up. As in Lambda's failure
-    destination, a line holds the position of the records in the stream, not the records.
+    """The dead-letter file: a line for each batch of stream records that was given up. As in
+    Lambda's failure destination, a line holds the records' position in the stream, not the records.
     """
 
     def __init__(self, path: Path) -> None:
@@ -132,8 +132,9 @@ class BatchQueue:
         return max(0.0, self._not_before - now)
 
     def step(self) -> bool:
-        """Invokes the function with the first batch of the queue, or gives the batch up if it is
-        too old for a retry. Returns whether any of its records were processed or given up."""
+        """Invokes the function with the first batch of the queue. Gives the batch up if it is too
+        old for a retry (then without a call) or fails after its last retry. Returns whether any of
+        its records were processed or given up."""
         batch = self._batches.popleft()
         if batch.attempts and self._too_old(batch):
             self._drop(batch, "RecordAgeExceeded")

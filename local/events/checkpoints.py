@@ -66,8 +66,9 @@ class Checkpoints:
         self.flush(force=False)
 
     def flush(self, *, force: bool = True) -> None:
-        """Writes the checkpoints to their file if one has changed, and either the last write was at
-        least half a second ago or ``force`` is set."""
+        """Writes to the file how far the stream's records are processed, if a checkpoint has
+        changed, and either the last write was at least half a second ago or ``force`` is set. Only
+        logs that the file cannot be written."""
         now = time.monotonic()
         with self._lock:
             if not self._dirty or (not force and now - self._written < _WRITE_SECONDS):

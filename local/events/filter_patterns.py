@@ -42,8 +42,9 @@ def compile_filters(patterns: Iterable[str]) -> Predicate:
 
 
 def record_requirements(patterns: Iterable[str]) -> tuple[RecordRequirement, ...] | None:
-    """Returns for each filter pattern the properties that every stream record has which the pattern
-    matches; None if a pattern does not limit the types of items."""
+    """Returns, for each of an event source mapping's filter patterns, properties that every stream
+    record has that the pattern matches; None if a pattern does not limit the types of items, or if
+    there is no pattern."""
     requirements = [_record_requirement(json.loads(pattern)) for pattern in patterns]
     known = tuple(requirement for requirement in requirements if requirement is not None)
     return known if known and len(known) == len(requirements) else None

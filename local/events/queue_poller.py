@@ -120,9 +120,9 @@ class QueuePoller:
 
 
 def stop_all(pollers: Sequence[QueuePoller], interrupt: Callable[[], None]) -> None:
-    """Stops the pollers of the queues, calls ``interrupt`` to end what the running calls of
+    """Stops the pollers of a laptop's queues, calls ``interrupt`` to end what the running calls of
     functions do, and waits a few seconds for these calls, because they still need the queues and
-    the store."""
+    the table."""
     for poller in pollers:
         poller.stop()
     interrupt()

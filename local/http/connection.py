@@ -385,8 +385,8 @@ class Connection:
         return self._until
 
     def end(self) -> None:
-        """Ends the connection after the answer to the request that is being served or, if none is,
-        to the next one that has arrived. Further ones are not served.
+        """Ends the connection after the answer to the request that is being served; if none is,
+        after the answer to one that has already arrived. Further requests are not served.
         """
         self._ending = True
         if self._waiting:

@@ -1,4 +1,4 @@
-"""Parses the bytes of a connection into requests, by llhttp (the parser of Node.js).
+"""Parses the bytes of a connection into HTTP requests, by llhttp (the parser of Node.js).
 
 llhttp refuses malformed requests, two different Content-Lengths, and a Content-Length together with
 Transfer-Encoding. This module refuses what else RFC 9112 requires servers to refuse.
@@ -49,9 +49,9 @@ Event = RequestHead | bytes | MalformedRequest | None
 
 
 class RequestParser:
-    """Turns the bytes of one connection into events: a head, parts of its body, and None at the
-    body's end. If a client sends a request without waiting for the answer to the one before
-    (pipelining), ``events`` holds the events of both in order.
+    """Turns the bytes of one HTTP connection into events: a request's head, parts of its body, and
+    None at the body's end. If a client sends a request without waiting for the answer to the one
+    before (pipelining), ``events`` holds the events of both requests in order.
     """
 
     __slots__ = (

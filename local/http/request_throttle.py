@@ -1,4 +1,4 @@
-"""Applies backpressure: while the index lags far behind, the local server serves four short
+"""Applies backpressure: while the indexer lags far behind, the local server serves four short
 requests at a time, and a further one waits for a quarter of a second at most; otherwise it serves
 any number.
 

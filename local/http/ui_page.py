@@ -48,8 +48,8 @@ ADDED: Final = (
 
 
 def with_head_elements(page: str) -> str:
-    """Returns MLflow's HTML page with the script, the style and the bar added to its head. A page
-    that has them already is returned unchanged.
+    """Returns MLflow's HTML page with this module's script and style, and the bar of links to this
+    server's own pages, added to its head. A page that has them already is returned unchanged.
 
     Raises:
         ValueError: the page has no head.

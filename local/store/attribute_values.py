@@ -123,8 +123,8 @@ class ValueSize:
 
 
 def checked_item(item: Any) -> tuple[Raw, int]:
-    """Validates an item. Returns it in normal form, and its size in bytes. An item that is in
-    normal form is returned itself, not a copy.
+    """Validates a DynamoDB item. Returns it in normal form, and its size in bytes. An item that is
+    in normal form is returned itself, not a copy.
 
     Raises:
         ClientError: a value is invalid, or the item is larger than 400 KB.
@@ -223,7 +223,7 @@ def exact_sum(left: Any, right: Any, sign: int) -> Any:
 
 
 def normal_number(text: Any) -> str:
-    """Returns the normal form of a number's text.
+    """Returns the normal form of the text of a DynamoDB number, such as ``1.5`` for ``1.50``.
 
     Raises:
         ClientError: the text is not a number, has more than 38 digits, or is outside of DynamoDB's

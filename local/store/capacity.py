@@ -43,11 +43,12 @@ class Capacity:
         *,
         factor: int = 1,
     ) -> None:
-        """Adds the units of a write: one for each started KB of the larger of the old and the new
-        item, and those for changed entries of the indexes.
+        """Adds the write capacity units of a write: one for each started KB of the larger of the
+        old and the new item, and those for changed entries of the secondary indexes.
 
         Args:
-            factor: units of the table per KB; :data:`TRANSACTION_FACTOR` in a transaction.
+            factor: units of the table (not of the indexes) per KB; :data:`TRANSACTION_FACTOR` in a
+                transaction.
         """
         self._table += factor * _write_units(max(old_size, new_size))
         before, after = old or {}, new or {}

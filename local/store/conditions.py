@@ -80,8 +80,8 @@ def nested_operands(operand: Operand) -> Iterator[Operand]:
 
 @functools.lru_cache(2048)
 def compiled_condition(parameter: str, text: str) -> CompiledCondition:
-    """Compiles the text of a condition. ``parameter`` is the request's parameter that holds it;
-    error messages name it.
+    """Compiles the text of a DynamoDB condition. ``parameter`` is the request parameter that holds
+    the text, such as ``FilterExpression``; error messages name this parameter.
 
     Raises:
         ClientError: ValidationException, if the text is not a valid condition.

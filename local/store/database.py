@@ -55,8 +55,8 @@ class Untouched(Unusable, NotExecuted):
 
 
 class Unwritable(Untouched, NotSaved):
-    """Raised if a transaction was not executed because the file cannot be written until somebody
-    acts: the disk is full, or a file is read-only.
+    """Raised if a transaction was not executed because the table's SQLite file cannot be written
+    until somebody acts: the disk is full, or a file is read-only.
     """
 
     def __init__(self, path: Path, error: Exception, advice: str) -> None:

@@ -120,7 +120,7 @@ class TableFile:
         return problems if ended.returncode == 0 and problems != "ok" else None
 
     def write_probe(self) -> None:
-        """Writes a row to an extra table, as a test whether the file can be written.
+        """Writes a row to an extra SQL table, to test whether the SQLite file can be written.
 
         Raises:
             sqlite3.Error: the write failed. A lock held by another process does not count as a
@@ -153,9 +153,9 @@ class TableFile:
         return int(newest or 0)
 
     def reserve_numbers(self, processed: int) -> bool:
-        """If the newest stream record has a lower number than ``processed``, makes the stream
-        continue after ``processed``. Otherwise readers would skip the next records, whose numbers
-        they have processed already. Returns whether this was necessary.
+        """If the newest stream record has a lower number than ``processed``, the highest that a
+        consumer of the stream noted as processed, makes the stream continue after ``processed``.
+        Otherwise the consumer would skip the next records. Returns whether this was necessary.
 
         Raises:
             sqlite3.Error: the file cannot be read or written.
@@ -174,8 +174,8 @@ class TableFile:
         return True
 
     def keys_written_before(self, end: int, seconds: int) -> set[tuple[str, str]]:
-        """Returns the keys of the items that were changed in the last ``seconds`` before the stream
-        record ``end``. The time counts back from the newest record up to that sequence number.
+        """Returns the keys of the items that were changed by stream records up to the sequence
+        number ``end``, in the last ``seconds`` before the newest of these records was written.
         """
         keys: set[tuple[str, str]] = set()
         newest = None

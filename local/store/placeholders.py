@@ -12,9 +12,9 @@ from local.store.errors import invalid
 
 
 class Placeholders:
-    """The placeholders of a request: ``names`` and ``values`` by placeholder. The caller reports
-    each expression by :meth:`use`; then :meth:`check_unused` checks that every placeholder was
-    used.
+    """The placeholders (``#name``, ``:value``) of a DynamoDB request: ``names`` and ``values`` by
+    placeholder. The caller reports each expression of the request by :meth:`use`; then
+    :meth:`check_unused` checks that every placeholder was used.
     """
 
     __slots__ = ("_used_names", "_used_values", "names", "values")

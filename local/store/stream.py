@@ -64,10 +64,10 @@ class StreamReader:
         return {"ShardIterator": parameters.get("SequenceNumber", "0")}
 
     def get_records(self, *, ShardIterator: str, Limit: int = 1000) -> dict[str, Any]:  # noqa: N803
-        """Returns a page of the stream's records that meet the requirements. One call searches a
-        limited number of records. If it searched all of these, the page ends with a record that has
-        only a sequence number: up to it no other record meets the requirements. The field ``Ends``
-        says whether the end of the stream was reached.
+        """Returns a page of the stream's records that meet this reader's requirements. One call
+        searches :data:`SCANNED_RECORDS` records at most. If it searched all of these, the page ends
+        with a record that has only a sequence number, up to which no other record meets them. The
+        field ``Ends`` says whether the end of the stream was reached.
 
         Raises:
             Unusable: SQLite cannot read the file.

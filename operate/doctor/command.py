@@ -72,7 +72,7 @@ def examine(
 
     Args:
         without: the names of steps to skip.
-        tell: called with each line of the table.
+        tell: called with the line that describes the outcome of each step.
     """
     steps = [step for step in STEPS if step.name not in without]
     width = max(len(step.name) for step in (*steps, STEPS[0]))

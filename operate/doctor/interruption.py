@@ -12,12 +12,13 @@ SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
 
 class Interruption:
-    """Turns SIGINT and SIGTERM into a KeyboardInterrupt between two requests.
+    """Turns SIGINT and SIGTERM into a KeyboardInterrupt between two requests that the command
+    ``doctor`` sends to a server.
 
     A server continues a request even if its caller has disconnected. If that request created an
-    entity after the final removal, the entity would stay. So a signal takes effect just before the
-    next request, or at once within :meth:`immediate`. A second signal takes effect at once
-    everywhere.
+    entity after ``doctor`` removed what it had made, the entity would stay. So a signal takes
+    effect just before the next request, or at once within :meth:`immediate`. A second signal takes
+    effect at once everywhere.
     """
 
     def __init__(self) -> None:

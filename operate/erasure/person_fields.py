@@ -47,8 +47,8 @@ def entry_changes(texts: Mapping[str, str], name: str, new: str) -> dict[str, st
 
 
 def attribute_changes(item: Raw, name: str, new: str) -> dict[str, Raw]:
-    """Returns those attributes of an item that name the user, with the pseudonym ``new`` in place
-    of the name. Attributes that are maps are left out (:func:`entry_changes`)."""
+    """Returns those attributes of an item that name the user ``name``, with the pseudonym ``new``
+    in place of the name. Attributes that are maps are left out (:func:`entry_changes`)."""
     maps = {attribute.attr_name for attribute in _maps_of(item)}
     names_person = text_of(item, ChildItem.key.attr_name) in TAGS
     changes: dict[str, Raw] = {}

@@ -12,8 +12,8 @@ from operate.transfer.transfer_item import Content, TransferItem
 
 
 def item(source: Server, stock: Server, path: str, folder: Path) -> TransferItem:
-    """Returns the transfer item that copies all files below a path to the folder of MLflow's own
-    server. Source and target are equal if they have the same file names and sizes."""
+    """Returns the step of an export that copies all artifact files below a path into the folder of
+    MLflow's own server. A file that is there with the same name and size is not copied."""
 
     def write(want: Content, have: Content | None) -> None:
         for name, size in want.items():

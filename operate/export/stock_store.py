@@ -53,11 +53,11 @@ class StockStore:
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[Transaction]:
-        """Context manager: yields a transaction, which is committed at the end of the block. Only
-        one thread writes at a time, because SQLite allows one writer.
+        """Context manager: yields a transaction in the database of MLflow's own server, and commits
+        it at the end of the block. Threads take turns, because SQLite allows one writer.
 
         Raises:
-            TemporarilyUnavailable: the database refused a row; the message gives its reason.
+            TemporarilyUnavailable: a statement or the commit failed; the message has the reason.
         """
         from sqlalchemy.exc import SQLAlchemyError  # noqa: PLC0415
 

@@ -8,8 +8,9 @@
     python -m operate.restore files BUCKET --at TIME [--count]
     python -m operate.restore adopt --into NEW --table NAME [--bucket NAME] [--key ID] …
 
-``freeze`` makes both APIs of a stack answer 429 to every request until ``thaw``, so that no client
-writes data that the restore would miss. ``whole`` runs ``table``, ``files`` and ``adopt``: it
+``freeze`` makes both APIs of a stack in API Gateway (HTTP API, REST API) answer 429 to all requests
+until ``thaw``, so no client writes data that the restore would miss. ``whole`` runs ``table``,
+``files`` and ``adopt``: it
 restores the table of a stack and its bucket's files, deletes the stack (which keeps its data) and
 creates a new stack with the restored table and the old bucket and key. ``complete`` turns on what a
 table lacks that AWS Backup restored: stream, expiry, backups, protection. After an interruption

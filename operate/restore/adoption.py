@@ -71,7 +71,8 @@ def adopt(
         parameters: values of parameters; those that the template does not declare are ignored.
 
     Raises:
-        CannotRestore: the stack exists, or CloudFormation refuses the import.
+        CannotRestore: the stack exists, or the import fails.
+        ClientError: CloudFormation refuses the request.
     """
     if _status(cloudformation, stack) not in (None, "REVIEW_IN_PROGRESS"):
         raise CannotRestore(f"there is a stack {stack}: adopt into a new one")
@@ -136,12 +137,12 @@ def parameters_of(cloudformation: Any, stack: str) -> dict[str, str]:
 
 
 def remove_stack(cloudformation: Any, stack: str) -> None:
-    """Deletes a stack but keeps its table, data buckets and key. A stack that does not exist is not
-    an error.
+    """Deletes a CloudFormation stack but keeps its table, data buckets and KMS key. Does nothing if
+    the stack does not exist.
 
     Raises:
-        CannotRestore: the stack's template would delete them, or CloudFormation cannot delete the
-            rest.
+        CannotRestore: the stack's template would delete one of these resources, or CloudFormation
+            cannot delete the rest.
     """
     if _status(cloudformation, stack) is None:
         return

@@ -28,11 +28,11 @@ class Done(NamedTuple):
 
 
 def restore(s3: Any, bucket: str, moment: datetime, *, writes: bool = True) -> Done:
-    """For each file, makes the version that was the newest at ``moment`` the newest again. Returns
-    how many files were restored and how many were not changed.
+    """For each file of a bucket, makes the S3 version that was the newest at ``moment`` the newest
+    again. Returns how many files were restored and how many were not changed.
 
-    Nothing is lost: newer versions become older ones. Files that did not exist at the moment stay,
-    because no item of the restored table refers to them. The call may be repeated.
+    Nothing is lost: newer versions become older ones. Files that did not exist at the moment stay;
+    no item of the restored DynamoDB table refers to them. The call may be repeated.
 
     Args:
         writes: False only counts the files and restores none.

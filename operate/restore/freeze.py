@@ -70,9 +70,9 @@ class Freeze:
         return [stage.name for stage in self._stages]
 
     def end(self) -> dict[str, Limits]:
-        """Admits requests again, with the limits that each stage had before it was stopped. If
-        nobody knows these, with those of the stack's parameters. Limits that somebody, such as a
-        deployment, has set since the stop are left as they are.
+        """Admits requests again, with the throttling limits that each API stage had before it was
+        stopped or, if those are not recorded, with the limits in the stack's parameters. Limits
+        that somebody, such as a deployment, has set since the stop are left as they are.
 
         Returns:
             The limits that now apply, by the name of the API; without APIs that were not stopped.

@@ -1,6 +1,6 @@
-"""Copies files that the server's artifact proxy serves to the product's store, under the same
-paths. If the table's setting ``redaction`` applies to a trace, only the file of its spans is
-copied, in redacted form."""
+"""Copies files from the source server of an import, which serves them by its artifact proxy, to
+this product's artifact store, under the same paths. If the table's setting ``redaction`` applies to
+a trace, only the file of its spans is copied, in redacted form."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ def _wanted(server: Server, root: str) -> Iterator[tuple[str, int]]:
 
 
 def offered(server: Server, root: str, below: str) -> Iterator[tuple[str, int]]:
-    """Yields (path, size) of each file that the server has in the folder ``root`` or below it.
-    Paths are relative to ``root``. ``below`` is the subfolder that this call lists, at first
-    empty."""
+    """Yields (path, size) of each file that the source server of an import has in or below the
+    artifact folder ``root``. Paths are relative to ``root``. ``below`` is the subfolder that this
+    call lists, at first empty."""
     folder = f"{root}/{below}" if below else root
     try:
         entries = server.get(ROUTE, path=folder).get("files", [])

@@ -191,11 +191,12 @@ def model_definition(snapshot: GatewaySnapshot, fields: Json) -> TransferItem:
 def endpoint(
     snapshot: GatewaySnapshot, fields: Json, target_of: Callable[[str], str]
 ) -> TransferItem:
-    """Returns the item that transfers an endpoint, without its bindings and guardrails: these refer
-    to scorers, which are transferred later.
+    """Returns the item that transfers a gateway endpoint, without its bindings and guardrails:
+    these refer to scorers, which are transferred later.
 
     Args:
-        target_of: returns this product's id of an experiment, given the server's id.
+        target_of: returns this product's id of an experiment, given its id on the server that is
+            read.
     """
     workspace, endpoint_id = snapshot.server.workspace, snapshot.ids[fields["endpoint_id"]]
     experiment_id = fields.get("experiment_id") or None
@@ -362,8 +363,9 @@ def selected_fields(fields: Json, names: tuple[str, ...]) -> Json:
 
 
 def audit_fields(fields: Json) -> Json:
-    """Returns the fields of a part of the gateway's configuration that say who made and changed it,
-    and when (ms since 1970); None for an unknown user."""
+    """Returns those fields of a part of the AI gateway's configuration (such as an endpoint) that
+    say who made and changed the part, and when (ms since 1970). The field of an unknown user is
+    None."""
     return {
         **{name: fields.get(name) or None for name in _AUTHORS},
         "created_at": int(fields["created_at"]),

@@ -20,11 +20,11 @@ T = TypeVar("T")
 
 
 def listed(source: SourceReader, experiment_id: str, target: Experiment) -> list[TransferItem]:
-    """Returns the items that transfer an experiment's issues; none if the server does not support
-    issues.
+    """Returns, for an import, one TransferItem per issue of an experiment; an empty list if the
+    source server does not support issues.
 
     Args:
-        experiment_id: the experiment's id on the server.
+        experiment_id: the experiment's id on the source server.
         target: the corresponding experiment of the table.
     """
     listed_issues = empty_if_unsupported(

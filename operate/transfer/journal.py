@@ -1,6 +1,6 @@
-"""A file that records the items that an import has transferred, so that another run need not read
-them again. The file only saves time: whether an item exists is always read from the table.
-"""
+"""A file that records the items that an import has transferred, so that a repetition of the import
+need not read them from the source again. The file only saves time: whether an item exists is always
+read from the table."""
 
 from __future__ import annotations
 

@@ -15,9 +15,9 @@ SCHEME: Final = "kubeflow:"
 
 
 def run(options: TransferOptions) -> int:
-    """Runs an import or a comparison: from a Kubeflow registry if the address begins with its
-    scheme, otherwise from an MLflow server. Returns 0 if the table then has all entities of the
-    source, 1 if an entity differs or failed."""
+    """Runs an import or a comparison: from a Kubeflow model registry if the address of the source
+    begins with ``kubeflow:``, otherwise from an MLflow server. Returns 0 if the table then has all
+    entities of the source, 1 if an entity differs or failed."""
     if not options.url.startswith(SCHEME):
         return command.run(options)
     return _RegistryTransfer(

@@ -30,8 +30,9 @@ def content(entity: Entity) -> Content:
 
 
 def labelled(artifacts: list[Entity]) -> dict[str, Entity]:
-    """Returns the artifacts of one parent, by a label of type and name. If several have the same
-    type and name, as data sets may, the later ones get a number in the order of their ids."""
+    """Returns Kubeflow artifacts of one model version or run, by a label of type and name. If
+    several have the same type and name, as data sets may, the labels of the later ones get a
+    number, in the order of their ids."""
     by_label: dict[str, Entity] = {}
     for each in sorted(artifacts, key=lambda artifact: artifact.id):
         label, number = f"{each.of_kind.artifact_type} {each.name}", 1

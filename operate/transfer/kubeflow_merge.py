@@ -29,8 +29,9 @@ def values(entity: Entity) -> body.Values:
 
 
 def altering(entity: Entity) -> Callable[[Entity], Entity]:
-    """Returns a function that changes an entity of the table: it sets the values of ``entity``, the
-    registry's entity, and keeps the table's other custom properties."""
+    """Returns a function that changes an entity of the table: it sets the values of ``entity``,
+    which was read from a Kubeflow model registry, and keeps custom properties that only the table's
+    entity has."""
     given = values(entity)
 
     def alter(before: Entity) -> Entity:

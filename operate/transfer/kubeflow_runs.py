@@ -33,9 +33,9 @@ class Experiments:
         return self._registry.experiments()
 
     def item(self, experiment: Entity, *, last: bool) -> TransferItem:
-        """Returns the item that transfers an experiment; with ``last`` only its state, without it
-        everything else. The state is written after the runs, because an archived experiment accepts
-        no runs."""
+        """Returns the TransferItem that imports a Kubeflow experiment; with ``last`` only its
+        state, without ``last`` everything else. The state is written after the runs, because an
+        archived experiment accepts no runs."""
         own_content = content(experiment)
         wanted = {name: value for name, value in own_content.items() if (name == "state") == last}
 

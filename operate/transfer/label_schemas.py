@@ -28,9 +28,9 @@ class SchemaPair(NamedTuple):
 
 
 def listed(source: SourceReader, experiment_id: str, target: Experiment) -> list[SchemaPair]:
-    """Returns the label schemas of an active experiment, each with its id in the table; none if the
-    server does not support label schemas. A server creates the default schema when the list is
-    requested.
+    """Returns the label schemas of an active experiment on the server that is read, each with its
+    id in the table to which it is transferred; none if the server does not support label schemas.
+    The server creates the default schema when the list is requested.
 
     Args:
         experiment_id: the experiment's id on the server.

@@ -24,8 +24,8 @@ _OWN: Final = ("name", "queue_type", "created_by", "created_time", "last_update_
 def listed(
     source: SourceReader, experiment_id: str, target: Experiment, schema_ids: Mapping[str, str]
 ) -> list[TransferItem]:
-    """Returns the items that transfer an active experiment's review queues; none if the server does
-    not support review queues.
+    """Returns, for an import, one TransferItem per review queue of an active experiment; an empty
+    list if the server from which is imported does not support review queues.
 
     Args:
         experiment_id: the experiment's id on the server.

@@ -46,7 +46,7 @@ def item(source: SourceReader, experiment_id: str, name: str, target: Experiment
     ResourceConflict if the table has another scorer of this name.
 
     Args:
-        experiment_id: the experiment's id on the server.
+        experiment_id: the experiment's id on the server from which the scorer is read.
         target: the corresponding experiment of the table.
     """
 

@@ -25,8 +25,8 @@ HISTORY_PAGE_POINTS: Final = 25_000
 
 
 def proxy_path(location: str, folder: Path | None = None) -> str | None:
-    """Returns the path in the server's artifact proxy that a location refers to; None if the
-    location is not behind the proxy.
+    """Returns the path, in the artifact proxy of the source MLflow server, that an artifact
+    location refers to; None if the location is not behind the proxy.
 
     Args:
         folder: the folder that the proxy serves, if it is known.
@@ -56,8 +56,9 @@ def _below(folder: Path, path: str) -> str | None:
 
 
 def target_location(location: str, folder: Path | None = None) -> str:
-    """Returns a location in the form of this product: a location behind the server's artifact proxy
-    without the name of that server, any other unchanged. For ``folder`` see :func:`proxy_path`."""
+    """Returns an artifact location of an import's source as this product stores it: one behind the
+    source's artifact proxy without the source's host name, any other unchanged. For ``folder`` see
+    :func:`proxy_path`."""
     path = proxy_path(location, folder)
     return location if path is None else f"mlflow-artifacts:/{path}"
 
@@ -76,8 +77,9 @@ def empty_if_unsupported(entries: Iterator[Json]) -> Iterator[Json]:
 
 
 def none_if_unsupported(entries: Iterator[Json]) -> list[Json] | None:
-    """Returns the entries that the server lists; None if the server lacks the route, or keeps its
-    data in files, where MLflow does not support these entities and answers with an error page."""
+    """Returns the entities that the source server of an import lists; None if that server lacks the
+    route, or keeps its data in files: MLflow's file store does not support these entities, so the
+    server answers with an error page."""
     try:
         return list(entries)
     except SourceFailed as failed:

@@ -106,8 +106,8 @@ def _create_page(entries: Sequence[DictionaryEntry]) -> bool:
 
 
 def begin_leaving(entry: DictionaryEntry) -> bool:
-    """Sets the state of an entry on the dictionary's first page to ``leaving``, the first step of
-    its removal. Returns False if the page does not have the entry."""
+    """Sets the state of an entry on the first page of the full-text dictionary to ``leaving``, the
+    first step of the entry's removal. Returns False if the page does not have the entry."""
     return _change_state(entry, None)
 
 

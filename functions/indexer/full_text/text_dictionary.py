@@ -48,9 +48,9 @@ _VERSION_BITS = 53
 
 
 def entry_of(entity: SourceEntity, posting: Posting) -> DictionaryEntry | None:
-    """Returns the dictionary entry that a posting (a word or value in an entity's field) needs;
-    None if it needs none: texts that are searched as a whole, numbers, and words of fewer than
-    three characters."""
+    """Returns the entry of the full-text dictionary (the list of an experiment's words and values)
+    that a posting (a word or value in an entity's field) needs; None if it needs none: texts that
+    are searched as a whole, numbers, and words of fewer than three characters."""
     entry = DictionaryEntry(entity.experiment_id, entity.kind, posting)
     return entry if _is_listed(entry) and _trigrams(entry) else None
 
@@ -96,8 +96,8 @@ def entry_of_item(experiment_id: str, item: Raw) -> DictionaryEntry | None:
 
 
 def matches_key(experiment_id: str, item: Raw) -> bool:
-    """Whether the attributes of an item of the full-text dictionary agree with the key under which
-    it is stored. Raises KeyError if an attribute is missing."""
+    """Whether the attributes of an item of an experiment's full-text dictionary (trigram → text)
+    agree with its key. False, or KeyError, if an attribute is missing."""
     entry = entry_of_item(experiment_id, item)
     fts = Fts.of(item)
     if entry is None or fts.level != TRIGRAM:
@@ -120,8 +120,9 @@ def complete(fts_items: Iterable[Raw]) -> None:
 
 
 def missing_entries(fts_items: Iterable[Raw]) -> list[tuple[Page | None, list[DictionaryEntry]]]:
-    """Returns, for each experiment whose dictionary lacks entries of the given FTS items, its first
-    page (None if there is none) and these entries. One BatchGetItem."""
+    """Returns, for each experiment whose full-text dictionary lacks entries for the given FTS
+    items, the dictionary's first page (None if there is none) and these entries. One BatchGetItem
+    per hundred items."""
     entries = list(dict.fromkeys(_entries_of(fts_items)))
     pages = {entry.experiment_id: keys.fts_texts(entry.experiment_id) for entry in entries}
     lasts = [item_keys(entry)[-1] for entry in entries]
@@ -153,16 +154,16 @@ def _page(item: Raw | None) -> Page | None:
 
 
 def put_all(entries: Iterable[DictionaryEntry]) -> None:
-    """Puts the items of dictionary entries; the last item of each entry after all others, because
-    readers conclude from its existence that all others exist."""
+    """Puts the items of entries of the full-text dictionary (one item per trigram of a text). The
+    last item of each entry is put after all others: readers take it as a sign that all exist."""
     items_of_entries = [items(entry) for entry in entries]
     table.batch_write(item for entry_items in items_of_entries for item in entry_items[:-1])
     table.batch_write(entry_items[-1] for entry_items in items_of_entries)
 
 
 def remove_unused(removed_postings: Iterable[tuple[SourceEntity, Posting]]) -> None:
-    """Removes from the dictionary the texts of removed postings that no entity has any more. If the
-    process is killed, unused texts stay, which is harmless."""
+    """Removes from the full-text dictionary the texts (words and values) of removed postings that
+    no run or trace has any more. If the process is killed, unused texts stay, which is harmless."""
     entries = {entry_of(entity, posting): None for entity, posting in removed_postings}
     table.parallel([partial(remove_if_unused, entry) for entry in entries if entry is not None])
 

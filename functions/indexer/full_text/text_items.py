@@ -89,8 +89,8 @@ def name_postings(texts: Texts) -> set[Posting]:
 
 
 def changed(before: Texts, after: Texts) -> list[tuple[str, str, str]]:
-    """Returns (field, old text, new text) for each text of an entity that a write changed; ""
-    stands for an absent text.
+    """Returns (field, old text, new text) for each field of an entity whose text a write changed;
+    "" stands for an absent text.
 
     Args:
         before, after: the entity's texts by field.

@@ -82,8 +82,9 @@ def project(records: Sequence[Mapping[str, Any]]) -> None:
 def pack_runs(runs: Sequence[Owner], *, read: bool = False) -> None:
     """Rewrites the batches of runs (one item for each log request) as packs, unless the packs of a
     run would be larger than its batches. The process may be killed at any point and the call
-    repeated. Makes one Query for each run in parallel, then the writes of all. Handles
-    :data:`SIDE_BY_SIDE` runs at a time, to limit memory.
+    repeated. Reads a portion of each run's batches, in parallel, then writes the packs of all these
+    runs, and goes on with the next portions. Handles :data:`SIDE_BY_SIDE` runs at a time, to limit
+    memory.
 
     Args:
         read: whether the caller has just read the runs, so that their existence need not be

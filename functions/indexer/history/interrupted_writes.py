@@ -179,7 +179,8 @@ def _is_older(item: Raw | None, greatest: Mapping[str, Metric]) -> bool:
 
 
 def find_missing(run: Owner) -> Missing:
-    """Compares a run's latest values with its whole history, page by page; writes nothing.
+    """Compares a run's latest values with its whole history, page by page. Returns the latest
+    values that the run lacks and the points that its history lacks; writes nothing.
 
     The run is read before the history, which must contain the run's latest values, and again after
     it, when the run must have the latest point of the history. So a complete run is never reported.

@@ -11,9 +11,9 @@ from mlcore.repos.runs.history import rewinds
 
 
 def project(records: Sequence[Mapping[str, Any]]) -> None:
-    """Handles stream records of runs: removes the points that a rewind deletes, if a run's last
-    record shows the rewind as open. Usually the request itself has completed the rewind by then, so
-    that the run is only read."""
+    """Handles stream records of runs: completes rewinds (deletions of a run's metric points after a
+    step) that the last record of a run shows as open. Usually the request that began the rewind has
+    completed it by then; then the run is only read."""
     begun = {}
     for record in records:
         if "NewImage" in record:

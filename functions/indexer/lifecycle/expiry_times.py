@@ -55,8 +55,9 @@ def experiment_until(item: Raw) -> int | None:
 
 
 def run_until(item: Raw, experiment: Experiment, until: int | None) -> int | None:
-    """Returns when a run expires, in seconds since the epoch; None for never. A run expires with
-    its deleted experiment, or some time after its own deletion.
+    """Returns when a run expires, in seconds since the epoch; None for never. Only a deleted run
+    expires: with its deleted experiment or, by the setting for ``deleted_runs``, some time after
+    its own deletion, whichever is earlier.
 
     Args:
         until: when the experiment expires; None for never.

@@ -67,9 +67,9 @@ def sweep() -> int:
 def crowded_runs(
     experiments: Iterable[str], became_marked: Iterable[Owner]
 ) -> list[tuple[Owner, Raw]]:
-    """Returns the runs to index now because their experiments have too many runs that the indexer
-    has not processed, and that were not written to for :data:`CALM_MS`, as pairs of owner and run
-    item.
+    """Returns the runs to index now: in experiments with too many runs that the indexer has not
+    processed, those of these runs that were not written to for :data:`CALM_MS`. Each is a pair of
+    owner (experiment id, run id) and run item.
 
     Args:
         became_marked: the active runs that this batch of the stream added to the unprocessed ones.

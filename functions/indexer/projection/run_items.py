@@ -85,8 +85,9 @@ class _RunChanges:
 def project(records: Sequence[Mapping[str, Any]]) -> None:
     """Handles stream records of runs and of values outside the run item.
 
-    Reads the runs in one BatchGetItem, writes the derived items of all of them, and at last removes
-    the runs' marks (the keys that say that they are not indexed yet).
+    Reads the runs and their experiments together (a BatchGetItem per hundred items), writes the
+    derived items of all runs, and at last removes the marks of the runs that are due (the keys that
+    say that they are not indexed yet).
     """
     changes_of_runs: dict[Owner, _RunChanges] = {}
     for record in records:

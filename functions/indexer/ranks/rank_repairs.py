@@ -22,8 +22,8 @@ from mlcore.repos.runs.ranks import metric_ranks
 
 
 def without_ranked(experiment_id: str, findings: Sequence[ItemDifference]) -> list[ItemDifference]:
-    """Returns the findings without those that report a missing RANK item although the index of
-    metric values has the metric's value in another form (in rows or a segment)."""
+    """Returns the findings of a verification of index items, without those that report a missing
+    RANK item although the index of metric values has the value in rows or in a segment."""
     missing = {
         _key(finding): metric_ranks.ranked_of(_wanted(finding))
         for finding in findings
@@ -46,9 +46,9 @@ def rank(run: Owner, findings: Iterable[ItemDifference]) -> None:
 
 
 def is_lacking(finding: ItemDifference) -> bool:
-    """Whether a finding reports a missing RANK item that the index of metric values may replace by
-    an entry in rows or a segment. These are the RANK items of metrics in the run item. Those of
-    metrics outside the run item, which have no version, cannot be replaced so."""
+    """Whether a difference found by verification is a missing RANK item which the index of metric
+    values may have replaced by an entry in its rows or segments. That is possible for a metric
+    stored in the run item; the RANK item of a metric stored outside it has no ``version``."""
     wanted = finding.wanted
     if wanted is None or finding.stored is not None:
         return False

@@ -93,8 +93,9 @@ class Partition:
         """Texts of the dictionary that no entity seemed to hold when they were read."""
 
     def expects(self, unseen: set[int], items: Iterable[Raw]) -> None:
-        """Adds to ``unseen`` the hashes of the keys of required index items, and of the dictionary
-        items that they need. Leaves out full-text items if the full-text index is outdated."""
+        """Adds to ``unseen``, the keys that the scan must still meet, the hashes of the sort keys
+        of required index items and of the items that they need in the full-text dictionary. Leaves
+        out full-text items if the full-text index is outdated."""
         required = list(items)
         for item in (*required, *text_dictionary.items_needed_by(required, self.dictionary_page)):
             if self.outdated and _is_full_text(item):
@@ -167,8 +168,9 @@ def first_dictionary_page(experiment_id: str) -> Page:
 
 
 def with_dictionary(wanted: expected_items.Items, page: Page) -> expected_items.Items:
-    """Returns required items (by key) together with the items of the full-text dictionary that
-    their texts need. Texts on the dictionary's first page need none."""
+    """Returns derived items that an experiment must have (``wanted``, by key), together with the
+    items of the full-text dictionary that their texts need. Texts on the dictionary's first page
+    need none."""
     dictionary_items = text_dictionary.items_needed_by(wanted.values(), page)
     return {**wanted, **{key_of_item(item): item for item in dictionary_items}}
 

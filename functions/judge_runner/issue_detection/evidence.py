@@ -70,8 +70,8 @@ class _Evidence(NamedTuple):
 
 
 def link(detection: Detection, reports: Sequence[ReportedIssue]) -> None:
-    """Links the traces of all reports to their issues. If the model cannot explain a trace, the
-    link repeats why the trace failed the triage.
+    """Links each trace or session in which an issue was detected to the issue, by an assessment of
+    the session's first trace. If the model cannot explain it, the link repeats the triage's reason.
 
     Raises:
         JobStopped, OutOfTime: see :mod:`judge_runner.job_execution`.

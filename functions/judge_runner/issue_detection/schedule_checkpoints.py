@@ -27,8 +27,9 @@ def read(experiment: Experiment) -> int | None:
 
 
 def advance(stored: StoredExperiment, newest: tuple[int, str], run_id: str) -> None:
-    """Stores in the experiment's tag that a run has analyzed the traces up to ``newest`` (its time
-    and id). Does nothing if the tag already has this time or a later one."""
+    """Stores in the experiment's tag :data:`TAG` that issue detection, in the run ``run_id``, has
+    analyzed the traces up to ``newest`` (time and id of a trace). Does nothing if the tag already
+    has this time or a later one, or if the experiment is deleted meanwhile."""
     time, trace_id = newest
     if (read(stored.experiment) or 0) >= time:
         return

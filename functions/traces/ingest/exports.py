@@ -58,9 +58,9 @@ class Export(NamedTuple):
 
 
 def parse(sent: Sent) -> Export:
-    """Parses an export. If its spans cannot be parsed, the result still has the experiment's id
-    (empty without the header), because the policy decides about the experiment before an error is
-    answered."""
+    """Parses a request that exports spans (OpenTelemetry). If its spans cannot be parsed, the
+    result still has the experiment's id (empty without the header), because the policy decides
+    about the experiment before an error is answered."""
     experiment = sent.headers.get(EXPERIMENT_HEADER)
     run_id = sent.headers.get(RUN_HEADER, "")
     try:
@@ -80,8 +80,9 @@ def parse(sent: Sent) -> Export:
 
 
 def export_spans(export: Export, request: Request) -> Response:
-    """Stores the spans and links their traces to the run. Returns an empty message in the encoding
-    of the request, or an error in FastAPI's form ``{"detail": …}``."""
+    """Stores the spans of an OTLP export, and links traces whose root span is among them to the run
+    that a header names. Returns an empty message in the encoding of the request, or an error in
+    FastAPI's form ``{"detail": …}``."""
     if export.refused is not None:
         return export.refused
     try:

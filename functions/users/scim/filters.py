@@ -1,4 +1,4 @@
-"""Parses the filters of lists and the paths of PATCH (RFC 7644, sections 3.4.2.2 and 3.5.2), as far
+"""Parses SCIM's filters of lists and paths of PATCH (RFC 7644, sections 3.4.2.2 and 3.5.2), as far
 as directories send them: ``attribute eq value``, joined by ``and``, and ``attribute[…].part``."""
 
 from __future__ import annotations

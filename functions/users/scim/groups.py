@@ -18,8 +18,8 @@ from users.scim.messages import ScimRequest
 
 
 def create_group(message: ScimRequest, request: Request) -> Response:
-    """Creates a group with its members. If it is interrupted, a repeated request gets 409, and the
-    directory finds the group by its name and adds the members."""
+    """Creates a group of users with its members. If the creation is interrupted, a repeated request
+    gets 409, and the SCIM client finds the group by its name and adds the members."""
     change = of_body(message.body)
     name, external_id = change.display_name or "", change.external_id or None
     _check_users(change)

@@ -146,8 +146,8 @@ def text_of(name: str, value: Any) -> str:
 
 
 def boolean(name: str, value: Any) -> bool:
-    """Returns the value of an attribute that must be a boolean, which Entra ID may send as a text.
-    Raises ScimError for any other value."""
+    """Returns the value of a SCIM attribute that must be a boolean; accepts "true" and "false" as
+    texts, which Entra ID may send. Raises ScimError for any other value."""
     if isinstance(value, bool):
         return value
     if isinstance(value, str) and value.lower() in ("true", "false"):

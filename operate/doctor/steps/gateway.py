@@ -7,8 +7,9 @@ from operate.doctor.outcome import LeftOut
 
 
 def call(checkup: Checkup) -> str:
-    """Lists the gateway's endpoints, and calls the one that the options name, if any. Returns the
-    result as a text. Raises LeftOut if there are no endpoints, Wrong if the call fails."""
+    """Checks the AI gateway: lists its endpoints, and calls the endpoint that ``--endpoint`` names,
+    if any. Returns the result as a text. Raises LeftOut if the gateway has no endpoints, Wrong if
+    the call fails."""
     api, wanted = checkup.api, checkup.options.endpoint
     listed = api.ask("GET", "3.0/mlflow/gateway/endpoints/list").get("endpoints", [])
     if not listed:

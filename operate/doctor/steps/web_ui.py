@@ -46,8 +46,8 @@ def load(checkup: Checkup) -> str:
 
 
 def reach_functions(checkup: Checkup) -> str:
-    """Checks that a function answers a request to each route, instead of a bucket or API Gateway.
-    Returns the result as a text; raises Wrong."""
+    """Checks that a Lambda function answers a request to each route, and not a bucket or API
+    Gateway. Returns the result as a text; raises Wrong, which lists the other routes."""
     behind_ui = checkup.facts.get("ui") is True
     paths = sorted(
         _FILLED.sub("doctor", path.replace(_ROOT, root))

@@ -42,9 +42,9 @@ class Delivery(NamedTuple):
 
 
 def receive(checkup: Checkup) -> str:
-    """Creates a webhook, changes a model, and waits for the delivery. Returns the result as a text.
-    Raises LeftOut if neither this machine can receive nor the log can be read, Wrong if no delivery
-    arrives."""
+    """Checks webhooks: creates a webhook, changes a model, and waits for the delivery. Returns the
+    result as a text. Raises LeftOut if neither this machine can receive a delivery nor the log of
+    the webhook sender can be read, Wrong if no delivery arrives."""
     model = checkup.fact("model")
     address = _address(checkup)
     if address is not None:

@@ -12,11 +12,11 @@ from mlcore import queues
 
 
 class Removal(NamedTuple):
-    """Names the files to remove: those at or below ``key`` in the store.
+    """A message to the file remover: remove the files at or below ``key`` in the artifact store.
 
     Files written after ``before_ms`` (milliseconds since the epoch) belong to a newer item and are
-    kept, and so are files at or below a key of ``keep``. Before sending, the sender must have asked
-    :mod:`mlcore.repos.files.removable_files` whether the files may be removed.
+    kept, and so are files at or below a key of ``keep``. Who sends the message must have asked
+    :mod:`mlcore.repos.files.removable_files` before whether the files may be removed.
     """
 
     workspace: str

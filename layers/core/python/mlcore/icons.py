@@ -36,8 +36,8 @@ def _media_type_of(value: Any, path: json_body.JsonPath, misfits: json_body.Misf
 
 
 def check_url(url: str) -> None:
-    """Checks an icon's URL by MLflow's rules, in its order and with its messages and its three
-    environment variables.
+    """Checks the URL of an icon of a skill or MCP server by MLflow's rules, in MLflow's order and
+    with its messages and its three environment variables.
 
     Raises:
         InvalidParameterValue: the URL is not allowed.

@@ -37,7 +37,8 @@ def token(position: Position, query: object = None) -> str:
 
 def position_of(text: str, query: object = None) -> list[object] | None:
     """Returns the position in a page token; None for an empty token (the first page). Raises
-    InvalidParameterValue if the text is not a token, or is a token of another query."""
+    InvalidParameterValue if the text is not a page token, or one from the answer to a request with
+    another ``query`` (such as filter and order)."""
     if not text:
         return None
     try:

@@ -80,9 +80,9 @@ class _Call(NamedTuple):
 
 
 def may_aggregate(query: exp.Query) -> bool:
-    """Whether calls in a query may be replaced: it does not show all columns of its sources, which
-    would include those of the join, and names none of these. Must be called before other steps
-    put mentions of tables into the query."""
+    """Whether calls in a query may be replaced by a join with aggregates: the query has no ``*``,
+    which would include the columns of the join, and uses no name that is reserved for them. Must be
+    called before other steps put mentions of tables into the query."""
     return not needs_all_columns(query) and not any(
         word.name.lower().startswith(_OWN) for word in query.find_all(exp.Identifier)
     )

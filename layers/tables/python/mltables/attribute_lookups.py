@@ -65,10 +65,11 @@ def spells_columns(query: exp.Query) -> bool:
 
 
 def read_columns(query: exp.Query, schema: str) -> None:
-    """Makes lookups in ``spans``, ``traces`` and the views of traces read columns, in place.
+    """Changes an SQL query, in place: lookups such as ``attributes['k']`` in ``spans``, ``traces``
+    and the views of traces read the column of the key, where it has one, and not the whole map.
 
     Args:
-        query: its table names already point to DuckDB's views in the schema.
+        query: its table names already point to the views in the DuckDB schema ``schema``.
     """
     for select in query.find_all(exp.Select):
         for looked_up in (_ATTRIBUTES, _METADATA):

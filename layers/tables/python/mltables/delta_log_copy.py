@@ -1,9 +1,9 @@
 """A copy of the Delta log of a table in S3, which a writer keeps in the scratch folder.
 
 Delta's library reads and lists the log several times for each commit, and each request costs money.
-A writer reads this copy instead: it asks S3 only whether the last entry that it has is still there,
-and writes one object for a commit. If others have committed since then, S3 refuses the object,
-because its name exists already.
+A writer reads this copy instead: it asks S3 only whether the copy's last entry is still there and,
+unless it is sure to commit, for later entries; a commit writes one object. If others have committed
+since then, S3 refuses the object, because its name exists already.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ class LogCopy:
         self._key = log_key(table)
 
     def open(self, *, may_be_behind: bool) -> DeltaTable | None:
-        """Opens the table; None if it does not exist. If the table was deleted and created again,
-        the log is copied anew.
+        """Opens the Delta table by its local copy of the log; None if the table does not exist. If
+        the table was deleted and created again, the log is copied anew.
 
         Args:
             may_be_behind: whether entries of other writers may be missing. Looking for them costs a

@@ -26,7 +26,7 @@ _databases_before_fork: Final[list[duckdb.DuckDBPyConnection]] = []
 def connect(
     folder: Path | None, memory: str = MEMORY, threads: int = THREADS
 ) -> duckdb.DuckDBPyConnection:
-    """Opens a database in memory, in UTC. It spills into ``folder``, or not at all without one.
+    """Opens a DuckDB database in memory, in UTC. It spills to ``folder``; without one, not at all.
 
     In a process that was forked after :func:`open_before_fork`, this is a new connection to the
     process's copy of that database. Such a process may use one folder only. After it has connected

@@ -43,8 +43,8 @@ def tables_of(root: RootSource) -> list[Table]:
 
 
 class EntityStep:
-    """One publication step for one kind of root and its parts (such as registered models and their
-    versions), on an open snapshot of each of their tables."""
+    """Publishes changes of one kind of root and its parts (such as registered models and their
+    versions): writes their rows to the kind's system tables, each opened at one snapshot."""
 
     def __init__(
         self,

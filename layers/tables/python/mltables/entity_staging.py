@@ -31,13 +31,13 @@ def batches(
     folder: Path,
     inherited: Sequence[str] = (),
 ) -> Iterator[list[Row]]:
-    """Creates the temporary table ``new_rows`` for each batch of rows, with all stored columns of
-    ``table``, and then yields the rows of the batch.
+    """Splits rows of ``table`` into batches. For each batch, creates the temporary table
+    ``new_rows`` of DuckDB with all stored columns of ``table``, then yields the batch's rows.
 
     Args:
         inherited: the columns that are copied from the row's root (such as a version's model) in
-            the temporary table ``roots`` (:func:`load_roots`). Rows whose root is not there are
-            left out.
+            the temporary table ``roots`` (:func:`load_roots`). If there are any, ``new_rows`` lacks
+            rows whose root is not in ``roots``; they are yielded nevertheless.
     """
     path = folder / "entities.ndjson"
     while batch := _write(rows, path):

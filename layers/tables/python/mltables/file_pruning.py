@@ -201,10 +201,10 @@ def _bounds_of(
 
 
 def is_constant(value: exp.Expr, *, now: bool) -> bool:
-    """Whether an expression is a constant that can be computed without rows, in little time.
+    """Whether an SQL expression is a constant: it reads no column and takes little time.
 
     Args:
-        now: whether it may call ``now()`` and the like.
+        now: whether the expression may call ``now()`` and the like.
     """
     for node in value.walk():
         if isinstance(node, exp.Anonymous):

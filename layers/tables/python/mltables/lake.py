@@ -117,12 +117,12 @@ class Lake:
         return LogCopy(folder, table)
 
     def paths(self, name: str, table: DeltaTable, files: Sequence[str]) -> list[str]:
-        """Returns local paths of a table's files and fetches missing ones. Deletes copies of files
-        that this version of the table does not have.
+        """Returns local paths of a system table's files, after fetching those of which there is no
+        local copy. Deletes copies of files that this version of the table does not have.
 
         Args:
-            name: the name of the table.
-            files: names in the table's log.
+            name: the name of the system table.
+            files: names of the wanted files in the table's Delta log.
 
         Raises:
             NoRoom: the disk has no space for the copies.

@@ -44,8 +44,8 @@ class StoredTable:
         partitions."""
 
     def add(self, name: str, modified: int) -> None:
-        """Updates the state by one file of the table: by its time, and by the version or partition
-        in its name.
+        """Updates the attributes of this object by one file of the table: by the file's time, and
+        by the version or partition in its name.
 
         Args:
             name: its path in the table's folder.

@@ -44,9 +44,10 @@ class _LooseFile(NamedTuple):
 def pack(
     connection: duckdb.DuckDBPyConnection, table: WritableTable, before: str, most_rows: int
 ) -> int:
-    """Packs files of one day, in one commit: rewrites them so that the rows that ``Table.first``
-    selects are in files of their own. Chooses the latest day that has more than ``LOOSE_FILES``
-    files which are not packed yet. Changes no row. Returns the number of packed rows.
+    """Packs files of one day of a system table, in one commit: rewrites them so that the rows that
+    ``Table.first`` selects are in files of their own. Chooses the latest day that has more than
+    ``LOOSE_FILES`` files which are not packed yet. Changes no row. Returns the number of rows in
+    the files that it rewrote.
 
     Args:
         before: days from this one on, written ``YYYY-MM-DD``, are not packed: their rows may still

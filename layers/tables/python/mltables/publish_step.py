@@ -29,9 +29,10 @@ RUNS_TOGETHER: Final = 5000
 
 
 class Published(NamedTuple):
-    """Counts of a publication: landing objects (files of changes) that were published and deleted;
-    points appended to the history; runs, experiments and traces written or removed; audited
-    requests appended; rows of other entities written or removed."""
+    """Counts of what a publication did in the system tables: landing objects (files of changes)
+    that were published and deleted; metric points appended to the history; rows of runs,
+    experiments and traces written or removed; audited requests appended; rows of other entities
+    written or removed."""
 
     objects: int = 0
     points: int = 0

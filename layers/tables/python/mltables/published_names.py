@@ -1,4 +1,4 @@
-"""Names under which Databricks publishes its tables of traces and of calls.
+"""Names under which Databricks publishes its SQL tables of traces and of model calls.
 
 Databricks makes tables and views of traces in a schema that the user chooses:
 ``<catalog>.<schema>.mlflow_experiment_trace_unified``, or with a prefix in place of
@@ -63,8 +63,9 @@ class PublishedSources:
         return frozenset(word.name.lower() for word in words if not _is_of_table(word))
 
     def fastest(self, view: str) -> str:
-        """Returns a table or view with the rows of a view that is read faster, if the query cannot
-        tell the two apart: it names no column that only one of them has."""
+        """Returns what to read in place of ``view``: a table or view that has the same rows and is
+        faster to read, if there is one and the query names no column that only one of the two has;
+        otherwise ``view``."""
         source, columns = _WITH_MORE_COLUMNS.get(view, (view, frozenset()))
         if source == view or self._named is None:
             return view

@@ -1,8 +1,9 @@
-"""How much memory and how many threads a query may use: a part of what its place has.
+"""How much memory and how many threads an SQL query of the system tables may use: a part of those
+of the Lambda function, or else of the machine.
 
-A Lambda function answers one request at a time, so a query gets what the function leaves. Anywhere
-else three queries may run beside everything else on the machine, and each gets a small part of it.
-A container's limits count as the machine's.
+A Lambda function answers one request at a time, so a query gets what the function leaves. On a
+machine, three queries may run beside everything else, and each gets a small part of it. A
+container's limits count as the machine's.
 """
 
 from __future__ import annotations
@@ -56,17 +57,17 @@ def here() -> QueryLimits:
 
 
 def of_function(megabytes: int, processors: int) -> QueryLimits:
-    """Returns the limits in a Lambda function with so much memory: those of the template's size in
-    proportion for a smaller one, and half of what is above that size in addition for a larger
-    one."""
+    """Returns the limits of an SQL query in a Lambda function with ``megabytes`` of memory. Up to
+    ``DEPLOYED_MB``, the query's memory is ``DEPLOYED.memory``, reduced in proportion; above that,
+    half of the further megabytes are added to it."""
     if megabytes <= DEPLOYED_MB:
         return _limits(DEPLOYED.memory * megabytes // DEPLOYED_MB, processors)
     return _limits(DEPLOYED.memory + (megabytes - DEPLOYED_MB) * _MEGABYTE // 2, processors)
 
 
 def of_machine(memory: int, processors: int) -> QueryLimits:
-    """Returns the limits on a machine with so many bytes of memory: an eighth, but at least those
-    of ``DEPLOYED`` and at most 2 GB."""
+    """Returns the limits of one query on a machine with ``memory`` bytes and ``processors``: an
+    eighth of the memory, but at least that of ``DEPLOYED`` and at most 2 GB; threads that fit."""
     return _limits(min(max(memory // 8, DEPLOYED.memory), _MOST_ON_MACHINE), processors)
 
 

@@ -86,7 +86,8 @@ def encode_csv(cursor: duckdb.DuckDBPyConnection, most_bytes: int) -> dict[str, 
 
 
 def encode_arrow(relation: duckdb.DuckDBPyRelation, most_bytes: int) -> dict[str, Any]:
-    """Returns ``{"arrow": Base64 of a stream in Arrow's IPC format}``: exact types, NaN included.
+    """Returns the result of an SQL query as ``{"arrow": stream in Arrow's IPC format, as Base64}``,
+    with exact types and NaN.
 
     Raises:
         TooLarge: the stream exceeds ``most_bytes`` before Base64.

@@ -13,11 +13,12 @@ import duckdb
 
 
 def deletes(point: str, inserted: str) -> str:
-    """Returns the SQL condition under which the row ``w`` of ``rewinds`` deletes a point.
+    """Returns the SQL condition that is true if the rewind in row ``w`` of the table ``rewinds``
+    (see the top of this file) deleted a metric point.
 
     Args:
         point: the alias of the table with the point.
-        inserted: an expression for its time of insertion, in milliseconds.
+        inserted: an SQL expression for when the point was inserted (milliseconds since the epoch).
     """
     return (
         f"w.run_id = {point}.run_id AND {inserted} <= w.rewound_at "

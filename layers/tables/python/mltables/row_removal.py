@@ -39,9 +39,9 @@ def remove_rows(
 def remove_points(
     connection: duckdb.DuckDBPyConnection, table: WritableTable, change: TableCommit
 ) -> None:
-    """Adds to a commit the removal of points from the metric history: all points of the runs in the
-    staged table ``gone``, and the points that rewinds of their runs deleted (staged table
-    ``rewinds``)."""
+    """Adds to a commit of the system table of metric history the removal of points: all points of
+    the runs in the staged table ``gone``, and the points that rewinds of their runs deleted (staged
+    table ``rewinds``)."""
     connection.execute(
         "CREATE OR REPLACE TEMP TABLE losing AS SELECT run_id FROM gone "
         "UNION SELECT run_id FROM rewinds"

@@ -77,9 +77,9 @@ class TranslatedStatement(NamedTuple):
 def translate(
     text: str, casts: Mapping[str, str] = MappingProxyType({}), *, from_maps: bool = False
 ) -> TranslatedStatement:
-    """Checks a statement and translates it for DuckDB. Raises StatementRefused if the statement is
-    neither a single query of the system tables nor a SHOW or DESCRIBE statement about them, or uses
-    something that is not supported.
+    """Checks an SQL statement in Databricks' dialect and translates it for DuckDB. Raises
+    StatementRefused if the statement is neither a single query of the system tables nor a SHOW or
+    DESCRIBE statement about them, or uses something that is not supported.
 
     Args:
         casts: the SQL types to which the statement casts parameters, by name.

@@ -238,8 +238,9 @@ def _restrict_resources() -> None:
 
 
 def error_text(error: Exception) -> str:
-    """Returns the message for the caller: the first line of the SQL engine's error. Later lines,
-    which may name files of this machine, are dropped."""
+    """Returns the message for the caller: the first line of the SQL engine's error, in Databricks'
+    words; or, if memory ran out, the limit. Later lines, which may name files of this machine, are
+    dropped."""
     if _is_of_memory(error):
         return (
             f"The query needs more than the {query_memory.here().text} of memory that it may have."

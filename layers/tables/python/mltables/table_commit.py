@@ -101,9 +101,9 @@ class TableCommit:
 
     @contextmanager
     def attempt(self) -> Iterator[None]:
-        """Adds what is added within, unless DuckDB lacks memory for a part of it: then drops all of
-        it and raises the error. Files that were written are not committed, and are deleted by
-        ``table_maintenance``."""
+        """Context manager: if DuckDB lacks memory in the block, drops all files and removals that
+        the block added to this commit, and raises the error. The dropped files are already stored
+        but not committed; ``table_maintenance`` deletes them."""
         before = len(self._actions)
         try:
             yield

@@ -1,9 +1,8 @@
-"""Maintains the tables: merges small files of the history, of the audit and of the tables of
-traces, sorts past days of the history, and deletes files that no version of the last day needs. The
-only rows that it removes are audit rows whose retention has ended.
+"""Maintains the system tables: merges small files of the metric history, the audit log and the
+tables of traces, sorts past days of the history, and deletes files that no version of the last day
+needs. The only rows that it removes are audit rows whose retention has ended.
 
-The publisher itself keeps the number of files of the other tables low (``run_publishing``,
-``publish_step``)."""
+The publisher keeps the files of other tables few (``run_publishing``, ``publish_step``)."""
 
 from __future__ import annotations
 
@@ -62,10 +61,11 @@ AUDIT_DAYS: Final = "AUDIT_DAYS"
 
 
 def maintain_tables(*, today: str = "") -> int:
-    """Merges, sorts and vacuums the tables that changed (``maintenance_needed``), and ``audit_log``
-    if rows have reached the end of their retention. Returns the number of deleted files. A table on
-    which another writer commits meanwhile is left to the next call. If the maintenance of a table
-    fails, the error is raised after the other tables are done.
+    """Maintains the system tables (Delta tables) that changed (``maintenance_needed``), and
+    ``audit_log`` if rows have reached the end of their retention: merges and sorts their files, and
+    vacuums them. Returns the number of deleted files. A table on which another writer commits
+    meanwhile is left to the next call. If the maintenance of a table fails, the error is raised
+    after the other tables are done.
 
     Args:
         today: the current day in UTC as ``YYYY-MM-DD``, by default of the clock. Earlier days are

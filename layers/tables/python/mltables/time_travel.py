@@ -106,8 +106,8 @@ def is_past(table: exp.Table) -> bool:
 
 
 def view_name(table: exp.Table, name: str) -> str:
-    """Returns the name of the view that a table of a statement reads: its own name, or that of a
-    past version. Raises StatementRefused for a table that has no past versions."""
+    """Returns the name of the view that a table of an SQL statement reads: its own name, or that of
+    the past version it asks for. Raises StatementRefused if the table has no past versions."""
     if not is_past(table):
         return name
     if name in VIEWS and AUDIT not in VIEWS[name].tables:

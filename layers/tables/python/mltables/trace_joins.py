@@ -14,7 +14,8 @@ KEY: Final = {"experiment_id": "inner_experiment_id", "trace_id": "inner_trace_i
 def joined(
     traces: exp.Table, subquery: exp.Query, alias: str, further: Sequence[exp.Expr]
 ) -> exp.Join:
-    """Returns the join of ``traces`` with a subquery that selects the columns of :data:`KEY` first.
+    """Returns the JOIN of the table ``traces`` with a subquery, by the ids of :data:`KEY`, which
+    are the subquery's first columns.
 
     Args:
         alias: the name of the subquery.

@@ -70,8 +70,8 @@ class TraceStep:
         tables. Returns the number of traces that were written or removed.
 
         Raises:
-            CommitFailedError: another publisher committed first, or an experiment was moved to
-                another workspace meanwhile; the caller repeats the step.
+            CommitFailedError: another publisher committed first, or an experiment was removed or
+                moved to another workspace meanwhile; the caller repeats the step.
         """
         trace_keys = self._connection.execute(
             f"SELECT experiment_id, trace_id FROM named_traces ORDER BY {_BY_TIME}"

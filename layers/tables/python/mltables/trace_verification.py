@@ -30,10 +30,10 @@ a text with the id of the experiment."""
 def differences(
     connection: duckdb.DuckDBPyConnection, stored: Mapping[str, run_source.Stored], folder: Path
 ) -> Iterator[Found]:
-    """Yields the differences between the published rows and the traces in DynamoDB.
+    """Yields the differences between the traces in DynamoDB and their rows in the system tables.
 
-    Args: connection: has views ``traces``, ``assessments`` and ``spans`` with all stored columns.
-    stored: the existing experiments.
+    Args: connection: DuckDB with the system tables ``traces``, ``assessments`` and ``spans`` as
+    views with all stored columns. stored: the experiments that exist in DynamoDB, by id.
     """
     for table in OF_TRACES:
         yield from _repeated(connection, table)

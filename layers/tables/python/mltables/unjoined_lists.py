@@ -31,12 +31,13 @@ _KEEPING_SIDES: Final = frozenset(("", "LEFT"))
 
 
 def drop_joins(query: exp.Query, schema: str) -> None:
-    """Removes joins of a query with ``traces`` that only add columns which the list's table has,
-    too; in place.
+    """Removes from an SQL query, in place, a join of ``traces`` with the rows of an exploded list
+    (``spans`` or ``assessments``) if the query uses only columns of the trace that these rows have.
 
-    Args: query: its exploded lists are joins (``exploded_lists.join_lists``). The bounds on the
-    columns of its tables must be computed before (``file_pruning.where_bounds``), because
-    ``trace_unified`` may vanish from the query.
+    Args:
+        query: its exploded lists are joins (``exploded_lists.join_lists``). The bounds on the
+            columns of its tables must be computed before (``file_pruning.where_bounds``), because
+            ``trace_unified`` may vanish from the query.
     """
     mentions = [
         table

@@ -77,9 +77,9 @@ class WritableTable:
         return f"read_parquet([{listed}], filename=true{hive})"
 
     def overlapping(self, named: str, column: str) -> str:
-        """Returns an SQL condition on a file's statistics: true for the files that may contain a
-        value of ``column`` between the smallest and the greatest that the staged table ``named``
-        has there.
+        """Returns an SQL condition on the statistics of a Delta file: true for files that may
+        contain a value of ``column`` from the smallest to the greatest value in this column of the
+        staged table ``named``; "false" if the staged table has no value in it.
 
         Statistics may be truncated, so the greatest value is compared as a prefix.
         """

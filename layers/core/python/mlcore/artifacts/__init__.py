@@ -1,4 +1,4 @@
-"""The file store: one interface (:mod:`.store_interface`), implemented by an S3 bucket in AWS
+"""The artifact store: one interface (:mod:`.store_interface`), implemented by an S3 bucket in AWS
 (:mod:`.s3_store`) and by a folder on a laptop (:mod:`.local_folder_store`).
 
 Keys are paths below the root of the store, with "/" between segments. :mod:`.storage_keys` turns a

@@ -1,4 +1,4 @@
-"""The file store in a local folder, with the same behaviour as the S3 store.
+"""The artifact store in a local folder, with the same behaviour as the store in S3.
 
 ``files`` holds the files under their keys, ``uploads`` unfinished uploads, ``secret`` the key that
 signs URLs. Symbolic links are not followed.

@@ -26,9 +26,9 @@ _MAX_DECODINGS: Final = 10
 
 
 def safe_path(path: str) -> str:
-    """Returns the decoded path without empty and "." segments; "" is the root. Applying it again
-    changes nothing. Raises InvalidParameterValue if the path is absolute, leads outside, or cannot
-    be stored."""
+    """Returns the decoded path of an artifact without empty and "." segments; "" is the root.
+    Applying it again changes nothing. Raises InvalidParameterValue if the path is absolute, leads
+    out of the root, or cannot be stored."""
     for _ in range(_MAX_DECODINGS):
         clean = _clean(path)
         if clean == path:

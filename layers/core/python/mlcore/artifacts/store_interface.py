@@ -67,8 +67,8 @@ class Store(Protocol):
         None if the file does not exist."""
 
     def open(self, key: str, most: int) -> OpenedFile | None:
-        """Returns size and ETag of a file, with its content if that has at most ``most`` bytes (0:
-        never); None if the file does not exist."""
+        """Returns size and ETag of a file of the artifact store, with its content if that has at
+        most ``most`` bytes (0: never); None if the file does not exist."""
 
     def list(self, key: str) -> list[DirectoryEntry]:
         """Returns the entries directly below a directory ("" is the root), ordered by name; empty
@@ -125,7 +125,7 @@ class Store(Protocol):
         answer has the part's ETag."""
 
     def complete_upload(self, key: str, upload_id: str, parts: Sequence[UploadedPart]) -> None:
-        """Joins the parts of an upload into the file. Repeating the call has no further effect.
+        """Joins the parts of a multipart upload into the file. Repeating has no further effect.
 
         Args:
             parts: at least one, in the order of their numbers.

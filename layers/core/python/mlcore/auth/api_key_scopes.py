@@ -154,9 +154,9 @@ class ScopedGrants(Grants):
 
 
 def checked(scopes: object) -> tuple[str, ...]:
-    """Checks the scopes of a request and returns them in the order of the request, each once.
-    Raises InvalidParameterValue for a value that is not a list of scopes, for an empty list, and
-    for too many."""
+    """Checks the scopes that a request names for an API key, and returns them in its order, each
+    once. Raises InvalidParameterValue for a value that is not a list of scopes, for an empty list,
+    and for too many or too long ones."""
     if not isinstance(scopes, list) or not scopes or len(scopes) > MAX_SCOPES:
         raise InvalidParameterValue(
             f"Parameter 'scopes' must be a list of 1 to {MAX_SCOPES} scopes; without it a key may "

@@ -8,8 +8,8 @@ from typing import Any
 
 
 def values_of(values: Mapping[str, Any], claim: str) -> tuple[str, ...]:
-    """Returns the strings of a claim that is a string or a list of strings, such as the user's
-    groups; empty if the claim is missing or of another type. A claim inside an object is named by
+    """Returns the strings of a token's claim that is a string or a list of strings, such as the
+    user's groups; empty if it is missing or of another type. A claim inside an object is named by
     its path with dots (``realm_access.roles``), unless a claim has the dots in its name."""
     value = values.get(claim)
     if value is None and "." in claim:

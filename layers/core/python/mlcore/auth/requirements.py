@@ -1,5 +1,5 @@
-"""Requirements of operations, and whether grants meet them. Pure functions, because errors here are
-security holes.
+"""The rights that API operations require, and whether a user's grants give them. Pure functions,
+because errors here are security holes.
 
 Among the grants on one resource the highest level applies, unless one is DENY. A resource without
 any grant inherits: its requirement lists further resources, and the first one that has a grant
@@ -115,9 +115,9 @@ class Grants:
         }
 
     def effective(self, resource_type: str, resource_id: str) -> Permission:
-        """Returns the user's level on a resource: MANAGE for an administrator of the workspace,
-        else the granted level or, without a grant, the level for that case. It is raised to the
-        minimum level, except DENY and NO_PERMISSIONS."""
+        """Returns the user's permission on a resource: MANAGE for an administrator of the
+        workspace, else the granted one or, without a grant, ``absent``. It is at least ``default``
+        (both are arguments of the class), unless it is DENY or NO_PERMISSIONS."""
         if self.administrates:
             return MANAGE
         granted = self.on(resource_type, resource_id)

@@ -69,7 +69,7 @@ def number_of(*texts: str) -> int:
 
 
 class StoredEntry(NamedTuple):
-    """The stored form of a catalog entry: JSON texts of the entry itself (``own``) and of its
+    """The stored form of a model catalog entry: JSON texts of the entry itself (``own``) and of its
     ``children``, which are a model's artifacts or an MCP server's tools."""
 
     own: str
@@ -104,10 +104,11 @@ def _own(entry: CatalogEntry) -> dict[str, Any]:
 
 
 def of_stored(data: Mapping[str, Any], children: Iterable[Mapping[str, Any]] = ()) -> CatalogEntry:
-    """Makes a catalog entry from its stored JSON object.
+    """Makes a catalog entry (a model or an MCP server) from its stored JSON object ``data``.
 
     Args:
-        children: the stored JSON objects of its artifacts or tools, if they are not in ``data``.
+        children: the stored JSON objects of the model's artifacts or the server's tools, if they
+            are not in ``data``.
     """
     return _of_own(data["k"], data["s"], data, data.get("a") or children)
 

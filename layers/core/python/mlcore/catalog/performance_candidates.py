@@ -154,8 +154,9 @@ def measurement(
     rate: float | None,
     replicas: float | None,
 ) -> Measurement:
-    """Makes the measurements of an artifact; None stands for a value that the artifact lacks.
-    Defaults are one accelerator, one replica, no request rate and no hardware type."""
+    """Returns the measurement of a catalog model's speed that a performance artifact holds. None
+    stands for a value that the artifact lacks: then it is one accelerator (``count``), one replica,
+    no request rate and no hardware type."""
     return Measurement(
         "" if hardware is None else str(hardware),
         latency,
@@ -174,8 +175,9 @@ def number(artifact: CatalogEntry, name: str) -> float | None:
 
 
 def stored(candidates: Candidates) -> str:
-    """Returns the recommendable artifacts of all models (*candidates*) as the JSON text that the
-    catalog stores. Whole numbers are written as integers, which parse faster."""
+    """Returns the performance artifacts that the model catalog may recommend (*candidates*, of all
+    models) as the JSON text that the catalog stores. Whole numbers are written as integers, which
+    parse faster."""
     owners, sizes, *values = candidates
     numbers = [None if array is None else [*map(_short, array)] for array in values]
     return json.dumps([owners, sizes, *numbers], separators=(",", ":"))
@@ -197,8 +199,9 @@ def is_enough_faster(latency: float, slower: float) -> bool:
 
 
 def model_order(candidates: Candidates, target: int | None, models: int) -> list[int]:
-    """Returns the indexes of all models, ordered by the least latency among each model's artifacts
-    that are recommended for the target rate; models without any come last.
+    """Returns the positions of all models of the catalog's list, ordered by the least latency that
+    was measured for each model on hardware that is recommended for the target rate. Models without
+    such measurements come last.
 
     Args:
         target: requests per second; None without a target rate.

@@ -137,8 +137,8 @@ def _sizes(metrics: dict[str, Any]) -> Iterator[tuple[float, str]]:
 
 @contextmanager
 def side_by_side(measurement: Measurement | None, count: int) -> Iterator[list[Measurement]]:
-    """Yields a new measurement for each of ``count`` parallel branches, and adds them to
-    ``measurement`` at the end.
+    """Yields a new measurement of DynamoDB calls for each of ``count`` parallel branches of a
+    request, and adds them to the request's ``measurement`` at the end.
 
     Calls and units are summed. Of the round trips only the largest number is added, because the
     branches run at the same time.
@@ -171,7 +171,8 @@ def run_branch(branch: Measurement, call: Callable[[], T]) -> T:
 
 
 def run_in_turn(measurement: Measurement | None, calls: Sequence[Callable[[], T]]) -> list[T]:
-    """Runs calls one after the other, counted as if they were parallel, and returns their results.
+    """Runs calls one after the other and returns their results. Counts their DynamoDB requests in
+    ``measurement`` as if they ran in parallel.
 
     The first failure is raised after all calls have ended.
     """

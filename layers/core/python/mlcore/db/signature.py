@@ -34,7 +34,8 @@ class Signer:
     def sign(
         self, keys: Credentials, headers: dict[str, str], body: bytes, now: float, path: str = "/"
     ) -> None:
-        """Signs a POST: adds X-Amz-Date, X-Amz-Security-Token and Authorization to its headers.
+        """Signs a POST: adds X-Amz-Date, Authorization and, for temporary credentials,
+        X-Amz-Security-Token to its headers.
 
         Args:
             headers: all of them are signed; must contain ``Host``.

@@ -41,11 +41,12 @@ class GatewayLimits(NamedTuple):
     by_scope: Mapping[str, Mapping[str, CallLimits]]
 
     def of(self, scope: str, *names: str) -> CallLimits | None:
-        """Returns the limits of one key, user, endpoint or workspace; None if it has none.
+        """Returns the AI gateway's limits for one API key, user, endpoint or workspace; None if no
+        limit is set for it.
 
         Args:
-            names: its possible names in the setting; the first one with an entry counts, else the
-                entry ``*``.
+            names: its possible names in the setting of the limits; the first name with an entry
+                counts, else the entry ``*``.
         """
         entries = self.by_scope.get(scope, {})
         return next((entries[name] for name in (*names, EACH) if name in entries), None)

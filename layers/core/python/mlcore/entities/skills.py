@@ -50,8 +50,9 @@ class SkillSource(NamedTuple):
     digest: str | None
 
     def fingerprint(self) -> str:
-        """Returns a short hash of the source. A skill's item stores it for each version, so that
-        versions with the same source are found without reading them."""
+        """Returns a short hash of this source of a skill version. A skill's item stores the hash of
+        each version's source, so that versions with the same source are found without reading the
+        versions."""
         content = json.dumps(self, separators=(",", ":")).encode()
         return urlsafe_b64encode(blake2b(content, digest_size=9).digest()).decode()
 

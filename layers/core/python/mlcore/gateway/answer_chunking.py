@@ -38,8 +38,9 @@ deltas, and the field of a delta. https://docs.claude.com/en/docs/build-with-cla
 
 
 def completion_chunks(completion: Json) -> list[Json]:
-    """Returns a chat completion as chunks: one with the messages, and one with the usage. Raises
-    GatewayCallFailed (502) if the completion does not have the form of OpenAI's API."""
+    """Returns an OpenAI chat completion as the chunks of a streamed answer: one with the messages,
+    and one with the usage. Raises GatewayCallFailed (502) if the completion does not have the form
+    of OpenAI's API."""
     head = {
         **{name: value for name, value in completion.items() if name not in ("choices", "usage")},
         "object": "chat.completion.chunk",

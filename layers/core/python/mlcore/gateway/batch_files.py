@@ -62,10 +62,11 @@ _DECODER: Final = json.JSONDecoder(
 
 
 def check(request: ProxiedRequest, models: Collection[str], headers: Mapping[str, str]) -> None:
-    """Checks the files that a request uploads, in a form or as its body.
+    """Checks the files that a request through the AI gateway's proxy uploads, in a form or as its
+    body: the requests in a batch file may name only the endpoint's models.
 
     Args:
-        models: the names of models that the lines may contain.
+        models: the names of models that the lines of a file may contain.
         headers: those of the request.
 
     Raises:

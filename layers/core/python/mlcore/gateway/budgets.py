@@ -36,7 +36,7 @@ def applicable(payer: Payer) -> list[BudgetPolicy]:
 
 def check(policies: Sequence[BudgetPolicy]) -> None:
     """Checks that none of the budgets that refuse calls (``REJECT``) is spent. Reads their spending
-    with one BatchGetItem; no read if there are none.
+    with one BatchGetItem per hundred; no read if there are none.
 
     Raises:
         GatewayCallFailed: a budget is spent; status 429, with the seconds until its window ends.

@@ -18,9 +18,9 @@ USERNAME: Final = reserved_tags.GATEWAY_USERNAME
 
 
 def write(record: Recording) -> None:
-    """Writes the trace of a call, in two round trips: one reads the experiment, one writes the
-    trace in a transaction. The caller has the answer already, so an error does not fail the
-    call: it is logged."""
+    """Writes the trace of an AI gateway call, in two round trips: one reads the experiment, one
+    writes the trace in a transaction. The caller has the answer already, so an error does not fail
+    the call: it is logged."""
     context = {"endpoint_id": record.endpoint.endpoint_id, "workspace": record.workspace}
     try:
         if not _write_to_experiment(record):

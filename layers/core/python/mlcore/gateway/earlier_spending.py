@@ -44,8 +44,9 @@ _ATTEMPTS: Final = 3
 
 
 def counted(policy: BudgetPolicy, now: int) -> WindowSpending:
-    """Returns the cost that the policy's current window has counted so far, in billionths of a US
-    dollar; one consistent read.
+    """Returns the cost that the budget policy's current window has counted so far, and how much of
+    it calls before the policy was written have cost, in billionths of a US dollar; one consistent
+    read.
 
     Args:
         now: ms since 1970; it selects the window.

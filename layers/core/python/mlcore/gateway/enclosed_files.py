@@ -108,9 +108,9 @@ class File(NamedTuple):
 
     @property
     def is_known(self) -> bool:
-        """Whether the content is certainly no text: it is the provider's state (data that only the
-        provider can read, such as encrypted reasoning), or it begins like a known format of
-        pictures, sound, films or documents. False for short content."""
+        """Whether the content is of a known kind that is no text: state of the model provider (data
+        that only it can read, such as encrypted reasoning), or data that begins like a known format
+        of pictures, sound, films or documents. False for short content and for identifiers."""
         if self.is_state or self.is_identifier:
             return self.is_state and self.length >= _SHORT
         is_media = self.content.startswith(_HEADERS) or self.content[4:8] == _FILM
@@ -193,7 +193,8 @@ def text_of(content: bytes) -> str | None:
 
 
 def file_in(member: str, value: str, holder: Holder) -> File | None:
-    """Returns the file that a member of an object holds in Base64; None if the member holds a text.
+    """Returns the file that a member of an object, in the JSON of a request to a model provider,
+    holds in Base64; None if the member holds a text.
 
     Args:
         member: the name of the member.
@@ -222,8 +223,9 @@ def file_in(member: str, value: str, holder: Holder) -> File | None:
 
 
 def is_arguments(member: str, holder: Holder) -> bool:
-    """Whether a member holds the arguments or the result of a tool, in which no files are looked
-    for. True only within a part of a message: elsewhere the same names may mean other things."""
+    """Whether a member of ``holder`` (a JSON value in a request to a model) holds the arguments or
+    the result of a tool, in which no files are looked for. True only within a part of a message:
+    elsewhere the same names may mean other things."""
     parent = holder.parent
     if parent is None or parent.parent is None:  # the request itself
         return False

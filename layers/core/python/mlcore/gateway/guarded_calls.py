@@ -55,7 +55,7 @@ def complete_chat(
     repeats_itself: bool = False,
     known: Configuration | None = None,
 ) -> Json:
-    """Completes a chat through an endpoint, for a caller inside the server.
+    """Completes a chat by a model of an AI gateway endpoint, for code inside the server.
 
     Args:
         endpoint_name: as in ``gateway:/name``.

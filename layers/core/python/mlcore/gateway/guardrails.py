@@ -82,7 +82,8 @@ class EndpointGuardrails:
         return any(guardrail.stage != BEFORE for guardrail in self._guardrails)
 
     def before(self, request: Json, shape: Shape | None = None) -> Json:
-        """Passes a request through the guardrails; returns it unchanged or rewritten.
+        """Passes a request for a model through the endpoint's guardrails that come before the
+        model's call; returns the request unchanged or rewritten.
 
         Args:
             shape: the form that a rewritten request must have; None for a request in a provider's

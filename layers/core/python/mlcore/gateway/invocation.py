@@ -302,10 +302,10 @@ def begin(
     *,
     known: Configuration | None = None,
 ) -> Invocation:
-    """Begins a call to an endpoint, without its guardrails. Takes two consistent Queries (one if
-    ``known`` is given), and a BatchGetItem if a budget can refuse calls. Once a minute another
-    BatchGetItem reads the settings. Where limits are set, counting the request may need writes
-    (:func:`mlcore.gateway.rate_limits.admit`).
+    """Begins a call to a gateway endpoint, without its guardrails. Takes two consistent Queries
+    (one if ``known`` is given; more if one has over 1 MB to read), and a BatchGetItem if a budget
+    can refuse calls. Once a minute another BatchGetItem reads the settings. Where limits are set,
+    counting the request may need writes (:func:`mlcore.gateway.rate_limits.admit`).
 
     Args:
         known: the gateway's configuration, if it was already read for this request.

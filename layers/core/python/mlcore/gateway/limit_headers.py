@@ -21,9 +21,9 @@ class Remaining(NamedTuple):
 
 
 def headers(readings: Iterable[Remaining], now: int) -> dict[str, str]:
-    """Returns the response headers that describe limits. For requests and for tokens (``noun``)
-    they describe the limit with the least remaining, because both providers have only one set of
-    headers for each.
+    """Returns the response headers that describe a gateway call's rate limits: one set in OpenAI's
+    form and one in Anthropic's for requests, and the same for tokens. Of several limits of requests
+    (or of tokens) they describe the one with the least remaining.
 
     OpenAI's are described at https://platform.openai.com/docs/guides/rate-limits, Anthropic's at
     https://docs.claude.com/en/api/rate-limits.

@@ -53,8 +53,8 @@ _ENDLESS: Final = 10**12
 
 
 class Ticket:
-    """A request that was counted to a limit. ``tokens`` tokens are counted in advance for its call
-    (*held*) until the number that the call used is known."""
+    """A gateway call that was counted to a rate limit, as one request. ``tokens`` tokens are
+    counted in advance (*held*) until it is known how many the model call used."""
 
     def __init__(self, reserve: Reserve, minute: int, tokens: int) -> None:
         self.reserve = reserve
@@ -128,8 +128,9 @@ class Reserve:
             self._check(limits, now)
 
     def put_back(self, ticket: Ticket, now: int) -> None:
-        """Takes back a counted request whose call is not made. The next call of the process uses
-        it; if the limits are too small for that, it is subtracted in the table at once."""
+        """Takes back a gateway call that was counted as a request but is not made. The next call of
+        this process uses the request; if the limits are too small to keep it, it is subtracted from
+        the counter in the table."""
         with self._lock:
             if not self._end(ticket, now):
                 return

@@ -84,9 +84,9 @@ class Route(NamedTuple):
             raise self._failure(error) from None
 
     def stream(self, call: Callable[[Provider], Generator[T]], handling: Handling) -> Iterator[T]:
-        """Yields the parts of the answer of the first model that does not fail. After its first
-        part no other model is asked: a later failure ends the stream. The arguments are those of
-        :meth:`ask`."""
+        """Yields the parts of the streamed answer of the first of this route's models that does not
+        fail. After its first part no other model is asked: a later failure ends the stream. The
+        arguments are those of :meth:`ask`."""
 
         def begin(provider: Provider) -> tuple[list[T], Generator[T]]:
             parts = call(provider)

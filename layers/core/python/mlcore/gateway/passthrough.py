@@ -186,8 +186,8 @@ def is_complete_message(lines: list[bytes]) -> bool:
 
 
 def usage_in(provider: Provider, part: Json | bytes) -> dict[str, int]:
-    """Returns the token counts in a provider's JSON answer, or in one line of its event stream, by
-    MLflow's names; empty if it has none."""
+    """Returns the token counts in a model provider's JSON answer, or in one line of its event
+    stream, by MLflow's names for them; an empty dict if there are no counts in it."""
     if isinstance(part, dict):
         return provider.usage(part)
     line = part

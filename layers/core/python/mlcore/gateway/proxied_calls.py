@@ -1,5 +1,5 @@
-"""The proxy: requests to any path of an endpoint's provider, with the body as it is: JSON, a form
-with files, or none. The answer may be JSON, a stream, or bytes.
+"""The AI gateway's proxy: sends requests to any path of an endpoint's model provider, with the body
+as it is: JSON, a form with files, or none. The answer may be JSON, a stream, or bytes.
 """
 
 from __future__ import annotations

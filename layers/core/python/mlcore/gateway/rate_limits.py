@@ -51,9 +51,9 @@ class Limited(NamedTuple):
 
 
 def applicable(origin: CallOrigin) -> list[Limited]:
-    """Returns the limits that a call counts to: those of its key, user, endpoint and workspace,
-    narrowest first. Costs one GetItem per minute and process, unless
-    :mod:`mlcore.repos.settings.gateway_call_settings` has read the setting together with others."""
+    """Returns the rate limits that a gateway call counts to: those of its API key, user, endpoint
+    and workspace, narrowest first. One GetItem per minute and process for the setting of limits,
+    unless :mod:`mlcore.repos.settings.gateway_call_settings` has read it with other settings."""
     known = gateway_limits.current()
     if not known.by_scope:
         return []
@@ -75,10 +75,11 @@ def applicable(origin: CallOrigin) -> list[Limited]:
 
 
 def target(scope: str, counted: str) -> str:
-    """Returns the name of the counter of a key, user, endpoint or workspace, such as ``user:ann``.
+    """Returns the name under which gateway calls of an API key, user, endpoint or workspace are
+    counted, such as ``user:ann``.
 
     Args:
-        counted: the id of a key or an endpoint, the name of a user or a workspace.
+        counted: the id of an API key or an endpoint, the name of a user or a workspace.
     """
     return f"{_KINDS[scope]}:{counted}"
 
@@ -122,9 +123,9 @@ class Admission:
 
 
 def admit(limited: Sequence[Limited]) -> Admission:
-    """Counts a request to each of its limits, narrowest first. If the limits are large, most calls
-    of a busy process need no write (:mod:`mlcore.gateway.limit_reserves`). A refused call counts to
-    none of its limits.
+    """Counts a gateway call to each of its rate limits, narrowest first. If the limits are large,
+    most calls of a busy process need no write (:mod:`mlcore.gateway.limit_reserves`). A refused
+    call counts to none of its limits.
 
     Raises:
         GatewayCallFailed: a limit is reached; status 429, with headers for what remains of the

@@ -102,8 +102,8 @@ class RequestRedaction(NamedTuple):
 
     @_in_time()
     def proxied(self, request: ProxiedRequest) -> ProxiedRequest:
-        """Returns a request to any path of a provider, in which the texts that rules match are
-        replaced.
+        """Returns a copy of a request to any path of a model provider, in which the texts that
+        redaction rules match are replaced.
 
         Raises:
             GatewayCallFailed: a rule matches in the address, in a content type or in the headers of

@@ -34,8 +34,8 @@ def complete_chat(
     judges: bool = False,
     repeats_itself: bool = False,
 ) -> dict[str, Any]:
-    """Completes a chat with the model. Each call reads the key, so a deleted key stops working at
-    once.
+    """Completes a chat with a provider's model by a saved API key of the provider. Each call reads
+    the saved key, so a deleted key stops working at once.
 
     Arguments, result and errors are those of :func:`mlcore.gateway.guarded_calls.complete_chat`,
     except:
@@ -44,8 +44,8 @@ def complete_chat(
         endpoint_name: the name, in error messages, of the endpoint that is made for this call.
 
     Raises:
-        ResourceDoesNotExist: the key was deleted.
-        InvalidParameterValue: the key is another provider's.
+        ResourceDoesNotExist: the saved key was deleted.
+        InvalidParameterValue: the saved key is another provider's.
     """
     known = configuration.read(workspace)
     model.check_usable(known)

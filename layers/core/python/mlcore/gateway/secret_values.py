@@ -19,7 +19,7 @@ def seal(values: Mapping[str, str], secret_id: str) -> str:
 
 
 def is_unset(secret: Secret) -> bool:
-    """Whether the secret has no encrypted values: it was imported from another server and its
+    """Whether a gateway secret has no encrypted values: it was imported from another server and its
     values have not been set since, or it needs none because the function's own IAM role is used."""
     return not secret.sealed
 

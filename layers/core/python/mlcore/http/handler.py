@@ -69,8 +69,8 @@ def lambda_handler(
 
     Args:
         error_format: how errors are formatted; None for MLflow's way.
-        in_workspaces: prefix of the paths before which a workspace may stand
-            (:func:`mlcore.http.request.split_workspace`).
+        in_workspaces: prefix of those paths that may follow ``/workspaces/<name>``
+            (:func:`mlcore.http.request.split_workspace`); "" if none may.
     """
     gc_threshold.raise_gc_threshold()
     failure, no_route, refused = error_format or MLFLOW_FORMAT

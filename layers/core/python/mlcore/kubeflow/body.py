@@ -68,7 +68,7 @@ def check_text(data: Any) -> None:
 
 
 def values_of(kind: EntityKind, data: dict[str, Any], use: str) -> Values:
-    """Returns the checked and converted fields of the entity in a body.
+    """Returns the checked and converted fields of the Kubeflow entity in a request's body.
 
     Args:
         use: ``CREATE``, ``UPDATE`` or ``UPSERT``; it decides which fields are allowed.
@@ -106,9 +106,9 @@ def values_of(kind: EntityKind, data: dict[str, Any], use: str) -> Values:
 
 
 def artifact_kind(data: dict[str, Any]) -> EntityKind:
-    """Returns the kind of artifact that the body's ``artifactType`` names. Of several spellings of
-    the key the last one that is not null is used, as in :func:`values_of`. Raises
-    InvalidParameterValue for an unknown type."""
+    """Returns the kind of Kubeflow artifact that ``artifactType`` in a request's body names. Of
+    several spellings of the key the last one that is not null is used, as in :func:`values_of`.
+    Raises InvalidParameterValue for an unknown or missing type."""
     artifact_type = None
     for key, value in data.items():
         if key.lower() == "artifacttype" and value is not None:
@@ -200,7 +200,8 @@ def _int64(name: str, value: Any) -> int:
 
 
 def number(text: str, label: str = "") -> int:
-    """Returns the number in the text of an id. Raises InvalidParameterValue if it is not an int32.
+    """Returns a Kubeflow id, given as text, as a number. Raises InvalidParameterValue if the text
+    is not an int32.
 
     Args:
         label: describes the id, for the message.

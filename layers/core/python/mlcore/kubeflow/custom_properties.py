@@ -154,9 +154,9 @@ def _decoded(text: str) -> str:
 
 
 def mark(value: Property) -> str:
-    """Returns the mark that is stored beside a tag, for example ``MetadataIntValue 7``: the type of
-    the property, and the tag's text or, if it is long, its hash. If MLflow's API has changed the
-    tag since, its text differs from the mark, and the type is not used."""
+    """Returns the mark that is stored beside a tag that holds a custom property of Kubeflow's API,
+    such as ``MetadataIntValue 7``: the property's type, and the tag's text or, if it is long, its
+    hash. If MLflow's API has changed the tag since, the mark does not fit and is not used."""
     text = value.text()
     if len(text) > _MAX_PLAIN_MARK:
         text = f"~{blake2b(text.encode(), digest_size=12).hexdigest()}"
@@ -170,7 +170,7 @@ def marks(values: Properties) -> dict[str, str]:
 
 
 def of_tags(tags: Mapping[str, str], types: Mapping[str, str]) -> dict[str, Property]:
-    """Returns the custom properties that the tags of an entity hold.
+    """Returns the custom properties of Kubeflow's API that an MLflow item's tags hold.
 
     Args:
         types: by key, the texts that are stored beside tags and tell their types (:func:`mark`).
@@ -179,11 +179,11 @@ def of_tags(tags: Mapping[str, str], types: Mapping[str, str]) -> dict[str, Prop
 
 
 def of_tag(text: str, stored_mark: str | None) -> Property:
-    """Returns the property that a tag holds.
+    """Returns Kubeflow's custom property that an MLflow tag with this text holds.
 
     Args:
-        stored_mark: the text that is stored beside the tag (:func:`mark`). Without it, or if it was
-            made for another text, the property is a string.
+        stored_mark: the text that is stored beside the tag (:func:`mark`) and tells the property's
+            type. Without it, or if it was made for another text, the property is a string.
     """
     if stored_mark is None:
         return Property(STRING, text)

@@ -57,9 +57,9 @@ class PageOrder(NamedTuple):
 
 
 def order_of(arguments: Mapping[str, str]) -> PageOrder:
-    """Returns the order and page that the arguments of a list request name; by id without
-    ``orderBy`` or with an unknown one. Raises InvalidParameterValue for an invalid page size or
-    page token."""
+    """Returns the order and page that a list request of Kubeflow's API asks for in its query
+    string. The order is by id without ``orderBy`` or with an unknown one. Raises
+    InvalidParameterValue for an invalid page size or page token."""
     by = arguments.get("orderBy", "").upper()
     return PageOrder(
         by if by in _ORDERS else "ID",

@@ -59,8 +59,9 @@ def _check_file_host(parsed: ParseResult, location: str) -> None:
 
 
 def make_absolute(location: str) -> str:
-    """Returns the location with a relative path made absolute by the server's working directory, as
-    MLflow does. Locations with another scheme than ``file:`` are returned unchanged."""
+    """Returns an artifact location with its path, if that is relative, made absolute by the
+    server's working directory, as MLflow does. Locations with another scheme than ``file:`` are
+    returned unchanged."""
     parsed = urlparse(location)
     if parsed.scheme == "" and not location.startswith("/"):
         return Path.cwd().joinpath(location).as_posix()

@@ -29,8 +29,8 @@ def mask(value: str) -> str:
 
 
 def stored_weight(value: float) -> float:
-    """Returns the weight of a model in an endpoint, rounded to a 32-bit float, as protobuf stores
-    and prints it. Raises InvalidParameterValue if it is not finite or too large."""
+    """Returns a model's weight (share of the traffic of a gateway endpoint), rounded to a 32-bit
+    float, as protobuf prints it. Raises InvalidParameterValue if it is not finite or too large."""
     if not math.isfinite(value) or abs(value) > _GREATEST_FLOAT:
         raise InvalidParameterValue("The weight of a model must be a finite 32-bit float.")
     stored: float = _as_float(value)

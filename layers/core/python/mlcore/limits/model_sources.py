@@ -165,8 +165,9 @@ def not_owned(source: ParsedSource, parameter: str) -> InvalidParameterValue:
 
 
 def check_absolute(source: ParsedSource) -> None:
-    """Checks that the source of a model version that is not a local path has an absolute path
-    without ``..``, however often it is percent-encoded. Raises InvalidParameterValue otherwise."""
+    """Checks a model version's source, which must not be a local path: its URI must have an
+    absolute path without ``..``, however often that is percent-encoded. Raises
+    InvalidParameterValue otherwise."""
     decoded = _fully_decoded(source.uri, unquote_plus)
     try:
         # The decoded text is a new URI, in which ``;`` may end the path.

@@ -63,8 +63,8 @@ def check_description(description: str) -> None:
 
 
 def declared_parameters(sent: Any) -> tuple[QueryParameter, ...]:
-    """Returns the parameters that a request declares: objects with ``name``, ``type`` and, for one
-    that an execution of the query may leave out, ``default``. Raises InvalidParameterValue."""
+    """Returns the parameters that a request declares for a saved SQL query: objects with ``name``,
+    ``type`` and, if a run of the query may omit them, ``default``. Raises InvalidParameterValue."""
     if not isinstance(sent, list) or len(sent) > MAX_PARAMETERS:
         raise InvalidParameterValue(
             f"Parameter 'parameters' must be a list of at most {MAX_PARAMETERS} objects with "

@@ -31,8 +31,8 @@ def relative_path(path: str) -> str | None:
     """Returns the path of a skill's file without empty segments; None for the root itself.
 
     Raises:
-        InvalidParameterValue: the path leads outside, or cannot be written on Linux, macOS and
-            Windows.
+        InvalidParameterValue: the path leads outside, is too deep or too long, or cannot be written
+            on Linux, macOS and Windows.
     """
     if "\\" in path:
         raise InvalidParameterValue(f"Path '{shown(path)}' must use forward slashes as separators.")
@@ -82,7 +82,8 @@ def _check_segment(segment: str, path: str) -> None:
 
 def normal_subpath(subpath: str | None) -> str | None:
     """Returns the path of a folder within the source of a skill version, trimmed and without empty
-    segments; None for the whole source. Raises InvalidParameterValue."""
+    segments; None for the whole source. Raises InvalidParameterValue for a path that is absolute,
+    too long or too deep, or has a segment such as ``..`` that is not allowed."""
     trimmed = (subpath or "").strip()
     if not trimmed:
         return None

@@ -152,8 +152,8 @@ def is_latest(alias: str) -> bool:
 
 
 def check_alias(alias: str) -> None:
-    """Checks an alias of a skill that can be set, read and deleted. Raises InvalidParameterValue
-    for a malformed name, for the reserved word ``latest``, and for version words such as ``v1``."""
+    """Checks the name of a skill's alias that a request sets, reads or deletes. Raises
+    InvalidParameterValue for a malformed name, for ``latest``, and for version words as ``v1``."""
     if not alias:
         raise InvalidParameterValue("Skill alias name cannot be empty.")
     if not _ALIAS.fullmatch(alias):

@@ -25,7 +25,7 @@ class Catalog(Item):
 
 
 class CatalogGeneration(Item):
-    """A generation (one complete load) of the catalog. ``status`` is ``writing``, ``read`` (the
+    """A generation (one load) of the model catalog. ``status`` is ``writing``, ``read`` (the
     current one), ``replaced`` (since ``updated_at``), or ``leaving`` while its items are being
     deleted."""
 

@@ -108,7 +108,7 @@ class GatewayBudget(GatewayItem):
 
 
 class GatewaySpending(Item):
-    """The cost of calls in one window of a budget policy, in billionths of a US dollar, because
+    """The cost of gateway calls in one window of a budget policy, in billionths of a US dollar, as
     integers add without loss. Deleted by its TTL some time after the window."""
 
     pattern = keys.GATEWAY_SPENDING

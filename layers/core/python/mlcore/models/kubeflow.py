@@ -1,4 +1,5 @@
-"""Declares the items of Kubeflow's model registry for which MLflow has none.
+"""Declares the table's items that only Kubeflow's model registry API needs: entities that MLflow
+does not have, and the numbers, names and external ids in Kubeflow's API.
 
 Kubeflow identifies entities by numbers. A *context* is Kubeflow's word for a model, version,
 experiment, run, environment or service.

@@ -110,8 +110,9 @@ class ModelAlias(ChildItem):
 
 
 class ModelEnd(Item):
-    """A timer for the deletion of an archived version (0: of the model): when ``ttl`` expires,
-    DynamoDB removes the item, and the version or model is then deleted."""
+    """A timer for deleting an archived model version or, if ``model_version`` is 0, the archived
+    model: when ``ttl`` expires, DynamoDB removes this item, and the indexer deletes what it names.
+    """
 
     pattern = keys.MODEL_END
 

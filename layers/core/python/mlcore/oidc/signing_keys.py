@@ -31,8 +31,9 @@ class SigningKeys:
         self._fetched_at: Moment | None = None
 
     def find(self, kid: str) -> jwt.PyJWK | None:
-        """Returns the key with this id; None if the issuer has none. Fetches the keys if they are
-        old or (at most every RETRY_SECONDS) do not contain it."""
+        """Returns the identity provider's signing key with the id ``kid``; None if it has no usable
+        key with this id. Fetches the provider's keys if the known ones are old or (at most every
+        RETRY_SECONDS) lack this id. A failed fetch is only logged."""
         age = None if self._fetched_at is None else self._fetched_at.age()
         if age is None or age > KEPT_SECONDS or (age > RETRY_SECONDS and kid not in self._keys):
             self._fetch()

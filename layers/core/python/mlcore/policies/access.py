@@ -131,8 +131,8 @@ class Access:
         self._grants: dict[str, Grants] = {}
 
     def profile(self) -> Profile:
-        """Returns the caller with the user's own grants and the ids of the user's roles. Raises
-        ResourceDoesNotExist if the user was deleted after the login was checked."""
+        """Returns the user that the caller is, with the user's own grants and the ids of the user's
+        roles. Raises ResourceDoesNotExist if the user was deleted after the login was checked."""
         if self._profile is None:
             self._profile = users.get_profile(self.username)
         return self._profile
@@ -175,8 +175,8 @@ class Access:
         return ScopedGrants(owner, self.scopes if is_own else (), self.scope_use)
 
     def of_sql(self) -> Access | None:
-        """Returns the caller whose rights decide about SQL queries: this one or, for an API key
-        with the scope ``sql``, the key's owner. None for a key without that scope."""
+        """Returns the caller whose rights decide about SQL queries: this caller or, for an API key
+        whose scopes include ``sql``, the key's owner. None for a key whose scopes lack ``sql``."""
         if self.scopes is None:
             return self
         if SQL not in self.scopes:

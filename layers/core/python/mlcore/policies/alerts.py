@@ -1,5 +1,6 @@
-"""Permission checks for alerts. Whoever may query the rows of a workspace with SQL may have alerts
-there. An alert is seen and changed by its owner and by administrators of the workspace.
+"""Permission checks for alerts over SQL queries and budgets. Whoever may query the rows of a
+workspace in the system tables with SQL may have alerts there. An alert is seen and changed by its
+owner and by administrators of the workspace.
 """
 
 from __future__ import annotations

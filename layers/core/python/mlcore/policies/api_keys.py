@@ -12,8 +12,9 @@ from mlcore.wire.untyped_message import text
 
 
 def manage_of_user(access: Access, message: Any) -> bool:
-    """Allows users to make keys for themselves. Administrators need no policy; the route's function
-    lets them make keys for themselves and for service accounts only."""
+    """Allows users to make API keys for themselves, unless they logged in by an API key.
+    Administrators need no policy; the route's function lets them make keys for themselves and for
+    service accounts only."""
     return not access.key_id and _is_own(access, message)
 
 
@@ -22,8 +23,9 @@ def view_of_user(access: Access, message: Any) -> bool:
 
 
 def manage_key(access: Access, message: Any) -> bool:
-    """Allows users to change and revoke their own keys. The id of a key names its owner, so the
-    answer about another user's key is the same whether or not the key exists."""
+    """Allows users to change and revoke their own API keys, but not by a request that is signed in
+    by an API key. The id of a key names its owner, so the answer about another user's key is the
+    same whether or not the key exists."""
     owner = api_keys.owner_of(text(message, "key_id"))
     return not access.key_id and owner is not None and owner == access.profile().user.user_id
 

@@ -37,9 +37,9 @@ def on_named_experiments(action: str) -> Policy:
 
 
 def on_dataset(action: str) -> Policy:
-    """Returns the policy that requires the action on every experiment of the dataset. A missing
-    dataset, or one without experiments, is refused like one without a grant, so that ids cannot be
-    probed."""
+    """Returns the policy that requires the action on every experiment of the request's evaluation
+    dataset. A missing dataset, or one without experiments, is refused like one without a grant, so
+    that ids cannot be probed."""
 
     def policy(access: Access, message: Any) -> bool:
         dataset = evaluation_datasets.find(access.workspace, message.dataset_id)

@@ -32,8 +32,9 @@ def read_stored(access: Access, message: Any) -> bool:
 
 
 def change_stored(access: Access, message: Any) -> bool:
-    """Requires the right to update the endpoint that a DELETE or PATCH of the proxy names: with the
-    endpoint's key the provider deletes and changes what anybody who uses the key has stored."""
+    """Requires the right to update the AI gateway's endpoint through which a DELETE or PATCH goes
+    to the model provider. It may delete or change what any user of the endpoint's API key has
+    stored there."""
     return _may(access, message.endpoint_name, "update")
 
 

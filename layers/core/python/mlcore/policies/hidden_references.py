@@ -64,8 +64,8 @@ def _is_denied(access: Access, resource_type: str) -> bool:
 
 
 def hide_in_runs(access: Access, runs: Iterable[Json | Encoded]) -> None:
-    """Removes logged models from the inputs and outputs of runs if the type is denied. A run that
-    is JSON text already (:class:`Encoded`) has neither inputs nor outputs
+    """Removes logged models from the inputs and outputs of runs if the caller is denied all logged
+    models. A run that is JSON text already (:class:`Encoded`) has neither inputs nor outputs
     (:class:`mlcore.repos.runs.search.run_pages.Shown`)."""
     linked = [
         run for run in runs if not isinstance(run, Encoded) and (run["inputs"] or run["outputs"])

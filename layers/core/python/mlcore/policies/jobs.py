@@ -145,8 +145,8 @@ def may_detect_issues(access: Access, experiment_id: str) -> bool:
 
 
 def may_use_models(access: Access, models: Collection[JobModel]) -> bool:
-    """Whether the caller may use the gateway endpoints or saved keys by which a job would call
-    these models. A missing endpoint or key is refused like one without a grant."""
+    """Whether the caller may use the gateway endpoints and saved API keys by which a job would call
+    these models. A missing endpoint or API key is refused like one without a grant."""
     keys = [model.saved_key for model in models if model.saved_key is not None]
     names = [model.endpoint_name for model in models if model.saved_key is None]
     return all(_may_use_secret(access, key.secret_id) for key in keys) and _may_use_endpoints(

@@ -189,8 +189,9 @@ def _makes_version(access: Access, model_name: str) -> bool:
 
 
 def write_version_in_model(access: Access, request: RegistryRequest) -> bool:
-    """Requires the right to make versions in the model of the path, and the right to update the
-    version that the body's ``id`` names, which may belong to another model."""
+    """Requires the right to make versions in the model that the URL's path names and, if the
+    request's body has an ``id``, to update the version with this id, which may belong to another
+    model."""
     version_number = request.reference("id")
     if version_number is not None and not on_version_numbered(access, version_number, "update"):
         return False
@@ -223,8 +224,8 @@ def _on_artifact(access: Access, number: int, action: str) -> bool:
 
 
 def find_artifact(access: Access, request: RegistryRequest) -> bool:
-    """Requires reading the parent if the request names it, else reading one of the artifacts with
-    the external id. (The route's function returns only readable artifacts.)"""
+    """Checks a search for a Kubeflow artifact: requires the right to read its parent if the request
+    names that, else one artifact with the external id. (The route returns only readable ones.)"""
     if request.names_child:
         item = numbers.raw(request.parent)
         if numbers.of_kind(item, EXPERIMENT_RUN.name, access.workspace) is not None:

@@ -105,8 +105,9 @@ def _names_readable_version(access: Access, request: RegistryRequest) -> bool:
 
 
 def read_served_version(access: Access, request: RegistryRequest) -> bool:
-    """Requires reading the version that the answer contains: the one that the service names, which
-    may belong to another model, or else a version of the service's model."""
+    """Requires the right to read the model that a Kubeflow inference service serves, and the model
+    version that the answer contains: the version that the service names, which may belong to
+    another model, or else a version of the service's model."""
     raw = entities.find(INFERENCE_SERVICE.name, request.id, access.workspace)
     if raw is None:
         return on_model_numbered(access, NO_ENTITY, "read")

@@ -219,9 +219,10 @@ def may_read(access: Access, location: str, *, own: str = "") -> bool:
 
 
 def may_name(access: Access, location: str) -> bool:
-    """Whether the caller may store a location as a reference. The caller must be allowed to read
-    it, and it must not lie in the default storage of an experiment that does not exist yet, since
-    its future owner could not deny the access."""
+    """Whether the caller may store a location of files as the source of a model version. The caller
+    must be allowed to read the files there, and the location must not lie in the default storage of
+    an experiment that does not exist yet, since this experiment's future owner could not deny the
+    access."""
     if not may_read(access, location):
         return False
     key = location_list.key_of(location, access.workspace)

@@ -135,8 +135,9 @@ class RequestMeter:
         return report
 
     def reported(self, report: CountedRequests, total: int, now: int) -> None:
-        """Records that the table added a report to the day's total, which is now ``total``. Adjusts
-        the share of the caller's rate that this process grants."""
+        """Records that the table's counter of the caller's requests, which is now ``total`` for the
+        day, includes this process's ``report``. Adjusts the share of the caller's rate that this
+        process grants. Ignores a report of an earlier day."""
         if report.day != self._day:
             return
         self._reporting -= report.requests

@@ -48,8 +48,9 @@ def on_every_run(action: str) -> Policy:
 
 
 def move_runs(access: Access, message: Any) -> bool:
-    """Allows moving runs to callers who may update each of the runs and create runs in the target.
-    The readers of the target will be able to read the runs' files."""
+    """Allows moving runs to another experiment to callers who may update each of the runs, the
+    other storages in which the files of their experiments lie, and create runs in the target.
+    Whoever may read the target experiment will be able to read the runs' files."""
     target = create_inside(subject(message, "experiment_id"), RUN)
     return (
         access.allows(*target)

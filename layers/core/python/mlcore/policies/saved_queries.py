@@ -1,5 +1,6 @@
-"""Permission checks for saved queries. Whoever may query the rows of a workspace with SQL reads and
-runs its saved queries. Their owner, and administrators of the workspace, change them.
+"""Permission checks for saved SQL queries. Whoever may query the rows of a workspace in the system
+tables may read and run the workspace's saved queries. The owner of a saved query, and
+administrators of the workspace, may change it.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ from mlcore.policies.system_tables import reads_workspace
 
 
 def read(access: Access, message: Any) -> bool:
-    """The policy for reading saved queries: whether the caller may query the system tables' rows of
-    the request's workspace. The right to query other workspaces does not suffice."""
+    """The policy for reading saved SQL queries: whether the caller may query the rows of the
+    request's workspace in the system tables. The right to query other workspaces does not suffice.
+    """
     return reads_workspace(access)
 
 

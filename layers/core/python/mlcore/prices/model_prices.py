@@ -50,8 +50,9 @@ def own_prices(setting: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> Own:
 def price(model: str, provider: str | None, own: Own) -> Price | None:
     """Returns the price of a model; None if it is unknown.
 
-    The deployment's own prices take precedence over the list's. The list's model names lack the
-    part up to the first slash, which names a provider; own prices may use either name.
+    The prices that the deployment sets (``own``) take precedence over the packaged list of prices.
+    The list's model names lack the part up to the first slash, which names a provider; ``own`` may
+    have either name.
 
     Args:
         provider: in lower case. If it is None or unknown, any provider with the model is used.

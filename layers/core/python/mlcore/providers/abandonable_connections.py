@@ -32,8 +32,8 @@ class _TlsConnection(_PlainConnection, HTTPSConnection):
 
 
 def new_pool(destination: Destination, *, connect: float, read: float) -> HTTPConnectionPool:
-    """Returns a pool for one connection to the checked address of a provider; the caller closes it.
-    ``connect`` and ``read`` are timeouts in seconds, as of
+    """Returns a connection pool, for one HTTP connection to the checked address of a model
+    provider. The caller closes the pool. ``connect`` and ``read`` are timeouts in seconds, as of
     :func:`mlcore.webhooks.connections.pool`."""
     pool = connections.pool(*destination, connect=connect, read=read)
     pool.ConnectionCls = _TlsConnection if destination.scheme == "https" else _PlainConnection

@@ -1,5 +1,5 @@
-"""Ends the provider's work for a caller that has left, or because the server stops, while this
-thread waits for the provider.
+"""Ends a model provider's work on a gateway call whose caller has left, or because the server
+stops, while the call's thread waits for the provider.
 
 The server of a laptop watches its clients in another thread. Lambda has no such thread: there a
 function learns of a disconnection when it sends.
@@ -66,8 +66,8 @@ class AbandonableCall:
                         socket.socket.shutdown(connection.channel, socket.SHUT_RDWR)
 
     def stop(self) -> None:
-        """Abandons the call because the server stops. The thread of the call then gets ServerStops,
-        an error that its caller, who is still connected, receives."""
+        """Abandons this call of a model because the server stops. In the thread of the call
+        ServerStops is then raised, an error that the caller, who is still connected, receives."""
         if not self._is_abandoned.is_set():
             self._failure = ServerStops
         self.abandon()
@@ -99,8 +99,9 @@ def end() -> None:
 
 
 def use(connection: ProviderConnection) -> None:
-    """Records that this thread's call, if it has one, sends a request on a connection, which
-    abandoning the call then shuts down. Raises CallerLeft if the call was abandoned."""
+    """Records that this thread's call of a model, if it makes one, sends a request on a connection
+    to the provider. If the call is abandoned later, the connection is shut down. Raises CallerLeft
+    if the call was abandoned before."""
     call = _current()
     if call is not None:
         call.use(connection)
@@ -116,8 +117,9 @@ def _current() -> AbandonableCall | None:
 
 @contextlib.contextmanager
 def waiting() -> Iterator[None]:
-    """Marks this thread's call, if it has one, as waiting for a provider during the ``with`` block,
-    or until :func:`end_waiting`. Raises CallerLeft if the call was abandoned."""
+    """Marks this thread's call of a model, if it has one, as waiting for the model provider during
+    the ``with`` block, or until :func:`end_waiting`. Raises CallerLeft if the call was abandoned.
+    """
     call = _current()
     if call is not None:
         call.check()

@@ -45,9 +45,9 @@ def events(parts: Iterator[bytes], redactor: CredentialRedactor) -> Iterator[tup
 
 
 def messages(parts: Iterator[bytes], redactor: CredentialRedactor) -> Iterator[BinaryEvent]:
-    """Yields the messages of a binary event stream, each with its encoded form, without the
-    credentials of the redactor. Raises GatewayCallFailed if the stream holds an exception, or
-    cannot be decoded."""
+    """Yields the messages of a binary event stream of AWS, each with its encoded form. In both,
+    ``redactor`` has replaced the endpoint's credentials. Raises GatewayCallFailed if the stream
+    holds an exception, or cannot be decoded."""
     rest = bytearray()
     for part in parts:
         rest += part

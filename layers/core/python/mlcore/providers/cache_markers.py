@@ -11,8 +11,8 @@ MARKER: Final = "cache_control"
 
 
 def marker_of(part: Any) -> Json:
-    """Returns an object with the cache marker of a part, a message or a tool (the field
-    ``cache_control``); an empty object if there is no marker."""
+    """Returns an object with the marker of prompt caching (the field ``cache_control``) that a part
+    of a message, a message or a tool has; an empty object if it has no marker."""
     marker = part.get(MARKER) if isinstance(part, dict) else None
     return {} if marker is None else {MARKER: marker}
 
@@ -32,8 +32,8 @@ def lifetime(marked: Json) -> str | None:
 
 
 def marked_last(parts: list[Json], message: Json) -> list[Json]:
-    """Returns the parts of a message, with the cache marker of the message itself on the last part.
-    A last part that has a marker of its own keeps it."""
+    """Returns the parts of a chat message, with the cache marker (``cache_control``) of the message
+    itself on the last part. A last part that has a marker of its own keeps it."""
     marker = marker_of(message)
     if not marker or not parts:
         return parts

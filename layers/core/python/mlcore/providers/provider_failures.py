@@ -74,9 +74,9 @@ def alone(answer: Any) -> Any:
 
 
 def detail(answer: Any, response: BaseHTTPResponse) -> Any:
-    """Returns the part of a provider's error that MLflow's gateway shows: the message in its field
-    ``error``, or the response's reason phrase if that has none; the whole answer if there is no
-    such field."""
+    """Returns the part of a model provider's error answer that MLflow's gateway shows: the message
+    in the answer's field ``error``, or the HTTP reason phrase if this field has no message; the
+    whole answer if it has no field ``error``."""
     if isinstance(answer, dict) and "error" in answer:
         error = answer["error"]
         message = error.get("message") if isinstance(error, dict) else None

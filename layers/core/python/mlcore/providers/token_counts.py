@@ -89,7 +89,8 @@ def with_total(usage: dict[str, int]) -> dict[str, int]:
 
 
 def consistent(usage: Mapping[str, int]) -> dict[str, int]:
-    """Returns the token counts of an ended call, with the total and with contradictions removed.
+    """Returns the token counts of an ended call of a model, with the total and without
+    contradictions.
 
     The input includes the tokens that were read from a cache or written to one, so both together
     are limited to the input. The total is at least the sum of input and output. Contradictory

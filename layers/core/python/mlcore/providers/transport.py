@@ -1,7 +1,7 @@
-"""Sends one request to a provider, mostly a POST of JSON, and returns the answer whole or line by
-line.
+"""Sends one request to a model provider, mostly a POST of JSON, and returns the answer whole or
+line by line.
 
-If the address is configured in a secret, every address of its name must be public, and the
+If a gateway secret names the provider's host, every address of the host must be public, and the
 connection uses a checked address. Redirects are not followed and proxies are not used.
 """
 
@@ -81,14 +81,14 @@ def ask(
     configured: bool,
     redactor: CredentialRedactor,
 ) -> Json:
-    """Posts a payload as JSON and returns the provider's JSON answer.
+    """Posts a payload as JSON to a model provider and returns the provider's JSON answer.
 
     Args:
-        configured: whether the URL comes from a secret, so that its addresses are checked.
+        configured: whether the URL comes from a secret, so that its IP addresses are checked.
         redactor: replaces the credentials that are sent, if the answer repeats them.
 
     Raises:
-        GatewayCallFailed: the provider returned an error, or an answer that cannot be used.
+        GatewayCallFailed: the provider returned an error, no answer, or one that cannot be used.
     """
     with _post(url, headers, payload, configured=configured) as response:
         return answer_of(response, redactor)
@@ -130,8 +130,9 @@ def lines(
     configured: bool,
     redactor: CredentialRedactor,
 ) -> Iterator[bytes]:
-    """Posts a payload as JSON and yields the lines of the provider's answer as they arrive, with
-    their line ends. Raises GatewayCallFailed: as :func:`ask`; possibly after some lines."""
+    """Posts a payload as JSON to a model provider and yields the lines of the answer as they
+    arrive, with their line ends. Raises GatewayCallFailed as :func:`ask`, perhaps after some lines.
+    """
     parts = chunks(url, headers, payload, configured=configured)
     return _lines_in(parts, redactor)
 
@@ -140,7 +141,7 @@ def chunks(
     url: str, headers: Mapping[str, str], payload: Json, *, configured: bool
 ) -> Iterator[bytes]:
     """Posts a payload as JSON and yields the provider's answer in chunks as they arrive.
-    Credentials in it are not replaced, since a chunk may hold a part of one. Raises
+    Credentials in the answer are not replaced, since a chunk may hold a part of one. Raises
     GatewayCallFailed: as :func:`lines`."""
     with _post(url, headers, payload, configured=configured) as response:
         if response.status >= 400:
@@ -156,9 +157,9 @@ def encode_body(payload: Json) -> bytes:
 
 
 def parse(data: bytes) -> Any:
-    """Returns the value of a provider's JSON text, with ``?`` for each unpaired surrogate, since
-    these cannot be stored or returned. Raises ValueError if the text is no JSON, or nested too
-    deeply."""
+    """Returns the value of a model provider's JSON text, with ``?`` for each unpaired surrogate,
+    since these cannot be stored or returned. Raises ValueError if the text is no JSON, or nested
+    too deeply."""
     try:
         return parse_json_bytes(data)
     except UnicodeEncodeError:
@@ -264,9 +265,9 @@ def _post(
 def exchange(
     url: str, headers: Mapping[str, str], request: ProxiedRequest, *, configured: bool
 ) -> Iterator[BaseHTTPResponse]:
-    """Sends a request to a URL, in place of the request's own path. Gives the response to the
-    ``with`` block. Raises GatewayCallFailed (502, 504) if no answer arrives in time, or a
-    redirect."""
+    """Sends a request to a model provider's URL, in place of the request's own path. Gives the
+    response to the ``with`` block. Raises GatewayCallFailed (502, 504) if no answer or a redirect
+    arrives, or ``url`` is not a URL."""
     try:
         url_parts = urlsplit(url)
         host = url_parts.hostname or ""

@@ -1,7 +1,7 @@
 """Collects the texts inside of JSON values and JSON texts, however deep they are nested.
 
-So a single search can show that no rule matches in any of them, which is much cheaper than
-redacting each text.
+So a single search can show that no redaction rule matches in any of the texts, which is much
+cheaper than redacting each text.
 """
 
 from __future__ import annotations

@@ -27,8 +27,8 @@ _CREDENTIALS: Final = ("aws_key", "bearer_token")
 
 
 class Replacer(NamedTuple):
-    """Replaces the parts of a text that a rule matches. If a text cannot be searched in time,
-    ``replacement`` replaces the whole text. ``replace`` and ``matches`` may raise TimeoutError."""
+    """Replaces the parts of a text that a redaction rule matches. If a text cannot be searched in
+    time, ``replacement`` replaces all of it. ``replace`` and ``matches`` may raise TimeoutError."""
 
     replace: Callable[[str], str]
     matches: Callable[[Searched], bool]
@@ -45,10 +45,11 @@ class Replacer(NamedTuple):
 
 
 def of_entity(kind: str, replacement: str | None) -> Replacer:
-    """Returns the replacer of all entities of a kind, such as ``email``.
+    """Returns the replacer of all personal data or credentials of a kind, such as ``email``, that a
+    detector finds in a text.
 
     Args:
-        replacement: the text that stands for an entity; by default one that names the kind.
+        replacement: the text that replaces each of them; None for one that names the kind.
 
     Raises:
         KeyError: the kind is unknown.
@@ -65,10 +66,10 @@ def of_entity(kind: str, replacement: str | None) -> Replacer:
 
 
 def of_pattern(pattern: str, replacement: str | None) -> Replacer:
-    """Returns the replacer of all matches of a regular expression that are not empty.
+    """Returns the replacer of a redaction rule: of all non-empty matches of a regular expression.
 
     Args:
-        replacement: the text that stands for a match; :data:`DEFAULT_REPLACEMENT` if it is None.
+        replacement: stands for a match; if None or empty, :data:`DEFAULT_REPLACEMENT` does.
 
     Raises:
         InvalidParameterValue: the expression is not valid or repeats too much.

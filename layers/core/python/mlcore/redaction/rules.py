@@ -90,8 +90,8 @@ class Rules(NamedTuple):
     def of_request(
         self, workspace: str, experiment_id: str, endpoint_id: str
     ) -> RequestRules | None:
-        """Returns the rules for the requests that a call of a gateway's endpoint sends to
-        providers; None if there are none.
+        """Returns the rules of redaction for the requests that a call of a gateway's endpoint sends
+        to providers; None if no rule applies to them.
 
         Args:
             experiment_id: the endpoint's experiment; empty if it has none.

@@ -68,8 +68,8 @@ def current() -> Current:
 
 
 def earlier(generation: str) -> Current | None:
-    """Returns a generation (a complete load of the catalog) by its id, if it is or was the current
-    one; None if it does not exist any more or was never completed. One consistent GetItem."""
+    """Returns a generation (a complete load of the model catalog) by its id, if it is or was the
+    current one; None if it was deleted or never completed. One consistent GetItem."""
     raw = table.get(keys.catalog_generation(generation))
     if raw is None:
         return None
@@ -114,7 +114,7 @@ def unpacked(data: bytes) -> Any:
 def write(
     before: Current, fill: Callable[[Store], Mapping[str, Any]], state: Mapping[str, Any]
 ) -> Current:
-    """Writes a new generation (a complete load of the catalog) and makes it the current one.
+    """Writes a new generation (a complete load of the model catalog) and makes it the current one.
 
     Args:
         before: the current generation when the loader started.
@@ -186,7 +186,8 @@ def renew(before: Current, state: Mapping[str, Any]) -> Current:
 
 
 def sweep(read: Current, now: int, *, unfinished: bool) -> int:
-    """Deletes generations (loads of the catalog) that no client reads any more; returns how many.
+    """Deletes generations (loads of the model catalog) that no request reads any more; returns how
+    many.
 
     Args:
         read: the current generation, which stays.

@@ -97,7 +97,8 @@ class Map:
         return self.as_text and self.field.is_text(item)
 
     def whole(self, texts: Texts, most: int) -> Raw | None:
-        """Returns the attribute value that stores all entries of this map in the document's item.
+        """Returns the attribute value that stores all entries of this map, such as a run's tags, in
+        the item of the entity.
 
         The value is one string of the joined entries if the map is one with ``as_text`` and the
         string takes at most ``most`` bytes (0 for never); else a DynamoDB map. Returns None in
@@ -201,8 +202,8 @@ def initial(owner: Owner, maps: Maps, contents: Mapping[str, Texts]) -> tuple[Ra
 
 
 def touch(update: Update) -> None:
-    """Adds to ``update``, an update of a META item, the item's next version and the time of the
-    update. Every write of a document must do so."""
+    """Adds to ``update``, an update of a META item (the item of an entity itself), the item's next
+    version and the time of the update. Every write of such an item must do so."""
     update.add(MetaItem.version, 1)
     update.set(MetaItem.updated_at, now_ms())
 

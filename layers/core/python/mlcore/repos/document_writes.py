@@ -52,8 +52,8 @@ def write(
     returning: bool = False,
     overriding: bool = False,
 ) -> Raw | None:
-    """Writes values into a document's maps. The caller has already left out values that change
-    nothing.
+    """Writes values into the maps (such as tags) of a document: an entity's item with those of its
+    child items that hold map entries. The caller has already left out values that change nothing.
 
     Args:
         sets: values to set, by map and key.

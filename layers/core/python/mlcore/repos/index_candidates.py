@@ -171,8 +171,8 @@ class Candidates:
         return [entries for entries in self.ranges if isinstance(entries, Entries)]
 
     def follow(self) -> None:
-        """Is called after each read of pages. A subclass of which the first ranges of entries lead
-        to further ranges sets ``ranges`` to these here; this class does nothing."""
+        """Is called after each read of pages; does nothing here. A subclass whose first ranges of
+        entries lead to further ranges overrides it and sets ``ranges`` to the further ones."""
 
 
 def sort_key_named_by(experiment_id: str, entry: Raw) -> str:
@@ -188,8 +188,8 @@ def sort_key_named_by(experiment_id: str, entry: Raw) -> str:
 
 
 def own_sort_keys(entries: Iterable[Raw]) -> list[str]:
-    """Returns the attributes ``SK`` of index entries. That of an entry of a local index is the one
-    of the run or trace to which the entry refers; any other entry has its own."""
+    """Returns the attribute ``SK`` of each index entry. An entry of a local secondary index has the
+    ``SK`` of its run or trace; an entry that is an item of its own has an ``SK`` of its own."""
     return [entry[_SORT_KEY]["S"] for entry in entries]
 
 

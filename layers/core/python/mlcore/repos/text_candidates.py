@@ -42,8 +42,9 @@ FORESEEN = 2
 
 
 class Foreseen:
-    """Reads ahead the lists of texts (words and values of the full-text index) that a search is
-    likely to need. The caller runs ``calls`` in parallel with its own first requests."""
+    """Reads ahead those lists in the full-text index that a search is likely to need: the texts
+    (words and values) that contain a trigram. The search runs ``calls`` in parallel with its own
+    first requests. Reads nothing for a search in more than :data:`FORESEEN` experiments."""
 
     def __init__(
         self, experiment_ids: Sequence[str], accesses: Iterable[object], entity_type: str
@@ -90,9 +91,9 @@ def candidates(
     entity_type: str,
     foreseen: Foreseen,
 ) -> list[Candidates]:
-    """Returns candidates for each lookup of a text condition. Each lookup is a search in the
-    full-text index that finds all matches. Returns an empty list if the index does not cover the
-    field.
+    """Returns one set of candidates for each lookup of a text condition. Each lookup is a search in
+    the full-text index that alone finds all matches, so the caller may use any of the sets.
+    Returns an empty list if the index does not cover the field.
 
     Entities whose text is too long to be indexed are among the candidates of every lookup.
 

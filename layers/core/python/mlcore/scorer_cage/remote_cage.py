@@ -65,8 +65,8 @@ class Throttled(Exception):
 
 
 class AnswerLost(TemporarilyUnavailable):
-    """Raised if the function was called and its answer did not arrive. The scorer may have run, so
-    the price of the call (``dollars``) counts."""
+    """Raised if the Lambda function that runs code scorers was called and its answer did not
+    arrive. The scorer may have run, so the price of the call (``dollars``) counts."""
 
     def __init__(self, message: str, dollars: float) -> None:
         super().__init__(message)

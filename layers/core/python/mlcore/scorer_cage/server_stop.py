@@ -1,5 +1,6 @@
-"""Ends running judgements when the server stops. This module is small, so that a server can import
-it at its start: a stop then also reaches a cage whose modules are just being imported."""
+"""Ends the running judgements of scorers that are code when the server stops. This module is small,
+so that a server can import it at its start: a stop then also reaches a cage (the process of such a
+scorer) whose modules are just being imported."""
 
 from __future__ import annotations
 

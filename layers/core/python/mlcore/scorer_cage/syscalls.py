@@ -130,9 +130,9 @@ class _Program(ctypes.Structure):
 
 
 def seal() -> None:
-    """Installs the filter for the rest of this process's life, in all of its threads, and checks
-    that it works. Processes that it has started are not covered: see
-    :mod:`mlcore.scorer_cage.child_processes`.
+    """Installs the seccomp filter of system calls for the rest of this process's life, in all of
+    its threads, and checks that the filter works. Child processes that were started before are not
+    covered: see :mod:`mlcore.scorer_cage.child_processes`.
 
     Raises:
         NoCage: the system offers no seccomp filters, or the filter does not refuse what it must.

@@ -304,8 +304,8 @@ def parse_list(text: str) -> tuple[str, ...]:
 
 def parse_direction(text: str, words: Container[str] = ()) -> tuple[str, bool]:
     """Returns the field of an ``order_by`` entry, and whether the order is ascending. ``words`` are
-    SQL keywords to read as names. Raises InvalidParameterValue for an entry that names no field,
-    and for one with more than MAX_ORDERING_CHARACTERS."""
+    SQL keywords to read as names. Raises InvalidParameterValue for an entry that is not one field,
+    perhaps with ``asc`` or ``desc``, or is longer than MAX_ORDERING_CHARACTERS."""
     if len(text) > MAX_ORDERING_CHARACTERS:  # shlex takes time in proportion to its square
         raise InvalidParameterValue(
             f"An order_by entry has at most {MAX_ORDERING_CHARACTERS} characters; this one has "

@@ -101,7 +101,8 @@ NOTHING: Final = AllOf(())
 
 
 def all_of(conditions: Iterable[PropertyCondition], source: PropertySource) -> Node:
-    """Makes a node from (name, operator, value) conditions: true if all of them hold.
+    """Makes the filter node that is true for an entity if all of these conditions, (name of a
+    property, operator, value), hold.
 
     Raises InvalidParameterValue for a value that does not fit the operator or the property.
     """
@@ -193,8 +194,8 @@ def _leaf(leaf: PropertyTest, source: PropertySource) -> Test:
 
 
 def parse_test(text: str, source: PropertySource) -> Test:
-    """Parses a filter and returns a function that says whether an entity meets it. A blank filter
-    is met by all.
+    """Parses a filter in Kubeflow's language and returns a function that says whether an entity of
+    Kubeflow's registry meets it. Every entity meets a blank filter.
 
     Raises:
         InvalidParameterValue: invalid syntax, or a value that does not fit the property's type.

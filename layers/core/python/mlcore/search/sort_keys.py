@@ -34,7 +34,8 @@ def metric_field(value: float, *, ascending: bool) -> Key:
 
 def value_field(value: str | float | None, *, ascending: bool) -> Key:
     """Returns the two elements (rank, value) that a text or number other than a metric contributes
-    to a sort key; None means a missing value."""
+    to the key by which a search sorts entities. None stands for a missing value, which sorts last.
+    """
     if value is None:
         return _LAST
     if ascending:

@@ -44,9 +44,9 @@ class FullTextLookup(NamedTuple):
 
 
 def lookups_for(field: str, operator: str, pattern: str) -> tuple[FullTextLookup, ...]:
-    """Returns up to ``MAX_LOOKUPS`` lookups for a condition on a field. Each lookup alone finds all
-    matches, so the search may use any of them. An empty tuple means that the index cannot answer
-    the condition."""
+    """Returns up to ``MAX_LOOKUPS`` lookups in the full-text index for a condition on a field. Each
+    lookup alone finds all matches, so the search may use any of them. An empty tuple means that the
+    index cannot answer the condition."""
     made = _by_words if text_fields.has_words(field) else _by_value
     return tuple(made(field, operator, pattern))[:MAX_LOOKUPS]
 

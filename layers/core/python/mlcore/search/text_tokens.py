@@ -66,7 +66,7 @@ def value_token(text: str) -> IndexToken:
 
 
 def trigrams_of_token(token: IndexToken) -> frozenset[str]:
-    """Returns the trigrams by which the index finds a word or value; none for a number.
+    """Returns the trigrams by which the full-text index finds a word or value; none for a number.
 
     Numbers (ids, counters) would have nearly all trigrams of digits, so they are searched as a
     whole or by their beginning.

@@ -27,8 +27,9 @@ def owner(experiment: Experiment, trace_id: str) -> Owner:
 
 
 def with_sums(span_facts: SpanFacts, nodes: Mapping[str, Node]) -> SpanFacts:
-    """Returns the facts with the trace's token usage and cost, computed from ``nodes``: by span id,
-    the list of a span's few values that searches need, for all spans of the trace."""
+    """Returns ``span_facts`` (what spans say about their trace) with the trace's token usage and
+    cost. These are computed from ``nodes``, which has for each span of the trace, by id, the list
+    of its few values that searches need."""
     parts = nodes.values()
     return span_facts._replace(
         usage=trace_totals.total_tokens(

@@ -89,14 +89,15 @@ def parse(text: str | None) -> SpanFacts | None:
 
 
 def facts_of_spans(spans: Iterable[tuple[StoredSpan, Mapping[str, Any]]]) -> SpanFacts:
-    """Returns the facts of at least one span; each is given with the attributes of its resource.
-    Raises InvalidParameterValue if a session id or trace name is too long."""
+    """Returns what spans of a trace, at least one, say about the trace (such as its times, session
+    and tags). Each span is given with its OpenTelemetry resource's attributes. Raises
+    InvalidParameterValue if a session id or trace name is too long."""
     return reduce(join, [_of_span(span, resource) for span, resource in spans])
 
 
 def join(facts: SpanFacts, other: SpanFacts) -> SpanFacts:
-    """Joins the facts (data about a trace) that were derived from two sets of spans, and returns
-    them. Sums and masked keys are taken from ``facts``."""
+    """Joins two sets of facts (data about a trace), each derived from a set of the trace's spans,
+    and returns one. Sums (token usage and cost) and masked keys are those of ``facts``."""
     tags = dict(facts.tags)
     for key, ordered_text in other.tags.items():
         tags[key] = min(tags.get(key, ordered_text), ordered_text)

@@ -72,8 +72,9 @@ def redacted_spans(rules: Redactor, data: bytes) -> bytes:
 
 
 def check_direct(key: str, workspace: str) -> None:
-    """Checks that a file may be uploaded to the store directly. Raises InvalidParameterValue if it
-    is a file of a trace to which rules apply, because it would bypass the redaction."""
+    """Checks that a file may be uploaded directly to the artifact store. Raises
+    InvalidParameterValue if redaction rules apply to it, because it is a file of a trace: a direct
+    upload would bypass the redaction."""
     if rules_of(key, workspace) is not None:
         raise _refused(
             "its files cannot be uploaded to the store directly. Send the spans to /v1/traces"

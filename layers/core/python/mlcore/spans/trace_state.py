@@ -134,8 +134,9 @@ def with_facts(
 
 
 def masked(span_facts: SpanFacts, tags: Texts, metadata: Texts) -> SpanFacts:
-    """Returns the facts after masking those whose keys are among ``tags`` and ``metadata``, which a
-    client has set or deleted: the trace then keeps the client's values of these keys."""
+    """Returns ``span_facts`` (what the spans say about their trace) with those tags and metadata
+    masked whose keys are among ``tags`` and ``metadata``, which a client has set or deleted: the
+    trace then keeps the client's values of these keys."""
     hidden = {*span_facts.masked, *(span_facts.tag_texts().keys() & tags.keys())}
     hidden |= span_facts.metadata_texts().keys() & metadata.keys()
     return span_facts._replace(masked=tuple(sorted(hidden)))

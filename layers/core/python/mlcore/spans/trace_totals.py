@@ -36,8 +36,9 @@ def total_cost(parts: Collection[SpanAmounts]) -> dict[str, float]:
 def amounts_of(
     amounts: Any, keys: Collection[str], convert: Callable[[Any], Any]
 ) -> dict[str, Any]:
-    """Returns the amounts that MLflow stores: those with these keys, in this order, whose values
-    are numbers. ``amounts`` is an object or its JSON text."""
+    """Returns the token counts, or the costs, that MLflow stores for a trace: those of ``amounts``
+    (an object or its JSON text) with the keys ``keys``, in this order, whose values ``convert``
+    accepts as numbers; {} if ``amounts`` is no object."""
     if isinstance(amounts, str):
         try:
             amounts = load_json(amounts)

@@ -26,8 +26,9 @@ def when(sql: str) -> str | None:
 
 
 def notifies(sql: str) -> bool | None:
-    """Whether the deployment's topics are notified, by the line ``-- notify:`` of an alert file:
-    True for ``sns`` or without the line, False for ``nobody``, None for another value."""
+    """Returns whether an alert notifies the deployment's SNS topics, according to the line
+    ``-- notify:`` in the alert's file: True for ``sns`` or without the line, False for ``nobody``,
+    None for another value."""
     match = _NOTIFY.search(sql)
     return _NOTIFIED.get(match[1].strip().lower()) if match else True
 

@@ -66,8 +66,9 @@ class Changed(NamedTuple):
 
 
 def name_of(shard: str, first: str, last: str) -> str:
-    """Returns the name of a batch's landing object. Names of one shard sort in the order of the
-    stream. A batch that is delivered again has the same name and replaces its object."""
+    """Returns the name of the landing object of a batch of stream records (``first`` to ``last``).
+    Names of one shard sort in the order of the stream. A batch that is delivered again has the same
+    name and replaces its object."""
     return f"{shard}/{first.zfill(40)}-{last.zfill(40)}"
 
 

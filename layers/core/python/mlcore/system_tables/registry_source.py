@@ -22,9 +22,9 @@ from mlcore.system_tables.run_source import in_parts
 
 
 def find_models(refs: Collection[EntityRef], _: Mapping[str, str]) -> Iterator[ModelRow]:
-    """Yields the rows of the existing registered models among those given. Sends two BatchGetItem
-    per hundred models, two more for those that were renamed in between, and a Query for each map of
-    a model that has overflowed."""
+    """Yields the system table rows of the existing registered models among those given. Sends two
+    BatchGetItem per hundred models, two more if models were renamed in between, and a Query for
+    each map (such as a model's tags) that did not fit into its model's item."""
     for part in in_parts(refs):
         pending = dict.fromkeys(part, -1)
         while pending:

@@ -60,7 +60,7 @@ def find_experiments(experiment_ids: Sequence[str]) -> dict[str, Stored]:
 
 def find_runs(refs: Sequence[tuple[str, str]], known: dict[str, Stored]) -> Iterator[RunRow]:
     """Yields the rows of the existing runs among those given. Sends one BatchGetItem per hundred
-    runs.
+    runs, and a Query for each map of a run with values in child items.
 
     Args:
         refs: (experiment id, run id).

@@ -30,8 +30,9 @@ class SpanTrace(NamedTuple):
 
 
 def trace_of(stored: StoredTrace, now: float) -> SpanTrace | None:
-    """Returns the columns that a trace's spans share. None if the trace has expired (``ttl``),
-    since DynamoDB may then have deleted a part of its spans.
+    """Returns the values of the columns of the system table ``spans`` that all spans of a trace
+    share. None if the trace has expired (``ttl``), since DynamoDB may have deleted some of its
+    spans then.
 
     Args:
         now: seconds since 1970.

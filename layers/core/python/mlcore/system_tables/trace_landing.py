@@ -97,9 +97,9 @@ def put(name: str, changed: ChangedTraces) -> None:
 
 
 def forget(experiment_id: str, trace_ids: Iterable[str]) -> None:
-    """Writes a landing object that makes the publisher remove all rows of these traces, but not the
-    rows of a trace that still exists. Traces that expired need it: expiry does not remove their
-    rows."""
+    """Writes a landing object that makes the publisher remove all system table rows of these
+    traces, except of a trace that still exists. Traces that expired need it: their expiry in
+    DynamoDB does not remove their rows."""
     changed = ChangedTraces()
     for trace_id in trace_ids:
         changed.forget(experiment_id, trace_id)

@@ -60,8 +60,8 @@ def signature(secret: str, delivery_id: str, timestamp: str, text: str) -> str:
 
 
 def headers(secret: str, delivery_id: str, text: str) -> dict[str, str]:
-    """Returns the headers of one attempt of a delivery. The timestamp is that of the attempt, so
-    that a receiver may refuse old ones; the id is the same in all attempts."""
+    """Returns the headers of one attempt to deliver a webhook event. The timestamp is that of the
+    attempt, so that a receiver may refuse old ones; the delivery id is the same in all attempts."""
     timestamp = str(int(time.time()))
     fields = {
         "Content-Type": "application/json",

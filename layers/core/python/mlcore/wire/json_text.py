@@ -36,7 +36,7 @@ def load_json(text: str | bytes, **options: Any) -> Any:
 
 def parse_json_text(text: str, *, lone_surrogates: bool = False) -> Any:
     """Returns the value of a JSON text. Raises ValueError for a text that is no JSON, and for a
-    value that :func:`check_storable` refuses.
+    value that is nested too deeply or that :func:`check_storable` refuses.
 
     Args:
         lone_surrogates: whether strings may contain unpaired surrogates, because the value is

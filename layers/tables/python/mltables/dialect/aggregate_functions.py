@@ -1,4 +1,4 @@
-"""Aggregate functions: for each, an aggregate of DuckDB and an expression on its result.
+"""Databricks' aggregate functions: for each, DuckDB's aggregate and an expression on its result.
 
 The two are separate because DISTINCT, FILTER, ORDER BY and OVER apply to the aggregate.
 """

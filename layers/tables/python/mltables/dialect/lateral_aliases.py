@@ -34,9 +34,10 @@ of a third would let it grow exponentially; what is not copied DuckDB refuses.""
 
 
 def rewrite(query: exp.Query, schema: str) -> exp.Query:
-    """Replaces aliases by their expressions, in place, or sorts the rows of a SELECT that groups
-    around it. Returns the query, or the one around it. An alias whose name a source of the SELECT
-    may also have stays in the list of columns, where Databricks takes the source's column.
+    """Replaces aliases that DuckDB refuses by their expressions, in place. Where a SELECT with
+    GROUP BY or DISTINCT does not allow that in ORDER BY, another SELECT is put around it and sorts
+    its rows. Returns the query, or the one around it. In the list of columns, an alias that may
+    also be the name of a column of the SELECT's sources stays: there Databricks takes that column.
 
     Args:
         query: its table names already point to DuckDB's views in ``schema``.

@@ -111,8 +111,8 @@ class Generator(DuckDBGenerator):
         return arguments_sql
 
     def once(self, template: str, *given: str) -> str:
-        """Fills a template that repeats its arguments, and returns the SQL. A long argument becomes
-        a variable, which is computed once; otherwise nested calls would make the text grow
+        """Fills an SQL template that repeats its arguments, and returns the SQL. A long argument
+        becomes a variable, which is computed once; otherwise nested calls would make the text grow
         exponentially. A short argument is repeated: DuckDB computes equal expressions once, and a
         variable costs more than most calls."""
         if all(map(_is_repeatable, given)):

@@ -49,8 +49,8 @@ def prefix_range(prefix: str) -> tuple[str, str]:
     """Returns inclusive bounds of all sort keys that begin with ``prefix``.
 
     A Query with these bounds is equivalent to one with begins_with(). DynamoDB is equally fast for
-    both, but the local engine compares every key of the partition for begins_with(): 80 ms in an
-    experiment with 3,000 runs.
+    both, but the embedded store of a local server compares every key of the partition for
+    begins_with(): 80 ms in an experiment with 3,000 runs.
     """
     room = SORT_KEY_BYTES - len(prefix.encode())
     return prefix, prefix + room // len(UPPER_BOUND.encode()) * UPPER_BOUND

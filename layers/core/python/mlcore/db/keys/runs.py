@@ -120,7 +120,7 @@ def lsi2_metric_history(
     """Returns the LSI2 sort key of a pack: an item with several points of one metric of a run.
 
     Args:
-        span: the class of the distance from the first point to the last one.
+        span: the class of the distance from the first point to the last one, an index of ``SPANS``.
         first, last: positions of these points, as texts
             (:mod:`mlcore.repos.runs.history.point_positions`).
         number: how many points the pack has.
@@ -130,11 +130,12 @@ def lsi2_metric_history(
 
 
 def lsi2_metric_history_from(run_id: str, key: str, span: int, first: str) -> tuple[str, str]:
-    """Returns inclusive bounds of the LSI2 sort keys of those packs of a metric (items with several
-    points) whose first point is at the position ``first`` or later.
+    """Returns inclusive bounds of the LSI2 sort keys of those packs of a run's metric (items with
+    several points) whose first point is at the position ``first`` or later.
 
     Args:
-        span: only packs of this class of distances from the first point to the last one.
+        span: a class of distances, as of :func:`lsi2_metric_history`. Only packs whose distance
+            from the first point to the last one is in this class are within the bounds.
     """
     prefix = LSI2_METRIC_HISTORY.sk.prefix(run_id, key, f"{span:02d}")
     return prefix + first, prefix + UPPER_BOUND
@@ -195,7 +196,8 @@ def run_metric_batch_from(run_id: str, span: int, first: str) -> tuple[str, str]
     request each) whose first point is at the position ``first`` or later.
 
     Args:
-        span: only batches of this class of distances from the first point to the last one.
+        span: a class of distances, as of :func:`batch_id`. Only batches whose distance from the
+            first point to the last one is in this class are within the bounds.
     """
     prefix = RUN_METRIC_BATCH.sk.prefix(run_id) + f"{span:02d}"
     return prefix + first[:32], prefix + UPPER_BOUND

@@ -380,8 +380,8 @@ def gsi5_model_pk(workspace: str) -> str:
 
 
 def gsi5_model_range(prefix: str, start: str, *, descending: bool) -> tuple[str, str]:
-    """Returns inclusive bounds of the GSI5 sort keys of the models whose name begins with
-    ``prefix``. If ``start`` is not empty, the bounds begin at this name (end at it if
+    """Returns inclusive bounds of the GSI5 sort keys of the registered models whose name begins
+    with ``prefix``. If ``start`` is not empty, the bounds begin at the name ``start`` (end at it if
     ``descending``)."""
     first = prefix[:_MAX_PREFIX]
     low, high = first or _FIRST, first + UPPER_BOUND

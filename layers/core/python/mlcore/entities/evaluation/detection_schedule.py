@@ -140,9 +140,10 @@ def parse_state(text: str | None) -> State | None:
 
 
 def trace_filter(text: str | None) -> str:
-    """Converts the text of the tag with a schedule's filter to a filter for the search of traces,
-    such as ``tags.`team` = 'a' AND request_metadata.`user` = 'b'``; "" for none. Clauses that no
-    filter can express are left out, as on MLflow's server."""
+    """Converts the JSON text of the experiment's tag :data:`FILTER_TAG`, which says which traces a
+    schedule of issue detection examines, to a filter of the trace search, such as ``tags.`team` =
+    'a' AND request_metadata.`user` = 'b'``; "" for none. Clauses that no filter can express are
+    left out, as on MLflow's server."""
     try:
         entries = parse_json_text(text or "[]")
     except ValueError:
@@ -167,8 +168,9 @@ def _clause(entry: Any) -> str:
 
 
 def envelope(text: str | None) -> Mapping[str, Any] | None:
-    """Returns the JSON object in the text of a tag; None if the text is missing, is no JSON object,
-    or has another ``version`` than :data:`VERSION`."""
+    """Returns the JSON object in an experiment's tag with the schedule, or the schedule's state, of
+    issue detection; None if the tag is missing, is no JSON object, or its ``version`` is not
+    :data:`VERSION`."""
     try:
         values = parse_json_text(text or "null")
     except ValueError:

@@ -34,11 +34,12 @@ class JobModel(NamedTuple):
         return {"model": self.uri, **endpoint}
 
     def check_usable(self, known: Configuration) -> None:
-        """Checks that the endpoint exists or that the key can be used with the provider.
+        """Checks that the AI gateway has this model's endpoint or, without an endpoint, that the
+        model's saved API key can be used with the model's provider.
 
         Raises:
-            ResourceDoesNotExist: there is no such endpoint or key.
-            InvalidParameterValue: the key is another provider's.
+            ResourceDoesNotExist: there is no such endpoint or saved key.
+            InvalidParameterValue: the saved key is another provider's.
         """
         if self.saved_key is None:
             known.existing_endpoint(self.endpoint_name)

@@ -40,8 +40,8 @@ def parse_code_scorer(data: dict[str, Any]) -> CodeScorer:
 
 def sealed_source(version: ScorerVersion) -> SealedSource | None:
     """Returns the name, version and digest of the source code that a job needs to run a version of
-    a scorer; None if the scorer is not code. Raises InvalidParameterValue if the stored version
-    differs from the registered one."""
+    a scorer; None if the scorer is not code. Raises InvalidParameterValue if the version's item was
+    changed since the version was registered."""
     if not is_code(json.loads(version.serialized_scorer)):
         return None
     if not version.is_intact():

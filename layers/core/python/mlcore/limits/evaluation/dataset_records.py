@@ -79,8 +79,8 @@ def new_record(
 def merge_record(
     record: EvaluationRecord, fields: Mapping[str, Any], now_ms: int
 ) -> EvaluationRecord:
-    """Returns the stored record updated by a record of a request: outputs are replaced if given,
-    expectations and tags are added, the source is kept."""
+    """Returns the stored record of an evaluation dataset, changed by the record in a request:
+    outputs are replaced if given, expectations and tags are added, the source is kept."""
     content = dict(record.content)
     if "outputs" in fields:
         content["outputs"] = fields["outputs"]

@@ -74,9 +74,9 @@ def owner_of(text: str) -> str:
 def members_of_user_queue(
     name: str, users: tuple[str, ...], schema_ids: tuple[str, ...]
 ) -> tuple[str, ...]:
-    """Returns the members of a user queue: exactly one, the user after whom it is named. The queue
-    has no questions of its own but shows all label schemas of the experiment. Raises
-    InvalidParameterValue if the request names other members or questions."""
+    """Returns the members of a user's personal review queue: exactly one, the user after whom it is
+    named. The queue has no label schemas (questions) of its own but shows all of the experiment.
+    Raises InvalidParameterValue if the request names other members or label schemas."""
     if users and users != (name,):
         raise InvalidParameterValue(
             "A user queue must have exactly one assigned user equal to its name; "

@@ -66,8 +66,9 @@ def new_run(
 def ended_run(
     creator: str | None, time: int, experiment: Experiment, status: str, tags: Mapping[str, str]
 ) -> Run:
-    """Returns a new run that records a result for which no job was needed, without storing it. Its
-    id and name are random; it begins and ends at the given time, in ms since the epoch."""
+    """Returns a new run, without storing it, for a scheduled issue detection that needed no job
+    (such as one without traces). Its id and name are random; it begins and ends at the given time,
+    in ms since the epoch."""
     run = _run(new_ulid(), creator, time, experiment)
     return run._replace(status=status, end_time=time, tags={**tags, **run.tags})
 
@@ -91,10 +92,10 @@ def _run(run_id: str, creator: str | None, time: int, experiment: Experiment) ->
 
 
 def end(job: Job, status: str, tags: Mapping[str, str] = MappingProxyType({})) -> None:
-    """Ends the run of a job now and sets tags. Does nothing if the run does not exist, was deleted
-    or has ended. The run is also found if its experiment was moved to another workspace. A run that
-    was moved to another experiment gets no tags, since the job's creator may have no rights there.
-    """
+    """Ends the MLflow run of a job now and sets the run's tags. Does nothing if the run does not
+    exist, was deleted or has ended. The run is also found if its experiment was moved to another
+    workspace. A run that was moved to another experiment gets no tags, since the job's creator may
+    have no rights there."""
     try:
         try:
             run = runs.load(job.params["run_id"], job.workspace)

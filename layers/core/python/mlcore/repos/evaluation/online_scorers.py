@@ -22,7 +22,7 @@ def save(config: OnlineScorer, former: OnlineScorer | None, checks: Sequence[Che
 
     Args:
         former: the settings as they were read; None if there were none.
-        checks: checks of other items, for the same transaction.
+        checks: conditions on other items, which are checked in the same transaction.
 
     Raises:
         WriteConflict: the settings were written since ``former`` was read, or a check does not

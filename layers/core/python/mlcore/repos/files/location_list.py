@@ -204,8 +204,8 @@ def remove_entry(experiment_id: str, location: str, workspace: str) -> None:
 
 def overlapping(paths: Iterable[str]) -> list[LocationClaim]:
     """Returns the claims (entries of the list of locations) on each of the paths, on paths above it
-    and on paths below it, including claims whose experiment or version no longer exists. Queries in
-    parallel, one per path segment."""
+    and on paths below it, including claims whose experiment or version no longer exists. Sends
+    Queries in parallel: for each path one per segment, and one for the paths below it."""
     wanted = list(dict.fromkeys(paths))
     prefixes: dict[str, None] = {}
     for path in wanted:

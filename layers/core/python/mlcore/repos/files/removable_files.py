@@ -252,7 +252,7 @@ def _of_experiments(folder: str) -> set[str]:
 
 def remove(parts: Sequence[FileOwner]) -> bool:
     """Removes the files of deleted runs, models, traces or experiments, whatever the age of the
-    files. Returns False if some files had to be kept because others may refer to them."""
+    files. Returns False if some files had to be kept because other items may refer to them."""
     removable = areas(parts)
     remove_areas(area for area in removable if area is not None)
     return all(

@@ -22,8 +22,9 @@ class Reading(NamedTuple):
 
 
 def read(targets: Sequence[str], now: int) -> list[Reading]:
-    """Returns the usage of each target, such as ``user:ann``, in the minute and the day of ``now``
-    (ms since 1970), and its open calls. One BatchGetItem for 50 targets, in parallel."""
+    """Returns how much each target of gateway limits, such as ``user:ann``, has used the AI gateway
+    in the minute and the day of ``now`` (ms since 1970), and how many of its calls are open. One
+    BatchGetItem per 50 targets, in parallel."""
     days = table.batch_get(
         [keys.gateway_usage(target, now // DAY_MS * DAY_MS) for target in targets]
         + [keys.gateway_open_calls(target) for target in targets]

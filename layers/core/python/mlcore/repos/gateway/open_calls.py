@@ -83,10 +83,11 @@ def end(target: str, call: str) -> None:
 
 
 def open_at(calls: frozenset[str], now: int) -> int:
-    """Returns how many of the gateway calls of a target are open: those whose lease has not ended.
+    """Returns how many AI gateway calls of a target of limits (a key, user, endpoint or workspace)
+    are open: those whose lease has not ended.
 
     Args:
-        calls: the ids of the calls that the target's item has.
+        calls: the ids of the calls in the target's item.
         now: the time, in seconds since 1970.
     """
     return sum(_end_of_lease(call) > now for call in calls)

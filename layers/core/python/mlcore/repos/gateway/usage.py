@@ -60,9 +60,9 @@ class Return(NamedTuple):
     """Requests of earlier minutes of the day."""
 
     def in_minute(self, minute: int) -> Return:
-        """Returns what can still be subtracted after ``minute`` has begun. Tokens that were
-        reserved for a call end with the minute in which they were reserved, so they are not
-        subtracted. Requests count until the end of their day, so they are subtracted from the day.
+        """Returns the part of these unused requests and tokens that can be subtracted from the
+        counters of ``minute`` (this one or a later one) and its day. In a later minute, reserved
+        tokens are not subtracted: they end with their minute. Requests are, from their day's count.
         """
         if minute == self.minute:
             return self

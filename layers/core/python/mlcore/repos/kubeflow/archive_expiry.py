@@ -90,8 +90,9 @@ def forget(key: ArchivedKey) -> None:
 
 
 def expire(key: ArchivedKey) -> bool:
-    """Deletes a registered model or its version as MLflow does, if it is still archived. Returns
-    False, and deletes nothing, if a deployed service serves it."""
+    """Deletes a registered model or a model version as MLflow does, if it is still archived in
+    Kubeflow's registry. Returns False, and deletes nothing, if a deployed inference service of
+    Kubeflow's registry serves it; otherwise True, also if it was not archived any more."""
 
     def attempt() -> None:
         archived = _archived(key)

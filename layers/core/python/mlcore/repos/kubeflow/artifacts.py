@@ -52,8 +52,9 @@ def unnamed(number: int) -> str:
 
 
 def find(number: int, workspace: str) -> Raw | None:
-    """Returns an artifact's item; None if the artifact, or the version or run to which it belongs,
-    does not exist in the workspace. Two consistent reads."""
+    """Returns the item of an artifact in Kubeflow's registry; None if the workspace lacks the
+    artifact, or if the model version or run to which it belongs is gone. Two consistent reads: the
+    artifact, then its owners."""
     raw = table.get(keys.artifact(number))
     if raw is None or Artifact.of(raw).workspace != workspace:
         return None
@@ -165,8 +166,8 @@ def children(parent: int, wanted: Iterable[str]) -> list[Raw]:
 
 def named(parent: int, name: str, wanted: Iterable[str]) -> tuple[ContextRef | None, list[Raw]]:
     """Returns the reference of a model version or run (the item that maps its Kubeflow number to
-    MLflow's item; None if it does not exist), and the items of its artifacts that have a name; two
-    BatchGetItem.
+    MLflow's item; None if it does not exist), and the items of its artifacts with the name
+    ``name``, at most one per kind. One BatchGetItem, two if there are such artifacts.
 
     Args:
         parent: Kubeflow's number of the version or run.
@@ -181,8 +182,8 @@ def named(parent: int, name: str, wanted: Iterable[str]) -> tuple[ContextRef | N
 
 
 def external(value: str, wanted: Iterable[str], workspace: str) -> list[Raw]:
-    """Returns the items of the artifacts with an external id, at most one per kind; three
-    consistent reads per kind.
+    """Returns the items of the Kubeflow artifacts with an external id, at most one per kind; at
+    most three consistent reads per kind.
 
     Args:
         value: the external id.
@@ -210,7 +211,7 @@ def create_under(
     name: str | None = None,
     **more: Any,
 ) -> None:
-    """Creates an artifact of a model version or run.
+    """Creates a Kubeflow artifact of a model version or run.
 
     Args:
         parent: the reference of the version or run (the item that maps its Kubeflow number to
@@ -247,7 +248,7 @@ def present(parent: ContextRef) -> list[TransactionStep]:
 
 
 def attribute(entity: Entity, parent: ContextRef) -> None:
-    """Adds an existing artifact to the artifacts of another model version or run. Idempotent.
+    """Adds an existing Kubeflow artifact to those of another model version or run. Idempotent.
 
     Args:
         parent: the reference of that version or run (the item that maps its Kubeflow number to
@@ -368,7 +369,8 @@ def create_of_version(
     *,
     name_is_shared: bool = False,
 ) -> None:
-    """Creates an artifact of a version; the first model artifact becomes the version's source.
+    """Creates an artifact of a model version in Kubeflow's registry; a version's first model
+    artifact becomes the source of the version.
 
     Args:
         version: the version as it was read.

@@ -208,9 +208,9 @@ def _of(raw: Raw | None, wanted: Sequence[str], workspace: str) -> Raw | None:
 
 
 def find_many(kind: str, numbers: Sequence[int]) -> list[Raw]:
-    """Returns the items of those entities of a kind (which only Kubeflow's registry has) that
-    exist, in whatever workspace, in the order of the numbers; for a kind of artifact, also items of
-    other kinds of artifacts. One BatchGetItem per hundred."""
+    """Returns, in the order of ``numbers`` (Kubeflow numbers), the items of those entities of
+    ``kind`` that exist, in whatever workspace. The kind is one that only Kubeflow's registry has;
+    for a kind of artifact, artifacts of other kinds are included. One BatchGetItem per hundred."""
     key_of = _MODELS[kind][1]
     return [item for item in table.batch_get(list(map(key_of, numbers))) if item is not None]
 
@@ -243,8 +243,9 @@ def by_number(
     at: Callable[[Sequence[int], str], list[R]],
     unseen: Callable[[], Iterable[R]],
 ) -> Iterator[R]:
-    """Yields all entities of a kind that MLflow also has: in order of their numbers (Kubeflow's
-    integer ids), then those that the index lacks; of these, some had no number and get one now.
+    """Yields all entities of a kind that exists in MLflow too, such as models: first those in the
+    index, by their numbers (Kubeflow's integer ids), then those that the index lacks. Some of the
+    latter had no number and get one now.
 
     Args:
         above: yield only entities with greater numbers.

@@ -108,8 +108,8 @@ def find_by_name(workspace: str, name: str) -> Record | None:
 def create(
     entity: Entity, workspace: str, granting: Callable[[str], Sequence[Operation]]
 ) -> Entity:
-    """Takes the next number (Kubeflow's integer id) and creates the experiment under it, in one
-    transaction; returns the experiment.
+    """Takes the next free number (Kubeflow's integer id), then creates the experiment with this
+    number in one transaction. Returns the experiment.
 
     Args:
         granting: (experiment id) → operations that grant the caller rights on it, for the
@@ -167,10 +167,10 @@ def _number(read: Record, number: int) -> Record | None:
 
 def change(read: Record, alter: Callable[[Entity], Entity]) -> Entity:
     """Writes an experiment changed by ``alter``, retrying on conflicts; returns it as written. If
-    its state changes, it is first deleted or restored as MLflow does it.
+    its state becomes archived or live, MLflow's experiment is first soft-deleted or restored.
 
     Raises:
-        ResourceDoesNotExist: the experiment was deleted.
+        ResourceDoesNotExist: the experiment was deleted permanently.
         ResourceConflict: another experiment has the external id.
         InvalidParameterValue: the default experiment is to be archived.
     """

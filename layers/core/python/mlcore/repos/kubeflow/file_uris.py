@@ -20,11 +20,11 @@ _BY_NAME: Final = ("models", "runs")
 
 
 def resolved(uri: str, location: str | None, workspace: str) -> str | None:
-    """Returns the location of an artifact's files in the deployment's bucket; None if its URI
-    already says where they are, or they are elsewhere.
+    """Returns the ``s3://`` URI in the deployment's bucket of the files of a Kubeflow artifact;
+    None if ``uri``, the artifact's URI, is this one, or the files are not in the bucket.
 
     Args:
-        location: where the files are that the URI names, if known.
+        location: where the files are, if ``uri`` only names a run or model; None if unknown.
     """
     bucket = artifact_bucket()
     if bucket is None:
@@ -40,8 +40,8 @@ def resolved(uri: str, location: str | None, workspace: str) -> str | None:
 
 
 def shown(entity: Entity, location: str | None, workspace: str) -> Entity:
-    """Returns an artifact with one more field: the location of its files as a URI in the
-    deployment's bucket. Returns it unchanged if :func:`resolved` gives no such location."""
+    """Returns a Kubeflow artifact with one more field: where its files are, as an ``s3://`` URI in
+    the deployment's bucket; without the field if :func:`resolved` gives no such URI."""
     uri = entity.fields.get("uri")
     resolved_uri = resolved(uri, location, workspace) if isinstance(uri, str) else None
     if resolved_uri is None and RESOLVED not in entity.fields:
@@ -53,8 +53,8 @@ def shown(entity: Entity, location: str | None, workspace: str) -> Entity:
 
 
 def written(before: Entity, after: Entity, item: Artifact) -> Entity:
-    """Returns a changed artifact as it is to be stored. If the client sent, as the artifact's URI,
-    the URI in the bucket that it had been shown, the stored URI is kept instead."""
+    """Returns a changed Kubeflow artifact with the URI to store. If its client sent back the
+    ``s3://`` URI that it had been shown in place of the stored one, the stored one is kept."""
     uri = before.fields.get("uri")
     if after.fields.get("uri") == before.fields.get(RESOLVED) is not None:
         after = after._replace(fields={**after.fields, "uri": uri})

@@ -26,8 +26,8 @@ _MOST_KEYS: Final = 1_000
 
 
 class ListEntry(NamedTuple):
-    """An entry of a list's index: the key of the item, and its position in the order of the list as
-    (number or time, number)."""
+    """An entry of the global index from which a Kubeflow list is read: the key of the listed item,
+    and its position in the order of the list as (number or time, number)."""
 
     key: Key
     position: tuple[int, int]

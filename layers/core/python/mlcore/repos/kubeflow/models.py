@@ -251,7 +251,8 @@ def _claim(read: Record, number: int) -> Record | None:
 
 
 def change(read: Record, alter: Callable[[Entity], Entity]) -> Entity:
-    """Writes a registered model changed by ``alter``, retrying on conflicts; returns it as written.
+    """Writes a registered model that ``alter`` changed as an entity of Kubeflow's API, retrying on
+    conflicts; returns it as written.
 
     Raises:
         ResourceDoesNotExist: the model was deleted.
@@ -308,9 +309,9 @@ def delete(
 
 
 def of_entries(entries: Sequence[ListEntry], workspace: str) -> list[Record]:
-    """Returns the registered models that these index entries point to, in the order of the entries.
-    Deleted models are left out. One BatchGetItem per hundred entries, two more if some were
-    renamed or deleted since."""
+    """Returns the registered models that entries of Kubeflow's index of models point to, in the
+    order of the entries. Deleted models and prompts are left out. One BatchGetItem per hundred
+    entries, up to two more per hundred models that were renamed or deleted since."""
     models = _by_number([entry.key for entry in entries], workspace)
     missing_numbers = [entry.number for entry in entries if entry.number not in models]
     references = numbers.find_many(missing_numbers, KIND.name, workspace) if missing_numbers else []

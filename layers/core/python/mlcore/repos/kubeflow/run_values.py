@@ -48,8 +48,9 @@ class RunValue(NamedTuple):
 
     @property
     def child(self) -> str:
-        """The name under which the value is listed among the run's artifacts; for a data set a
-        unique key, because several may have the same name."""
+        """The name under which this value (a metric, param or data set of a run) is listed among
+        the run's Kubeflow artifacts; for a data set a unique key, because several data sets may
+        have the same name."""
         return f"{artifacts.UNNAMED}{self.key}" if self.kind == DATA_SET.name else self.name
 
 
@@ -287,7 +288,7 @@ def create(entity: Entity, reference: ContextRef, read: runs.NumberedRun, key: s
 
 def find(reference: ContextRef, kind: str, name: str) -> Raw | None:
     """Returns the item of the artifact of a metric or parameter; None if there is none. Two
-    consistent GetItem.
+    consistent GetItem, one if there is none.
 
     Args:
         reference: the item that maps the run's Kubeflow number to MLflow's item.

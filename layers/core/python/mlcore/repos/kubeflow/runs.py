@@ -106,7 +106,7 @@ def get(number: int, workspace: str) -> NumberedRun:
 
 def named(experiment: ExperimentRecord, name: str) -> list[NumberedRun]:
     """Returns those runs of an experiment that have the name ``name``, after assigning a Kubeflow
-    number to each that has none; one consistent Query per MB."""
+    number to each that has none. One consistent Query per MB, and the requests that assign."""
     pk = keys.experiment(experiment.experiment.experiment_id).pk
     items = table.query_all(pk, index="LSI4", prefix=keys.lsi4_run_name_prefix(name))
     return numbered(
@@ -128,7 +128,8 @@ def of_experiment(experiment: ExperimentRecord) -> list[NumberedRun]:
 
 
 def create(entity: Entity, experiment: ExperimentRecord, username: str | None) -> Entity:
-    """Creates a run in one transaction.
+    """Creates a run for Kubeflow's API, where the names of an experiment's runs are unique, in one
+    transaction.
 
     Args:
         username: the caller's name; None if there is no login.
@@ -229,8 +230,8 @@ def _number(read: NumberedRun, number: int) -> NumberedRun | None:
 
 
 def change(read: NumberedRun, alter: Callable[[Entity], Entity]) -> Entity:
-    """Writes a run changed by ``alter``; returns it as written. If its state changes, it is first
-    deleted or restored as MLflow does it.
+    """Writes a run that ``alter`` changed as an entity of Kubeflow's API; returns it as written. If
+    its state changes, it is first deleted or restored as MLflow does it.
 
     Raises:
         ResourceDoesNotExist: the run was deleted.

@@ -79,12 +79,12 @@ def model_in(environment: int, model: int, workspace: str) -> ContextRef | None:
 def create_service(
     entity: Entity, environment: int, workspace: str, model: ContextRef | None
 ) -> None:
-    """Creates an inference service, the lock of its name in the environment, and its entry among
-    the services of the model, in one transaction.
+    """Creates a Kubeflow inference service, the lock of its name in its serving environment, and
+    its entry among the services of its registered model, in one transaction.
 
     Raises:
         ResourceConflict: the name or the external id is taken, or the model was deleted meanwhile.
-        ResourceDoesNotExist: the environment was deleted.
+        ResourceDoesNotExist: the serving environment was deleted.
     """
     made = entities.creation(entity, workspace, parent=environment)
     transaction_steps.execute(

@@ -14,8 +14,8 @@ from mlcore.repos.kubeflow import entities, tags, transaction_steps
 def of_version(
     item: ModelVersion, model: ContextRef, number: int, artifact: int
 ) -> list[Operation]:
-    """Returns the operations that create the model artifact of a version, named as the model, in
-    the transaction that gives the version its Kubeflow number.
+    """Returns the operations that create Kubeflow's model artifact of a model version, named as the
+    model, in the transaction that gives the version its Kubeflow number.
 
     Args:
         item: the version.

@@ -80,11 +80,12 @@ def tags_of_tracked(entity: Entity, fields: Sequence[str]) -> dict[str, str]:
 
 
 def changes(now: Mapping[str, str], wanted: Mapping[str, str], fields: Sequence[str]) -> Changes:
-    """Returns the changes that turn the tags ``now`` into ``wanted``. Reserved tags (such as
-    ``mlflow.…``) are kept, except those of ``fields``.
+    """Returns the changes that turn an MLflow item's tags ``now`` into ``wanted``, those that a
+    client of Kubeflow's API wants. Reserved tags (such as ``mlflow.…``) that ``wanted`` lacks are
+    kept, except those of ``fields``.
 
     Args:
-        fields: the fields of the kind of entity that are stored as tags.
+        fields: the fields of a Kubeflow entity of this kind that are stored as tags.
     """
     own = {PREFIX + name for name in fields}
     sets = {key: text for key, text in wanted.items() if now.get(key) != text}

@@ -85,11 +85,11 @@ def reserve_child_name(
 def change_external_id(
     workspace: str, kind: EntityKind, number: int, before: str | None, after: str | None
 ) -> list[TransactionStep]:
-    """Returns the transaction steps that reserve an entity's new external id and free the former
-    one; none if the external id stays the same.
+    """Returns the transaction steps that reserve a Kubeflow entity's new external id and free the
+    former one; none if the external id stays the same.
 
     Args:
-        number: the entity's number.
+        number: the entity's Kubeflow number.
         before: the former external id; None for none.
         after: the new external id; None for none.
     """

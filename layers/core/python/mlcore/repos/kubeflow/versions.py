@@ -90,8 +90,8 @@ def entity_of(read: VersionOfModel) -> Entity:
 
 
 def find(number: int, workspace: str) -> VersionOfModel | None:
-    """Returns the version with a Kubeflow number; None if the workspace has none. Two reads: the
-    reference (number → MLflow's item), then the version with its model's reference."""
+    """Returns the model version with a Kubeflow number; None if the workspace has none. Two reads:
+    the reference (number → MLflow's item), then the version with its model's reference."""
     reference = numbers.of_kind(table.get(keys.context_ref(number)), KIND.name, workspace)
     return None if reference is None else at(reference, workspace)
 
@@ -116,7 +116,8 @@ def get(number: int, workspace: str) -> VersionOfModel:
 
 def find_by_name(parent: int, name: str, workspace: str) -> VersionOfModel | None:
     """Returns the version of a model (``parent`` is its Kubeflow number) that has a name in
-    Kubeflow; None if there is none. Two consistent reads, more if it has no number yet."""
+    Kubeflow; None if there is none. At most two consistent reads if the version has a Kubeflow
+    number; more if it must get one, or if there is none."""
     owner, child = table.batch_get(
         [keys.context_ref(parent), keys.context_child(parent, KIND.name, name)]
     )

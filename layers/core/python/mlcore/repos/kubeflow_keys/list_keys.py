@@ -84,8 +84,8 @@ def set_update_time(update: Update, item: Shared, number: int | None, time: int)
     item's key in the index that is ordered by these times.
 
     Args:
-        number: Kubeflow's number of the item when it was read; None if it had none, and then the
-            update fails if it got one since.
+        number: Kubeflow's number of the item when it was read. None if it had none: then the update
+            sets no key, and fails if the item got a number since.
     """
     update.set(item.last_update_time, time)
     if number is None:
@@ -111,8 +111,8 @@ def set_unnumbered_item_keys(update: Update, workspace: str, kind: str, ulid: st
 
 def remove_unnumbered_item_keys(update: Update) -> None:
     """Adds to ``update``, by which an item becomes a prompt, the removal of the item's keys in the
-    index of unnumbered items. So Kubeflow's lists, which never show prompts, do not find it there.
-    """
+    index of items without a Kubeflow number. So Kubeflow's lists, which never show prompts, do not
+    find the item in that index."""
     update.remove(IndexedItem.gsi2pk)
     update.remove(IndexedItem.gsi2sk)
 

@@ -57,9 +57,9 @@ _Found = tuple[Key, LoggedModel, Raw]
 
 
 def find(experiment_ids: Sequence[str], workspace: str, query: LoggedModelQuery) -> list[Row]:
-    """Returns the first logged models of the experiments that match the query, after
-    ``query.after`` and at most ``query.limit``, with their keys in the order. One round trip for
-    the newest models of an experiment."""
+    """Returns, in the query's order, the first ``query.limit`` of the experiments' logged models
+    that match the query and come after the sort key ``query.after``; each with its sort key. One
+    round trip for the newest models of an experiment."""
     access = language.access(query.comparisons)
     if isinstance(access, ModelIds):
         streams = [_by_id(experiment_ids, workspace, access)]

@@ -33,7 +33,8 @@ def owner_of(home: str) -> ModelHome | None:
 
 
 def model_of(owner: ModelHome) -> Raw | None:
-    """Returns the item of the model that owns a home; None if the model was deleted.
+    """Returns the item of the registered model that owns a home (a partition with model versions);
+    None if the model was deleted.
 
     One consistent GetItem. A rename moves the model's item and updates ``M#HOME`` in one
     transaction, so if the model is not where ``owner`` says, ``M#HOME`` is read again.

@@ -1,7 +1,7 @@
 """Versions of registered models: items in their model's home (the partition of its versions),
 numbered 1, 2, … by the model.
 
-A new number and a change of stage are each one transaction over the model and its versions. The
+New numbers and changes of stages are written in transactions over the model and its versions. The
 item of a deleted version stays and is never shown. The model's item holds the last number given.
 """
 

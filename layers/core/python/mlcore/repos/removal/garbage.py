@@ -49,10 +49,10 @@ def find(before_ms: int, experiment_id: str | None = None) -> Iterator[Garbage]:
 
 
 def remove(garbage: Garbage) -> bool:
-    """Permanently deletes a soft-deleted experiment, run or model with its files, and frees its
-    name. Returns False if some files stay because other items may refer to them. The process may be
-    killed and the call repeated. Raises NoLongerDeleted for a run or model that was restored since
-    :func:`find` read it."""
+    """Permanently deletes a soft-deleted experiment, run or logged model with its files, and frees
+    the experiment's name. Returns False if some files stay because other items may refer to them.
+    The process may be killed and the call repeated. Raises NoLongerDeleted for a run or logged
+    model that was restored since :func:`find` read it."""
     kind, experiment_id, item_id, workspace = garbage
     if kind == keys.EXPERIMENT.name:
         return permanent_deletion.experiment(experiment_id)

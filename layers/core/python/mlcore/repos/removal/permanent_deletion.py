@@ -1,5 +1,5 @@
-"""Removes experiments and registered models permanently, with all their items and files. The caller
-determines which of them may be removed.
+"""Removes experiments, runs, logged models and registered models permanently, with all their items
+and files. The caller determines which of them may be removed.
 
 Each call may be killed at any point and repeated: an item that leads to others is deleted after
 them. Only a run or logged model is deleted before what belongs to it, since it may be restored at
@@ -58,8 +58,8 @@ class NoLongerDeleted(Exception):
 
 
 def experiment(experiment_id: str, deadline: float = float("inf")) -> bool:
-    """Deletes an experiment with its runs, traces, logged models and files, then its name. Returns
-    False if files had to be kept because others may refer to them.
+    """Permanently deletes an experiment with its runs, traces, logged models and files; its name
+    becomes free. Returns False if files had to be kept because other items may refer to them.
 
     Args:
         deadline: of :func:`time.monotonic`.
@@ -102,8 +102,9 @@ def experiment(experiment_id: str, deadline: float = float("inf")) -> bool:
 
 
 def run(experiment_id: str, run_id: str, workspace: str) -> bool:
-    """Deletes a deleted run, its child items and its files; the indexer deletes derived items.
-    Returns False if files had to be kept. Raises NoLongerDeleted if the run was restored."""
+    """Permanently deletes a soft-deleted run, its child items and its files; the indexer deletes
+    derived items. Returns False if files had to be kept, because other items may refer to them.
+    Raises NoLongerDeleted if the run was restored."""
     key = keys.run(experiment_id, run_id)
 
     def attempt() -> Raw | None:
@@ -163,11 +164,11 @@ def _delete(key: Key, unchanged: ConditionExpression) -> None:
 
 
 def registered_model(key: Key, deadline: float = float("inf")) -> None:
-    """Deletes a registered model. Its versions are deleted first, because they can only be found
-    through the model.
+    """Permanently deletes a registered model, with all its items. Its versions are deleted first,
+    because they can only be found through the model.
 
     Raises:
-        OutOfTime: the deadline has passed; call again.
+        OutOfTime: ``deadline`` (of :func:`time.monotonic`) has passed; call again.
     """
     item = table.get(key)
     if item is None:

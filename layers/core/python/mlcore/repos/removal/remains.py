@@ -98,8 +98,9 @@ def of_trace(experiment_id: str, trace_id: str) -> None:
 
 
 def of_logged_model(experiment_id: str, model_id: str) -> None:
-    """Deletes the child items of a logged model and the item that maps its id to its experiment,
-    unless a model with this id was imported into another experiment since."""
+    """Deletes the child items of a logged model, and the item that maps its id to its experiment.
+    That item stays if it names another experiment, into which a model with this id was imported
+    since."""
     key = keys.logged_model(experiment_id, model_id)
     children = table.query_all(key.pk, prefix=f"{key.sk}#", attributes=KEY)
     item_deletion.delete_items(children)

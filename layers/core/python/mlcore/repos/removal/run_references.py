@@ -1,5 +1,5 @@
-"""Finds the logged models, traces and issues that refer to a run. A run with such references is not
-moved to another experiment, because they also name the run's experiment."""
+"""Finds out whether a logged model, trace or issue refers to a run. Such a run is not moved to
+another experiment, because what refers to it also names its experiment."""
 
 from __future__ import annotations
 

@@ -49,7 +49,8 @@ def grant(username: str, names: Sequence[str]) -> None:
 
     Raises:
         ResourceDoesNotExist: a workspace does not exist.
-        InvalidParameterValue: there are too many readers.
+        InvalidParameterValue: the setting would be too large, because it names too many users or
+            workspaces.
     """
     _change(lambda readers: {**readers, username: list(names)}, names)
 

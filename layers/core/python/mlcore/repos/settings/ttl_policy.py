@@ -33,7 +33,7 @@ def learn(items: Sequence[Raw | None]) -> None:
 
 def kept_seconds(kind: str) -> int | None:
     """Returns for how many seconds the setting ``ttl_policy`` keeps entities of a kind (``runs``,
-    ``traces``, …); None if they never expire. One GetItem per minute."""
+    ``traces``, …); None if they never expire. One GetItem per minute and process."""
     return seconds_of(_policy.current().get(kind))
 
 

@@ -39,8 +39,8 @@ class ArchivalOutcome(Enum):
 
 def archive(trace: StoredTrace) -> ArchivalOutcome:
     """Archives a trace if that is possible. May be interrupted anywhere and repeated. Takes one
-    Query of the trace's packs (items with its spans), the move of each pack to a file, and one
-    write of the trace."""
+    Query per MB of the trace's packs (items with its spans), the move of each pack to a file, and
+    one write of the trace."""
     if not is_archivable(trace):
         return ArchivalOutcome.NOT_POSSIBLE
     owner = owner_of(trace)

@@ -68,8 +68,8 @@ class Conditions:
                 yield stored, trace
 
     def others(self, rows: list[Checked]) -> list[Checked]:
-        """Returns those of the traces that also meet the conditions on assessments and on spans,
-        which are read in parallel.
+        """Returns those of the traces that also meet the search's conditions on assessments and on
+        spans. Reads the spans of several traces in parallel.
 
         Args:
             rows: traces that :meth:`own` has yielded.

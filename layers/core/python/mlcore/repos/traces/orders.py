@@ -56,7 +56,8 @@ def ordered(
 
     Args:
         ordering: the requested order.
-        after: the sort key of the last trace of the page before; None for the first page.
+        after: the search's sort key (:mod:`mlcore.search.sort_keys`) of the last trace on the
+            previous page; None for the first page.
         window: the range of request times.
         through: a time-ordered index that contains all wanted traces.
         page: how many traces to read at a time.

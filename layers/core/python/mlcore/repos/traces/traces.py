@@ -116,7 +116,8 @@ def find_or_place(
     trace_id: str, experiment_id: str, workspace: str
 ) -> tuple[Experiment | None, StoredTrace | None]:
     """Returns (experiment, trace) for a request that may create the trace: None if it is missing;
-    both are None without such an experiment. One round trip, two for a trace of another experiment.
+    both are None without such an experiment. One round trip; one more for a trace of another
+    experiment, and for a trace with maps that did not fit into its item.
 
     Raises:
         InvalidParameterValue: another experiment, of any workspace, has a trace with this id.
@@ -162,9 +163,9 @@ def create(
     maps: Maps,
     further: Iterable[Raw] = (),
 ) -> Trace | None:
-    """Creates a trace with its maps, the item that maps its id to its experiment, and further
-    items, in one transaction. Redacts all but ``further``, whose spans must be redacted already.
-    Returns the trace; None if it exists: the caller must read it and compute its change again."""
+    """Creates a trace's item, the item that maps its id to its experiment, and ``further`` items in
+    one transaction. Map values that do not fit into the trace's item are written before. Redacts
+    all but ``further``. Returns the trace; None if it exists: then the caller must read it."""
     experiment_id = experiment.experiment_id
     info, maps = redaction.redacted_parts(experiment, info, maps)
     attributes, children = document.initial((experiment_id, trace_id), trace_children.MAPS, maps)

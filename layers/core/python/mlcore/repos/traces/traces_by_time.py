@@ -91,12 +91,13 @@ def newest_first(
 ) -> Iterator[StoredTrace]:
     """Yields traces by request time, newest first, then by id. All reads are strongly consistent.
 
-    Two round trips for the first page: experiments and keys, then traces.
+    Two round trips before the first trace of at most :data:`PAGES_AHEAD` experiments: the
+    experiments and a page of keys of each in parallel, then the traces.
 
     Args:
         workspace: experiments of another workspace are ignored.
-        after: start after this position.
-        page_items: length of the first page; later pages are longer.
+        after: yields only traces after this position; None to begin with the newest.
+        page_items: keys in the first page of an experiment; later pages may be longer.
         through: an index that contains all wanted traces.
     """
     bounds = bounds_of(through, window, after)
@@ -151,8 +152,9 @@ def oldest(experiment: Experiment, latest: int, most: int | None) -> list[Stored
 def of_sessions(
     experiments: Iterable[Experiment], sessions: Sequence[str]
 ) -> dict[str, list[StoredTrace]]:
-    """Returns all traces of the given sessions in experiments, by session. Sends one Query per
-    experiment and session (and MB), in parallel, then one BatchGetItem per hundred traces."""
+    """Returns all traces of the given sessions (of traces) in experiments, by session. Sends one
+    Query per experiment and session (and MB), in parallel, then one BatchGetItem per hundred
+    traces, and a Query for each map of a trace that did not fit into the trace's item."""
     places = [(experiment, session) for experiment in experiments for session in sessions]
 
     def read(experiment: Experiment, session: str) -> list[keys.Key]:

@@ -51,8 +51,8 @@ def is_token(text: str) -> bool:
 
 
 def verify(token: str) -> tuple[ApiKey, User] | None:
-    """Returns the key with this token and its owner; None if it is unknown, expired or revoked, or
-    the owner was deleted or deactivated.
+    """Returns the API key with this token, and its owner; None if the key is unknown, expired or
+    revoked, or the owner was deleted or deactivated.
 
     Nothing that can change is cached: a revoked key is refused from the next request on. One
     BatchGetItem, two for the first request of a process with the key. The first use of the key on a
@@ -116,8 +116,8 @@ def find(key_id: str) -> ApiKey | None:
 
 
 def owner_of(key_id: str) -> int | None:
-    """Returns the number of the user to whom a key with this id would belong, without a request;
-    None for a malformed id. (A key's id begins with its owner's number.)"""
+    """Returns the number of the user to whom an API key with this id would belong, without a
+    request; None for a malformed id. (A key's id begins with its owner's number.)"""
     match = _KEY_ID.fullmatch(key_id)
     return None if match is None else int(match["user"])
 

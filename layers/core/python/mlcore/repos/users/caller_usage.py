@@ -18,10 +18,11 @@ KEPT_SECONDS: Final = 2 * 24 * 3600
 
 
 def totals(targets: Sequence[str], day: int) -> list[int]:
-    """Returns the requests that processes have reported for each target, in one round trip.
+    """Returns, for each target, how many API requests of the day all processes have reported so
+    far, in one round trip.
 
     Args:
-        targets: for what requests are counted, such as ``user:ann``.
+        targets: whose requests are counted, such as ``user:ann``.
         day: beginning of the day in UTC, ms since 1970.
     """
     items = table.batch_get([keys.caller_usage(target, day) for target in targets])

@@ -64,8 +64,8 @@ def find_many(role_ids: Iterable[int]) -> list[Role]:
 
 
 def of_profile(profile: Profile) -> list[Role]:
-    """Returns the roles of a user: those that are assigned, and those that the user's groups of the
-    directory give. One BatchGetItem, two for members of groups."""
+    """Returns the roles of a user: those that are assigned to the user, and those that the user's
+    SCIM groups give. One BatchGetItem per hundred roles and per hundred groups."""
     role_ids = [*profile.role_ids, *scim_groups.role_ids_of(profile.group_ids)]
     return find_many(dict.fromkeys(role_ids))
 
@@ -219,7 +219,8 @@ def replace_permission(permission_id: int, permission: str | None) -> RolePermis
 
 def assign(user: User, role_id: int) -> Assignment:
     """Assigns a role to a user: writes it in the list of the role and in the list of the user, in
-    one transaction. Raises ResourceDoesNotExist if there is no such role, AlreadyAssigned."""
+    one transaction. Raises ResourceDoesNotExist if there is no such role, AlreadyAssigned if the
+    user has it."""
     get(role_id)
     made = Assignment(next_number("assignment"), user.user_id, role_id)
     of_role, of_user = (

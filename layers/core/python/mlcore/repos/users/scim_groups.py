@@ -138,9 +138,9 @@ def set_roles(group_id: str, role_ids: tuple[int, ...]) -> None:
 
 
 def add_members(group_id: str, scim_ids: Iterable[str]) -> bool:
-    """Adds users to a group. Returns False if a user is to be added and the group does not exist.
-    Users who are members already are ignored. One BatchGetItem, and a transaction for each
-    :data:`MEMBERS_AT_ONCE` new members. An interrupted call is completed by repeating it.
+    """Adds users to a SCIM group. Returns False if a user is to be added and the group does not
+    exist. Users who are members already are ignored. One BatchGetItem per hundred users, a
+    transaction per :data:`MEMBERS_AT_ONCE` new members. Repeating an interrupted call completes it.
 
     Raises:
         NoSuchMember: an id is not that of a user.
@@ -163,9 +163,9 @@ def add_members(group_id: str, scim_ids: Iterable[str]) -> bool:
 
 
 def remove_members(group_id: str, scim_ids: Iterable[str]) -> bool:
-    """Removes users from a group. Returns False if a user is to be removed and the group does not
-    exist. Users who are not members are ignored. Two BatchGetItem, and a transaction for each
-    :data:`MEMBERS_AT_ONCE` members. An interrupted call is completed by repeating it."""
+    """Removes users from a SCIM group. Returns False if a member is to be removed and the group
+    does not exist. Users who are not members are ignored. Two BatchGetItem per hundred users, a
+    transaction per :data:`MEMBERS_AT_ONCE` members. Repeating an interrupted call completes it."""
     removed = sorted(
         _existing({scim_id: keys.scim_member(group_id, scim_id) for scim_id in scim_ids})
     )

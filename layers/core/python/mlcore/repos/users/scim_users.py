@@ -85,8 +85,9 @@ def find_by(attribute: str, text: str) -> list[ScimUser]:
 
 
 def page(first: int, count: int) -> tuple[int, list[ScimUser]]:
-    """Returns how many users there are, and at most ``count`` of them from position ``first`` (0
-    for the first) on, ordered by name. One Query of all names and one BatchGetItem."""
+    """Returns how many users there are without service accounts, and at most ``count`` of them from
+    position ``first`` (0 for the first) on, ordered by name. One Query per MB of all users' names,
+    and one BatchGetItem per 50 returned users."""
     listed = map(UserName.of, table.query_all(keys.USER_NAME.pk.text))
     names = [item.username for item in listed if not item.is_service_account]
     entities = _read(names[first : first + count])

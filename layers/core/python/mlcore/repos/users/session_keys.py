@@ -59,11 +59,11 @@ def find(key_id: str) -> SessionKey | None:
 
 
 def current() -> SessionKey:
-    """Returns the key that encrypts new cookies; makes one if there is none, or the newest is too
-    old.
+    """Returns the key that encrypts new session cookies. Makes a key if there is none, or if the
+    newest one is too old or cannot be decrypted here.
 
     Raises:
-        TemporarilyUnavailable, RequestLimitExceeded: KMS cannot be reached.
+        TemporarilyUnavailable, RequestLimitExceeded: KMS or the table cannot be reached.
     """
     known = _latest.get(_LATEST)
     if known is None or known.made_at + ROTATION_SECONDS <= time.time():

@@ -41,8 +41,9 @@ def start(session: Session) -> None:
 
 
 def find(username: str, session_id: str) -> tuple[User | None, Session | None]:
-    """Returns (user, session); the session may have ended. (None, None) if one of the two does not
-    exist, or if the session belongs to a former user of the same name. One BatchGetItem."""
+    """Returns a user and the user's browser session, which may have ended. (None, None) if one of
+    the two does not exist, or if the session belongs to a former user of the same name. One
+    BatchGetItem."""
     key = _key(username, session_id)
     raw_user, raw = table.batch_get([keys.user(username), key])
     if raw_user is None or raw is None:

@@ -117,8 +117,8 @@ def ensure(username: str) -> User:
 
     Raises:
         PermissionDenied: the name is that of a service account, for which an issuer may not sign
-            in; or a directory has deactivated or just deleted the user, or provisions the name in
-            another spelling.
+            in; or a company's directory (a SCIM client) has deactivated or just deleted the user,
+            or provisions the name in another spelling.
     """
     user = find(username)
     if user is not None:

@@ -32,8 +32,8 @@ COUNTERS: Final = 4_096
 
 
 def find(username: str, address: str) -> tuple[User | None, int]:
-    """Returns the user (None if there is none) and how many wrong passwords were counted in the
-    present minute for the user name and the address; one BatchGetItem."""
+    """Returns the user (None if there is none) and how many wrong passwords for this user name from
+    this IP address were counted in the present minute; one BatchGetItem."""
     item, counted = table.batch_get([keys.user(username), _counter(username, address)])
     user = None if item is None else users.user_in(item)
     login = None if counted is None else Login.of(counted)

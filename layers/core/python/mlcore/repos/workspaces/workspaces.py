@@ -135,7 +135,8 @@ def change(name: str, values: Mapping[str, str]) -> Workspace:
 
 def creation_guard(name: str) -> list[ItemUpdate]:
     """Returns the operation that makes a transaction which creates something in a workspace fail if
-    the workspace is deleted meanwhile; none for the default workspace, which always exists."""
+    the workspace is deleted meanwhile, as a list; an empty list for the default workspace, which
+    always exists."""
     if name == DEFAULT_WORKSPACE:
         return []
     update = Update()

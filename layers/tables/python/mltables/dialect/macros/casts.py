@@ -1,5 +1,5 @@
-"""Macros for casts. Databricks is stricter than DuckDB with texts, truncates fractions where DuckDB
-rounds, and formats numbers and times differently.
+"""SQL macros for casts as in Databricks, which is stricter than DuckDB with texts, truncates
+fractions where DuckDB rounds, and formats numbers and times differently.
 
 Casts to INT and BIGINT first check whether the text is exactly as DuckDB would write the number,
 which is nearly always true. Only other texts are matched with a regular expression, which is slow.

@@ -1,4 +1,4 @@
-"""Macros for dates and times, all in UTC, the time zone of the session.
+"""Macros of DuckDB for the SQL functions of dates and times, all in UTC, DuckDB's time zone here.
 
 DuckDB computes with a TIMESTAMP WITH TIME ZONE by a calendar of the library ICU, which takes ten
 times as long as with a TIMESTAMP. In UTC both give the same results, except for years before 1. So
@@ -6,8 +6,8 @@ where speed matters, these macros convert the time with ``inner_utc(time)`` firs
 microseconds below DuckDB's least time must fail. Only ICU refuses it, so ``inner_at_micros``
 converts such numbers with ICU.
 
-The generator casts the argument of a parameter named ``day`` to DATE, of one named ``time`` to
-TIMESTAMP.
+The SQL generator casts a macro's argument to DATE if the name of its parameter ends in ``day``, to
+TIMESTAMP if it ends in ``time``.
 """
 
 # ruff: noqa: E501 -- SQL in lines of its own length

@@ -27,8 +27,9 @@ def create(
     *,
     created_by: str | None = None,
 ) -> None:
-    """Creates a run in one transaction: its item, the reference to it by id (``RUN#REF``), and its
-    mark (a key in LSI5 that says that the indexer has not processed it). Idempotent.
+    """Creates a run in one transaction: its item with its mark (a key in LSI5 that says that the
+    indexer has not processed the run), and the reference to it by id (``RUN#REF``). Values that do
+    not fit into the item are written before. Repeating the call has no further effect.
 
     Args:
         experiment: the experiment to which the run belongs.

@@ -95,8 +95,8 @@ def are_latest(change: RunChange, metrics: Sequence[Metric]) -> bool:
 
 
 def has_texts(change: RunChange) -> bool:
-    """Whether a change sets params or tags. A reader cannot tell them from the points that were
-    logged with them, so these must not be visible first."""
+    """Whether a change sets params or tags. Points logged together with them must not become
+    visible before them: a reader of the points could not know that params or tags will follow."""
     return bool(change.sets.get("params") or change.sets.get("tags"))
 
 

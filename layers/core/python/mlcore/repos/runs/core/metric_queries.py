@@ -32,9 +32,9 @@ def history_interval(
     high: int | None,
     limit: int,
 ) -> list[tuple[str, MetricColumns]]:
-    """Returns (run id, points) for each run: at most ``limit`` of its points of the metric ``key``
-    from step ``low`` to step ``high``: the first of each of ``limit`` groups of consecutive points,
-    and the last point. If ``low`` and ``high`` are None, points of all steps count.
+    """Returns (run id, points) for each run: its points of the metric ``key`` from step ``low`` to
+    ``high``. Of more than ``limit`` points: the first of each of ``limit`` groups of consecutive
+    points, but of the last group the last. If ``low`` and ``high`` are None, all steps count.
 
     Raises:
         InvalidParameterValue: only one of ``low`` and ``high`` is None, or ``low`` is greater.
@@ -71,8 +71,8 @@ def read_page(
             for the first page.
 
     Raises:
-        ResourceDoesNotExist: with workspaces, if the run is not in this one. (Without, an unknown
-            run has an empty page.)
+        ResourceDoesNotExist: workspaces are enabled, and the run is not in ``workspace``. (If they
+            are not enabled, an unknown run has an empty page.)
     """
     home = runs.locate(run_id)
     if home is not None:

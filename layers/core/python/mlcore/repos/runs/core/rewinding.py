@@ -43,7 +43,7 @@ FEW_METRICS: Final = 4
 
 
 def rewind(run_id: str, workspace: str, after_step: int | None, names: Collection[str]) -> None:
-    """Deletes the points of a run after a step. Does nothing if there are none.
+    """Deletes the metric points of a run after a step. Does nothing if there are no such points.
 
     Args:
         after_step: None for points of all steps.

@@ -96,9 +96,10 @@ def _learn(run_id: str, reference: Raw | None) -> str | None:
 
 
 def load(run_id: str, workspace: str, beside: Callable[[str], None] | None = None) -> StoredRun:
-    """Returns a run. One consistent BatchGetItem, and one request before it if the run's experiment
-    is not cached. Raises ResourceDoesNotExist, also for a run of another workspace, and RunMoved if
-    the run is not in the experiment that was cached.
+    """Returns a run. One consistent BatchGetItem, one request before it if the run's experiment is
+    not cached, and a Query for each map of the run that did not fit into its item. Raises
+    ResourceDoesNotExist, also for a run of another workspace, and RunMoved if the run is not in the
+    experiment that was cached.
 
     Args:
         beside: is called with the experiment's id, in parallel with the read.

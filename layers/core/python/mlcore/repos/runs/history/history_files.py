@@ -38,8 +38,8 @@ _NAME: Final = "points"
 
 
 class NoStore(errors.TemporarilyUnavailable):
-    """Files cannot be reached: no environment variable names an artifact store, or the ids of a run
-    cannot be part of a path in it."""
+    """Files with metric points cannot be reached: no environment variable names an artifact store,
+    or the ids of a run cannot be part of a path in the store."""
 
 
 class Segment(NamedTuple):
@@ -86,7 +86,7 @@ def made_of(
     experiment_id: str, run_id: str, series: Mapping[str, Sequence[Metric]]
 ) -> list[HistoryFile]:
     """Returns the files of metric history to write for points of a run: one file, or several if the
-    directory of one would exceed :data:`DIRECTORY_BYTES`.
+    table of contents of one (its *directory*) would exceed :data:`DIRECTORY_BYTES`.
 
     Args:
         series: the points by metric, in order and without duplicates.

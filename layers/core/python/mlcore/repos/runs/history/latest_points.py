@@ -58,7 +58,7 @@ def of(
     owners: Sequence[tuple[str, str]], key: str, missing: list[tuple[str, str]]
 ) -> dict[str, Latest]:
     """Returns the latest value of the metric ``key`` by run id; runs without the metric are left
-    out. One BatchGetItem.
+    out. One BatchGetItem for up to 49 runs, with two keys per run.
 
     Args:
         owners: the runs, as (experiment id, run id).

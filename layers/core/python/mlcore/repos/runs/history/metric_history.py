@@ -115,15 +115,16 @@ def ending(made: Iterable[Raw]) -> list[Raw]:
 def batches(
     experiment_id: str, run_id: str, metrics: Sequence[Metric], written: int | None = None
 ) -> list[Raw]:
-    """Returns the batch items that hold the points of one request, as :func:`items` does, each with
-    the time at which it expires if history expires; an empty list if there are no points."""
+    """Returns the batch items that hold the metric points of one request, as :func:`items` does; if
+    metric history expires, each with the time of its expiry. An empty list if there are no points.
+    """
     return ending(items(experiment_id, run_id, metrics, written)) if metrics else []
 
 
 def refuse(batch: Raw) -> None:
-    """Removes the points from a batch that a request wrote before it turned out to be forbidden.
-    Does nothing if the batch was deleted or put again since. The item itself remains, so that the
-    indexer sees the change in the stream."""
+    """Removes the points from a batch that a request wrote, because the request turned out to be
+    forbidden afterwards. Does nothing if the batch was deleted or put again since. The batch's item
+    remains, so that the indexer sees the change in the stream."""
     update = Update()
     update.remove(RunMetricBatch.data)
     update.set(RunMetricBatch.refused, True)

@@ -71,7 +71,7 @@ def pack(series: Mapping[str, Sequence[Metric]]) -> tuple[bytes, str]:
 
 
 def unpack(data: bytes, wanted: str | None = None) -> dict[str, list[Metric]]:
-    """Returns the points from the bytes in which they are stored, by metric.
+    """Returns the metric points from the bytes in which they are stored, by metric.
 
     Args:
         data: the bytes, as :func:`pack` returns them.
@@ -85,9 +85,9 @@ def unpack(data: bytes, wanted: str | None = None) -> dict[str, list[Metric]]:
 
 
 def columns(data: bytes, wanted: str | None = None) -> dict[str, MetricColumns]:
-    """Returns the points from the bytes in which they are stored, by metric, as three lists of the
-    same length: steps, timestamps and values. Cheaper than :func:`unpack`, because it creates no
-    object for a point.
+    """Returns the metric points from the bytes in which they are stored, by metric, as three lists
+    of the same length: steps, timestamps and values. Cheaper than :func:`unpack`, because it
+    creates no object for a point.
 
     Args:
         data: the bytes, as :func:`pack` returns them.

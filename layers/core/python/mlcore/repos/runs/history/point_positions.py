@@ -84,11 +84,11 @@ def span(first: str, last: str) -> int:
 
 
 def latest(first: str, span: int) -> str:
-    """Returns an upper bound of the positions of an item's points.
+    """Returns an upper bound of the positions of the metric points in an item (a batch or a pack).
 
     Args:
         first: position of the item's first point; it may lack the value.
-        span: the item's class in :data:`SPANS`.
+        span: index in :data:`SPANS` of the bound of the distance between first and last point.
     """
     bits = max(SPANS[span], _STEP) if len(first) == 32 else SPANS[span]
     return f"{min(int(first.ljust(48, '0'), 16) + (1 << bits), 1 << 192) - 1:048x}"

@@ -220,9 +220,9 @@ class Ranks:
         """How often the segments were read again."""
 
     def reads(self) -> list[Callable[[], None]]:
-        """Returns functions that read the segments not read yet. Call them in parallel with the
-        reads of marks (keys of runs that the indexer has not processed); they cost no extra round
-        trip then."""
+        """Returns functions, one per metric, that read the segments of the index of metric values
+        that were not read yet. Call them in parallel with the reads of marks (keys of runs that the
+        indexer has not processed): then they cost no extra round trip."""
         unread = [key for key in self._wanted if key not in self._segments]
         return [partial(self._read_segments, key) for key in unread]
 
@@ -241,8 +241,9 @@ class Ranks:
         return self.generation > TRIES
 
     def page(self, item: Raw | None) -> list[Ranked]:
-        """Returns the values on a page of a segment that was read. If the page is missing, returns
-        an empty list and lets :meth:`refresh` read the segments again."""
+        """Returns the metric values in ``item``, a page that belongs to a segment read before. If
+        the page is missing (None), returns an empty list and lets :meth:`refresh` read the segments
+        again."""
         if item is None:
             self._gone = True
             return []

@@ -132,7 +132,7 @@ def unpack_runs(data: bytes) -> dict[str, list[Ranked]]:
 def unpack_values(data: bytes, wanted: Container[str]) -> dict[str, list[Ranked]]:
     """Returns, by metric and unordered, the values of the metrics ``wanted`` from the bytes that
     :func:`pack_runs` returned. The version and the minute of each value are 0, because searches do
-    not need them. Raises UnknownRanks."""
+    not need them. Raises UnknownRanks, as :func:`unpack`."""
     header, body, at = _parts(data)
     count: int = header["runs"]
     ids, at = _ids_at(header["ids"], body, at + 2 * count * _SIZE, count)
@@ -158,12 +158,12 @@ def unpack_places(data: bytes) -> list[int]:
 
 
 def current(entries: Iterable[Ranked]) -> list[Ranked]:
-    """Returns the runs' values of one metric in order, without outdated ones.
+    """Returns the values that runs have of one metric, greatest first, without outdated ones.
 
-    A value is outdated if its run has another value with a later version and a minute that is later
-    by more than clocks differ. The minute alone does not decide, because several clocks may write
-    one run. The version alone does not either, because the versions of a run that was deleted and
-    imported again start anew.
+    A value is outdated if its run has another value of a later version of the run, written later by
+    more minutes than clocks differ. The minute of the write alone does not decide, because servers
+    with different clocks may write one run. The version alone does not either, because the versions
+    of a run that was deleted and imported again start anew.
     """
     of_runs: dict[str, list[Ranked]] = {}
     for entry in entries:

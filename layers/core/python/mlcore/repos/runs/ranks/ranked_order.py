@@ -197,11 +197,11 @@ class InOrder:
                 self._stretches = [stretch(first, _NAN, backwards=False)]
 
     def reads(self, size: int) -> list[Callable[[], None]]:
-        """Returns functions that read the first values of the metric. The caller may run them in
-        parallel with its own reads, before :meth:`chunks`.
+        """Returns functions that read, for :meth:`chunks`, the first values of the metric in the
+        requested order. The caller may run them before, in parallel with its own reads.
 
         Args:
-            size: how many values to read at a time.
+            size: how many values :meth:`chunks` reads at a time.
         """
         return self._stretches[0].reads(size)
 

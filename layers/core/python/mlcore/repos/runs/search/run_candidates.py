@@ -33,11 +33,11 @@ MARKS_PAGE = 10_000
 
 
 def is_asynchronous(access: Access) -> bool:
-    """Whether the index entries that answer a condition are written by the indexer, so that they
-    may lag.
+    """Whether the index entries by which a search finds the runs that meet a condition are written
+    by the indexer, so that they may lag.
 
     Args:
-        access: how an index answers the condition.
+        access: by which index, and by which of its entries, the search finds the runs.
     """
     return not isinstance(access, NamePrefix | Status)
 

@@ -53,8 +53,8 @@ _seen: ProcessCache[str, _Seen] = ProcessCache(
 
 
 def as_text(stored: StoredRun) -> Shown:
-    """Returns a run for responses that are sent unchanged. The JSON text of each version of the run
-    is cached, because the same runs are shown again and again."""
+    """Returns a run with its JSON text, which responses contain unchanged. The text is cached until
+    the run's version changes, because the same runs are shown again and again."""
     item = stored.item
     state = (item.version, item.updated_at, stored.stage)
     seen = _seen.get(item.run_id)

@@ -106,8 +106,8 @@ class _Compiled(NamedTuple):
 
 
 def find(experiment_ids: Sequence[str], workspace: str, query: RunQuery) -> list[Row]:
-    """Returns the first runs of the experiments that match the query, in the order of the query,
-    each with its key in this order.
+    """Returns the first runs of the experiments that match the search ``query``, in the query's
+    order, each with its sort key (:mod:`mlcore.search.sort_keys`).
 
     Args:
         workspace: experiments of another workspace are ignored.

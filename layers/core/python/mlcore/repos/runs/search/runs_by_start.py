@@ -51,12 +51,13 @@ def newest_first(
     """Yields runs whose stage is one of ``stages``, by start time descending, then run id. All
     reads are strongly consistent.
 
-    Two round trips for the first page: the experiments and the keys, then the items.
+    Two round trips before the first run of at most :data:`PAGES_AHEAD` experiments: experiments and
+    keys, then items. One more for an experiment that was ever deleted or restored.
 
     Args:
         workspace: experiments of another workspace are ignored.
-        after: start after this position.
-        page_items: how many runs to read at a time.
+        after: yields only runs after this position; None to begin with the newest.
+        page_items: how many runs of an experiment to read at a time.
     """
     window = _Window(stages, after, page_items)
     ahead = experiment_ids[:PAGES_AHEAD]
