@@ -75,9 +75,9 @@ def disk_fault(folders: Sequence[Path], file: TableFile | None) -> str | None:
 
 
 class DiskHealth(logging.Handler):
-    """Checks folders and the database file after a failure. As a logging handler it receives the
-    warnings of the core layer, which explain why calls of the table failed.
-    Callable from many threads.
+    """Checks the data folders and the table's SQLite file after a failed request. As a logging
+    handler it receives the warnings of the shared code (``mlcore``), which explain why calls of the
+    table failed. Callable from many threads.
     """
 
     def __init__(self, folders: Sequence[Path], file: TableFile | None) -> None:

@@ -1,5 +1,5 @@
-"""Prepares the store of a data folder that replaces DynamoDB: creates its folder, checks the
-table's file, and converts the database of a former DynamoDB engine once."""
+"""Prepares the SQLite store that replaces DynamoDB on a laptop: creates its folder in the data
+folder, checks the table's file, and converts the database of a former DynamoDB engine once."""
 
 from __future__ import annotations
 

@@ -113,8 +113,8 @@ def ttl_attribute(properties: dict[str, Any]) -> str | None:
 
 
 def ensure(dynamodb: Any, name: str, properties: dict[str, Any]) -> str | None:
-    """Creates the table if it is missing, and returns the ARN of its stream; None without a stream.
-    Raises TemplateError if the table exists with other keys or indexes."""
+    """Creates the DynamoDB table if it is missing, and returns the ARN of its stream; None without
+    a stream. Raises TemplateError if the table exists with other keys or indexes."""
     try:
         description = dynamodb.describe_table(TableName=name)["Table"]
     except ClientError as error:

@@ -62,8 +62,9 @@ class FailureQueue:
         self._streams = streams or boto3.client("dynamodbstreams")
 
     def failures(self) -> Iterator[FailedBatch]:
-        """Yields every message of the queue that no reader has received in the last
-        :data:`HIDDEN_SECONDS`. A message stays in the queue until it is passed to :meth:`done`."""
+        """Yields the failed batch of each message of the SQS queue that no consumer has received in
+        the last :data:`HIDDEN_SECONDS`. A message stays until its batch is passed to
+        :meth:`done`."""
         while True:
             answer = self._sqs.receive_message(
                 QueueUrl=self._url,

@@ -229,9 +229,9 @@ def backfill(*, publishes: bool = True) -> int:
 
 
 def forget(experiment_id: str, trace_ids: Sequence[str]) -> int:
-    """Writes a landing object (a file of changes) that says that these traces have expired, so that
-    the next publication removes their rows from the system tables. Rows of traces that still exist
-    stay. Returns 0."""
+    """Writes a landing object (a file of changes) that says that the given traces have expired. So
+    the next publication removes their rows from the system tables, except those of traces that
+    still exist. Returns 0, the exit code."""
     load_modules()
     import_module("mlcore.system_tables.trace_landing").forget(experiment_id, trace_ids)
     print("landed; the next publication removes the rows of those that the API does not know")

@@ -123,8 +123,9 @@ def prune(service: Any, stack_functions: Sequence[Function], keep: int) -> int:
 
 
 def roll_back(service: Any, stack_functions: Sequence[Function]) -> str:
-    """Moves every alias back to an earlier deployment: the newest one before the live one of which
-    all functions have a version. Returns the description of that deployment.
+    """Moves the alias of every Lambda function of a stack back to an earlier deployment: of those
+    before the live one, the newest of which all these functions have a version. Returns its
+    description.
 
     A function that the live deployment introduced has no earlier version and is not moved. That is
     harmless: only its own routes call it, and functions of two consecutive releases can use the

@@ -23,7 +23,7 @@ _FORWARDED: Final = "x-forwarded-for"
 
 def viewer_address(peer: str, headers: Mapping[str, str], environment: Mapping[str, str]) -> str:
     """Returns the caller's address from X-Forwarded-For if the request came through our CloudFront
-    distribution, else the peer's address.
+    distribution and the header has an address, else the peer's address.
 
     Args:
         peer: the address that connected to API Gateway, as API Gateway reports it.

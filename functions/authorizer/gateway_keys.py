@@ -29,7 +29,8 @@ def key_in(headers: Mapping[str, str], login: str) -> tuple[str, str] | None:
 
     Args:
         headers: with names in lower case.
-        login: the value of the header that has the login; empty if neither header has one.
+        login: the login in the header ``Authorization``, or in the gateway's own header for logins
+            if the call has it; empty if neither header has a login.
 
     Raises:
         TwoLogins: the call also has another login, another key of this server, or, if the key is in

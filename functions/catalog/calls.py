@@ -143,8 +143,8 @@ Function = Callable[[CatalogCall], Answer]
 
 def route_function(function: Function) -> Callable[[Any, Request], Response]:
     """Adapts a function that takes a :class:`CatalogCall` to the signature of route functions. If a
-    load of the catalog deletes the data that the function is reading, it is called again with the
-    new data.
+    new load of Kubeflow's catalog deletes the data that the function is reading, the function is
+    called again with the new data.
 
     Raises:
         TemporarilyUnavailable: loads interrupted five attempts in a row.

@@ -41,12 +41,13 @@ _NO_MODELS: Final[Mapping[str, Any]] = {
 
 
 class PartGone(Exception):
-    """Raised if a stored part of a generation (the result of one load of the catalog) was deleted,
-    because the catalog has been loaded again since."""
+    """Raised if a stored part of a generation (the result of one load of Kubeflow's catalog) was
+    deleted, because the catalog has been loaded again since."""
 
 
 class Generation:
-    """The entries that one load of the catalog stored, and the loader's state of each source.
+    """The models and artifacts that one load of Kubeflow's model catalog stored, and the loader's
+    state of each source of the catalog.
 
     A model's position is its index in the order of all models by name; an artifact's position is
     its index among the artifacts of all models in that order. Methods and properties that read a
@@ -151,8 +152,8 @@ class Generation:
         return f"attribute:{property_columns.attribute_name(level, name)}"
 
     def properties_part(self, name: str) -> str:
-        """Returns the name, as :meth:`fetch` takes it, of the stored part that contains the values
-        of a custom property of all models and artifacts of the catalog."""
+        """Returns the name, as :meth:`fetch` takes it, of the stored part with the values that all
+        models and artifacts of Kubeflow's catalog have for the custom property ``name``."""
         count = len(self._directory.get("properties", ()))
         return f"properties:{property_columns.bucket_of(name, count)}" if count else "properties"
 

@@ -1,6 +1,6 @@
-"""Registers a model of the catalog in the registry with one call: the registered model, a version,
-and its model artifacts, which name the catalog's model as their origin. Kubeflow has no such
-route; it is our extension.
+"""Registers a model of Kubeflow's model catalog in the model registry with one call: creates the
+registered model, a version, and its model artifacts, which name the catalog's model as their
+origin. Kubeflow has no such route; it is our extension.
 
 Repeating a call completes one that was interrupted, and changes nothing after one that succeeded.
 """

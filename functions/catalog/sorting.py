@@ -34,9 +34,9 @@ _NUMBERS: Final = (INT, DOUBLE, BOOL)
 def sort_entries(
     entries: Iterable[CatalogEntry], by: str, *, descending: bool, default: str = "NAME"
 ) -> list[CatalogEntry]:
-    """Returns catalog entries sorted by the value that ``by`` names, then by id. Entries without
-    the value come last, by ascending id, in both directions. An unknown ``by`` counts as
-    ``default``."""
+    """Returns entries of Kubeflow's catalog, sorted by the value that ``by`` names, then by id.
+    Entries without the value come last, by ascending id, in both directions. An unknown ``by``
+    counts as ``default``."""
     value = _value(by, default)
     return _sorted(((value(entry), entry.id, entry) for entry in entries), descending=descending)
 
@@ -82,9 +82,9 @@ def required_parts(by: str, generation: Generation) -> list[str]:
 
 
 def sort_models(generation: Generation, by: str, *, descending: bool) -> list[int]:
-    """Returns the positions of all models, sorted as by :func:`sort_entries`. If ``by`` names a
-    property of artifacts, the value of a model is the least value among its artifacts, in
-    descending order the greatest."""
+    """Returns the positions of all models of the catalog, sorted as by :func:`sort_entries`. If
+    ``by`` names a property of artifacts, the value of a model is the least value among its
+    artifacts, in descending order the greatest."""
     level, name, kind = _parse(by)
     ids = generation.models["id"]
     if name == "name" and not kind:

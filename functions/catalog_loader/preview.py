@@ -51,8 +51,8 @@ def parse(sent: Sent) -> PreviewRequest:
 
 
 def preview(preview_request: PreviewRequest, request: Request) -> dict[str, Any]:
-    """Returns a page of the models of the catalog source that the request describes, ordered by
-    name, each with whether the source includes it, and how many it includes and excludes.
+    """Returns a page of the models of a source of Kubeflow's model catalog that the request
+    describes, by name, each with whether the source includes it, and how many it does and does not.
 
     Raises:
         InvalidParameterValue: an argument is invalid.

@@ -176,8 +176,8 @@ def _read_hub(source: ConfiguredSource, now: int) -> SourceContent:
 def with_previous_entries(
     before: Iterable[CatalogEntry], reads: Sequence[SourceContent]
 ) -> list[SourceContent]:
-    """Returns the results of reading sources, where each source that could not be read or is not
-    due (``keeps``) gets its entries of the previous load.
+    """Returns the results of reading the catalog's sources, where each source that could not be
+    read or is not due (``keeps``) gets its entries of the catalog's previous load.
 
     Args:
         before: the entries of the previous load; consumed only if a source keeps its entries.

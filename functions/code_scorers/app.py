@@ -1,5 +1,5 @@
-"""Runs the code of one scorer on one trace or session: a function of its own, whose role permits
-nothing but its log group. The judge runner invokes it.
+"""Runs the code of one scorer on one trace or one session (the traces of a conversation): a Lambda
+function of its own, whose role permits only its log group. The judge runner invokes it.
 
 Lambda offers no namespaces, so only the system call filter confines the scorer. Each call checks
 that Lambda permits the filter. If it does not, the scorer is not run.

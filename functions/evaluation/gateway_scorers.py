@@ -24,7 +24,8 @@ class StoredScorer(NamedTuple):
 
 
 def to_stored(serialized_scorer: str, data: dict[str, Any], workspace: str) -> StoredScorer:
-    """Replaces the name of a gateway endpoint in the scorer's JSON by the endpoint's id.
+    """Returns the scorer as it is stored: with its gateway endpoint's id in place of the endpoint's
+    name, and with that id beside it; unchanged and with None if its model is no gateway endpoint.
 
     Args:
         data: the parsed ``serialized_scorer``.

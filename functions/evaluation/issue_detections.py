@@ -27,7 +27,7 @@ MAX_TRACES: Final = 2_000
 
 
 def invoke(message: m.InvokeIssueDetection, request: Request) -> dict[str, Any]:
-    """Creates a run and the job that will report issues and end the run. Returns the ids of both.
+    """Creates a run, and a job that detects issues in traces and ends the run. Returns their ids.
 
     Raises:
         InvalidParameterValue: the request names no model that can be called, a key of another

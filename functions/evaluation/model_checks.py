@@ -1,5 +1,5 @@
-"""Checks that the caller may use the models of a request, where the request's authorization policy
-cannot do so because it does not know them: those of stored scorers, for example."""
+"""Checks that the caller may use the language models (gateway endpoints, saved keys) that a request
+needs, where its authorization policy does not know them: those of stored scorers, for example."""
 
 from __future__ import annotations
 

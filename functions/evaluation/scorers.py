@@ -143,8 +143,8 @@ def get_scorer(message: m.GetScorer, request: Request) -> dict[str, Any]:
 
 def delete_scorer(message: m.DeleteScorer, request: Request) -> dict[str, Any]:
     """Deletes the version of a scorer that the request names; without a version, the scorer with
-    all its versions and its online scoring configuration. As on MLflow's server, the configuration
-    outlives the last version that a request names: it counts for the next version of the name."""
+    all its versions and its online scoring configuration. If requests delete the versions one by
+    one, the configuration stays for a later scorer of this name, as on MLflow's server."""
     experiment = experiment_lookup.get_active(message.experiment_id, request)
     versions = scorers.versions(experiment, message.name)
     if not versions:

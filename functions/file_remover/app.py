@@ -20,8 +20,8 @@ class AllMessagesFailed(Exception):
 
 
 def handler(event: Mapping[str, Any], context: object) -> dict[str, Any]:
-    """Handles the messages of an SQS event, and returns the ids of the failed ones, which SQS
-    delivers again.
+    """Deletes the artifact files that the messages of an SQS event name. Returns the ids of the
+    messages that failed, which SQS delivers again.
 
     Raises:
         AllMessagesFailed: all messages failed. SQS delivers them again, and the function's error

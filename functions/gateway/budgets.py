@@ -1,5 +1,6 @@
-"""Creates, updates, lists and deletes budget policies: limits of spending in a time window, for a
-scope such as an endpoint or a user, with the action to take when the limit is exceeded."""
+"""Creates, updates, lists and deletes budget policies of the AI gateway: how much its calls of
+models for a scope, such as an endpoint or a user, may cost in a time window, and what then
+happens."""
 
 from __future__ import annotations
 
@@ -53,8 +54,8 @@ def get_budget_policy(message: m.GetGatewayBudgetPolicy, request: Request) -> di
 
 
 def update_budget_policy(message: m.UpdateGatewayBudgetPolicy, request: Request) -> dict[str, Any]:
-    """Changes a budget policy. Omitted fields keep their value. A target value is removed when the
-    scope changes, unless the request gives a new one."""
+    """Changes a budget policy of the AI gateway. Omitted fields keep their value. If the scope
+    changes, the former target (such as an endpoint) is removed unless the request names another."""
     changes: dict[str, Any] = {}
     if message.has("budget_unit"):
         changes["budget_unit"] = _check_specified("budget_unit", message.budget_unit)

@@ -67,8 +67,9 @@ class RuntimeApi:
         self._invocations = HTTPConnection(address)
 
     def next_invocation(self) -> tuple[Message, dict[str, Any]]:
-        """Waits for an invocation; returns the headers that describe it, and its event. Raises
-        ConnectionError if the API refuses, and OSError if it is gone."""
+        """Waits for an invocation of this Lambda function; returns the headers that describe it,
+        and its event. Raises ConnectionError if Lambda's runtime API answers with an error, and
+        OSError if the API is gone."""
         self._invocations.request("GET", f"{_RUNTIME}/invocation/next")
         response = self._invocations.getresponse()
         content = response.read()

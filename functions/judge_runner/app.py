@@ -72,8 +72,8 @@ class AllMessagesFailed(Exception):
 
 
 def handler(event: Mapping[str, Any], context: Any) -> dict[str, Any]:
-    """Handles the messages of an SQS event, and returns the ids of those that SQS must deliver
-    again. A scheduled event submits the jobs of online scoring and of scheduled issue detections.
+    """Runs the jobs in the messages of an SQS event; returns the ids of the messages that SQS must
+    deliver again. A scheduled event submits the jobs of online scoring and of issue detection.
 
     Raises:
         AllMessagesFailed: all messages met an unexpected error. SQS delivers them again, and the

@@ -168,8 +168,8 @@ def aggregate(made: Sequence[tuple[Task, Assessment]]) -> dict[str, float]:
 
 
 def finish(work: JobExecution, summary: Mapping[str, Any]) -> None:
-    """Logs the aggregated metrics to the evaluation run and ends the run. Repeating it with the
-    same summary changes nothing. Raises PermissionDenied as
+    """Logs the aggregated metrics of an evaluation job to its run and ends the run. Repeating it
+    with the same summary changes nothing. Raises PermissionDenied as
     :func:`judge_runner.creator_rights.writable_run`.
 
     Args:

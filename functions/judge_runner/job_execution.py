@@ -266,8 +266,9 @@ class JobExecution:
 
 
 def start(job: Job, remaining: Callable[[], float]) -> JobExecution | None:
-    """Takes the job's lease and returns its execution; None if the job has ended or its deadline
-    has passed. Raises JobLeased if another call holds the lease."""
+    """Takes the lease of a background job and returns the job's execution; None if the job has
+    ended or does not exist, or its deadline has passed, which makes it timed out. Raises JobLeased
+    if another call of this function holds the lease."""
 
     def begin(current: Job) -> Job | None:
         now = ids.now_ms()

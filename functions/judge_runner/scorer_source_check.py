@@ -36,12 +36,12 @@ class SourceCheck:
         self._checked_at: float | None = None
 
     def check(self) -> None:
-        """Compares the text of the job with the registered version, unless the last comparison is
-        less than :data:`RECHECK_SECONDS` old. Must be called before each judgement.
+        """Compares the scorer's JSON in the job with the registered scorer version, unless the last
+        comparison is less than :data:`RECHECK_SECONDS` old. Must be called before each judgement.
 
         Raises:
             InvalidParameterValue: the version was deleted, registered anew or changed, or the job
-                has another text.
+                has other JSON.
         """
         with self._lock:
             now = time.monotonic()

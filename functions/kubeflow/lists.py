@@ -124,11 +124,11 @@ def page_of_shared(
     Kubeflow share.
 
     Args:
-        may_read: whether the caller may read a record.
-        entity_of: converts a record to an entity.
+        may_read: whether the caller may read a record (MLflow's model or version as it is stored).
+        entity_of: converts a record to Kubeflow's entity.
         load: reads the records at index entries of a workspace.
-        assign_numbers: like :attr:`ListSource.assign_numbers`, with the workspace.
-        find: finds a record by its number and workspace.
+        assign_numbers: gives the records with these keys in a workspace their Kubeflow numbers.
+        find: finds a record by its Kubeflow number and workspace.
         find_by_name: finds a record by workspace and name; None if names are not unique.
     """
     workspace = call.workspace

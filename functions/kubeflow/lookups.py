@@ -19,12 +19,12 @@ def find_one(
     by_name: Callable[[str], R | None],
     by_number: Callable[[int, str], R | None],
 ) -> R:
-    """Returns the record with the request's ``name``, or without a name the record with its
-    ``externalId``.
+    """Returns the stored entity of Kubeflow's API that has the request's ``name``, or without a
+    name the one that has the request's ``externalId``.
 
     Args:
-        by_name: reads a record by its name.
-        by_number: reads a record by its number and workspace.
+        by_name: reads an entity by its name.
+        by_number: reads an entity by its Kubeflow number and workspace.
 
     Raises:
         ResourceDoesNotExist: there is no such record.

@@ -214,8 +214,8 @@ def missing_version(name: str, version: str) -> errors.ResourceDoesNotExist:
 
 
 def latest_version(server: MCPServer) -> str | None:
-    """Returns the version to which the alias ``latest`` resolves: active versions come before
-    others, then the greatest number counts. None if all versions are deleted."""
+    """Returns the version of an MCP server to which the alias ``latest`` resolves: the greatest
+    active version, or the greatest one if none is active. None if all are deleted."""
     candidates = [
         (state.status == ACTIVE, limits.precedence(number), state.created_at, number)
         for number, state in server.versions.items()

@@ -59,8 +59,8 @@ class Evaluation:
         self.outcome = self._evaluate()
 
     def first_rows(self) -> Mapping[str, Any] | None:
-        """Returns ``columns`` and ``rows`` of the first rows of the alert's query, or one row with
-        the spending of the alert's budget; None if the query cannot be run."""
+        """Returns ``columns`` and ``rows``: the first rows of the alert's SQL query, or one row
+        with the spending of the alert's budget. None if the query cannot be run."""
         if self._budget:
             return {"columns": list(self._budget), "rows": [list(self._budget.values())]}
         try:

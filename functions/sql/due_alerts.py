@@ -59,7 +59,8 @@ class _File(NamedTuple):
 
 
 def check_all() -> dict[str, Any]:
-    """Evaluates the alerts that are due. Returns the names of those whose condition is met
+    """Evaluates the alerts (on SQL queries or budgets) that are due. Returns the names of those
+    whose condition is met
     (``met``), that cannot be evaluated (``failed``), and that are left to the next call for lack of
     time (``skipped``). An alert that cannot be evaluated does not stop the others."""
     begun, sweep_time = time.monotonic(), now_ms()

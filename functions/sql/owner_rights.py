@@ -1,5 +1,5 @@
-"""Decides which rows the query of an alert reads: those of its workspace that its owner may read at
-the time of the evaluation.
+"""Decides which rows the SQL query of an alert reads: those of the alert's workspace that the
+alert's owner may read when the alert is evaluated.
 
 An alert is allowed when it is created. Its owner may be deleted or lose rights afterwards.
 """

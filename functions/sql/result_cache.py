@@ -51,8 +51,8 @@ class ResultCache:
             return self._results[key]
 
     def keep(self, key: str, versions: str, output: bytes) -> None:
-        """Keeps a result in place of an earlier one of the same query. Drops the results that were
-        not used for the longest time if there are too many bytes."""
+        """Keeps the result of a SQL query in place of an earlier one. Drops expired results and, if
+        there are too many bytes, those that were not used for the longest time."""
         with self._lock:
             self._drop_expired()
             self._drop(key)

@@ -57,8 +57,8 @@ WAIT_SECONDS: Final = (0, 0.1, 0.3)
 
 
 def start_trace(message: m.StartTraceV3, request: Request) -> dict[str, Any]:
-    """Creates or completes a trace. Takes two round trips: a read of the trace and its experiment,
-    then the write; more while spans are still arriving."""
+    """Creates or completes a trace. Usually takes two round trips: a read of the trace and its
+    experiment, then the write; more if a run assessed the trace or while spans still arrive."""
     info = message.trace.trace_info if message.trace else None
     if info is None:
         info = m.TraceInfo()

@@ -41,8 +41,8 @@ class NotDelivered(Exception):
 
 
 class NothingHandled(Exception):
-    """Raised if every delivery message failed because of an unexpected error of this function, and
-    not because of the webhook's receiver; the log has the errors."""
+    """Raised if all messages of the call (each has a webhook to deliver) failed because of an
+    unexpected error of this function, not of the webhook's receiver; the log has the errors."""
 
 
 def handler(event: Mapping[str, Any], context: object) -> dict[str, Any]:
@@ -117,11 +117,11 @@ def _send(message: DeliveryMessage) -> DeliveryAnswer | None:
 
 
 def pause(attempt: int, retry_after: float) -> float:
-    """Returns how many seconds to wait after a failed attempt before the next one.
+    """Returns how many seconds to wait after a failed attempt to deliver a webhook before the next.
 
     Args:
         attempt: the number of the failed attempt, from one.
-        retry_after: the seconds that the receiver asked for; 0 if it asked for none.
+        retry_after: the seconds in the receiver's ``Retry-After``; 0 if it sent none.
     """
     doubled = webhook_settings().backoff_seconds * 2.0 ** min(attempt - 1, 16)
     return max(min(doubled, MAX_PAUSE_SECONDS), min(retry_after, MAX_RETRY_AFTER_SECONDS))

@@ -172,10 +172,10 @@ class RestoreTrash(Message):
 
 
 class PurgeTrash(Message):
-    """The request to remove deleted runs and models permanently; with ``dry_run``, only to list
-    them. Without ids, it concerns all deleted ones in the experiment, or the experiment itself if
-    it is deleted. With ``deleted_before`` (milliseconds since the epoch), only those that were
-    deleted before that time."""
+    """The request to remove deleted runs and logged models permanently; with ``dry_run``, only to
+    list them. Without ids, it concerns all deleted runs and logged models of the experiment, or the
+    experiment itself if it is deleted. With ``deleted_before`` (milliseconds since the epoch), only
+    what was deleted before that time."""
 
     experiment_id: str
     dry_run: bool

@@ -71,13 +71,13 @@ def restore_trash(message: m.RestoreTrash, request: Request) -> dict[str, Any]:
 
 
 def purge_trash(message: m.PurgeTrash, request: Request) -> dict[str, Any]:
-    """Permanently removes deleted runs and models with their files, at most ``MOST_TRASHED`` in a
-    request, and returns them. Ids that the experiment does not contain are ignored, so that a
-    repeated request continues.
+    """Permanently removes deleted runs and logged models of an experiment with their files, at most
+    ``MOST_TRASHED`` in a request, and returns them. Ids that the experiment does not contain are
+    ignored, so that a repeated request continues.
 
     With ``dry_run`` nothing is removed, and what would be removed is returned. ``finished`` is
     false if something remains; the client then repeats the request. ``files_kept`` has the ids of
-    those whose files are kept because another entity may refer to them.
+    runs and models whose files are kept because another entity may refer to these files.
 
     Raises:
         InvalidState: a named run or model is not deleted, or the experiment is deleted and the

@@ -352,8 +352,8 @@ class Connection:
 
     def watch(self, now: float) -> None:
         """Enforces the timeouts; the server calls it regularly with the current monotonic time.
-        Sends the late answer if the function exceeded its time, or closes the connection if the
-        client is too slow or idle for too long. Abandons a call of a model whose client has left.
+        Sends an error if the called function exceeded its time; closes the connection then, or if
+        the client is too slow or idle for too long. Abandons a call of a model if its client left.
         """
         call = self.call
         if call and has_left(self._socket):

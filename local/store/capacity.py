@@ -25,8 +25,8 @@ class Capacity:
         self._indexes: dict[str, float] = {}
 
     def add_read(self, size: int, *, consistent: bool, index: str | None = None) -> None:
-        """Adds the units of a read of ``size`` bytes: one for each started 4 KB, at least one; half
-        as many if the read is eventually consistent.
+        """Adds the read capacity units of a read of ``size`` bytes: one for each started 4 KB, at
+        least one; half as many if the read is eventually consistent.
         """
         units = max(1, -(-size // READ_BYTES)) * (1.0 if consistent else 0.5)
         if index is None:

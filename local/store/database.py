@@ -99,8 +99,8 @@ until somebody acts."""
 
 
 def advice_of(error: Exception) -> str | None:
-    """Returns advice for the caller if SQLite has changed nothing, and cannot until somebody acts,
-    because the disk is full or the file is read-only; None for any other error."""
+    """Returns advice for the caller if ``error`` says that SQLite has written nothing and cannot
+    until somebody acts (the disk is full or the file is read-only); None for any other error."""
     code: int = getattr(error, "sqlite_errorcode", 0)
     return _ADVICE.get(code) or _ADVICE.get(_primary(error))
 

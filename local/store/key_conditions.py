@@ -41,8 +41,8 @@ class KeyRange(NamedTuple):
 
 
 def key_range(request: Raw, index: Index, given: Placeholders) -> KeyRange:
-    """Parses the request's key condition for an index or the table. Returns the partition and the
-    bounds of the sort key.
+    """Parses the key condition of a Query request for an index or the table. Returns the value of
+    the partition key and the bounds of the sort key.
 
     Raises:
         ClientError: the condition is missing or invalid, has no equality of the partition key, or

@@ -309,7 +309,7 @@ class _Parser:
 
 @functools.lru_cache(2048)
 def parse_condition(parameter: str, text: str) -> ConditionNode:
-    """Parses a condition, filter or key condition into a tree.
+    """Parses DynamoDB's condition, filter or key condition expression into a tree.
 
     Args:
         parameter: the request's parameter that holds the text; error messages name it.

@@ -132,8 +132,8 @@ class TableStore:
         )
 
     def joined(self, selected: str, count: int) -> str:
-        """Returns the SQL of a SELECT of the columns ``selected`` from the rows of ``count`` items
-        (alias ``i``). Its parameters are the partition key and the sort key of each item.
+        """Returns the SQL that selects the columns ``selected`` of ``count`` items in SQLite (the
+        alias of their table is ``i``). Its parameters: each item's partition key and sort key.
         """
         return _joined(self.schema.keys, selected, count)
 

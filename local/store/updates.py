@@ -93,7 +93,8 @@ class BoundUpdate:
             _check_overlaps(self.paths)
 
     def applied(self, item: Raw) -> tuple[Raw, int]:
-        """Returns a changed copy of ``item``, and by how many bytes the copy is larger.
+        """Returns a copy of ``item`` with the changes of the update expression, and by how many
+        bytes the copy is larger.
 
         Raises:
             ClientError: a path or the type of a value does not fit the item.

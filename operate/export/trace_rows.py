@@ -26,7 +26,7 @@ def put_trace(store: StockStore, trace: Trace, info_fields: Json, spans: Sequenc
     Args:
         trace: the trace, in an experiment of the target.
         info_fields: the same trace as the source's REST API returned it.
-        spans: the spans in MLflow's JSON, if they are in the tracking store.
+        spans: the spans in MLflow's JSON; empty if the source keeps them in an artifact file.
     """
     from mlflow.entities import Span, TraceInfo  # noqa: PLC0415 - installed if there is a store
 

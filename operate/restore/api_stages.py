@@ -82,9 +82,9 @@ class HttpStage:
         return State(limits, limits_of(variables.get(BEFORE)), exempt)
 
     def write(self, limits: Limits, before: Limits | None) -> None:
-        """A limit of None becomes the account's quota, because API Gateway removes no limit of an
-        HTTP API's stage; in the variable, too. So a caller who may not read the quota is refused
-        before requests stop, not after."""
+        """Sets how many requests the stage admits; writes ``before`` to a stage variable, or
+        removes it. A limit of None becomes the account's quota in both, since API Gateway cannot
+        remove a limit. So who may not read the quota is refused before requests stop, not after."""
         stage = self._apis.get_stage(**self._named)
         limits = self._set_limits(limits)
         settings = {"ThrottlingRateLimit": limits.rate, "ThrottlingBurstLimit": limits.burst}

@@ -38,11 +38,12 @@ def listed(server: Server) -> list[Json] | None:
 
 
 def item(server: Server, fields: Json, target_of: Callable[[str], str]) -> TransferItem:
-    """Returns the item that transfers one evaluation dataset with its records.
+    """Returns the transfer item that copies one evaluation dataset with its records from another
+    MLflow server.
 
     Args:
-        fields: the dataset as the server returned it.
-        target_of: returns this product's id of an experiment, given the server's id.
+        fields: the dataset as that server returned it.
+        target_of: returns this product's id of an experiment, given that server's id.
     """
     dataset_id, workspace = fields["dataset_id"], server.workspace
     outlines: list[Content] = []

@@ -22,9 +22,9 @@ PART_SECONDS: Final = 3600
 
 
 def item(server: Server, path: str) -> TransferItem:
-    """Returns the transfer item that copies all files below a path from the server. Server and
-    store are equal if they have the same file names and sizes; the size of redacted spans is that
-    after redaction."""
+    """Returns the transfer item that copies all files below a path from another MLflow server to
+    the product's artifact store. Both count as equal if they have the same file names and sizes;
+    the size of redacted spans is that after redaction."""
 
     def have() -> Content:
         return dict(_kept(server.workspace, path, ""))

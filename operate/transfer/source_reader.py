@@ -89,10 +89,10 @@ def none_if_unsupported(entries: Iterator[Json]) -> list[Json] | None:
 
 
 class SourceReader:
-    """Reads one workspace of a server and converts its entities to this product's.
+    """Reads one workspace of another MLflow server, and converts its entities to this product's.
 
     Args:
-        target_of: returns this product's id of an experiment, given the server's id.
+        target_of: returns this product's id of an experiment, given that server's id.
     """
 
     def __init__(self, server: Server, target_of: Callable[[str], str]) -> None:

@@ -55,8 +55,8 @@ def texts_of(item: Raw | None) -> Page:
 
 
 def add_entries(page: Page | None, entries: Sequence[DictionaryEntry]) -> list[DictionaryEntry]:
-    """Adds entries of one experiment to the first page of its dictionary while there is room.
-    Returns the entries that did not fit.
+    """Adds words and values to the first page of an experiment's full-text dictionary while there
+    is room. Returns the entries that did not fit.
 
     Args:
         page: the page as it was read; None if there was none.

@@ -54,11 +54,11 @@ NOTHING_MISSING = Missing({}, [])
 
 
 def project(records: Sequence[Mapping[str, Any]]) -> None:
-    """Handles stream records of runs and of batches (the points of one log request): raises latest
-    values of runs that are older than points of the batches.
+    """Handles stream records of runs and of batches (the metric points of one log request): where
+    a batch has a later point than the latest value in its run, writes that point to the run.
 
-    Reads the runs whose records are missing or too old, and the batches, in one BatchGetItem (a
-    refused request removes its points from its batch, so the record's points cannot be trusted).
+    Reads the runs whose records are missing or too old, and their batches, with one BatchGetItem
+    per hundred (a refused request removes its points from its batch, so records may be outdated).
     Also packs the history of a run without a mark (the key that says that the run is still to be
     processed): such points come from repeated requests, which did not change or mark their run, so
     nothing else leads to their packing.

@@ -1,10 +1,10 @@
-"""Lets archived models and versions expire: keeps a TTL item for each, and deletes the model or
-version when DynamoDB has removed that item.
+"""Lets archived registered models and versions expire: keeps a TTL item for each, and deletes the
+model or version when DynamoDB has removed that item.
 
-Each write is computed from the model or version, read again, so a record that comes twice, late or
-after a restoration has the same result. The version's own item has no TTL, because other items
-depend on it: its aliases, the greatest version of its stage. The version is deleted by the same
-steps as by a request, and kept while a deployed service names it.
+Each write is computed from the model or version, read again, so a stream record that comes twice,
+late or after a restoration has the same result. The version's own item has no TTL, because other
+items depend on it: its aliases, the greatest version of its stage. The version is deleted by the
+same steps as by a request, and kept while a deployed inference service names it.
 """
 
 from __future__ import annotations

@@ -21,8 +21,8 @@ order, and an entity that still exists must be complete."""
 
 
 def later(end: int) -> int:
-    """Returns the time at which an entity's child items expire, given the time ``end`` at which the
-    entity expires. Both are seconds since the epoch."""
+    """Returns the time at which the child items of an entity (such as a trace) expire:
+    :data:`CHILD_SECONDS` after ``end``, when the entity does. Both are seconds since the epoch."""
     return end + CHILD_SECONDS
 
 

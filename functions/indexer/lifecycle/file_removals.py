@@ -44,8 +44,9 @@ list of file locations. The command ``gc`` has no such limit."""
 
 def send(records: Sequence[Mapping[str, Any]]) -> None:
     """Asks the file remover to delete the files of the items that stream records show as removed,
-    and the former files of items of metric history that name another file now. Reads their
-    experiments in one BatchGetItem, and the entities whose files may be in the same folders."""
+    and the former files of items of metric history that name another file now. Reads the items'
+    experiments (one BatchGetItem per hundred), and entities whose files may be in the same folders.
+    """
     queue = os.environ.get(QUEUE)
     removed = [record for record in records if frees_files(record)]
     if not queue or not removed:

@@ -1,5 +1,5 @@
-"""Keeps the FTS items of traces up to date, and removes the marks of indexed traces and packs of
-spans (the keys in LSI1 that say that they are not indexed yet).
+"""Keeps the full-text index items (FTS) of traces up to date. Removes the marks (keys in LSI1) that
+say that a trace or a pack of spans is not indexed yet.
 
 The write that changes an indexed text of a trace, or puts a pack of spans, also sets a mark. The
 mark is removed when the derived items are written, on the condition that the item has not changed

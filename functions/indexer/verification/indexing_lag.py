@@ -17,8 +17,8 @@ from mlcore.repos.traces import trace_candidates
 class IndexingLag:
     """The runs and traces of an experiment whose latest writes the indexer has not processed yet.
 
-    Create it before the differences are read for the last time: writes that were indexed before
-    then show no difference, and all others are known here.
+    Create it before ``verify`` compares derived items with their sources for the last time. Then
+    each difference that the indexer will still repair is of a run or trace that is known here.
     """
 
     def __init__(

@@ -188,8 +188,9 @@ def suspects_of_item(key: Key, item: Raw | None) -> Suspects:
 
 
 def run_of(key: Key) -> str | None:
-    """Returns the run that a derived item's key names; None for items of the experiment itself. The
-    item must not be derived from a trace, whose id would be returned."""
+    """Returns the id of the run from which an item with this key is derived; None if it is derived
+    from the experiment itself. For an item that is derived from a trace it returns the trace's id.
+    """
     try:
         fields = keys.parse(*key).fields
     except ValueError:

@@ -1,5 +1,6 @@
-"""Builds the texts by which the model sees a trace or a session. They contain data of the
-application, so they are cut, and the model is told not to follow instructions in them."""
+"""Builds the texts by which the model that detects issues sees a trace or a session (the traces of
+a conversation). The texts contain data of the traced application, so they are cut, and the model is
+told not to follow instructions in them."""
 
 from __future__ import annotations
 

@@ -139,8 +139,8 @@ def search_model_versions(
 
 
 def experiment_of_run(run: Json, info: GraphQLResolveInfo) -> Json:
-    """Returns the experiment of a run as JSON. If the query asked for a single run, its experiment
-    has been read already; for a run of a list it is read here."""
+    """Returns the experiment of a run in a GraphQL query as JSON. If the query asks for a single
+    run, its experiment has been read already; for a run of a list it is read here."""
     experiment: Json | None = run.get("experiment")
     return experiment or _experiment(run["info"]["experiment_id"], info)
 

@@ -33,8 +33,8 @@ attribute is missing."""
 
 
 def of_body(body: Mapping[str, Any]) -> Attributes:
-    """Returns the attributes of the user in a request's body, without null and empty ones. Raises
-    ScimError if one has a wrong type or form."""
+    """Returns the SCIM attributes of the user in a request's body, without null and empty ones.
+    Raises ScimError if an attribute has a wrong type or form."""
     attributes: Attributes = {}
     for name, value in lowered(body).items():
         if value is None:

@@ -69,8 +69,8 @@ def _delete_files(checkup: Checkup, uri: str) -> None:
 
 
 def remove_leftovers(checkup: Checkup) -> str:
-    """Removes the experiments, models and webhooks that checkups created more than an hour ago and
-    did not remove, because they were killed. Returns a text with their number."""
+    """Removes experiments, models and webhooks that killed checkups created more than an hour ago
+    and left behind; up to a page of each. Returns a text with their number, or ``none``."""
     api = checkup.api
     before = int((time.time() - LEFTOVER_SECONDS) * 1000)
 

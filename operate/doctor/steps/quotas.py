@@ -11,9 +11,9 @@ ENOUGH: Final = 100
 
 
 def read(checkup: Checkup) -> str:
-    """Returns a text with the account's quota of concurrent executions. A low quota is no fault of
-    the deployment: the step ``throttles`` reports requests that it has throttled. Raises LeftOut if
-    no stack is checked."""
+    """Returns a text with the AWS account's quota of concurrent Lambda executions. A low quota is
+    no fault of the deployment: the step ``throttles`` reports requests that Lambda has throttled.
+    Raises LeftOut if no stack is checked."""
     limit = checkup.aws.client("lambda").get_account_settings()["AccountLimit"]
     all_of_them, free = limit["ConcurrentExecutions"], limit["UnreservedConcurrentExecutions"]
     summary = f"{free} of {all_of_them} concurrent executions are not reserved"

@@ -12,8 +12,8 @@ _PATH: Final = "/api/3.0/mlflow-serverless/sql"
 
 
 def query(checkup: Checkup) -> str:
-    """Waits until a query finds the checkup's run in the system tables. The queries ask for fresh
-    tables until the server refuses that: a laptop publishes them for each query; a deployment
+    """Waits until a SQL query finds the checkup's run in the system tables. The queries ask for
+    fresh tables until the server refuses that: a laptop publishes them for each query; a deployment
     refuses and publishes about every minute. Returns the result as a text; raises Wrong, or LeftOut
     if an earlier step failed or this user may not read the system tables."""
     body: dict[str, Any] = {"sql": _SQL, "parameters": {"run": checkup.fact("run")}}

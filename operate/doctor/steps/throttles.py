@@ -11,8 +11,9 @@ _HOUR: Final = timedelta(hours=1)
 
 
 def read(checkup: Checkup) -> str:
-    """Checks that neither a function nor the table has throttled a request in the last hour.
-    Returns the result as a text; raises Wrong, or LeftOut if no stack is checked."""
+    """Checks by CloudWatch that no request to the stack's Lambda functions or DynamoDB table was
+    throttled in the last hour. Returns the result as a text; raises Wrong, or LeftOut if no stack
+    is checked."""
     aws = checkup.aws
     service = aws.client("cloudwatch")
     table = {"TableName": aws.outputs["TableName"]}

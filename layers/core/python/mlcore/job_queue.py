@@ -20,9 +20,9 @@ class JobMessage(NamedTuple):
 
 
 def send(message: JobMessage, delay_seconds: int = 0) -> None:
-    """Sends the message that names a job to the queue, which delivers it after the delay, at most
-    15 minutes. Raises TemporarilyUnavailable if it is not certain that the queue has it,
-    InsufficientStorage if the disk of a laptop is full."""
+    """Sends the message that names a background job to the SQS queue of jobs, which delivers it
+    after ``delay_seconds``, at most 15 minutes. Raises TemporarilyUnavailable if it is not certain
+    that the queue has it, InsufficientStorage if the disk of a laptop is full."""
     body = json.dumps(message._asdict())
     queues.send(
         os.environ[QUEUE_URL], [queues.QueueMessage(body, message.workspace, delay_seconds)]

@@ -82,8 +82,8 @@ def fitting(rows: list[T], weigh: Callable[[T], int], most: int = MAX_RESPONSE_B
 
 
 def weight_of(texts: Iterable[str]) -> int:
-    """Estimates the bytes that the texts of an entry take in a page (JSON): one for each character
-    of an ASCII text, 12 for each character of any other text."""
+    """Estimates the bytes that the texts of one search result take in a page of results (JSON): one
+    for each character of an ASCII text, 12 for each character of any other text."""
     texts = list(texts)
     whole = "".join(texts)
     if whole.isascii():  # the usual case

@@ -39,9 +39,9 @@ class Moment(NamedTuple):
         return cls(time.monotonic(), time.time())
 
     def age(self) -> float:
-        """Returns how many seconds have passed since this moment: the larger number of both clocks.
-        Returns infinity if the wall clock was set back to before this moment, since it can no
-        longer tell."""
+        """Returns how many seconds have passed since this moment, by the monotonic or the wall
+        clock: the larger number. Returns infinity if the wall clock was set back to before this
+        moment, because the time that has passed is then unknown."""
         monotonic, wall = time.monotonic() - self.monotonic, time.time() - self.wall
         return math.inf if wall < 0 else max(monotonic, wall)
 
@@ -133,7 +133,7 @@ class ProcessCache(Generic[K, V]):
 
 class SingleEntryCache(Generic[K, V]):
     """A thread-safe cache of one entry, the last one that was put. It does not count towards the
-    memory limit of all caches; its user limits the size of the value."""
+    memory limit of all caches; the code that uses it must limit the size of the value."""
 
     def __init__(self, noun: str) -> None:
         self._noun = noun

@@ -89,7 +89,8 @@ def may_aggregate(query: exp.Query) -> bool:
 
 
 def aggregate_lists(query: exp.Query, schema: str) -> None:
-    """Replaces such calls in a query, in place.
+    """Replaces calls that make one value of the list of a trace's spans or assessments, such as
+    ``size(spans)``, by aggregates over ``spans`` or ``assessments``, in place.
 
     Args:
         query: its table names point to DuckDB's views in the schema. Its paths into JSON and its

@@ -59,8 +59,8 @@ _DERIVED_VIEWS: Final = {table.name: table.derived_view for table in (SPANS, TRA
 
 
 def spells_columns(query: exp.Query) -> bool:
-    """Whether a statement contains a name with a prefix of these columns. Such a statement must not
-    be rewritten, because the name could then mean one of these columns."""
+    """Whether a SQL statement contains a name with the prefix of the columns for single keys of a
+    map. Such a statement must not be rewritten, because the name could then mean such a column."""
     return any(word.name.lower().startswith(_PREFIXES) for word in query.find_all(exp.Identifier))
 
 

@@ -25,7 +25,8 @@ _NUMBER: Final = "CAST({0} AS INTEGER)"
 
 
 def count_lists(query: exp.Query) -> None:
-    """Replaces lists that a query builds only to count them by the counts themselves, in place.
+    """Replaces lists that a SQL query builds only to count their elements by these counts, in
+    place: ``size(collect_list(x))`` becomes ``count(x)``.
 
     Args: query: its table names point to DuckDB's views or to its common table expressions.
     """

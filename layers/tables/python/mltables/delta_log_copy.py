@@ -66,8 +66,8 @@ class LogCopy:
         return DeltaTable(str(self._folder))
 
     def commit(self, version: int, entry: bytes) -> bool:
-        """Writes the entry of a version to the Delta log in S3 and to the copy. Returns False if
-        the log has an entry of this version already."""
+        """Writes the log entry of a table version to the Delta log in S3 and to its local copy.
+        Returns False if the log in S3 has an entry of this version already."""
         key = entry_key(self._key, version)
         etag = storage.store().create(key, entry)
         if etag is None:

@@ -64,8 +64,9 @@ class EntityStep:
         """The column with the ids of roots, in both tables."""
 
     def run(self, roots: Changes, parts: Changes) -> int:
-        """Publishes the changed roots (such as registered models) and parts (such as model
-        versions). Returns the number of rows that were written or removed.
+        """Publishes to the system tables the changed entities of one kind (``roots``, such as
+        registered models) and of their parts (such as model versions). Returns the number of rows
+        that were written or removed.
 
         Raises:
             CommitFailedError: another publisher committed first; the caller repeats the step.

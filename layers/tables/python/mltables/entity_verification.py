@@ -23,9 +23,10 @@ Problem = tuple[str, str, str]
 
 
 def differences(connection: duckdb.DuckDBPyConnection, folder: Path) -> Iterator[Problem]:
-    """Yields each difference between system tables' published rows and the entities in DynamoDB.
+    """Yields each difference between the published rows of registered models, their versions,
+    evaluation datasets, their records and jobs, and these entities in DynamoDB.
 
-    Args: connection: has a view of each table, with all stored columns.
+    Args: connection: has a view of each system table, with all stored columns.
     """
     for kind in ROOTS:
         tables = tables_of(kind)

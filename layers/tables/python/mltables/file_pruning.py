@@ -1,4 +1,4 @@
-"""File pruning: decides from a statement's WHERE which files of a table it does not need.
+"""File pruning: decides from a SQL statement's WHERE which files of a system table are not needed.
 
 Only plain conditions are used: ``column >= constant`` and the like on the table itself, joined by
 AND. Any other condition is ignored, which costs time but changes no result.
@@ -222,8 +222,8 @@ def is_constant(value: exp.Expr, *, now: bool) -> bool:
 def evaluate_bounds(
     column_bounds: Mapping[str, Bounds], parameters: Mapping[str, Any]
 ) -> Mapping[str, Bounds]:
-    """Computes the values of the bounds (the constants of a statement's conditions) in a database
-    without rows. Drops bounds whose values are NULL or cannot be computed."""
+    """Computes the bounds (the constant expressions with which conditions of a SQL statement
+    compare columns) in an empty DuckDB. Drops those that are NULL or cannot be computed."""
     if not any(bound for bounds in column_bounds.values() for bound in bounds):
         return {}
     with connect(None) as connection:

@@ -221,8 +221,8 @@ class Lake:
         return dict(zip(names, sizes, strict=True))
 
     def store(self, table: str, name: str, made: Path) -> None:
-        """Moves a local file into a table's folder. It becomes part of the table with the commit
-        that names it.
+        """Moves a local file into a system table's folder in S3 (on a laptop, on the disk). The
+        file becomes part of the table with the commit that names it.
 
         Args:
             name: the file's name in the commit.

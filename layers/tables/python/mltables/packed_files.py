@@ -1,4 +1,5 @@
-"""Packs the files of days that are over: rows that ``Table.first`` selects get files of their own.
+"""Packs a system table's files of days that are over: writes the rows that ``Table.first`` selects
+(root spans) to files of their own.
 
 To read the first rows of a file takes decompressing most of each column. In packed files, root
 spans are apart from the spans below them: a reader that wants roots skips the other files by their

@@ -66,9 +66,9 @@ class RowSource(NamedTuple):
         return TABLES_BY_NAME[name]
 
     def views(self) -> list[tuple[str, tuple[str, ...]]]:
-        """Returns the name and the columns of each view that the engine of the query must create.
-        The columns in ``Table.derived`` are only in a separate view: only a statement that the
-        translation has rewritten names that view."""
+        """Returns the name and the columns of each view that DuckDB must create for a SQL query.
+        Columns that the product adds to a table (``Table.derived``) are only in a second view, to
+        which a statement refers only after the product has rewritten it."""
         shown = {name for name, *_ in self.table.columns}
         views = [(self.view, tuple(name for name in self.columns if name in shown))]
         if self.table.derived_view and self.view == self.table.name:
@@ -76,7 +76,7 @@ class RowSource(NamedTuple):
         return views
 
     def relation(self, columns: Sequence[str] = ()) -> str:
-        """Returns a FROM source for DuckDB with the rows in the files.
+        """Returns the SQL of a FROM source for DuckDB: the rows in this system table's files.
 
         Args:
             columns: the columns that are read, by default those of the source.
@@ -112,11 +112,12 @@ def row_sources(
     moments: Sequence[Moment] = (),
     opened: OpenedTables | None = None,
 ) -> list[RowSource]:
-    """Returns the sources of the views in ``reads``, with only the rows that the caller may read.
+    """Returns from which files a SQL query reads each system table in ``reads`` (by the name of its
+    view), with only the rows that the caller may read.
 
     Args:
         workspaces: the workspaces whose rows the caller may read; None means all rows.
-        folder: the folder of the query.
+        folder: the folder for the query's temporary files.
         wanted: bounds on columns, by view; rows outside of these bounds may be left out.
         of_table: the same as ``workspaces``, by table, for tables with rights of their own.
         moments: the times or versions of past tables that are read. The name of a past table in
@@ -306,7 +307,8 @@ def _copy_rows(
 def permitted_relation(
     source: RowSource, columns: Sequence[str], workspaces: Sequence[str], bounds: Bounds
 ) -> str:
-    """Returns a FROM source with the columns of the rows of some workspaces that are within bounds.
+    """Returns the SQL of a FROM source: ``columns`` of a system table, with only the rows that are
+    in ``workspaces`` and within ``bounds``.
 
     The bounds contain values from the caller, so they must not be evaluated on other rows or their
     statistics. They are applied outside of a LIMIT that no table reaches, because DuckDB moves no

@@ -1,4 +1,4 @@
-"""The view ``request_costs``: what the requests of the audit have cost in AWS.
+"""The view ``request_costs``: what each request in the audit log has cost in AWS.
 
 The numbers are those of the request's log line, the prices those of ``make cost``. A row has the
 costs of the request itself: API Gateway, the function, and DynamoDB. The view has no rows of its

@@ -40,9 +40,9 @@ class RowTooLarge(TooLarge):
 def encode_json(
     cursor: duckdb.DuckDBPyConnection, most_rows: int, most_bytes: int
 ) -> dict[str, Any]:
-    """Returns ``{"columns", "types", "rows", "truncated"}``. If there are more rows than one of the
-    limits allows, ``truncated`` is true and the rest is missing. Raises RowTooLarge if a single row
-    exceeds ``most_bytes``."""
+    """Returns the result of a SQL query as ``{"columns", "types", "rows", "truncated"}``. If it has
+    more rows than ``most_rows``, or more bytes of JSON than ``most_bytes``, ``truncated`` is true
+    and the rest is missing. Raises RowTooLarge if a single row exceeds ``most_bytes``."""
     about = cursor.description or []
     rows: list[list[Any]] = []
     size = 0

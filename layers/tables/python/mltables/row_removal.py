@@ -89,7 +89,8 @@ def rewrite(
     affected_rows: Callable[[str], str],
     new_rows: Callable[[str], str],
 ) -> None:
-    """Adds to a commit the replacement of each file that has affected rows by a new file.
+    """Adds to a commit of a system table the replacement of each of the table's files that has rows
+    to change or remove (*affected* rows) by a new file.
 
     Args:
         maybe: an SQL condition on the statistics of a file, true for every file that may have

@@ -1,4 +1,4 @@
-"""Replaces the rows of some entities in a table that is partitioned by day or month.
+"""Replaces the rows of some entities in a system table that is partitioned by day or month.
 
 The caller says which files may hold published rows. A partition has full files, which are rewritten
 only if a row in them is replaced, and few small ones: a publication adds one, and merges them when

@@ -37,11 +37,11 @@ _EXPERIMENTS: Final = (
 
 
 def load_landed(connection: duckdb.DuckDBPyConnection, keys: Sequence[str], folder: Path) -> None:
-    """Creates the temporary tables ``points``, ``touched`` (runs), ``touched_experiments`` and
-    ``changed_experiments`` from landing objects (files of changes to publish).
-    ``changed_experiments`` has the experiments whose own item was written, ``touched_experiments``
-    also those with changed runs. A point that was inserted repeatedly is one row, with its first
-    and last time of insertion."""
+    """Creates DuckDB's temporary tables ``points`` (of metrics), ``touched`` (runs),
+    ``touched_experiments`` and ``changed_experiments`` from landing objects (files of changes to
+    publish). ``changed_experiments`` has the experiments whose own item was written,
+    ``touched_experiments`` also those with changed runs. A point that was inserted repeatedly is
+    one row, with its first and last time of insertion."""
     path = folder / "landed.ndjson"
     with path.open("wb") as file:
         file.writelines(landing_objects.read(keys))
@@ -94,9 +94,9 @@ def load_experiments(
 
 
 def load_runs(connection: duckdb.DuckDBPyConnection, rows: Iterable[RunRow], folder: Path) -> None:
-    """Creates the temporary tables ``new_runs`` (the columns of ``runs_latest`` without
-    ``aggregated_metrics``, and ``start_month``), ``latest`` (run, metric and latest value) and
-    ``rewinds`` (deletions of points after a step, :mod:`mltables.rewound_points`)."""
+    """Loads ``rows`` into temporary tables of DuckDB: ``new_runs`` (the columns of ``runs_latest``
+    without ``aggregated_metrics``, and ``start_month``), ``latest`` (run, metric and latest value)
+    and ``rewinds`` (deletions of points after a step, :mod:`mltables.rewound_points`)."""
     path, entries = folder / "runs.ndjson", folder / "entries.ndjson"
     rewound = folder / "rewinds.ndjson"
     with (

@@ -16,9 +16,9 @@ SCRATCH: Final = "SYSTEM_TABLES_SCRATCH"
 
 
 def locate() -> Path:
-    """Returns the scratch folder and creates it if needed. Unless the environment names one, it
-    must belong to this user: other users of the machine could otherwise plant files there. Raises
-    PermissionError if another user owns the folder."""
+    """Returns the folder for temporary files of SQL queries and copies of S3 files, and creates it
+    if needed. Unless the environment names a folder, it must belong to this user: other users of
+    the machine could otherwise plant files. Raises PermissionError if another user owns it."""
     named = os.environ.get(SCRATCH)
     folder = Path(named or Path(tempfile.gettempdir()) / f"system-tables-{os.getuid()}")
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -28,9 +28,9 @@ def locate() -> Path:
 
 
 class LockedFolder:
-    """A part of the scratch folder that this process has locked until :meth:`close` or its end.
-    ``files`` and ``logs`` stay for the next process that locks the part; ``temporary`` starts
-    empty."""
+    """A part of the scratch folder of SQL queries that this process has locked until :meth:`close`
+    or its end. The copies of S3 files in ``files`` and of Delta logs in ``logs`` stay for the next
+    process that locks the part; ``temporary`` starts empty."""
 
     def __init__(self, folder: Path) -> None:
         self._lock, path = _locked(folder)

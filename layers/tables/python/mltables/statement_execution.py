@@ -1,4 +1,4 @@
-"""The work of the two processes of a query, which ``mltables/query_server.py`` starts.
+"""The work of the two processes of a SQL query, which ``mltables/query_server.py`` starts.
 
 The first process prepares the rows that the caller may read; the second one runs the caller's
 statement on them. The operating system ends each process at a time limit, and the second one also
@@ -134,8 +134,8 @@ def run_statement(request: dict[str, Any], plan: dict[str, Any]) -> dict[str, An
 
 
 def has_to_run_again(sql: str, error: Exception) -> bool:
-    """Whether a statement that failed is run again, with all columns of its tables and without the
-    rewriting of lookups and joins. This is so if the engine did not know a name, or if the
+    """Whether a SQL statement that failed is run again, with all columns of its tables and without
+    rewritten lookups and joins. This is so if DuckDB did not know a name, or if the
     statement was rewritten: then its error may name a derived column, or come from a row that the
     original statement would have dropped first. A rewritten statement that needed too much memory
     is not run again."""

@@ -50,12 +50,12 @@ class TableCommit:
         self._actions: list[Action] = []
 
     def add(self, rows: str, partition: str | None = None, *, mark: str = "") -> int:
-        """Writes rows to a new file and adds it to the commit. Returns the number of rows; without
-        rows no file is written.
+        """Writes rows to a new Parquet file and adds the file to the commit. Returns the number of
+        rows; without rows no file is written.
 
         Args:
-            rows: a query for the table's columns without the partition's, in the order in which the
-                rows are stored. The columns in ``Table.derived`` are added here.
+            rows: a SELECT of the table's columns except the partition column, in the order in which
+                the rows are stored. The columns in ``Table.derived`` are added here.
             partition: the value of the table's partition column.
             mark: is part of the file's name, such as :data:`PACKED_MARK`.
         """

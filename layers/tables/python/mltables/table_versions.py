@@ -37,8 +37,8 @@ def is_repeatable(sql: str) -> bool:
 
 
 def versions_of(views: Collection[str], moments: Sequence[Moment], opened: OpenedTables) -> str:
-    """Returns a digest of the versions of the tables that a statement reads, current and past ones.
-    It differs for a table that was removed and created again.
+    """Returns a digest of the versions, current or past, of the system tables that a SQL statement
+    reads. It changes if a table is removed and created again.
 
     Args:
         views: what the statement reads, as keys of ``TranslatedStatement.reads``.

@@ -123,8 +123,9 @@ def view_name(table: exp.Table, name: str) -> str:
 
 
 def table_of(view: str) -> tuple[str, int | None]:
-    """Returns the table that a view shows, and the position of the view's ``AS OF`` in the list of
-    :func:`take_past_tables`; None for the current version."""
+    """Returns the system table that a DuckDB view shows, and the position of the view's ``AS OF``
+    in the list of :func:`take_past_tables`; None as the position for the table's current version.
+    """
     name, _, position = view.partition(_INFIX)
     return name, int(position) if position else None
 

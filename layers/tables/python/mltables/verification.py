@@ -1,4 +1,5 @@
-"""Compares the published tables, except the audit log, with the DynamoDB table; writes nothing.
+"""Compares the published system tables (which SQL queries read), except the audit log, with the
+DynamoDB table; writes nothing.
 
 Changes that are not published yet (in the stream or in files that wait to be published) appear as
 differences, too.

@@ -101,14 +101,14 @@ class WritableTable:
         return _admits(named, [column])
 
     def search(self, named: str, ids: Sequence[str]) -> list[str]:
-        """Returns the names, in Delta's log, of all files that hold rows with the ids of a staged
-        table. Reads the columns ``ids`` of the files whose statistics admit such rows. If the disk
-        has no space for the columns of so many files, reads fewer files at once, and deletes their
-        columns afterwards.
+        """Returns the names, in Delta's log, of the table's files that have a row with the same
+        values in the columns ``ids`` as a row of ``named``. Reads these columns of the files whose
+        statistics admit such rows. If the disk has no space for the columns of so many files, reads
+        fewer files at once, and deletes their columns afterwards.
 
         Args:
-            named: a table, or a subquery in parentheses.
-            ids: columns of both tables, which are no partition.
+            named: a staged table in DuckDB, or a subquery in parentheses.
+            ids: columns of both tables; no partition columns.
 
         Raises:
             NoRoomForColumns: the disk has no space for the columns of one file.
@@ -170,7 +170,8 @@ class WritableTable:
         return TableCommit(self._connection, self._lake, self.snapshot, self._folder)
 
     def finish_step(self) -> None:
-        """Commits the next transaction number without files if the step committed nothing.
+        """Commits the next transaction number to the Delta log, without files, if this step of the
+        publisher committed nothing.
 
         Otherwise another publisher that opened the table and read DynamoDB earlier, and commits
         later than this step, would not be refused: its older rows would stay, because this step

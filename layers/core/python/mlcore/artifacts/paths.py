@@ -56,8 +56,8 @@ def exact_path(path: str) -> str:
 
 
 def names_file(path: str) -> bool:
-    """Whether the decoded path names a file and not a directory: it is not empty and does not end
-    with "/". Raises InvalidParameterValue if :func:`safe_path` refuses the path."""
+    """Whether an artifact path, percent-decoded, names a file and not a directory: it is not empty
+    and does not end with "/". Raises InvalidParameterValue if :func:`safe_path` refuses it."""
     return safe_path(path) != "" and not _decoded(path).endswith("/")
 
 
@@ -77,10 +77,10 @@ def is_kept(key: str, keep: Sequence[str]) -> bool:
 
 
 def key_in_workspace(path: str, workspace: str) -> str:
-    """Returns the key of a safe path that a request gives from the root of the store. Raises
-    InvalidParameterValue if the path is in another workspace, or in the product's own folder. Upper
-    and lower case are not distinguished in the names of these folders, because some file systems do
-    not distinguish them."""
+    """Returns the key in the artifact store of a safe path that a request names. Raises
+    InvalidParameterValue if the path is in another workspace's folder, or in the product's own.
+    Upper and lower case of the folders ``workspaces`` and the product's own are equal, because some
+    file systems do not distinguish them."""
     first, _, rest = path.partition("/")
     if first.casefold() == INTERNAL:
         raise _invalid()

@@ -38,8 +38,8 @@ def locate(location: str, workspace: str, path: str = "") -> str:
 
 
 def root_of(location: str) -> str | None:
-    """Returns the path in this server's store that a location names, without checking the path or
-    a URL's host; None for other buckets and for locations of other kinds."""
+    """Returns the path in this server's artifact store that an artifact location names, without
+    checking the path or a URL's host; None for other buckets and for locations of other kinds."""
     parsed = urlparse(location)
     if parsed.scheme == "mlflow-artifacts":
         return parsed.path

@@ -102,8 +102,8 @@ class Store(Protocol):
     def download_url(
         self, key: str, *, seconds: int, content_type: str, disposition: str, origin: str
     ) -> str:
-        """Returns a signed URL from which a client downloads the file. The URL also answers range
-        requests.
+        """Returns a signed URL from which a client downloads a file of the artifact store. The URL
+        also answers range requests.
 
         Args:
             seconds: how long the URL is valid.

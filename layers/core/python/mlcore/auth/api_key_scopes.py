@@ -85,12 +85,12 @@ class ScopeUse:
 
 
 class ScopedGrants(Grants):
-    """The grants of a key's owner, limited to the key's scopes.
+    """The grants of an API key's owner, limited to the API key's scopes.
 
     Args:
         owner: the grants of the owner.
-        scopes: the scopes of the key; an empty tuple covers nothing.
-        use: records which requirements were met.
+        scopes: the scopes of the API key; an empty tuple covers nothing.
+        use: records which permission requirements of a request were met.
     """
 
     __slots__ = ("_covered", "_owner", "_reads_all", "_use")

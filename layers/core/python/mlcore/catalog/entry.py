@@ -1,5 +1,5 @@
-"""Entries of the catalog and their stored form. An entry is a model with its artifacts, or an MCP
-server with its tools (the *children*).
+"""Entries of Kubeflow's catalog and their stored form. An entry is a model with its artifacts, or
+an MCP server with its tools (the *children*).
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ def id_of(key: str) -> str:
 
 
 def number_of(*texts: str) -> int:
-    """Returns the id of a catalog entry, from 1 to 999,999,999: a hash of the texts that identify
-    the entry (source, kind, name …), so that reloading the catalog keeps the id."""
+    """Returns the id of an entry of Kubeflow's catalog, from 1 to 999,999,999: a hash of the texts
+    that identify the entry (source, kind, name …), so that reloading the catalog keeps the id."""
     data = "\0".join(texts).encode("utf-8", "surrogatepass")
     return 1 + int.from_bytes(blake2b(data, digest_size=8).digest(), "big") % (_IDS - 1)
 

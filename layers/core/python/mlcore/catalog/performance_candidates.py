@@ -50,7 +50,7 @@ class Measurement(NamedTuple):
 
 
 class Candidates(NamedTuple):
-    """The performance artifacts that can be recommended (*candidates*), of all models. Each group
+    """The performance artifacts (benchmarks of a catalog's models) that can be recommended. A group
     has those of one model and one type of hardware. The groups follow one another in parallel
     arrays: ``owners`` has each group's model, ``sizes`` its number of artifacts."""
 

@@ -27,7 +27,7 @@ def apart(column: bytes, width: int = NUMBER_BYTES) -> bytes:
 
 
 def together(body: bytes, begin: int, total: int, width: int = NUMBER_BYTES) -> bytes:
-    """Restores a column of numbers from bytes that :func:`apart` grouped.
+    """Restores a column of numbers whose bytes :func:`apart` grouped by position in the number.
 
     Args:
         begin: index in ``body`` at which the column begins.

@@ -145,8 +145,8 @@ class Table:
         """Sends one Query request and returns its page of at most 1 MB.
 
         Args:
-            pk: value of the partition key of the table, a local index, or (``gsiNpk``) a global
-                one.
+            pk: value of the partition key: ``PK`` of the table or a local index, ``gsiNpk`` of a
+                global index.
             index: ``LSI1`` … ``GSI5``, or None for the table.
             prefix: prefix of the sort key.
             between: inclusive bounds of the sort key, instead of ``prefix``.

@@ -80,12 +80,12 @@ class SavedKeyModel(NamedTuple):
     model_name: str
 
     def check_usable(self, known: Configuration) -> None:
-        """Checks that the saved key exists and belongs to the provider, since the key is sent to
-        that provider.
+        """Checks that the saved API key exists and is for the model's provider, since the key is
+        sent to that provider.
 
         Raises:
             ResourceDoesNotExist: there is no such key.
-            InvalidParameterValue: it is another provider's.
+            InvalidParameterValue: the key is for another provider.
         """
         secret = known.existing_secret(self.secret_id)
         if not secret.is_of(self.provider):

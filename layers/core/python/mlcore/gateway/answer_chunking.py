@@ -1,4 +1,4 @@
-"""Converts a complete answer into the events of a stream, in the form of the same provider's API.
+"""Converts a model provider's complete answer into the events of a stream of the provider's API.
 
 Guardrails that check answers need the complete answer. So the provider is asked without streaming
 even if the caller asked for a stream.
@@ -64,7 +64,7 @@ def completion_chunks(completion: Json) -> list[Json]:
 
 
 def lines(action: str, answer: Json) -> Iterator[bytes]:
-    """Returns an answer as the lines of the event stream of its API.
+    """Returns a model provider's complete answer as lines of an event stream of the same API.
 
     Args:
         action: a key of :data:`WHOLE_ACTIONS`.

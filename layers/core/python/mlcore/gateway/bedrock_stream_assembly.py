@@ -15,9 +15,9 @@ Json = dict[str, Any]
 
 
 def assemble(events: Sequence[BinaryEvent]) -> Json | None:
-    """Joins the events of a stream to one answer: that of Converse, or the message of one of
-    Anthropic's models. For other models returns ``{"chunks": [event, …]}``; None without events or
-    if they cannot be joined."""
+    """Joins the events of a Bedrock stream to one answer: that of Converse, or the message of one
+    of Anthropic's models. For other models returns ``{"chunks": [event, …]}``; None without events
+    or if they cannot be joined."""
     if not events:
         return None
     if events[0].kind == CHUNK:

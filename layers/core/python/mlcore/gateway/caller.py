@@ -34,12 +34,12 @@ class Caller(NamedTuple):
 
 
 def internal_caller(username: str | None, *, judges: bool, repeats_itself: bool = False) -> Caller:
-    """Returns the caller of a call that the server itself makes.
+    """Returns the caller of an AI gateway call that the server itself makes.
 
     Args:
-        judges: whether a judge makes it; the trace then names the caller ``judge``.
-        repeats_itself: whether that caller repeats calls that a provider refused, so that the
-            gateway must not.
+        judges: whether a judge makes it; the call's trace then names the caller ``judge``.
+        repeats_itself: whether the code that makes the call repeats it if a provider refuses it,
+            so that the gateway must not.
     """
     headers = {_CALLER_HEADER: JUDGE} if judges else {}
     return Caller(username, headers, is_internal=True, repeats_itself=repeats_itself)

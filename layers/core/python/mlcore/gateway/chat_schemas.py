@@ -18,8 +18,8 @@ _RESPONSE_FORMATS: Final = ("text", "json_object", "json_schema")
 
 
 class Shape(NamedTuple):
-    """The form that a JSON object must still have after a guardrail has rewritten it: its JSON
-    schema, and a function that checks and returns it."""
+    """The form that a gateway request or answer must still have after a guardrail has rewritten it:
+    a JSON schema, and a function that checks and returns the JSON object."""
 
     schema: Mapping[str, Any]
     """A JSON Schema that the rewriting model is asked to answer in."""

@@ -1,6 +1,6 @@
-"""Finds files in the JSON of requests to providers: Base64 in the members where providers' APIs
-expect it, such as the data URL of a picture. Also finds texts that are sent as lists of token
-numbers, in which no rule can search."""
+"""Finds files in the JSON of requests to model providers: Base64 in the members where providers'
+APIs expect it, such as the data URL of a picture. Also finds texts that are sent as lists of token
+numbers, in which no redaction rule can search."""
 
 from __future__ import annotations
 

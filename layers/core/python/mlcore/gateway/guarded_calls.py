@@ -19,8 +19,8 @@ Json = dict[str, Any]
 def begin(
     workspace: str, endpoint_name: str, caller: Caller, *, known: Configuration | None = None
 ) -> Invocation:
-    """Begins a call to an endpoint and loads the endpoint's guardrails. The reads are those of
-    :func:`mlcore.gateway.invocation.begin`.
+    """Begins a call to an endpoint of the AI gateway and loads the endpoint's guardrails. Reads the
+    same items as :func:`mlcore.gateway.invocation.begin`.
 
     Args:
         known: the gateway's configuration, if it was already read for this request.

@@ -81,8 +81,8 @@ class Invocation:
         cost to the budgets and writes the trace.
 
         Raises:
-            GatewayCallFailed: as many calls are open as a limit allows (429). The call then leaves
-                no trace.
+            GatewayCallFailed: as many gateway calls are in progress as a limit allows (429). No
+                MLflow trace is then written for this call.
         """
         limited = () if self.record.caller.is_internal else self._limited
         with rate_limits.open_call(limited, self._admission):
@@ -126,7 +126,8 @@ class Invocation:
         request, unchanged or rewritten by a guardrail. A rewritten request is redacted again.
 
         Args:
-            shape: the form that a rewritten request must have; None for a provider's own.
+            shape: the form that a rewritten request must have; None if the request has the form of
+                a provider's own API, which is not checked.
 
         Raises:
             GatewayCallFailed, InvalidParameterValue: as

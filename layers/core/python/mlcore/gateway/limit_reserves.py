@@ -146,9 +146,9 @@ class Reserve:
             self._write_if_due(now)
 
     def settle(self, ticket: Ticket, tokens: int, now: int) -> None:
-        """Replaces the tokens that were counted in advance for a call by those that it used. Writes
-        to the table if any were counted in advance, or if the tokens that are not counted there yet
-        exceed a small part of the limits."""
+        """Replaces the tokens that were counted in advance for a gateway call by those that it
+        used. Writes the counts to the table if there is something to take back from them, or if the
+        tokens that they lack exceed a small part of the limits."""
         with self._lock:
             if not self._end(ticket, now) or not self._limits.counts_tokens:
                 return

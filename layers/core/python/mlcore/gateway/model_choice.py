@@ -61,15 +61,15 @@ class Route(NamedTuple):
         return frozenset(names - {""})
 
     def ask(self, call: Callable[[Provider], T], handling: Handling) -> T:
-        """Returns the answer of the first model that does not fail.
+        """Calls the endpoint's models in order. Returns the answer of the first that does not fail.
 
         Args:
             handling: whether a call is repeated, and whether circuit breakers apply to it.
 
         Raises:
             GatewayCallFailed: every model failed; with the status of the last failure, or 500 if
-                its secret could not be decrypted.
-            TemporarilyUnavailable, InternalError: the same, without fallbacks.
+                the last model's secret could not be decrypted.
+            TemporarilyUnavailable, InternalError: the only model's secret could not be decrypted.
         """
         for mapping in self.mappings[:-1]:
             try:

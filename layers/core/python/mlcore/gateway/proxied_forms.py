@@ -1,5 +1,5 @@
-"""Parses forms with files (multipart/form-data) that the proxy forwards: the models that they name,
-and the size of their fields.
+"""Parses forms with files (multipart/form-data) that the AI gateway's proxy forwards to a provider:
+finds the models that they name, and the size of their fields.
 
 Only forms that every parser reads in the same way are forwarded, so that the provider finds the
 same model as the gateway: RFC 7578 without its deprecated parts, lines that end in CR LF, and no
@@ -58,8 +58,8 @@ def is_form(request: ProxiedRequest) -> bool:
 
 
 def read(request: ProxiedRequest) -> Form | None:
-    """Returns the form that a request sends; None if its body is no form. Raises GatewayCallFailed
-    (400) for a form that the provider could read in another way."""
+    """Returns the form (``multipart/form-data``) in a proxied request's body; None if it has none.
+    Raises GatewayCallFailed (400) for a form that the provider could read in another way."""
     if not is_form(request):
         return None
     models: list[str] = []

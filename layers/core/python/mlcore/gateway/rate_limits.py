@@ -85,9 +85,9 @@ def target(scope: str, counted: str) -> str:
 
 
 class Admission:
-    """A request that was counted to each limit of its call, and the tokens that were counted in
-    advance for the call. The first call of :meth:`put_back` or :meth:`settle` ends it; later ones
-    have no effect."""
+    """What was counted for one call of the AI gateway to each of its rate limits: one request, and
+    an estimate of its tokens. The first :meth:`put_back` or :meth:`settle` corrects the counts;
+    later ones have no effect."""
 
     def __init__(self) -> None:
         self.headers: Mapping[str, str] = {}
@@ -110,8 +110,8 @@ class Admission:
                 )
 
     def settle(self, tokens: int) -> None:
-        """Counts the tokens of a call that has ended. The caller has the answer already, so an
-        error is logged and does not fail the call."""
+        """Counts the tokens of a gateway call that has ended to its rate limits. The caller has the
+        answer already, so an error is logged and does not fail the call."""
         for limit, ticket in self._tickets:
             try:
                 ticket.reserve.settle(ticket, tokens, now_ms())

@@ -55,11 +55,12 @@ USUAL: Final = Handling()
 def repeated(
     call: Callable[[], T], model: Hashable, handling: Handling, *, has_fallback: bool
 ) -> T:
-    """Calls a model, repeats a call that failed because the provider was busy, and returns the
-    result.
+    """Calls a model for the AI gateway, repeats a call that failed because the provider was busy,
+    and returns the result.
 
     Args:
-        call: makes the call; raises GatewayCallFailed if it fails before its first part.
+        call: makes the call; raises GatewayCallFailed if it fails before the first part of a
+            streamed answer.
         model: identifies the circuit breaker of the model.
         has_fallback: whether another model follows if this one fails.
 

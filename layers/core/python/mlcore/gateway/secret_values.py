@@ -25,9 +25,9 @@ def is_unset(secret: Secret) -> bool:
 
 
 def open_values(secret: Secret) -> dict[str, str]:
-    """Decrypts the values of a secret and returns them by name. Raises GatewayCallFailed (401, as
-    for a missing key) if the secret was imported without its values, and the errors of
-    :func:`mlcore.secrets.open_sealed`."""
+    """Decrypts the values of a gateway secret and returns them by name; an empty dict if it needs
+    none. Raises GatewayCallFailed (401, as for a missing key) if it was imported without its
+    values, and the errors of :func:`mlcore.secrets.open_sealed`."""
     if is_unset(secret):
         if secret.masked:
             raise GatewayCallFailed(

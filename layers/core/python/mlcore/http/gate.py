@@ -182,9 +182,9 @@ class Gate:
             self._guard.admit_workspace(self._limits, request.access)
 
     def check_readable(self, route: Rpc, request: Request, sent: Sent) -> None:
-        """Checks a message that failed validation by those of its fields that can be read, like
-        :meth:`check`, so that a caller without permission gets 403 instead of the validation error.
-        If too little can be read, nothing is raised."""
+        """Checks the caller's permission for a request that failed validation, by the fields that
+        can be read, like :meth:`check`: so a caller without permission gets 403 instead of the
+        validation error. If too little can be read, nothing is raised."""
         if request.access is None:
             return
         message = readable_request(route.message, sent)

@@ -102,8 +102,8 @@ def outputs(subject: Subject) -> Any:
 
 
 def expectations(subject: Subject, *, of_session: bool = False) -> dict[str, Any] | None:
-    """Returns, by name, the values that people noted as expected for the trace or, with
-    ``of_session``, for the session that begins with it; None if there are none."""
+    """Returns, by name, the values that people noted as expected for a trace or, with
+    ``of_session``, for the session (conversation) whose first trace it is; None without any."""
     values = {
         assessment.name: assessment.value
         for assessment in subject.trace.assessments

@@ -1,4 +1,4 @@
-"""Custom properties: typed values that are stored as tags of MLflow.
+"""Kubeflow's custom properties: typed values of an entity that are stored as its tags in MLflow.
 
 A property and a tag with the same key are the same thing. The tag holds the property's text. The
 type is stored beside it, together with a copy or hash of that text, the *mark*: if MLflow has

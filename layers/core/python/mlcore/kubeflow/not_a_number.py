@@ -1,6 +1,6 @@
-"""Metrics with the value NaN, which JSON cannot express although every metric must have a value.
+"""Metrics with the value NaN in Kubeflow's API, where every metric must have a value in JSON.
 
-The API's Python clients accept the literal ``NaN``, which their JSON parser reads. For all other
+Kubeflow's Python clients accept the literal ``NaN``, which their JSON parser reads. For all other
 clients such a metric has the value 0 and the custom property ``is_nan``, as in MLflow's own tables.
 Written back in that form, it becomes NaN again.
 """

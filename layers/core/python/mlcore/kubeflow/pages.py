@@ -103,8 +103,8 @@ def page(
     api: str,
     positions: Mapping[int, tuple[int, int]] = MappingProxyType({}),
 ) -> dict[str, Any]:
-    """Returns the JSON of one page: the first ``order.size`` entities of ``ordered``, or fewer if
-    they exceed RESPONSE_BYTES, and the token of the next page.
+    """Returns the JSON of one page of a list of Kubeflow's API: the first ``order.size`` entities
+    of ``ordered``, or fewer if they exceed RESPONSE_BYTES, and the token of the next page.
 
     Args:
         positions: by entity id, the ``(value, id)`` under which the index still lists an entity

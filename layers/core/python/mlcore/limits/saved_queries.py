@@ -130,9 +130,9 @@ def _default(parameter: QueryParameter) -> Value:
 
 
 def value_of(parameter: QueryParameter, sent: Any) -> Value:
-    """Converts a sent value to the type of a parameter of a saved query, and returns it; None for
-    null. A text that spells a value of the type is accepted, too. Raises InvalidParameterValue for
-    any other value."""
+    """Converts a value in a request to the type of a saved SQL query's parameter, and returns it;
+    None for null. A text that spells a value of the type is accepted, too. Raises
+    InvalidParameterValue for any other value."""
     if sent is None:
         return None
     convert, expected = _CONVERTERS[parameter.kind]

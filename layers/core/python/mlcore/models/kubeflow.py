@@ -93,12 +93,12 @@ class ServeModel(NumberedItem):
 
 
 class Artifact(NumberedItem):
-    """An artifact of any type (``kind``).
+    """An artifact of Kubeflow's registry, of any type (``kind``).
 
     ``parent`` is the version or run under which it was made, ``model`` that version's model. For a
     metric or parameter of a run, and for a dataset that was logged through MLflow, ``run_id`` and
-    ``key`` locate MLflow's data, which holds the value. ``location`` is the address of the files of
-    a version whose ``source`` is the name of a model.
+    ``key`` locate MLflow's data, which holds the value. ``location`` is where the version's files
+    are, if the version's ``source`` in MLflow only names a model.
     """
 
     pattern = keys.ARTIFACT

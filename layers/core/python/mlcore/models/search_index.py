@@ -89,9 +89,9 @@ class RankRowsSorted(Item):
 
 
 class RankSegment(Item):
-    """A segment: sorted values of one metric, with their runs. They are in ``data`` if they are
-    few, else in pages, whose first values are in ``bounds``. ``level`` counts how often the values
-    were merged."""
+    """A segment of the index of metric values: sorted values of one metric, with their runs. They
+    are in ``data`` if they are few, else in pages, whose first values are in ``bounds``. ``level``
+    is 1 for a new segment; each merge adds 1."""
 
     pattern = keys.RANK_SEGMENT
 

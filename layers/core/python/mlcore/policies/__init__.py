@@ -2,6 +2,6 @@
 where a login is required.
 
 A *grant* gives a user or a role a permission (READ, USE, EDIT, MANAGE, DENY …) on a resource, such
-as an experiment or a model, or on all resources of a type (``*``). DENY on a type forbids it
-whatever else is granted, except to administrators.
+as an experiment or a model, or on all resources of a type (``*``). DENY forbids access to the
+resources it names, whatever else is granted, except to administrators.
 """

@@ -39,8 +39,8 @@ def update(access: Access, message: Any) -> bool:
 
 
 def delete(access: Access, message: Any) -> bool:
-    """The policy for deleting alerts: allows every caller but API keys with scopes. No right to
-    query is needed; :func:`may_see` then decides about the single alert."""
+    """The policy for deleting alerts: allows every caller but API keys with scopes. The right to
+    run SQL queries is not needed; :func:`may_see` then decides about the single alert."""
     return access.scopes is None
 
 

@@ -74,8 +74,8 @@ def on_scorer(action: str) -> Policy:
 
 
 def delete_scorer(access: Access, message: Any) -> bool:
-    """Requires the right to delete the scorer's versions and, for one version, the right to read
-    the scorer; for all versions, the right to delete the scorer."""
+    """Requires the right to delete the scorer's versions; for a request that names one version also
+    the right to read the scorer, for one that names none also the right to delete the scorer."""
     scorer = _pattern(message)
     return access.allows(
         Requirement(SCORER, scorer, "read" if message.has("version") else "delete"),

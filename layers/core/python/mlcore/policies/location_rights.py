@@ -234,9 +234,9 @@ def may_name(access: Access, location: str) -> bool:
 
 
 def may_read_source(access: Access, source: str) -> bool:
-    """Whether a caller who may read a model version may also read the files of its ``source``. A
-    source with the artifact proxy's scheme was compared with its run or model when the version was
-    created; the caller must be allowed to read any other source in this server's store."""
+    """Whether a caller who may read a model version may also read the files of its ``source``: yes
+    for the artifact proxy's scheme, because the source was compared with its run or model when the
+    version was created. Any other source in this server's store needs the right to read it."""
     return scheme(source) == PROXY_SCHEME or may_read(access, source)
 
 

@@ -49,8 +49,9 @@ def create(access: Access, message: Any) -> bool:
 
 
 def search(access: Access, message: Any) -> bool:
-    """Allows every search; the route's function removes models that the caller may not read. DENY
-    on runs refuses a filter by run, because the result would reveal which models a run made."""
+    """Allows every search for logged models; the route's function removes those that the caller may
+    not read. Refuses a filter by run to callers with the permission DENY on runs, because the
+    result would reveal which models a run made."""
     return "source_run_id" not in message.filter.lower() or access.allows(
         Requirement(RUN, ANY, NOT_DENIED)
     )

@@ -158,8 +158,9 @@ def may_name_source(access: Access, source: str) -> bool:
 
 
 def search_versions(access: Access, message: Any) -> bool:
-    """Allows every search; the route's function removes versions that the caller may not read. DENY
-    on runs refuses a filter by run, because the result would reveal which versions a run made."""
+    """Allows every search for model versions; the route's function removes those that the caller
+    may not read. Refuses a filter by run to callers with the permission DENY on runs, because the
+    result would reveal which versions a run made."""
     return "run_id" not in message.filter.lower() or access.allows(
         Requirement(RUN, ANY, NOT_DENIED)
     )

@@ -1,5 +1,5 @@
-"""Enforces the rate limit and the daily limit of one caller in this process: a token bucket for the
-rate, and a daily total to which all processes add their reports."""
+"""Limits how many requests one caller of the API may send per second and per day: a token bucket in
+each process for the rate, and a daily total to which all processes add their reports."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ class Refusal(NamedTuple):
 
 
 class CountedRequests(NamedTuple):
-    """A report of a process: the number of requests to add to the total of a day. ``day`` is the
-    beginning of the day in ms since 1970."""
+    """A report of a process about one caller of the API: the number of requests to add to the
+    caller's total of a day. ``day`` is the beginning of the day in ms since 1970."""
 
     day: int
     requests: int

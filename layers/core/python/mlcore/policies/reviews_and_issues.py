@@ -47,9 +47,9 @@ def create_queue(access: Access, message: Any) -> bool:
 
 
 def view(access: Access, message: Any) -> bool:
-    """Allows reading a review queue to those who may read the experiment's queues and are its
-    members, to its owner if the owner may update the experiment's queues, and to callers who may
-    manage queues."""
+    """Allows reading a review queue to callers who may read the experiment's queues, if they are
+    members of this queue, or own it and may update the experiment's queues, or may manage the
+    experiment's queues."""
     return _may_view(access, _find_queue(access, message))
 
 

@@ -28,8 +28,8 @@ def write(access: Access, message: Any) -> bool:
 
 
 def may_change(access: Access | None, query: SavedQuery) -> bool:
-    """Whether the caller may change or delete a query that the caller may read. ``access`` is None
-    on a server without logins, where everybody may."""
+    """Whether the caller may change or delete a saved SQL query that the caller may read.
+    ``access`` is None on a server without logins, where everybody may."""
     if access is None or access.is_admin:
         return True
     is_owner = query.owner_id is not None and query.owner_id == access.profile().user.user_id

@@ -82,8 +82,8 @@ def start(access: Access, message: Any) -> bool:
 
 
 def start_v3(access: Access, message: Any) -> bool:
-    """Allows creating a trace in the experiment of its location. If the trace already exists there,
-    the caller also needs the right to update traces."""
+    """Requires the right to create traces in the experiment of the trace's location; if the trace
+    already exists there, also to update traces; with assessments, also no DENY on assessments."""
     info = message.trace.trace_info if message.trace is not None else None
     location = None if info is None else info.trace_location
     if info is None or location is None or location.mlflow_experiment is None:
@@ -98,9 +98,9 @@ def start_v3(access: Access, message: Any) -> bool:
 
 
 def export(access: Access, message: Any) -> bool:
-    """Requires the right to create traces in the experiment, to update the run to which the traces
-    are linked, and to update those of the traces that exist already, to which the spans are added.
-    """
+    """Requires of a client that exports spans: the right to create traces in the experiment, to
+    update those of the spans' traces that exist already, and to update the run that the request
+    links the traces to, if any."""
     if not (
         message.experiment_id
         and access.allows(*create_inside(message.experiment_id, TRACE))
@@ -141,8 +141,8 @@ def correlation(access: Access, message: Any) -> bool:
 
 
 def metrics(access: Access, message: Any) -> bool:
-    """Allows aggregating traces if the caller may read the traces of all experiments that the
-    request names, and for the view ``ASSESSMENTS`` their assessments too."""
+    """Allows aggregating traces if the caller may read, in all experiments that the request names,
+    the traces, what its filters refer to, and for the view ``ASSESSMENTS`` the assessments."""
     distinct = list(dict.fromkeys(message.experiment_ids))
     requirements = inside_each(distinct, TRACE, "read")
     if requirements is None or not _search(access, distinct, message.filters):
@@ -223,9 +223,9 @@ def create_assessment(access: Access, message: Any) -> bool:
 
 
 def on_assessment(action: str, otherwise: str | None = None) -> Policy:
-    """Returns the policy that requires the trace to be readable and the action on assessments.
-    Without a grant on assessments, the experiment must allow the action, or ``otherwise`` if
-    given."""
+    """Returns the policy of a route for a trace's assessments: the caller must be allowed to read
+    the trace and to do ``action`` on assessments. Callers without a grant on assessments need the
+    right to do ``action`` on the experiment, or ``otherwise`` if it is given."""
 
     def policy(access: Access, message: Any) -> bool:
         experiment_ids = experiments_of(access, [message.trace_id])

@@ -37,8 +37,8 @@ _MAX_DIGITS: Final = 9
 
 
 def counts_of(answer: Json) -> dict[str, int]:
-    """Returns the token counts in an answer of Converse or of a model, or in one event of their
-    streams, by MLflow's names; empty if there are none."""
+    """Returns the token counts in an answer of Bedrock (of Converse, or of a model in its own
+    form), or in one event of its streams, by MLflow's names; empty if there are none."""
     metrics = answer.get(_LAST_CHUNK)
     if isinstance(metrics, dict):
         return _counts(metrics, _METRICS)

@@ -61,8 +61,9 @@ class KeptConnections:
         return len(self._unused)
 
     def take(self, destination: Destination) -> HTTPConnectionPool | None:
-        """Returns a pool with one open connection, which nobody else gets until the caller passes
-        it to :meth:`keep`. None if there is no unused connection to the destination."""
+        """Returns a pool with one open connection to a model provider, which nobody else gets until
+        the caller passes the pool to :meth:`keep`. None if no unused connection to the destination
+        is open."""
         with self._lock:
             stale = [kept for kept in self._unused if not kept.is_fresh()]
             for kept in stale:

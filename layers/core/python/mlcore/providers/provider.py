@@ -178,7 +178,7 @@ def forwarded_headers(headers: Mapping[str, str], own: Mapping[str, str]) -> dic
     """Returns the headers to send to the provider: those of ``own`` (the headers with the server's
     credentials), and the caller's other headers, without credentials, without those that
     ``Connection`` lists, and without those that are for this server. If the caller is a program of
-    :data:`_SUBSCRIPTION_AGENTS`, its credentials are sent instead of the server's."""
+    :data:`_SUBSCRIPTION_AGENTS` and sends credentials, these are sent instead of the server's."""
     listed = {name.strip().lower() for name in headers.get("connection", "").split(",")}
     headers = {name: value for name, value in headers.items() if name.lower() not in listed}
     credentials = _callers_credentials(headers)

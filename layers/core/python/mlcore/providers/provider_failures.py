@@ -44,7 +44,7 @@ def refused(response: BaseHTTPResponse, detail: Any, answer: Any) -> GatewayCall
 
 
 def unanswered(host: str, error: Exception, seconds: float) -> GatewayCallFailed:
-    """Returns the failure of a request that got no answer, or only a part of it.
+    """Returns the error for a request to which a model provider sent no answer, or only a part.
 
     Args:
         seconds: the timeout after which the wait for the answer ended.

@@ -130,9 +130,8 @@ def lines(
     configured: bool,
     redactor: CredentialRedactor,
 ) -> Iterator[bytes]:
-    """Posts a payload as JSON to a model provider and yields the lines of the answer as they
-    arrive, with their line ends. Raises GatewayCallFailed as :func:`ask`, perhaps after some lines.
-    """
+    """Posts a payload as JSON to a model provider and yields the lines of the answer, with line
+    ends, as they arrive. Raises GatewayCallFailed as :func:`ask`, perhaps after some lines."""
     parts = chunks(url, headers, payload, configured=configured)
     return _lines_in(parts, redactor)
 
@@ -199,8 +198,8 @@ def _lines_in(parts: Iterator[bytes], redactor: CredentialRedactor) -> Iterator[
 
 
 def answer_of(response: BaseHTTPResponse, redactor: CredentialRedactor) -> Json:
-    """Reads and returns the provider's JSON answer, without the credentials of the redactor. Raises
-    GatewayCallFailed for an error or an answer that is no JSON object."""
+    """Reads and returns a model provider's JSON answer (a plain text as ``message``), with the
+    call's credentials redacted. Raises GatewayCallFailed for an error status or another answer."""
     content = _read_all(response)
     content_type = response.headers.get("Content-Type")
     is_json = content_type is not None and "application/json" in content_type
@@ -240,9 +239,9 @@ def _read_all(response: BaseHTTPResponse) -> bytes:
 
 
 def read_chunks(response: BaseHTTPResponse) -> Iterator[bytes]:
-    """Yields chunks of the answer until the request's deadline; then raises GatewayCallFailed
-    (504), so that a slow provider cannot block the function. Raises CallerLeft if the call was
-    abandoned before, and IncompleteRead if the answer is shorter than its header says."""
+    """Yields chunks of a provider's answer until the request's deadline; then raises
+    GatewayCallFailed (504), so that a slow provider cannot block the function. Raises CallerLeft if
+    the call is abandoned, IncompleteRead if a successful answer is shorter than announced."""
     while part := response.read1(decode_content=True):
         yield part
         if time.monotonic() > deadline.current():

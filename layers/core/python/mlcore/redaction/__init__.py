@@ -1,2 +1,2 @@
-"""Replaces private texts before they are stored or sent to a provider: rules by field, by regular
-expression, and by kinds of entities such as e-mail addresses."""
+"""Redacts private texts before they are stored or sent to a model provider. A rule names fields,
+a regular expression, or kinds of private data such as e-mail addresses."""

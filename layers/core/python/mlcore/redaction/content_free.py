@@ -1,5 +1,5 @@
-"""Removes the content of traces, for a rule with ``"content": "none"``. Ids, times, names, types,
-states and numbers stay; texts that were sent to a model or returned by it do not.
+"""Removes the content of traces, for a redaction rule with ``"content": "none"``. Ids, times,
+names, types, states and numbers stay; texts that were sent to a model or returned by it do not.
 
 This module lists what stays. Any other attribute, tag or entry of metadata is dropped. A listed one
 is kept only if its value has the expected form, since clients may send any text under any name.

@@ -29,8 +29,8 @@ def below(paths: Paths, key: str) -> Paths:
 
 
 def last_segment(name: str) -> str:
-    """Returns the last segment of the path of a member with this name: the normalized text after
-    the last dot, which the name itself may contain."""
+    """Returns the last segment of a JSON member's path, from the member's name: the normalized name
+    or, because a name may contain dots, its part after the last dot."""
     return normalized(name).rpartition(".")[2]
 
 

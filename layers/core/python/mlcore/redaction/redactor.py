@@ -115,7 +115,7 @@ class Redactor:
         also in JSON texts that are nested in it.
 
         Args:
-            paths: the paths by which fields of rules name the text, such as ``inputs``.
+            paths: the paths by which redaction rules can name this text, such as ``inputs``.
         """
         return self._text(text, self._normalized(paths))
 
@@ -123,7 +123,7 @@ class Redactor:
         """Returns a redacted copy of a JSON value; the value itself if no rule matches in it.
 
         Args:
-            paths: the paths by which fields of rules name the value, such as ``inputs``.
+            paths: the paths by which redaction rules can name this value, such as ``inputs``.
         """
         normalized = self._normalized(paths)
         if value is not None and self._replacement_at(normalized) is None:

@@ -62,8 +62,8 @@ def due(now: int, most: int) -> list[Alert]:
 
 
 def write(alert: Alert) -> Alert:
-    """Writes a new alert (``revision`` 0), or one that a user has changed. Returns the alert as it
-    is stored.
+    """Writes an alert (on the rows of a SQL query, or on a budget) that is new (``revision`` 0) or
+    that a user has changed. Returns the alert as it is stored.
 
     Raises:
         WriteConflict: the alert was written, created or deleted since it was read.

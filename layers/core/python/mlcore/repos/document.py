@@ -173,7 +173,7 @@ def initial(owner: Owner, maps: Maps, contents: Mapping[str, Texts]) -> tuple[Ra
     the child items to write before it, which hold the values that do not fit into the item.
 
     Args:
-        owner: the ids of which the keys of its child items are made.
+        owner: the ids in the keys of the child items, such as (experiment id, run id).
         maps: the maps that entities of this kind have.
         contents: the keys and values of each map.
     """

@@ -146,8 +146,8 @@ class Candidates:
 
     @property
     def cost(self) -> float:
-        """Estimated cost of the entries read so far and of reading the runs or traces that they
-        refer to. The unit is the cost of one index entry."""
+        """Estimated cost of the index entries read so far and of reading the runs or traces to
+        which they refer. The unit is the cost of one index entry."""
         return self.seen + RUN_COST * (self.beside + self.named)
 
     @property
@@ -194,10 +194,11 @@ def own_sort_keys(entries: Iterable[Raw]) -> list[str]:
 
 
 def read_first_pages(competitors: Sequence[Candidates]) -> None:
-    """Reads the first pages of several candidates in parallel, until one of the candidates is
-    complete or each has a full page or is abandoned (can never be complete).
+    """Reads, in parallel, the first pages of several ranges of index entries, each of which could
+    answer a search (``competitors``), until one of them is complete or each has a full page or is
+    abandoned (can never be complete).
 
-    If it is known how many runs or traces one of them has, the first pages of the others are
+    If it is known how many runs or traces one competitor has, the first pages of the others are
     limited: reading more of their entries would cost more than it can save.
     """
     known = [

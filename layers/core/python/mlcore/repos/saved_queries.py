@@ -77,7 +77,7 @@ def of_workspace(workspace: str) -> list[SavedQuery]:
 
 
 def write(query: SavedQuery, also: tuple[Operation, ...] = ()) -> SavedQuery:
-    """Writes a new saved query (``revision`` 0) or a changed one, and returns it as it is stored.
+    """Writes a new saved SQL query (``revision`` 0) or a changed one, and returns it as stored.
 
     Args:
         also: further operations of the transaction.

@@ -60,8 +60,8 @@ connection."""
 
 
 class Throttled(Exception):
-    """Raised if Lambda does not begin a call, because too many functions run or this one is not
-    ready. The call may be made later."""
+    """Raised if Lambda does not begin a call of the function that runs scorers' code, because too
+    many functions run or this one is not ready. The call may be made later."""
 
 
 class AnswerLost(TemporarilyUnavailable):

@@ -31,8 +31,8 @@ class ClauseItem(NamedTuple):
 
 
 def parse_clauses(text: str, tokens: list[t.Token]) -> list[ClauseItem]:
-    """Groups the tokens of a filter into items, each comparison as a single item. Leaves out the
-    ANDs between the items.
+    """Groups the tokens of a search filter into clauses (:class:`ClauseItem`), each comparison as a
+    single one. Leaves out the ANDs between them.
 
     Raises InvalidParameterValue if the filter has more than one statement (``;``).
     """
@@ -43,8 +43,8 @@ def parse_clauses(text: str, tokens: list[t.Token]) -> list[ClauseItem]:
 
 
 class ClauseReader:
-    """Groups the tokens of one filter or order into items (:meth:`items`). Raises nothing: a token
-    that belongs to no other item becomes an item by itself."""
+    """Groups the tokens of a search's filter or order_by into clauses (:meth:`items`). Raises
+    nothing: a token that belongs to no other clause becomes a clause by itself."""
 
     def __init__(self, text: str, tokens: list[t.Token]) -> None:
         self._text = text

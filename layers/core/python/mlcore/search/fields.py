@@ -47,8 +47,9 @@ class SearchableAttribute(NamedTuple):
 
 
 class FieldKind(NamedTuple):
-    """A family of fields with a common prefix, such as ``metrics.<key>``: the type of its values,
-    its operators and its error messages. ``label`` is its name in MLflow's messages."""
+    """A family of fields of search filters with a common prefix, such as ``metrics.<key>``: the
+    type of its values, its operators and error messages. ``label``: its name in MLflow's messages.
+    """
 
     name: str
     label: str

@@ -50,7 +50,7 @@ class PropertySource(NamedTuple):
 
 
 class PartSource(NamedTuple):
-    """How to reach the parts of an entity, such as the artifacts of a version, and to read their
+    """How a filter tests the parts of an entity, such as the artifacts of a model version, by their
     properties. Conditions on parts that are joined by AND must all hold for the same part."""
 
     prefix: str
@@ -101,8 +101,7 @@ NOTHING: Final = AllOf(())
 
 
 def all_of(conditions: Iterable[PropertyCondition], source: PropertySource) -> Node:
-    """Makes the filter node that is true for an entity if all of these conditions, (name of a
-    property, operator, value), hold.
+    """Makes the filter node that is true if all these (property, operator, value) conditions hold.
 
     Raises InvalidParameterValue for a value that does not fit the operator or the property.
     """

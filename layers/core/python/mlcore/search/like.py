@@ -91,7 +91,7 @@ def _literal(escaped: re.Match[str]) -> str:
 def with_escapes(
     pattern: str, test_of: Callable[[str], Callable[[str], bool]]
 ) -> Callable[[str], bool]:
-    """Compiles a pattern from :func:`unescape` to a function that says whether a text matches.
+    """Compiles a LIKE pattern from :func:`unescape` to a function that says if a text matches.
     Escaped % and _ match only themselves.
 
     Args:

@@ -77,10 +77,10 @@ def restore_text(value: object, *, ascending: bool) -> str:
 
 
 def sort_key(order_by: Sequence[OrderBy], entity: SearchableEntity) -> SortKey:
-    """Returns a function that makes the sort key of an entity for the requested order, or for the
-    entity's default order if none is requested.
+    """Returns a function that makes the key by which a search sorts its results (such as runs): for
+    the requested order, or for the default order of ``entity`` if none is requested.
 
-    The entity's tie-break is appended to the order, so no two entities have the same key.
+    The tie-break of ``entity`` is appended to the order, so no two results have the same key.
     """
     fields = [_field(order, entity) for order in _total(order_by, entity)]
     if len(fields) == 1:

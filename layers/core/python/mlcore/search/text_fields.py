@@ -73,7 +73,7 @@ class IndexedFields:
 
 
 def decode(text: str | None) -> IndexedFields | None:
-    """Returns the set of fields that :meth:`IndexedFields.encode` stored.
+    """Returns which fields a full-text index covers, as :meth:`IndexedFields.encode` stored them.
 
     Returns None if the index does not exist, or was made by another version of the token rules.
     """

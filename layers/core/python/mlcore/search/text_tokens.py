@@ -87,8 +87,9 @@ def is_indexed_in_contents(trigram: str) -> bool:
 
 
 class Fragment(NamedTuple):
-    """A piece of a pattern: every matching text has a word that equals, begins with, ends with or
-    contains ``text``, as ``begins`` and ``ends`` say."""
+    """A piece of the pattern of a LIKE, ILIKE or = condition: every text that matches the pattern
+    has a word that equals, begins with, ends with or contains ``text``, as ``begins`` and ``ends``
+    say."""
 
     text: str
     begins: bool
@@ -103,10 +104,10 @@ class Fragment(NamedTuple):
 
 
 def fragments(operator: str, pattern: str) -> list[Fragment]:
-    """Returns the word fragments that every text matching the pattern contains, longest first.
+    """Returns the word fragments that every text matching the pattern contains, longest first, for
+    a search in the full-text index. Operators other than ``=``, ``LIKE`` and ``ILIKE`` give none.
 
-    Operators other than ``=``, ``LIKE`` and ``ILIKE`` give none. Texts that are too long to be
-    indexed may match without them.
+    The index has no words of texts that are too long, so the search must test these as well.
     """
     result: set[Fragment] = set()
     pieces = literals(operator, pattern)

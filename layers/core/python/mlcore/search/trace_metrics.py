@@ -145,8 +145,8 @@ def check(query: MetricQuery) -> None:
 
 
 def parse_filter(text: str, view: str) -> MetricFilter:
-    """Parses a filter of a metric query, which must be one ``field = 'value'`` clause on a field of
-    traces or of the queried view.
+    """Parses a filter of a query for metrics of traces (aggregates such as counts), which must be
+    one ``field = 'value'`` clause on a field of traces or of the queried view (such as spans).
 
     Raises InvalidParameterValue for anything else.
     """

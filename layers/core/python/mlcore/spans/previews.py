@@ -10,7 +10,7 @@ MAX_LENGTH: Final = 1000
 
 
 def preview(text: str, role: str) -> str | None:
-    """Returns the preview of a request or response: the beginning, of at most MAX_LENGTH
+    """Returns the preview of a trace's request or response: the beginning, of at most MAX_LENGTH
     characters, of its JSON text or, if that contains chat messages, of the last message with the
     role (without any, of the last message). None if the text looks like messages but cannot be read
     as such."""

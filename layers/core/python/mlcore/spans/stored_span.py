@@ -32,8 +32,8 @@ def content(span: StoredSpan) -> str:
 
 
 def node(span: StoredSpan) -> Node:
-    """Returns the node of a span, the list of its few values that searches need: [id, end, parent
-    id, start, usage, cost, name, type, status, model, provider]."""
+    """Returns a list of the few values of a span that searches for traces need, its *node*: [id,
+    end, parent id, start, token usage, cost, name, type, status, model, model provider]."""
     attributes = span["attributes"]
     parent = span["parent_span_id"]
     return [

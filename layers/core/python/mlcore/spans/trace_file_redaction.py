@@ -25,8 +25,8 @@ _SPANS_FILE: Final = "traces.json"
 
 
 def rules_of(key: str, workspace: str) -> Redactor | None:
-    """Returns the redaction rules for the file at a key; None if it is no file of a trace, or no
-    rule applies to its trace. For an unknown trace all rules apply, since its experiment is
+    """Returns the redaction rules for the artifact file at a key; None if it is no file of a trace,
+    or no rule applies to its trace. For an unknown trace all rules apply, since its experiment is
     unknown, too. Raises TemporarilyUnavailable if the rules cannot be read."""
     match = _FILE_OF_TRACE.search(key)
     if match is None or not redaction.has_rules():
@@ -44,8 +44,8 @@ def can_be_redacted(key: str) -> bool:
 
 
 def redacted(key: str, data: bytes, workspace: str) -> bytes:
-    """Returns the content to store at a key: redacted if it is a trace's file of spans, otherwise
-    unchanged.
+    """Returns the content to store at a key of the artifact store: redacted if rules apply and it
+    is a trace's file of spans, otherwise unchanged.
 
     Raises:
         InvalidParameterValue: rules apply to the file of a trace, but it cannot be redacted.

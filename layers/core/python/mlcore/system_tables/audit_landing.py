@@ -1,7 +1,7 @@
-"""The lines of landing objects about the audit: who did what.
+"""The lines of landing objects (files that wait to be published) about the audit: who did what.
 
-On a laptop the runner writes the lines. In AWS an object holds log lines of the functions, as
-CloudWatch Logs hands them to Firehose, and :func:`lines_of_logs` makes the lines from them.
+On a laptop the runner writes the lines. In AWS a landing object holds log lines of the functions,
+as CloudWatch Logs hands them to Firehose; :func:`lines_of_logs` makes the audit's lines of them.
 
 A line is a JSON object with the fields of :data:`FIELDS`. Its ``id`` identifies the request, so
 that the publisher adds a line that is delivered twice only once.
@@ -52,7 +52,8 @@ as a text."""
 
 
 def line_of(record_id: str, milliseconds: int, request: Mapping[str, Any]) -> str:
-    """Returns the line of a landing object about one audited request.
+    """Returns the JSON line about one audited request in a landing object (a file of changes that
+    wait to be published in the table ``audit_log``).
 
     Args:
         record_id: an id that no other request has.

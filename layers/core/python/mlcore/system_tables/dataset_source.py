@@ -24,14 +24,14 @@ from mlcore.system_tables.run_source import in_parts
 def find_datasets(
     refs: Collection[EntityRef], published: Mapping[str, str]
 ) -> Iterator[DatasetRow]:
-    """Yields the rows of the existing evaluation datasets among those given, each once. A dataset
-    is looked for in the workspaces that its references and its published row name, and in the
-    default workspace, to which datasets are moved. Sends three BatchGetItem per hundred datasets at
-    most, more if references name several workspaces of a dataset.
+    """Yields the rows of ``evaluation_datasets`` for those of the given datasets that exist, each
+    once. A dataset is looked for in the workspaces that its references and its published row name,
+    and in the default workspace, to which datasets are moved. Sends at most three BatchGetItem per
+    hundred datasets, more if references name several workspaces of a dataset.
 
     Args:
         refs: (dataset id, workspace).
-        published: workspaces of published rows, by dataset id.
+        published: by dataset id: the workspace in the dataset's row that is published already.
     """
     wanted: dict[str, set[str]] = {}
     for dataset_id, workspace in refs:

@@ -60,8 +60,8 @@ def _where_homes_say(
 
 
 def find_versions(refs: Collection[EntityRef]) -> Iterator[VersionRow]:
-    """Yields the rows of the existing model versions among those given. Sends one BatchGetItem per
-    hundred versions, and a Query for each one whose tags have overflowed."""
+    """Yields the rows of ``model_versions`` for those of the given versions that exist. Sends one
+    BatchGetItem per hundred versions, and a Query for each one whose tags have overflowed."""
     for part in in_parts(refs):
         items = table.batch_get([keys.model_version(home, int(number)) for _, home, number in part])
         for ref, item in zip(part, items, strict=True):

@@ -118,9 +118,9 @@ def experiment_ids() -> Iterator[str]:
 
 
 def distinct(points: Iterable[PointRow]) -> list[PointRow]:
-    """Returns the points without duplicates. Of several rows of the same point the first and the
-    last inserted stay, since a rewind (a deletion of the run's points after a step) may have
-    deleted the point between the two."""
+    """Returns the rows of metric points without duplicates. Of several rows of the same point the
+    first and the last inserted stay, since a rewind (a deletion of the run's points after a step)
+    may have deleted the point between the two."""
     first: dict[str, PointRow] = {}
     last: dict[str, PointRow] = {}
     for point in points:

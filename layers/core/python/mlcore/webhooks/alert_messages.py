@@ -86,8 +86,9 @@ def headline(action: str, event_data: Mapping[str, Any]) -> str:
 
 
 def slack_body(action: str, workspace: str, event_data: Mapping[str, Any]) -> str:
-    """Returns the JSON body for an incoming webhook of Slack. Characters that Slack interprets are
-    escaped, so that no value of a row can mention people or hide a link behind a text."""
+    """Returns an alert's message as the JSON body for an incoming webhook of Slack. Characters that
+    Slack interprets are escaped, so that no value of a row of the alert's query can mention people
+    or hide a link behind a text."""
     lines = [f"*{_escaped(headline(action, event_data))}*"]
     lines += [_escaped(line) for line in _facts(workspace, event_data)]
     if event_data["rows"]:

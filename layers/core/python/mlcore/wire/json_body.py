@@ -260,7 +260,7 @@ class JsonBody(Message):
 
     @classmethod
     def of_body(cls, content: str, is_json: bool, parameters: Mapping[str, str]) -> Self:
-        """Returns the message of a request with a JSON body.
+        """Parses the JSON body and path variables of a request; returns them as this class.
 
         Args:
             content: the body, "" for none.

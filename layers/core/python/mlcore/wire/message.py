@@ -99,8 +99,8 @@ class Message:
 
     @classmethod
     def from_query(cls, arguments: Mapping[str, list[str]]) -> Self:
-        """Returns a message from the arguments of a query string, each with all its values; only
-        snake_case names count.
+        """Parses the arguments of a query string, each with all its values, into this request
+        message. Names that are not in snake_case are ignored.
 
         Raises:
             InvalidParameterValue: as :meth:`decode`, or a boolean is neither "true" nor "false".

@@ -27,8 +27,8 @@ class Stop(Exception):
     """The JSON value that does not fit."""
 
     def within(self, key: str, value: Any) -> None:
-        """Puts the name of a field before ``path``. It is called for the field with the wrong
-        ``value`` and then for each field that encloses it, from the inside outwards."""
+        """Puts the name ``key`` of a request's field before ``path``. It is called for the field
+        with the wrong ``value``, then for each field that encloses it, from the inside outwards."""
         if not self.path:
             self.path, self.value = key, value
         else:

@@ -37,9 +37,9 @@ _REFUSED: Final = "A path in JSON is like a:b[0].c here."
 
 
 def rewrite(query: exp.Query) -> None:
-    """Replaces the JSON paths of a query by ``get_json_object()`` and map lookups, in place. Raises
-    StatementRefused for a path with a wildcard, for a path into a map other than ``attributes``,
-    and for the operator ``->``."""
+    """Replaces the JSON paths (``column:path``) of a SQL query by ``get_json_object()`` and map
+    lookups, in place. Raises StatementRefused for a path with a wildcard, for a path into a map
+    other than ``attributes``, and for the operator ``->``."""
     for path in query.find_all(exp.JSONExtract):
         # The parser also accepts the operator -> of other databases, with any value on its right.
         if not path.args.get("variant_extract") or not isinstance(path.expression, exp.JSONPath):

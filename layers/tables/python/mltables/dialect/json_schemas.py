@@ -62,8 +62,8 @@ def from_json(writer: Generator, call: exp.Anonymous) -> str:
 
 
 def schema_of(call: exp.Anonymous) -> exp.DataType:
-    """Returns the type that a call of from_json() returns: a STRUCT, an ARRAY or a MAP. Raises
-    StatementRefused if its schema is not a written text of such a type."""
+    """Returns the SQL type that a call of from_json() returns: a STRUCT, an ARRAY or a MAP. Raises
+    StatementRefused if the call's schema is not a text literal that spells such a type."""
     given = call.expressions[1] if len(call.expressions) > 1 else None
     text = literal(given, "The schema of from_json()")
     kind: exp.DataType | None = None

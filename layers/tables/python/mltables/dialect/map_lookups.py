@@ -50,8 +50,8 @@ def lookups(tree: exp.Expr) -> Iterator[MapLookup]:
 
 
 def column_of(node: exp.Expr) -> exp.Column | None:
-    """Returns the column from which a lookup such as ``attributes['k']`` is read in place of the
-    map (:meth:`MapLookup.read_from`); None if it is read from the map."""
+    """Returns the column from which SQL reads a lookup such as ``attributes['k']`` in place of the
+    map, as :meth:`MapLookup.read_from` has set it; None if SQL reads the map."""
     column: exp.Column | None = node.meta.get(_COLUMN)
     return column
 

@@ -95,8 +95,8 @@ class Generator(DuckDBGenerator):
         return f"spark_{name}({', '.join(self.arguments(arguments, named))})"
 
     def arguments(self, given: list[exp.Expr], named: tuple[str, ...]) -> list[str]:
-        """Returns the SQL of a macro's arguments. ``named`` are its parameters: an argument is cast
-        to DATE if its parameter's name ends in ``day``, to TIMESTAMP if it ends in ``time``."""
+        """Returns the SQL of the arguments of a DuckDB macro with the parameters ``named``: cast to
+        DATE if the parameter's name ends in ``day``, to TIMESTAMPTZ if it ends in ``time``."""
         arguments_sql = []
         for position, argument in enumerate(given):
             name = named[position] if position < len(named) else ""

@@ -27,8 +27,8 @@ _LONGEST: Final = 10**17
 
 
 def rewrite(query: exp.Query) -> None:
-    """Replaces what mentions a window in a SELECT that calls ``window()``, in place. Raises
-    StatementRefused for windows that overlap, or for several of them in one SELECT."""
+    """Rewrites each SELECT that calls Databricks' ``window()`` (which groups rows by time), in
+    place. Raises StatementRefused for windows that overlap, or several windows in one SELECT."""
     for select in list(query.find_all(exp.Select)):
         calls = [
             node for node in _own(select) if isinstance(node, exp.Anonymous) and _is_window(node)

@@ -211,8 +211,8 @@ class KeyTemplate:
         )
 
     def parse(self, text: str) -> dict[str, Any] | None:
-        """Returns the fields of a key by name; None if the key does not follow this template. Texts
-        that were shortened in the key stay shortened."""
+        """Returns the fields in a DynamoDB key, as values by field name; None if the key does not
+        follow this template. Texts that were shortened in the key stay shortened."""
         parts = text.split("#", len(self._segments) - 1) if self._open else text.split("#")
         if len(parts) != len(self._segments):
             return None

@@ -71,9 +71,9 @@ def model_at(pk: str) -> Key:
 
 
 def separate_home(incarnation: str) -> str:
-    """Returns the partition key for the versions of a model whose own partition cannot hold them,
-    because it still holds versions of an earlier model of this name, or the model was created with
-    more tags than its item can hold."""
+    """Returns the partition key for the versions of a registered model whose own partition cannot
+    hold them, because it still holds versions of an earlier model of this name, or the model was
+    created with more tags than its item can hold."""
     return _partition(f"::{incarnation}")
 
 

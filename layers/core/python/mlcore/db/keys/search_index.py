@@ -193,8 +193,8 @@ def fts(experiment_id: str, level: str, token: str, entity_type: str, entity_id:
 
 
 def fts_begin(level: str, text: str) -> str:
-    """Returns the prefix of the sort keys of all full-text tokens of a level that begin with the
-    text. A long text is shortened, so more tokens may match."""
+    """Returns the prefix of the sort keys of all full-text tokens of a level (kind of token, such
+    as ``word``) that begin with the text. A long text is shortened, so more tokens may match."""
     return FTS.sk.prefix(level) + escape(text[:_MAX_TOKEN_PREFIX])
 
 

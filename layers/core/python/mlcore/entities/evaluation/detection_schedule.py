@@ -108,8 +108,9 @@ class ConfirmedSchedule(NamedTuple):
 
 
 def parse_schedule(text: str | None) -> Schedule | None:
-    """Returns the schedule from the text of its tag; None if the text is missing, cannot be read,
-    has another version than :data:`VERSION` or an unknown cadence."""
+    """Returns the schedule of issue detection from the value of the experiment's tag; None if the
+    value is missing, cannot be read, has an unknown cadence, or another version than
+    :data:`VERSION`."""
     values = envelope(text)
     if values is None or values.get("cadence") not in CADENCES:
         return None

@@ -118,8 +118,8 @@ def deadline(job: Job) -> int:
 
 
 def as_of(job: Job, now: int) -> Job:
-    """Returns the job as it is at ``now``: a job whose deadline has passed is timed out, even if
-    its worker has died and could not say so."""
+    """Returns the job (such as the scoring of traces) with its status at ``now``: an unfinished job
+    whose deadline has passed has timed out, even if its worker died before it could store that."""
     if job.status in FINAL or now <= deadline(job):
         return job
     return timed_out(job)._replace(last_update_time=deadline(job))

@@ -38,7 +38,8 @@ class ScorerVersion(NamedTuple):
 
 
 def seal_of(version: ScorerVersion) -> str:
-    """Returns a digest of all that a version consists of: its experiment, name, number and text,
-    and when it was registered. So the same text that is registered again has another seal."""
+    """Returns a digest of all fields of a scorer version: its ids, name and number, the serialized
+    scorer, and when it was registered. So the same scorer that is registered again has another
+    seal."""
     parts = version._replace(seal=None)
     return hashlib.sha256(json.dumps(parts[:-1]).encode()).hexdigest()

@@ -33,8 +33,8 @@ _RUNNERS: Final = 5
 
 
 def submit(job: Job, run: Run, experiment: Experiment, also: Sequence[Operation] = ()) -> None:
-    """Queues a job, and then stores it and its run in one transaction, so that neither exists
-    without the other.
+    """Queues a job, and then stores the job and its run in one transaction, so that neither of
+    these is stored without the other.
 
     Args:
         also: further operations of the transaction.
@@ -56,8 +56,8 @@ def new_run(
     name: str = "",
     tags: Mapping[str, str] = MappingProxyType({}),
 ) -> Run:
-    """Returns a new run to which a job will write its results, without storing it: in the status
-    RUNNING, with the id in ``job.params``. Without a name it gets a random one."""
+    """Returns a new run to which a background job will write its results, without storing the run.
+    Its status is RUNNING, its id ``job.params["run_id"]``. Without a name it gets a random one."""
     run = _run(job.params["run_id"], job.creator, job.creation_time, experiment)
     name = name or run.run_name
     return run._replace(run_name=name, tags={**tags, reserved_tags.RUN_NAME: name})

@@ -80,7 +80,7 @@ def new(
 
 
 def submit(new_jobs: Iterable[Job]) -> None:
-    """Queues and stores new jobs.
+    """Queues and stores new background jobs, such as those in which judges assess traces.
 
     Raises:
         InvalidParameterValue: the params of a job are too large; jobs before it are stored.

@@ -51,9 +51,9 @@ def save(experiment_id: str, progress: ArchivalProgress) -> None:
 
 
 def complete_request(stored: StoredExperiment, progress: ArchivalProgress, request: str) -> None:
-    """Deletes the experiment's tag that asks to archive its traces now, and writes the progress;
-    does neither if the tag's value has changed. Raises WriteConflict if the experiment was
-    removed."""
+    """Deletes the experiment's tag that asks to archive its traces now, and writes the progress of
+    the archival; does neither if the tag's value has changed. Raises WriteConflict if the
+    experiment was removed."""
 
     def also(update: Update) -> None:
         _set(update, progress._replace(request=None))

@@ -310,7 +310,8 @@ def is_complete() -> bool:
 
 
 def set_complete(*, for_all_processes: bool) -> None:
-    """Records that the list of locations is complete for the current ``ARTIFACT_ROOT``.
+    """Records that the list of locations (of artifacts outside their default folders) is complete
+    for the current ``ARTIFACT_ROOT``.
 
     Args:
         for_all_processes: whether to write an item that all processes read. If False, only this

@@ -224,9 +224,9 @@ def of_skill_upload(workspace: str, path: str) -> Area | None:
 
 
 def internal(experiment: Raw, trace_id: str = "") -> list[Area]:
-    """Returns the areas (store keys) of the span files of an experiment, or of one of its traces:
-    those of the workspaces in which it was, and those of archived spans, which are in no
-    workspace's folder. These files are written and read by the product only."""
+    """Returns the folders (areas of the artifact store) with the span files of an experiment, or of
+    one of its traces: one for each workspace in which the experiment was, and that of archived
+    spans, which is in no workspace's folder. Only the product writes and reads these files."""
     item = Experiment.of(experiment)
     path = f"traces/{item.experiment_id}" + (f"/{trace_id}" if trace_id else "")
     former = sorted(item.former_workspaces or ())

@@ -31,7 +31,7 @@ def of_workspace(workspace: str) -> list[BudgetPolicy]:
 
 
 def write(policy: BudgetPolicy) -> None:
-    """Writes a new or changed budget policy.
+    """Writes a new or changed budget policy of the AI gateway.
 
     Raises:
         WriteConflict: the policy was changed or deleted since it was read.

@@ -61,7 +61,8 @@ def write(
         also: further operations of the transaction.
 
     Raises:
-        WriteConflict: the configuration was changed since it was read.
+        WriteConflict: the configuration was changed since it was read, or a condition of ``also``
+            does not hold.
         ResourceDoesNotExist: a part is new and the workspace was deleted.
     """
     workspace = before.workspace

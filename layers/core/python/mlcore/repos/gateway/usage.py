@@ -23,8 +23,8 @@ process begins a minute."""
 
 
 class Usage(NamedTuple):
-    """The requests and tokens of a target (a key, user, endpoint or workspace) in a minute and in
-    the day to which the minute belongs."""
+    """The requests and tokens of the AI gateway for a target (an API key, user, endpoint or
+    workspace) in a minute and in the day to which the minute belongs."""
 
     minute_requests: int
     minute_tokens: int
@@ -117,8 +117,8 @@ class UsageClaim(NamedTuple):
 
 
 class CountedUsage(NamedTuple):
-    """The result of a write that counted requests and tokens of a key, user, endpoint or workspace:
-    what was counted, and the usage after the write."""
+    """The result of a write that counted requests and tokens of the AI gateway to an API key, user,
+    endpoint or workspace: what was counted, and the usage after the write."""
 
     claim: UsageClaim
     used: Usage

@@ -113,10 +113,10 @@ def owned(raws: Sequence[Raw]) -> list[Owned]:
 
 
 def owners(raws: Sequence[Raw]) -> list[tuple[str | None, str | None]]:
-    """Returns for each artifact the owner under which it was created, a model version or a run, as
-    (model's name, experiment's id). The model's name is None for the artifact of a run or of no
-    owner, and "" if the owner was deleted; the id is None unless the owner is a run. One
-    BatchGetItem."""
+    """Returns for each Kubeflow artifact the model version or run under which it was created (its
+    owner), as (model's name, experiment's id). The model's name is None for the artifact of a run
+    or of no owner, and "" if the owner was deleted; the experiment's id is None unless the owner is
+    a run. One BatchGetItem per hundred owners."""
     items = [Artifact.of(raw) for raw in raws]
     wanted = list(
         dict.fromkeys(item.model or item.parent or 0 for item in items if item.parent is not None)
@@ -150,8 +150,8 @@ def is_there(parent: ContextRef) -> bool:
 
 
 def children(parent: int, wanted: Iterable[str]) -> list[Raw]:
-    """Returns the items of the artifacts of a model version or run; one Query, and one BatchGetItem
-    per hundred.
+    """Returns the items of Kubeflow's artifacts of a model version or run. One Query per MB of
+    references to artifacts, and one BatchGetItem per hundred artifacts.
 
     Args:
         parent: Kubeflow's number of the version or run.
@@ -273,8 +273,8 @@ def change(
     alter: Callable[[Entity], Entity],
     beside: Callable[[Entity, Entity], Sequence[TransactionStep]] = lambda _before, _after: (),
 ) -> Entity:
-    """Writes a changed artifact. If the artifact is the source of its version, also sets MLflow's
-    source of the version to the artifact's URI.
+    """Writes a changed artifact of Kubeflow's registry. If it is the source of its model version,
+    also sets the version's ``source`` in MLflow to the artifact's URI.
 
     Args:
         alter: returns the changed artifact; called again after a conflict.

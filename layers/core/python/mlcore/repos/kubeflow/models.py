@@ -54,8 +54,8 @@ def entity_of(read: Record) -> Entity:
 
 
 def find_by_name(workspace: str, name: str) -> Record | None:
-    """Returns the registered model with a name; None if there is none or it is a prompt. One
-    consistent GetItem, and a few more requests if the model has no number yet."""
+    """Returns the registered model with a name; None if there is none or it is a prompt. Reads with
+    one consistent GetItem. A model without a Kubeflow number gets one, with a few more requests."""
     read = registered_models.find(workspace, name)
     if read is None or is_prompt(read.model.tags):
         return None
@@ -65,8 +65,9 @@ def find_by_name(workspace: str, name: str) -> Record | None:
 
 
 def find(number: int, workspace: str) -> Record | None:
-    """Returns the registered model with a Kubeflow number; None if the workspace has none. Two
-    consistent GetItem: the item that maps the number to the model, then the model."""
+    """Returns the registered model with a Kubeflow number; None if the workspace has none. Usually
+    two consistent GetItem: the item that maps the number to the model, then the model (:func:`at`).
+    """
     reference = numbers.of_kind(numbers.raw(number), KIND.name, workspace)
     return None if reference is None else at(reference)
 

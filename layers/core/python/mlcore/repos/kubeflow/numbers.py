@@ -296,8 +296,8 @@ def get_many(numbers: Sequence[int]) -> list[ContextRef | None]:
 
 
 def find_many(numbers: Sequence[int], kind: str, workspace: str) -> list[ContextRef]:
-    """Returns the references (number → MLflow item) of those numbers that belong to entities of a
-    kind and workspace, in the order of the numbers; one BatchGetItem per hundred."""
+    """Returns the references (Kubeflow number → MLflow item) of those numbers that belong to
+    entities of a kind and workspace, in the order of ``numbers``; one BatchGetItem per hundred."""
     return [
         reference
         for reference in get_many(numbers)

@@ -229,7 +229,7 @@ def log_metric(read: runs.NumberedRun, metric: Metric) -> None:
 
 
 def set_param(read: runs.NumberedRun, key: str, value: str) -> None:
-    """Sets a parameter of a run; unlike MLflow, also one that has another value already. Raises
+    """Sets a parameter of a run for Kubeflow's API, also one that has another value already. Raises
     InvalidParameterValue for another value of a parameter that is stored in a child item, because
     the run's item has no room for it."""
     run = mlflow_runs.load(read.run.run_id, read.run.experiment.workspace)
@@ -303,7 +303,7 @@ def find(reference: ContextRef, kind: str, name: str) -> Raw | None:
 
 def history_of(read: runs.NumberedRun, name: str, wanted: Sequence[int]) -> Iterator[Entity]:
     """Yields points of a run's metrics, oldest first, without points later than the latest value of
-    their metric. Their ids are positions in the list.
+    their metric. The id of a point is its position in this result, from 1.
 
     Args:
         name: only metrics whose name contains this text.

@@ -60,13 +60,13 @@ def environment_named(workspace: str, name: str) -> int | None:
 
 
 def model_in(environment: int, model: int, workspace: str) -> ContextRef | None:
-    """Returns the reference (the item that maps a Kubeflow number to MLflow's item) of the model
-    that a new service of an environment is to serve; None if the model does not exist, which
-    Kubeflow's own registry accepts. One BatchGetItem. Raises ResourceDoesNotExist if the
-    environment does not exist.
+    """Returns the reference (the item that maps a Kubeflow number to MLflow's item) of the
+    registered model that a new inference service of a serving environment is to serve; None if the
+    model does not exist, which Kubeflow's own registry accepts. One BatchGetItem. Raises
+    ResourceDoesNotExist if the environment does not exist.
 
     Args:
-        environment, model: the numbers of the environment and of the model.
+        environment, model: the Kubeflow numbers of the environment and of the model.
     """
     raw, reference = table.batch_get(
         [keys.serving_environment(environment), keys.context_ref(model)]
@@ -153,9 +153,9 @@ def _served(service: Entity) -> keys.Key:
 
 
 def create_serve(entity: Entity, service: int, workspace: str) -> None:
-    """Creates a serve model (a version that a service serves) in one transaction. Raises
-    ResourceConflict if its name or external id is taken, ResourceDoesNotExist if the service was
-    deleted."""
+    """Creates a Kubeflow ServeModel (the record that an inference service serves a model version)
+    in one transaction. Raises ResourceConflict if its name or external id is taken,
+    ResourceDoesNotExist if the inference service was deleted."""
     made = entities.creation(entity, workspace, parent=service)
     transaction_steps.execute([*made, *_under(entity, service, INFERENCE_SERVICE)])
 
@@ -179,11 +179,11 @@ def _under(entity: Entity, parent: int, kind: EntityKind) -> list[TransactionSte
 
 
 def children(parent: int, kind: EntityKind, workspace: str) -> list[Raw]:
-    """Returns the items of the services of an environment, or of the serve models of a service; one
-    Query, and one BatchGetItem per hundred.
+    """Returns the items of the inference services of a serving environment, or of the ServeModels
+    of an inference service. One Query per MB of references, and one BatchGetItem per hundred.
 
     Args:
-        parent: the number of the environment or service.
+        parent: the Kubeflow number of the environment or service.
         kind: the kind of the children.
     """
     return _linked(parent, kind.name, kind, workspace)
@@ -200,11 +200,11 @@ def _linked(parent: int, child_kind: str, kind: EntityKind, workspace: str) -> l
 
 
 def unserved(model: ContextRef, version: int | None = None) -> ConditionExpression:
-    """Returns a condition, for the transaction that deletes a model or one of its versions, that no
-    longer holds once a service starts to serve the model. It is a condition on the model's
-    reference (the item that maps its Kubeflow number to MLflow's item).
+    """Returns a condition, for the transaction that deletes a registered model or one of its
+    versions, that no longer holds once an inference service starts to serve the model. It is a
+    condition on the model's reference (the item that maps its Kubeflow number to MLflow's item).
 
-    Two consistent reads: the services of the model, then each of them.
+    Reads the list of the model's services, then the services (consistent, a hundred at a time).
 
     Args:
         model: the model's reference.

@@ -97,8 +97,8 @@ def find(number: int, workspace: str) -> VersionOfModel | None:
 
 
 def at(reference: ContextRef, workspace: str) -> VersionOfModel | None:
-    """Returns the version that a reference (number → MLflow's item) points to; None if it was
-    deleted or its model is in another workspace. One BatchGetItem."""
+    """Returns the model version to which a reference (Kubeflow's number → MLflow's item) points;
+    None if it was deleted or its model is in another workspace. One BatchGetItem."""
     raw, owner = table.batch_get(
         [numbers.key_of(reference), keys.context_ref(reference.parent or 0)]
     )
@@ -116,8 +116,7 @@ def get(number: int, workspace: str) -> VersionOfModel:
 
 def find_by_name(parent: int, name: str, workspace: str) -> VersionOfModel | None:
     """Returns the version of a model (``parent`` is its Kubeflow number) that has a name in
-    Kubeflow; None if there is none. At most two consistent reads if the version has a Kubeflow
-    number; more if it must get one, or if there is none."""
+    Kubeflow; None if there is none. At most two consistent reads for a version with a number."""
     owner, child = table.batch_get(
         [keys.context_ref(parent), keys.context_child(parent, KIND.name, name)]
     )

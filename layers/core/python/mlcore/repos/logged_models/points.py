@@ -111,9 +111,9 @@ def operations(item: Raw, points: Sequence[ModelMetric]) -> list[Operation]:
 
 
 def missing(operations: Sequence[Operation], failed: TransactionFailed) -> list[Operation]:
-    """Returns those operations of a failed transaction that must still be executed. The others
-    failed because an earlier attempt, whose answer was lost, has executed them. Raises BadRequest
-    if a logged model no longer exists."""
+    """Returns those operations of a failed transaction with metrics of logged models that must
+    still be executed. The others failed because an earlier attempt, whose answer was lost, has
+    executed them. Raises BadRequest if a logged model no longer exists."""
     if None in failed.items.values():
         raise errors.BadRequest("A logged model was removed while its metrics were written.")
     return [operation for at, operation in enumerate(operations) if at not in failed.items]

@@ -61,9 +61,9 @@ def model_of(owner: ModelHome) -> Raw | None:
 
 
 def clear(home: str, incarnation: str) -> None:
-    """Deletes everything in the home of a deleted model (the partition of its versions): aliases,
-    versions, links from runs, and last the ownership item. Readers can no longer reach any of it,
-    so the call may be interrupted and repeated.
+    """Deletes everything in the home of a deleted registered model (the partition of its versions):
+    aliases, versions, links from runs, and last the ownership item. Readers can no longer reach any
+    of it, so the call may be interrupted and repeated.
 
     Args:
         incarnation: the id of the deleted model among successive models of its name. If another

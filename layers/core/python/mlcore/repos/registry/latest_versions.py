@@ -37,9 +37,9 @@ def of_many(models: Sequence[StoredRegisteredModel]) -> list[list[ModelVersion]]
 
 
 def of_one(model: StoredRegisteredModel) -> list[ModelVersion]:
-    """Returns the latest version of each stage of one model, ordered by the lowest version number
-    in each stage: MLflow's order where a request names one model. The lowest numbers are read from
-    LSI3 in parallel with the BatchGetItem."""
+    """Returns the latest model version of each stage of one registered model, ordered by the lowest
+    version number in each stage: MLflow's order where a request names one model. The versions are
+    read with one BatchGetItem and, in parallel, the lowest numbers from LSI3."""
     stages = sorted(model.model.latest)
     if len(stages) < 2:
         return of_many([model])[0]

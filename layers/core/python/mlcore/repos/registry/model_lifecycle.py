@@ -41,9 +41,9 @@ model's key, home and incarnation."""
 def create(
     model: RegisteredModel, *, announced: bool = True, also: Also = (), more: Raw | None = None
 ) -> None:
-    """Creates a registered model in one transaction. The model's versions will be stored in its
-    home: the partition of its name, or another one if that still holds items of a former model, or
-    if the tags do not fit into the model's item.
+    """Creates a registered model in one transaction, after writing the tags that do not fit into
+    its item. The model's versions will be stored in its home: the partition of its name, or another
+    one if that still holds items of a former model, or if the tags do not fit.
 
     Args:
         announced: whether webhooks get an event.

@@ -98,9 +98,9 @@ def of_names(
     descending: bool = False,
     together: int = READ_TOGETHER,
 ) -> Iterator[StoredRegisteredModel]:
-    """Yields the models whose names can meet the conditions, ordered by name; the caller tests all
-    conditions. A model whose whole name a condition gives is read without an index, so it does not
-    lag.
+    """Yields the registered models whose names can meet the conditions, ordered by name; the caller
+    tests all conditions. If a condition gives whole names (``=``, ``IN``), these models are read
+    without an index, so they do not lag, in ascending order and without regard to ``start``.
 
     Args:
         start: the first name wanted.

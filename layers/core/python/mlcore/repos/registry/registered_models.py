@@ -105,7 +105,8 @@ def listed(
     descending: bool = False,
     limit: int | None = None,
 ) -> Iterator[tuple[str, keys.Key]]:
-    """Yields (name, key) of a workspace's models by name, from GSI5, which may lag.
+    """Yields (name, key of the item) of a workspace's registered models in the order of names, from
+    GSI5, which may lag.
 
     Args:
         prefix: the prefix of the names.

@@ -75,8 +75,8 @@ def transition(
 def delete(
     stored: StoredModelVersion, allowed: Callable[[], Sequence[Operation]] = lambda: ()
 ) -> None:
-    """Deletes a model version: its item stays, with the number and tags, but without the
-    description and the user; its source and run are replaced by texts such as ``REDACTED-RUN-ID``.
+    """Deletes a model version: its item stays, with the version number and tags, but without
+    description and user; its source and run are replaced by texts such as ``REDACTED-RUN-ID``.
     Its aliases and its data in Kubeflow's registry are deleted.
 
     Args:

@@ -50,9 +50,9 @@ def parts(
     order of start or creation.
 
     Args:
-        after: kind and position after which to begin; None for the first. A position that a client
-            has made up may begin at the first of the kind.
-        batch: how many items a request reads at most.
+        after: kind and position after which to begin; None for the first. A position that no page
+            returned (a client made it up) may begin with the first one of the kind.
+        batch: how many items a request to DynamoDB reads at most.
     """
     begin = KINDS.index(after[0]) if after else 0
     for kind in KINDS[begin:]:

@@ -78,8 +78,8 @@ def learn(items: Sequence[Raw | None]) -> None:
 
 def redactor(workspace: str, experiment_id: str, endpoint_id: str | None = None) -> Redactor | None:
     """Returns the redactor for the traces of an experiment or, with ``endpoint_id``, for the trace
-    of a call of this gateway endpoint; None if no rule applies. One GetItem per minute. Raises
-    TemporarilyUnavailable if the rules cannot be read."""
+    of a call of this gateway endpoint; None if no rule applies. At most one GetItem per minute.
+    Raises TemporarilyUnavailable if the rules cannot be read."""
     return _rules.current().redactor(workspace, experiment_id, endpoint_id)
 
 
@@ -95,9 +95,9 @@ def every_rule() -> Redactor | None:
 
 
 def of_request(workspace: str, experiment_id: str, endpoint_id: str) -> RequestRules | None:
-    """Returns the rules of redaction for the requests that a call of a gateway endpoint sends to
-    providers; None if there are none. One GetItem per minute. Raises TemporarilyUnavailable if the
-    rules cannot be read.
+    """Returns the redaction rules for the requests that a call of a gateway endpoint sends to model
+    providers; None if there are none. At most one GetItem per minute. Raises TemporarilyUnavailable
+    if the rules cannot be read.
 
     Args:
         experiment_id: the endpoint's experiment; empty if it has none.

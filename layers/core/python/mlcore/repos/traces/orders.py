@@ -83,8 +83,8 @@ def ordered(
 
 
 def newest_place(after: Key | None) -> TracePosition | None:
-    """Returns the position in the order "newest first, then smallest id" of the trace whose sort
-    key in this order is ``after``; None for no key."""
+    """Returns the position (request time and id) of a trace, from its sort key ``after`` in a
+    search with the order "newest first, then smallest id"; None without a key."""
     if after is None:
         return None
     _, negated, _, trace_id = after

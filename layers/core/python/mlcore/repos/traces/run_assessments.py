@@ -51,12 +51,12 @@ def assessed_traces(run_id: str) -> list[AssessedTrace]:
 
 
 def delete(run_id: str, assessed: Sequence[AssessedTrace], workspace: str) -> None:
-    """Deletes the assessments that a run made of traces in a workspace. An interrupted deletion is
-    completed by repeating it.
+    """Deletes the assessments that a run made of traces in a workspace, and the records of them. An
+    interrupted deletion is completed by repeating it.
 
     Args:
-        assessed: what :func:`assessed_traces` returns. Young records stay, because the request that
-            wrote one may not yet have stored its assessment: the next deletion finds it.
+        assessed: the records that :func:`assessed_traces` returns. Young records stay: the request
+            that wrote one may not yet have stored its assessment, which the next deletion finds.
     """
     old = now_ms() - _YOUNG_MS
     for at in range(0, len(assessed), _READ_TOGETHER):

@@ -116,8 +116,7 @@ def find_or_place(
     trace_id: str, experiment_id: str, workspace: str
 ) -> tuple[Experiment | None, StoredTrace | None]:
     """Returns (experiment, trace) for a request that may create the trace: None if it is missing;
-    both are None without such an experiment. One round trip; one more for a trace of another
-    experiment, and for a trace with maps that did not fit into its item.
+    both are None without such an experiment. One round trip; more for another experiment's trace.
 
     Raises:
         InvalidParameterValue: another experiment, of any workspace, has a trace with this id.

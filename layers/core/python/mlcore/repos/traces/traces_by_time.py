@@ -196,11 +196,11 @@ def times(experiment_id: str, window: Window, through: Through = BY_TIME) -> Ite
 def bounds_of(
     through: Through, window: Window, after: TracePosition | None = None
 ) -> tuple[str, str] | None:
-    """Returns the first and last sort key of a range of request times in an index; None if the
-    range is empty.
+    """Returns the inclusive bounds of the sort keys of the traces with request times in ``window``,
+    in the index ``through``; None if there can be no such trace.
 
     Args:
-        after: begin after this trace; None to begin with the newest.
+        after: if traces are read newest first: the trace after which to begin; None for all.
     """
     if window.earliest > window.latest:
         return None

@@ -1,6 +1,6 @@
-"""Users as a directory provisions them: the directory's attributes of each user, and items that
-find users by the directory's ids. Every person who is a user can be provisioned; service accounts
-are invisible here."""
+"""Users as a SCIM directory (an identity provider) provisions them: the directory's attributes of
+each user, and items that find users by the directory's ids. Every person who is a user can be
+provisioned; service accounts are invisible here."""
 
 from __future__ import annotations
 
@@ -137,11 +137,12 @@ def create(new_user: ScimUser) -> ScimUser:
 
 
 def update(scim_id: str, edit: Edit) -> ScimUser | None:
-    """Changes a user, and returns the user as stored; None if there is no such user. Nothing is
-    written if nothing changes. Two round trips, up to four for the directory's first write.
+    """Changes a user for a SCIM directory, and returns the user as stored; None if there is no such
+    user. Nothing is written if nothing changes. Two round trips, up to four if the directory writes
+    this user for the first time; more after a write conflict.
 
     Raises:
-        UserNameTaken: the directory has not written this user yet, and provisions another user
+        UserNameTaken: the directory has not written this user yet, but provisions another user
             whose name differs only in upper and lower case.
     """
 

@@ -36,9 +36,9 @@ def find(user: User) -> SignIn | None:
 
 
 def apply(profile: Profile, account: Account, wanted: Iterable[int]) -> None:
-    """Binds a user to an account of an issuer, assigns the roles that follow from its groups, and
-    removes those that earlier groups gave. Roles that an administrator assigned stay. Repeating it
-    completes what was interrupted.
+    """Binds a user to an account of an OIDC issuer, assigns the roles that follow from the
+    account's groups, and removes those that its former groups gave. Roles that an administrator
+    assigned stay. Repeating the call completes an interrupted one.
 
     Args:
         wanted: the ids of the roles that follow from the account's groups.

@@ -170,8 +170,9 @@ def update(
 
 
 def delete(profile: Profile) -> None:
-    """Deletes a user with the entry in the list of names, in one transaction, then the user's
-    grants and roles. Does nothing if another user has the name by now.
+    """Deletes a user with the entry in the list of names and the binding to a sign-in account, in
+    one transaction, then the user's grants, roles and group memberships. Does nothing if another
+    user has the name by now.
 
     Leftovers of an interrupted deletion carry the deleted user's number, which no other user gets.
     """

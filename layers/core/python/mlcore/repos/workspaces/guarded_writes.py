@@ -12,7 +12,8 @@ from mlcore.repos.workspaces import workspaces
 
 
 def write(operations: Sequence[Operation], *, creates_in: str | None = None) -> None:
-    """Executes operations in one transaction; a single put as a PutItem.
+    """Executes operations in one transaction; a put alone, without a check of the workspace, as a
+    PutItem.
 
     Args:
         creates_in: the workspace in which the operations create something; None if they only

@@ -22,8 +22,8 @@ _retentions: ProcessCache[tuple[str, str], str] = ProcessCache(
 
 
 def effective(experiment: Experiment) -> str | None:
-    """Returns the retention of an experiment's traces, such as ``30d``; None if the server archives
-    no traces. One GetItem per workspace and minute, none without archival."""
+    """Returns the age at which an experiment's traces are archived, such as ``30d``; None if the
+    server archives no traces. One GetItem per workspace and minute, none without archival."""
     config = archival_configuration.server()
     if config is None:
         return None

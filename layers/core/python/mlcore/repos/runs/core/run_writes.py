@@ -202,7 +202,7 @@ def send_change(
 
 
 def meanwhile(run: StoredRun, item: Raw | None) -> StoredRun:
-    """Returns the current run after another writer was first. Reads the run again with its
+    """Returns the run as another writer changed it before our write. Reads the run again with its
     experiment if the run was deleted or restored, or if ``item`` is missing or incomplete.
 
     Args:

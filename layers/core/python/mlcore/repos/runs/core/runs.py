@@ -119,9 +119,9 @@ def load(run_id: str, workspace: str, beside: Callable[[str], None] | None = Non
 
 
 def load_all(run_ids: Sequence[str], workspace: str) -> list[StoredRun]:
-    """Returns runs in the order of ``run_ids``. One consistent BatchGetItem, and one before it for
-    runs whose experiment is not cached. Raises ResourceDoesNotExist and RunMoved as
-    :func:`load`."""
+    """Returns runs in the order of ``run_ids``, also deleted ones. One consistent BatchGetItem per
+    hundred items (runs and experiments), and one before it for runs whose experiment is not cached.
+    Raises ResourceDoesNotExist and RunMoved as :func:`load`."""
     owners: list[tuple[str, str]] = []
     for run_id, experiment_id in zip(run_ids, locate_all(run_ids), strict=True):
         if experiment_id is None:
@@ -170,8 +170,8 @@ def existing(run_ids: Sequence[str]) -> set[str]:
 
 
 def relocate(run_ids: Sequence[str]) -> bool:
-    """Reads from the table in which experiments runs are, and caches that. Returns whether a run is
-    in another experiment than the one that was cached. One consistent BatchGetItem."""
+    """Reads from DynamoDB the experiment of each run, and caches it. Returns whether one of the
+    runs is in another experiment than was cached. One consistent BatchGetItem per hundred runs."""
     cached = {run_id: _places.get(run_id) for run_id in run_ids}
     changed = False
     for experiment_id, run_id in owners(run_ids):

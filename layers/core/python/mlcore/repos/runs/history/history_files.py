@@ -71,11 +71,11 @@ timestamp and step of its first and of its last point."""
 
 
 def chunks(series: Sequence[Metric]) -> Iterator[list[Metric]]:
-    """Yields the points in lists of at most :data:`SEGMENT_POINTS`, each for one segment of a file
-    or for one pack.
+    """Sorts the points and yields them in lists of at most :data:`SEGMENT_POINTS`, each for one
+    segment of a file of metric history or for one pack (an item with a segment).
 
     Args:
-        series: points of one metric, in order.
+        series: points of one metric of one run, in any order.
     """
     ordered = sorted(series, key=point_positions.order)
     for at in range(0, len(ordered), SEGMENT_POINTS):

@@ -72,8 +72,8 @@ def parse(text: str) -> tuple[int, int, float]:
 
 
 def span(first: str, last: str) -> int:
-    """Returns the class of an item's span: the index in :data:`SPANS` for the distance of its last
-    point from its first.
+    """Returns the class of an item of metric history by its length: the index in :data:`SPANS` for
+    the distance of the item's last point from its first.
 
     Args:
         first: position of the first point; it may lack the value.

@@ -104,8 +104,8 @@ def points_of(item: Raw) -> list[Metric]:
 
 
 def reduction(item: Raw, kept: Sequence[Metric]) -> Reduction:
-    """Returns the operation that leaves only the points ``kept`` in an item of metric history. If
-    the item describes a file, writes the new file first.
+    """Returns the operation that leaves only the points ``kept`` in an item of metric history, or
+    deletes the item if none is kept. If the item describes a file, first writes a new file of them.
 
     Args:
         kept: the points that stay, in the order of :func:`points_of`.

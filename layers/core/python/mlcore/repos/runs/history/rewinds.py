@@ -69,8 +69,9 @@ class Rewinds(NamedTuple):
     """The last rewinds, oldest first, without those that a later one includes."""
 
     def with_next(self, rewind: Rewind) -> Rewinds:
-        """Returns the value of the attribute ``rewinds`` after another rewind was begun. If there
-        are too many rewinds, or their JSON is too large, the oldest are dropped."""
+        """Returns the value of a run's attribute ``rewinds`` after another rewind (a deletion of
+        metric points after a step) was begun. If there are too many, or their JSON is too large,
+        the oldest are dropped."""
         kept = [begun for begun in self.last if not rewind.includes(begun)][1 - MOST_KEPT :]
         while kept and len(Rewinds(0, True, (*kept, rewind)).text()) > MOST_BYTES:
             del kept[0]

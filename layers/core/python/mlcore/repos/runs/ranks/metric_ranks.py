@@ -180,8 +180,8 @@ def page_of(item: Raw) -> list[Ranked]:
 
 
 class Rows:
-    """All rows of an experiment (metric values of runs that are in no segment yet), and the count
-    of how often rows were sorted into segments."""
+    """The metric values of an experiment's runs that the index of ranks holds in rows, not yet in
+    segments, for the wanted metrics; and how often rows were sorted into segments."""
 
     def __init__(self, experiment_id: str, wanted: Sequence[str]) -> None:
         self._experiment_id = experiment_id
@@ -351,8 +351,8 @@ class MetricCandidates(Candidates):
     @property
     def most(self) -> int | None:
         """Upper bound of the number of runs whose values in the metric's segments are in the range
-        of the condition; None if the metric has no segments. Runs in the other forms of the index
-        are not counted."""
+        of the search condition; None if the metric has no segments. Runs whose values are still in
+        rows or RANK items of the index are not counted."""
         return self._pages.most if self._ranks.segments(self._key) else None
 
     def sort_keys(self) -> dict[str, None]:

@@ -105,7 +105,7 @@ def _links(experiment_id: str, condition: Comparison) -> Entries:
 
 def runs_of_stages(experiment_id: str, stages: Sequence[str]) -> Entries:
     """Returns the runs of an experiment by start time, newest first, as index entries to read:
-    those of the given stage if there is exactly one, else all."""
+    those of the lifecycle stage in ``stages`` if it is exactly one, else all."""
     if len(stages) == 1:
         prefix = keys.lsi1_run_prefix(stages[0])
         return _local(experiment_id, "LSI1", prefix, descending=True)

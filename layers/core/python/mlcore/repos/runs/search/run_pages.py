@@ -80,8 +80,8 @@ def search(
     readable: Reader,
     show: Callable[[StoredRun], Shown] = as_objects,
 ) -> dict[str, Any]:
-    """Returns a page of runs as MLflow's JSON. Two round trips for the newest runs; for others see
-    :mod:`mlcore.repos.runs.search.run_search`.
+    """Returns a page of runs as MLflow's JSON. Two round trips for the newest runs, and one for
+    their datasets that are not cached; for others see :mod:`mlcore.repos.runs.search.run_search`.
 
     Args:
         experiment_texts: the experiment ids as the request has them.

@@ -1,4 +1,4 @@
-"""Finds the first runs of an order that match a filter, by the cheapest exact way.
+"""Finds the first runs, in a requested order, that match a filter, by the cheapest exact way.
 
 Newest first, without a condition that an index can answer, runs are read in that order until enough
 match. Otherwise, for each experiment, the first of these that applies:
