@@ -15,11 +15,11 @@ from mlcore.entities.evaluation.jobs import (
     Job,
     as_of,
 )
-from mlcore.entities.lifecycle_stages import DELETED
 from mlcore.http import Request
 from mlcore.repos.evaluation import job_runs, jobs
-from mlcore.repos.runs.core import run_writes, runs
+from mlcore.repos.runs.core import runs
 from mlcore.repos.runs.core.runs import StoredRun
+from mlcore.repos.traces import run_deletion
 from mlcore.responses.evaluation import prompt_optimization as responses
 
 _MAX_ANSWER: Final = 4_000_000
@@ -79,7 +79,7 @@ def delete_job(message: m.DeletePromptOptimizationJob, request: Request) -> dict
     run = _run_of(job)
     if run is not None:
         with contextlib.suppress(errors.ResourceDoesNotExist):  # permanently deleted
-            run_writes.set_stage(run, DELETED)
+            run_deletion.mark_deleted(run, request.workspace)
     jobs.delete(request.workspace, job.job_id)
     return {}
 

@@ -35,7 +35,9 @@ QUERY_RECORDS: Final = 1000
 
 def upsert_records(message: m.UpsertDatasetRecords, request: Request) -> dict[str, Any]:
     """Adds records to a dataset, and merges those whose inputs equal those of a stored record or of
-    another record of the request. Returns how many were inserted and how many merged."""
+    another record of the request. Returns how many were inserted and how many merged. Writes
+    nothing if a record, or the dataset with the fields of the records, is too large to be stored.
+    """
     records = _parse_records(message.records)
     dataset = _find(message.dataset_id, request)
     if dataset is None:
@@ -43,17 +45,22 @@ def upsert_records(message: m.UpsertDatasetRecords, request: Request) -> dict[st
             return {"inserted_count": 0, "updated_count": 0}
         raise errors.BadRequest(f"Evaluation dataset with id '{message.dataset_id}' not found")
     now = ids.now_ms()
-    inserted, updated = _upsert(dataset, records, now)
 
-    def change(dataset: EvaluationDataset) -> EvaluationDataset:
+    def described(dataset: EvaluationDataset, profile: str | None) -> EvaluationDataset:
         return dataset._replace(
             last_update_time=now,
             last_updated_by=last_tagged_user(records),
             digest=digest(dataset.name, now),
             schema=extend_schema(dataset.schema, records) if records else dataset.schema,
-            profile=profile_text(evaluation_records.count(dataset), dataset.profile),
+            profile=profile,
         )
 
+    def change(dataset: EvaluationDataset) -> EvaluationDataset:
+        count = evaluation_records.count(dataset)
+        return described(dataset, profile_text(count, dataset.profile))
+
+    evaluation_datasets.check_size(described(dataset, profile_text(len(records), dataset.profile)))
+    inserted, updated = _upsert(dataset, records, now)
     update(dataset.dataset_id, request, change)
     return {"inserted_count": inserted, "updated_count": updated}
 

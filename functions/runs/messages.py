@@ -317,7 +317,8 @@ class GetMetricHistory(Message):
     run_uuid: str
     metric_key: str
     page_token: str
-    max_results: Int32
+    # An Int32 in MLflow's API, whose server reads a larger one as none.
+    max_results: int
     checks = {
         "run_id": (string, required),
         "metric_key": (string, required),

@@ -4,15 +4,14 @@ logged models of old clients. :mod:`runs.logged_values` logs metrics, params and
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
 from mlcore import errors, ids, reserved_tags
 from mlcore.db.attribute_types import ItemAttribute
 from mlcore.db.keys import lsi3_run
-from mlcore.db.table import table
-from mlcore.entities.lifecycle_stages import ACTIVE, DELETED
+from mlcore.entities.lifecycle_stages import ACTIVE
 from mlcore.entities.runs import RUNNING, Run
 from mlcore.http import Request
 from mlcore.limits import runs as limits
@@ -115,15 +114,9 @@ def update_info(
 def delete_run(message: m.DeleteRun, request: Request) -> dict[str, Any]:
     """Marks a run as deleted, and deletes the assessments of traces that it made; restoring the run
     does not bring these back."""
-    from mlcore.repos.traces import run_assessments  # noqa: PLC0415 -- needed only here
+    from mlcore.repos.traces import run_deletion  # noqa: PLC0415 -- needed only here
 
-    run = runs.load(message.run_id, request.workspace)
-    calls: list[Callable[[], Any]] = [
-        lambda: run_writes.set_stage(run, DELETED),
-        lambda: run_assessments.assessed_traces(run.run_id),
-    ]
-    _, assessed = table.parallel(calls)
-    run_assessments.delete(run.run_id, assessed, request.workspace)
+    run_deletion.mark_deleted(runs.load(message.run_id, request.workspace), request.workspace)
     return {}
 
 

@@ -3,7 +3,9 @@ can have, pages, and what calls cost."""
 
 from __future__ import annotations
 
+import base64
 import json
+import random
 from collections.abc import Callable
 from typing import Any
 
@@ -21,6 +23,9 @@ from tests.doubles.fixtures import Doubles
 
 HALF = "\ud800"
 """Half of a surrogate pair."""
+
+LARGE = base64.b85encode(random.Random(5).randbytes(420_000)).decode()
+"""A text that, also compressed, is larger than an item may be."""
 
 WRITERS = 8
 
@@ -187,6 +192,26 @@ def test_records_may_hold_halves_of_surrogate_pairs(store: Store, fields: Fields
     known = {name: value for name, value in fields.items() if name != HALF}
     assert [{name: record[name] for name in known} for record in listed] == [known]
     assert sent("GET", f"datasets/{dataset_id}")["dataset"]["profile"] == '{"num_records": 1}'
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {"inputs": {"q": LARGE}},
+        {"inputs": {"q": "b"}, "outputs": LARGE},
+        {"inputs": {"q": "b"}, "tags": {"mlflow.user": LARGE}},
+        {"inputs": dict.fromkeys((LARGE[at : at + 40] for at in range(0, len(LARGE), 40)), 1)},
+    ],
+    ids=["inputs", "outputs", "user", "fields"],
+)
+def test_records_are_stored_together_or_not_at_all(store: Store, record: Fields) -> None:
+    dataset_id = new_dataset()
+    upsert(dataset_id, {"inputs": {"q": "a"}, "tags": {"k": "v"}})
+    before = state(dataset_id)
+    small = [{"inputs": {"q": "a"}, "tags": {"k": "w"}}, {"inputs": {"q": "c"}}]
+    refused = upsert(dataset_id, *small, record)
+    assert (refused.status, refused.body["error_code"]) == (400, "INVALID_PARAMETER_VALUE")
+    assert state(dataset_id) == before
 
 
 def test_a_user_that_no_item_can_hold_is_refused(store: Store) -> None:

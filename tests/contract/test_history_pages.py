@@ -277,3 +277,13 @@ def test_a_page_of_two_hundred_thousand_points(
     requests, items = zip(*page_costs, strict=True)
     assert max(requests) <= 50
     assert max(items) <= min(items) + 40 <= 80
+
+
+@pytest.mark.parametrize("most", [3, 2**31, 2**63 - 1])
+def test_a_page_may_be_larger_than_any_history(store: Store, most: int) -> None:
+    run_id = store.api.new_run()
+    for step in range(3):
+        store.api.post("runs/log-metric", run_id=run_id, key="k", value=1, timestamp=1, step=step)
+    answer = store.api.get("metrics/get-history", run_id=run_id, metric_key="k", max_results=most)
+    assert [point["step"] for point in answer["metrics"]] == [0, 1, 2]
+    assert "next_page_token" not in answer

@@ -16,6 +16,7 @@ from mlcore.repos.evaluation import jobs
 from tests.contract.conftest import Store
 from tests.contract.evaluation_calls import new_dataset, upsert
 from tests.contract.optimization_world import GOOD, POOR, OptimizationWorld, ask
+from tests.contract.trace_calls import info, start, tell
 
 Json = dict[str, Any]
 
@@ -236,7 +237,17 @@ def test_a_job_cancelled_at_the_last_moment_registers_nothing(
 
 def test_a_deleted_job(world: OptimizationWorld, monkeypatch: pytest.MonkeyPatch) -> None:
     job = world.create(world.body())
+    trace_id = "tr-judged"
+    assessment = {
+        "assessment_name": "n",
+        "source": {"source_type": "CODE", "source_id": "c"},
+        "feedback": {"value": 1},
+        "metadata": {"mlflow.assessment.sourceRunId": job["run_id"]},
+    }
+    judged = start(world.experiment, trace_id, assessments=[assessment])
+    tell("POST", "3.0/traces", judged)
     assert ask("DELETE", f"/{job['job_id']}").body == {}
+    assert "assessments" not in info(trace_id)
     for method, path in (("GET", ""), ("DELETE", ""), ("POST", "/cancel")):
         answer = ask(method, f"/{job['job_id']}{path}")
         assert (answer.status, answer.body["error_code"]) == (404, "RESOURCE_DOES_NOT_EXIST")

@@ -56,11 +56,13 @@ def test_random_metrics(world: World) -> None:
             (*METRICS[view], "nothing") if rng.random() < 0.1 else tuple(METRICS[view])
         )
         allowed, dimensions = METRICS[view].get(metric, ((), ()))
+        kinds = SIMPLE if rng.random() < 0.1 else allowed or SIMPLE
+        count = 0 if rng.random() < 0.1 else 2
         aggregations: list[dict[str, Any]] = [
             {"aggregation_type": kind, "percentile_value": rng.choice((0, 50, 90, 99.5))}
             if kind == "PERCENTILE"
             else {"aggregation_type": kind}
-            for kind in rng.choices(SIMPLE if rng.random() < 0.1 else allowed or SIMPLE, k=2)
+            for kind in rng.choices(kinds, k=count)
         ]
         body: dict[str, Any] = {
             "experiment_ids": [ID],

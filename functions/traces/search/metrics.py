@@ -61,6 +61,8 @@ def query_trace_metrics(message: m.QueryTraceMetrics, request: Request) -> dict[
         )
     owners = canonical_ids(message.experiment_ids)
     filters = [language.parse_filter(text, query.view) for text in message.filters]
+    if not (query.aggregations or query.dimensions or query.interval):
+        raise errors.BadRequest("Query contains no columns with which to SELECT from.")
     window = Window(
         -(2**63) if start is None else start,
         _LATEST if end is None else end,

@@ -197,10 +197,10 @@ class Recording:
                 reserved_tags.SPAN_MODEL: model.name,
             }
             try:
-                self._redactors.append(provider.redactor)
+                self._redactors.append(provider.credential_redactor)
                 yield span
             except GatewayCallFailed as error:
-                raise _redacted(error, provider.redactor) from None
+                raise _redacted(error, provider.credential_redactor) from None
             finally:
                 span.add_total()
 

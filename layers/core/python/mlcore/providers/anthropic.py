@@ -40,7 +40,7 @@ class Anthropic(Provider):
             self._headers(),
             {"model": self.model.name, **self.redacted(message_request(payload))},
             configured=self.configured,
-            redactor=self.redactor,
+            redactor=self.credential_redactor,
         )
         return completion_of(answer)
 
@@ -51,7 +51,7 @@ class Anthropic(Provider):
             self._headers(),
             {"model": self.model.name, **self.redacted(message_request(payload))},
             configured=self.configured,
-            redactor=self.redactor,
+            redactor=self.credential_redactor,
         )
         return chunks_of(transport.events(stream))
 
@@ -61,7 +61,7 @@ class Anthropic(Provider):
             self._forwarded_headers(headers),
             {**payload, "model": self.model.name},
             configured=self.configured,
-            redactor=self.redactor,
+            redactor=self.credential_redactor,
         )
 
     def passthrough_stream(
@@ -72,7 +72,7 @@ class Anthropic(Provider):
             self._forwarded_headers(headers),
             {**payload, "model": self.model.name},
             configured=self.configured,
-            redactor=self.redactor,
+            redactor=self.credential_redactor,
         )
 
     def proxy(
@@ -83,7 +83,7 @@ class Anthropic(Provider):
             self._forwarded_headers(headers),
             request,
             configured=True,
-            redactor=self.redactor,
+            redactor=self.credential_redactor,
         )
 
     def usage(self, answer: Json) -> dict[str, int]:

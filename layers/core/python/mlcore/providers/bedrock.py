@@ -122,14 +122,16 @@ class Bedrock(Provider):
             kind = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
             if response.status >= 400 or kind == transport.CONTENT_TYPE:
                 counts = bedrock_usage.headers_with_counts(response.headers)
-                answer = transport.answer_of(response, self.redactor)
+                answer = transport.answer_of(response, self.credential_redactor)
                 usage = bedrock_usage.counts_of(answer) or bedrock_usage.counts_in_headers(counts)
                 yield CountedAnswer(answer, counts, usage) if counts else answer
             elif kind == aws_event_stream.CONTENT_TYPE:
-                events = aws_event_stream.messages(transport.read_chunks(response), self.redactor)
+                events = aws_event_stream.messages(
+                    transport.read_chunks(response), self.credential_redactor
+                )
                 yield from _whole(events, operation.name)
             else:
-                yield transport.raw_answer_of(response, self.redactor)
+                yield transport.raw_answer_of(response, self.credential_redactor)
 
     def usage(self, answer: Json) -> dict[str, int]:
         return bedrock_usage.counts_of(answer)
@@ -154,13 +156,13 @@ class Bedrock(Provider):
         sent = ProxiedRequest("", body=request)
         with transport.exchange(url, headers, sent, configured=self.configured) as response:
             counts = bedrock_usage.headers_with_counts(response.headers)
-            answer = transport.answer_of(response, self.redactor)
+            answer = transport.answer_of(response, self.credential_redactor)
             return answer, bedrock_usage.counts_in_headers(counts)
 
     def _events(self, operation: str, request: Json) -> Iterator[tuple[str, Json]]:
         url, headers = self._login.signed(self.model.name, operation, request)
         parts = transport.chunks(url, headers, request, configured=self.configured)
-        return aws_event_stream.events(parts, self.redactor)
+        return aws_event_stream.events(parts, self.credential_redactor)
 
 
 def _whole(events: Iterator[BinaryEvent], operation: str) -> Iterator[BinaryEvent]:

@@ -38,7 +38,7 @@ class Gemini(Compatible):
         return transport.ask(
             *self._native_request(action, payload, headers),
             configured=self.configured,
-            redactor=self.redactor,
+            redactor=self.credential_redactor,
         )
 
     def passthrough_stream(
@@ -49,7 +49,7 @@ class Gemini(Compatible):
         return transport.lines(
             *self._native_request(action, payload, headers),
             configured=self.configured,
-            redactor=self.redactor,
+            redactor=self.credential_redactor,
         )
 
     def proxy(
@@ -61,7 +61,7 @@ class Gemini(Compatible):
             forwarded_headers(headers, key),
             request,
             configured=True,
-            redactor=self.redactor,
+            redactor=self.credential_redactor,
         )
 
     def usage(self, answer: Json) -> dict[str, int]:

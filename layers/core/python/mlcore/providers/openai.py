@@ -44,7 +44,7 @@ class Compatible(Provider):
             self.headers(),
             self._named(_with_usage(self.accepted(payload))),
             configured=self.configured,
-            redactor=self.redactor,
+            redactor=self.credential_redactor,
         )
         return (_chunk(event) for event in transport.events(stream))
 
@@ -67,7 +67,7 @@ class Compatible(Provider):
             forwarded_headers(headers, self.headers()),
             self._named(payload),
             configured=self.configured,
-            redactor=self.redactor,
+            redactor=self.credential_redactor,
         )
 
     def passthrough_stream(
@@ -80,7 +80,7 @@ class Compatible(Provider):
             forwarded_headers(headers, self.headers()),
             self._named(payload),
             configured=self.configured,
-            redactor=self.redactor,
+            redactor=self.credential_redactor,
         )
 
     def proxy(
@@ -91,7 +91,7 @@ class Compatible(Provider):
             forwarded_headers(headers, self.headers()),
             request,
             configured=True,
-            redactor=self.redactor,
+            redactor=self.credential_redactor,
         )
 
     def usage(self, answer: Json) -> dict[str, int]:
@@ -136,7 +136,7 @@ class Compatible(Provider):
             self.headers(),
             self._named(payload),
             configured=self.configured,
-            redactor=self.redactor,
+            redactor=self.credential_redactor,
         )
 
 

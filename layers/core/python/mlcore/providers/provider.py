@@ -77,7 +77,7 @@ class Provider:
         texts."""
 
     @cached_property
-    def redactor(self) -> CredentialRedactor:
+    def credential_redactor(self) -> CredentialRedactor:
         """The redactor that replaces the credentials of the model where an answer repeats them."""
         return CredentialRedactor(self._credentials())
 

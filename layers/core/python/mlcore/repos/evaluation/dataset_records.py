@@ -7,8 +7,9 @@ import json
 import zlib
 from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import repeat
 
-from mlcore.db import keys
+from mlcore.db import item_size, keys
 from mlcore.db.expression import ConditionExpression, Raw
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import table
@@ -34,8 +35,13 @@ def find_many(dataset: EvaluationDataset, record_ids: Sequence[str]) -> dict[str
 
 def write(records: Sequence[EvaluationRecord]) -> set[str]:
     """Writes records of evaluation datasets, each unless it was changed since it was read. Returns
-    the ids of the records that were changed and so not written."""
-    conflicts = table.parallel([partial(_write, record) for record in records])
+    the ids of the records that were changed and so not written. Writes none if one is too large
+    (ItemTooLarge)."""
+    items = list(map(_item, records))
+    for item in items:
+        item_size.check(item)
+    writes = map(partial, repeat(_write), records, items)
+    conflicts = table.parallel(list(writes))
     return {record_id for record_id in conflicts if record_id is not None}
 
 
@@ -77,7 +83,7 @@ def delete_all(dataset: EvaluationDataset) -> None:
     delete_items(table.query_all(pk, prefix=prefix, attributes=KEY))
 
 
-def _write(record: EvaluationRecord) -> str | None:
+def _item(record: EvaluationRecord) -> Raw:
     key = keys.evaluation_record(record.dataset_id, record.record_id)
     item = RecordItem(
         PK=key.pk,
@@ -90,13 +96,17 @@ def _write(record: EvaluationRecord) -> str | None:
         version=record.version + 1,
         updated_at=now_ms(),
     )
+    return item.serialize()
+
+
+def _write(record: EvaluationRecord, item: Raw) -> str | None:
     unchanged = ConditionExpression()
     if record.version:
         unchanged.require_equal(RecordItem.version, record.version)
     else:
         unchanged.require_absent(RecordItem.PK)
     try:
-        table.put(item.serialize(), unchanged)
+        table.put(item, unchanged)
     except ConditionFailed:
         return record.record_id
     return None

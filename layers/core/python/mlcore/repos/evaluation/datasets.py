@@ -3,7 +3,7 @@ consistent."""
 
 from __future__ import annotations
 
-from mlcore.db import keys
+from mlcore.db import item_size, keys
 from mlcore.db.expression import ConditionExpression, Raw
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import Put, table
@@ -43,6 +43,11 @@ def replace(dataset: EvaluationDataset) -> None:
         table.put(_item(dataset), unchanged)
     except ConditionFailed as failed:
         raise WriteConflict from failed
+
+
+def check_size(dataset: EvaluationDataset) -> None:
+    """Raises ItemTooLarge if the evaluation dataset could not be written."""
+    item_size.check(_item(dataset))
 
 
 def delete(dataset: EvaluationDataset) -> None:

@@ -1,0 +1,39 @@
+"""Size of an item as DynamoDB counts it, for requests that write several items and must write none
+of them if one is too large."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from mlcore.db import failures
+from mlcore.db.expression import Raw
+
+_MAX_BYTES: Final = 400 * 1024
+
+
+def check(item: Raw) -> None:
+    """Raises ItemTooLarge if DynamoDB would not store the item. The size is estimated, at most a
+    few bytes too high for each number and container."""
+    if sum(_text(name) + _bytes(value) for name, value in item.items()) > _MAX_BYTES:
+        raise failures.item_too_large()
+
+
+def _bytes(value: Raw) -> int:
+    ((kind, content),) = value.items()
+    return _content_bytes(kind, content)
+
+
+def _content_bytes(kind: str, content: Any) -> int:
+    if kind == "M":
+        return 3 + sum(1 + _text(name) + _bytes(inner) for name, inner in content.items())
+    if kind == "L":
+        return 3 + sum(1 + _bytes(inner) for inner in content)
+    if kind in {"S", "N"}:
+        return _text(content)
+    if kind == "B":
+        return len(content)
+    return 1 if kind in {"BOOL", "NULL"} else sum(_content_bytes(kind[0], one) for one in content)
+
+
+def _text(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode())
