@@ -93,18 +93,22 @@ def rename_registered_model(message: m.RenameRegisteredModel, request: Request) 
 
 def delete_registered_model(message: m.DeleteRegisteredModel, request: Request) -> dict[str, Any]:
     """Deletes a model: first its main item, so that readers no longer find the model, then its
-    other items."""
+    other items. If the model does not exist, deletes what an interrupted deletion left of it."""
 
-    def attempt() -> StoredRegisteredModel:
+    def attempt() -> tuple[StoredRegisteredModel, bool]:
         stored = _get(message.name, request)
         try:
-            model_lifecycle.delete(stored, request.moving_grants(message.name, None))
+            executed = model_lifecycle.delete(stored, request.moving_grants(message.name, None))
         except ConditionFailed as failed:
             raise WriteConflict from failed
-        return stored
+        return stored, executed
 
-    stored = retry_on_conflict("model", attempt)
-    model_homes.clear(stored.home, stored.incarnation)
+    try:
+        stored, executed = retry_on_conflict("model", attempt)
+    except errors.ResourceDoesNotExist:
+        model_homes.clear_remains(request.workspace, message.name)
+        raise
+    model_homes.clear(stored.home, stored.incarnation, executed=executed)
     return {}
 
 

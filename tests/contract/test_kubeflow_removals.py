@@ -1,14 +1,24 @@
-"""Kubeflow's experiments that are deleted while MLflow's clients rename them."""
+"""What Kubeflow's entities leave: experiments that are deleted while MLflow's clients rename them,
+deletions that are killed, and runs that are removed for good."""
 
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 from typing import Any
+
+import pytest
 
 from mlcore.optimistic_retry import retry_on_conflict
 from mlcore.repos.kubeflow import experiments
-from tests.contract.conftest import Store
+from tests.contract import route_environment
+from tests.contract.api import Api
+from tests.contract.conftest import Store, forget
 from tests.contract.interleaved_calls import Act, meetings
+from tests.contract.kubeflow_api import KubeflowApi
+from tests.contract.route_world import World
+from tests.doubles.faulty import Fault
+from tests.doubles.fixtures import Doubles
 
 
 def test_a_name_is_free_after_its_experiment(store: Store) -> None:
@@ -38,3 +48,108 @@ def test_a_name_is_free_after_its_experiment(store: Store) -> None:
         for free in (name, f"new {name}"):
             store.api.new_experiment(free)
     assert len(made) > 2
+
+
+def external_ids_in(doubles: Doubles) -> set[str]:
+    items = doubles.direct.scan(TableName=doubles.table)["Items"]
+    return {item["PK"]["S"] for item in items if item["type"]["S"] == "external_id"}
+
+
+def filled_model(api: KubeflowApi, name: str) -> dict[str, Any]:
+    """A model, two versions and an artifact of each, all with the same external ids each time."""
+    model = api.model(name, externalId="model")
+    for number in "12":
+        version = api.version(model["id"], number, externalId=f"version {number}")
+        fields = {"name": "a", "uri": "s3://elsewhere/x", "externalId": f"artifact {number}"}
+        api.artifact(version["id"], **fields)
+    return model
+
+
+@pytest.mark.parametrize("through", ["Kubeflow", "MLflow"])
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_killed_deletion_locks_no_external_id(
+    broken: tuple[Api, Doubles], through: str, *, whole: bool
+) -> None:
+    """Each external id can be used again, whether the model was deleted or one of its versions."""
+    mlflow, doubles = broken
+    api = KubeflowApi()
+
+    def delete(model: dict[str, Any], first_version: str) -> int:
+        fields = {"name": model["name"]}
+        if through == "MLflow" and whole:
+            return mlflow.ask("DELETE", "registered-models/delete", **fields).status
+        if through == "MLflow":
+            return mlflow.ask("DELETE", "model-versions/delete", version="1", **fields).status
+        path = f"registered_models/{model['id']}" if whole else f"model_versions/{first_version}"
+        return api.ask("DELETE", path).status
+
+    for nth in itertools.count(1):
+        name = f"model {nth}"
+        model = filled_model(api, name)
+        listed = api.items(f"registered_models/{model['id']}/versions")
+        first = next(version["id"] for version in listed if version["name"] == "1")
+        forget()
+        doubles.faulty.arm(Fault.DEAD_AFTER, nth)
+        delete(model, first)
+        doubles.faulty.heal()
+        died = doubles.faulty.seen > nth
+        forget()
+        if mlflow.ask("GET", "registered-models/get", name=name).status == 200:
+            delete(model, first)
+        if not whole:
+            other = api.model(f"other {nth}")
+            version = api.version(other["id"], "1", externalId="version 1")
+            fields = {"name": "a", "uri": "s3://elsewhere/x", "externalId": "artifact 1"}
+            api.artifact(version["id"], **fields)
+            for each in (name, other["name"]):
+                mlflow.ask("DELETE", "registered-models/delete", name=each)
+        if not died:
+            break
+    filled_model(api, "last")
+    assert len(external_ids_in(doubles)) == 5
+
+
+def test_a_repeated_deletion_clears_what_a_killed_one_left(
+    broken: tuple[Api, Doubles],
+) -> None:
+    """Nothing but the owner of the partition stays."""
+    mlflow, doubles = broken
+    api = KubeflowApi()
+    for nth in itertools.count(1):
+        name = f"model {nth}"
+        filled_model(api, name)
+        mlflow.ask("POST", "registered-models/alias", name=name, alias="a", version="1")
+        forget()
+        doubles.faulty.arm(Fault.DEAD_AFTER, nth)
+        mlflow.ask("DELETE", "registered-models/delete", name=name)
+        doubles.faulty.heal()
+        died = doubles.faulty.seen > nth
+        forget()
+        again = mlflow.ask("DELETE", "registered-models/delete", name=name)
+        assert again.status in {200, 404}
+        items = doubles.direct.scan(TableName=doubles.table)["Items"]
+        left = {item["type"]["S"] for item in items} - {"workspace_meta", "id_counter"}
+        assert left <= {"model_home"}, (nth, left)
+        if not died:
+            break
+
+
+def test_a_run_that_was_removed_for_good_locks_no_external_id(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    route_environment.prepare(monkeypatch, tmp_path)
+    api = KubeflowApi()
+    experiment = api.post("experiments", name="e", externalId="experiment")
+    fields = {"experimentId": experiment["id"], "externalId": "run"}
+    run = api.post("experiment_runs", name="r", **fields)
+    refused = api.ask("POST", "experiment_runs", {"name": "s", **fields})
+    assert refused.status == 409
+    listed = store.api.post("runs/search", experiment_ids=[experiment["id"]])["runs"]
+    run_id = listed[0]["info"]["run_id"]
+    store.api.post("runs/delete", run_id=run_id)
+    assert api.ask("POST", "experiment_runs", {"name": "s", **fields}).status == 409
+    trash = {"experiment_id": experiment["id"], "run_ids": [run_id], "dry_run": False}
+    status, purged = World().send("POST", "/3.0/mlflow-serverless/trash/purge", trash)
+    assert status == 200, purged
+    again = api.post("experiment_runs", name="s", **fields)
+    assert again["id"] != run["id"]

@@ -145,7 +145,7 @@ def test_a_name_is_anew_after_its_deletion(
     api.post("registered-models/alias", name="gone", alias="prod", version="1")
     with monkeypatch.context() as patch:
         if cut_off:
-            patch.setattr(model_homes, "clear", lambda *_: None)
+            patch.setattr(model_homes, "clear", lambda *_, **__: None)
         assert api.ask("DELETE", "registered-models/delete", name="gone").status == 200
     new_model(api, "gone")
     assert set(model(api, "gone")) == {"name", "creation_timestamp", "last_updated_timestamp"}

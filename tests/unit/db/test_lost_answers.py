@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from botocore.exceptions import ClientError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlcore.db import failures
 from mlcore.db.expression import Raw, Update
-from mlcore.db.lost_answers import LeftBy, answer_of, change_of, is_absent, put_of
+from mlcore.db.failures import ConditionFailed
+from mlcore.db.lost_answers import LeftBy, change_of, execute, is_absent, put_of
 from mlcore.models.runs import Run
 
 RAW = st.recursive(
@@ -48,12 +47,14 @@ def respelled(raw: Any) -> Any:
 
 
 def recognized(stored: Raw | None, left_by: LeftBy, *, is_lost: bool = True) -> bool:
-    response: Any = {
-        "Error": {"Code": "ConditionalCheckFailedException", "Message": ""},
-        "ResponseMetadata": {"HTTPStatusCode": 400, failures.IS_LOST: is_lost},
-        **({} if stored is None else {"Item": stored}),
-    }
-    return answer_of(ClientError(response, "PutItem"), left_by) is not None
+    def write() -> Raw:
+        raise ConditionFailed(stored, may_be_own=is_lost)
+
+    try:
+        execute(write, left_by)
+    except ConditionFailed:
+        return False
+    return True
 
 
 @given(ITEMS, ITEMS)

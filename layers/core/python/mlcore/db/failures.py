@@ -16,11 +16,14 @@ _logger: Final = logging.getLogger("mlcore.db")
 
 
 class ConditionFailed(Exception):
-    """Raised if the condition of a write did not hold; ``item`` is the existing item, or None."""
+    """Raised if the condition of a write did not hold; ``item`` is the existing item, or None.
+    ``may_be_own`` tells whether an earlier attempt of this write, whose answer was lost, may have
+    been executed."""
 
-    def __init__(self, item: Raw | None) -> None:
+    def __init__(self, item: Raw | None, *, may_be_own: bool = False) -> None:
         super().__init__("condition failed")
         self.item = item
+        self.may_be_own = may_be_own
 
 
 class AdditionalOperationFailed(Exception):
@@ -87,19 +90,12 @@ def code(error: ClientError) -> str:
     return error.response.get("Error", {}).get("Code", "")
 
 
-def is_lost(error: ClientError) -> bool:
-    """Returns whether an earlier attempt of the failed call, whose answer was lost, may have been
-    executed."""
-    about: Raw = dict(error.response.get("ResponseMetadata", {}))
-    return bool(about.get(IS_LOST))
-
-
 def may_have_written(error: BotoCoreError | ClientError) -> bool:
     """Returns whether DynamoDB may have executed a call that ended with this error: the answer was
     lost, or DynamoDB failed while it worked."""
     if isinstance(error, ClientError):
         about: Raw = dict(error.response.get("ResponseMetadata", {}))
-        if is_lost(error) or about.get("HTTPStatusCode", 0) >= 500:
+        if about.get(IS_LOST) or about.get("HTTPStatusCode", 0) >= 500:
             return True
         return code(error) in _UNFINISHED
     return not isinstance(error, NotExecuted)
@@ -150,7 +146,9 @@ def translate(error: ClientError) -> Exception:
     name = code(error)
     message = error.response.get("Error", {}).get("Message", "")
     if name == "ConditionalCheckFailedException":
-        return ConditionFailed(cast("Raw | None", error.response.get("Item")))
+        about: Raw = dict(error.response.get("ResponseMetadata", {}))
+        item = cast("Raw | None", error.response.get("Item"))
+        return ConditionFailed(item, may_be_own=bool(about.get(IS_LOST)))
     if name in _THROTTLED:
         return errors.RequestLimitExceeded("The table is throttling requests. Try again later.")
     if name == "ItemCollectionSizeLimitExceededException":

@@ -11,34 +11,30 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
-from botocore.exceptions import BotoCoreError, ClientError
-
-from mlcore.db import failures
 from mlcore.db.expression import AttributePath, Raw, Update
+from mlcore.db.failures import ConditionFailed
 
 LeftBy = Callable[[Raw | None], bool]
 """Returns whether a stored item (None if there is none) is as a write leaves it."""
 
 
-def answer_of(error: BotoCoreError | ClientError, is_left_by_write: LeftBy | None) -> Raw | None:
-    """Returns the answer of a conditional write that an earlier attempt executed; None if no
-    attempt before may have been executed, or if the stored item is not as the write leaves it.
+def execute(write: Callable[[], Raw], is_left_by_write: LeftBy) -> Raw:
+    """Calls a function that sends a conditional write, and returns DynamoDB's answer. If the
+    condition fails only because an earlier attempt was executed, the answer has the stored item.
 
     Another writer may have left exactly the same item meanwhile. Then the item is as the caller
     wants it, too.
 
-    Args:
-        error: the failure of the last attempt.
-        is_left_by_write: None for a call that is no write of one item.
+    Raises:
+        ConditionFailed: no earlier attempt may have been executed, or the stored item is not as the
+            write leaves it.
     """
-    if is_left_by_write is None or not isinstance(error, ClientError):
-        return None
-    if failures.code(error) != "ConditionalCheckFailedException" or not failures.is_lost(error):
-        return None
-    item: Raw | None = error.response.get("Item")  # type: ignore[assignment]
-    if not is_left_by_write(item):
-        return None
-    return {} if item is None else {"Attributes": item}
+    try:
+        return write()
+    except ConditionFailed as failed:
+        if not (failed.may_be_own and is_left_by_write(failed.item)):
+            raise
+        return {} if failed.item is None else {"Attributes": failed.item}
 
 
 def is_absent(item: Raw | None) -> bool:

@@ -20,12 +20,11 @@ from typing import Any, NamedTuple, TypedDict, TypeVar, Unpack, cast
 from botocore.exceptions import BotoCoreError, ClientError
 
 from mlcore import errors
-from mlcore.db import capacity, deadline, failures
+from mlcore.db import capacity, deadline, failures, lost_answers
 from mlcore.db.attribute_types import ItemAttribute
 from mlcore.db.client import client
 from mlcore.db.expression import ConditionExpression, Raw, Update
 from mlcore.db.keys import Key, index_keys, prefix_range
-from mlcore.db.lost_answers import LeftBy, answer_of, change_of, is_absent, put_of
 from mlcore.environment import settings
 
 T = TypeVar("T")
@@ -199,25 +198,28 @@ class Table:
 
     def put(self, item: Raw, condition: ConditionExpression | None = None) -> Raw | None:
         """Writes an item (PutItem); returns the replaced one, or None. Raises ConditionFailed."""
-        answer = self._call("PutItem", put_of(item), Item=item, **_replacing(condition))
+        call = partial(self._call, "PutItem", Item=item, **_replacing(condition))
+        answer = lost_answers.execute(call, lost_answers.put_of(item))
         old: Raw | None = answer.get("Attributes")
         return old
 
     def update(self, key: Key, update: Update, *, returning: bool = False) -> Raw:
         """UpdateItem; returns the new item if ``returning``, else {}. Raises ConditionFailed."""
-        answer = self._call(
+        call = partial(
+            self._call,
             "UpdateItem",
-            change_of(update),
             Key=_key(key),
             ReturnValues="ALL_NEW" if returning else "NONE",
             **_returning_old(update.parameters()),
         )
+        answer = lost_answers.execute(call, lost_answers.change_of(update))
         attributes: Raw = answer.get("Attributes", {})
         return attributes
 
     def delete(self, key: Key, condition: ConditionExpression | None = None) -> Raw | None:
         """Deletes an item (DeleteItem); returns it as it was, or None. Raises ConditionFailed."""
-        answer = self._call("DeleteItem", is_absent, Key=_key(key), **_replacing(condition))
+        call = partial(self._call, "DeleteItem", Key=_key(key), **_replacing(condition))
+        answer = lost_answers.execute(call, lost_answers.is_absent)
         item: Raw | None = answer.get("Attributes")
         return item
 
@@ -331,9 +333,7 @@ class Table:
             back_off(attempt)
         raise errors.RequestLimitExceeded("The table is throttling writes. Try again later.")
 
-    def _call(
-        self, operation: str, is_left_by_write: LeftBy | None = None, **parameters: Any
-    ) -> Raw:
+    def _call(self, operation: str, **parameters: Any) -> Raw:
         if not operation.startswith(("Batch", "Transact")):
             parameters["TableName"] = settings().table_name
         parameters["ReturnConsumedCapacity"] = "TOTAL"
@@ -346,8 +346,6 @@ class Table:
             except (BotoCoreError, ClientError) as error:
                 written = failures.may_have_written(error)
                 capacity.add_failure(measurement, operation, may_have_written=written)
-                if (lost := answer_of(error, is_left_by_write)) is not None:
-                    return lost
                 if isinstance(error, BotoCoreError):
                     raise failures.unanswered_error(error) from error
                 # A transaction is writing the item; this call was not executed.

@@ -34,8 +34,18 @@ def name_taken(words: str, name: object) -> ResourceConflict:
     return ResourceConflict(f"{words} with name {name} already exists: already exists")
 
 
-def external_id_taken(words: str, external_id: object) -> ResourceConflict:
-    return ResourceConflict(f"{words} with externalId {external_id} already exists: already exists")
+class ExternalIdTaken(ResourceConflict):
+    """Raised if another entity of the kind has the external id.
+
+    Args:
+        kind: the name of the kind.
+        words: the kind as messages name it.
+    """
+
+    def __init__(self, kind: str, words: str, external_id: str) -> None:
+        super().__init__(f"{words} with externalId {external_id} already exists: already exists")
+        self.kind = kind
+        self.external_id = external_id
 
 
 def body(error: MlflowError) -> dict[str, str]:

@@ -249,4 +249,4 @@ def delete(read: Record) -> None:
     except TransactionFailed as failed:
         raise WriteConflict(experiment.experiment_id) from failed
     if number is not None:
-        table.batch_write(deletes=context_items.keys_of_context(number))
+        context_items.delete(context_items.deletions_of_context(number))

@@ -300,10 +300,10 @@ def delete(
             ``referred`` or one of ``also`` does not hold.
     """
     try:
-        model_lifecycle.delete(read, also, referred)
+        executed = model_lifecycle.delete(read, also, referred)
     except (ConditionFailed, ResourceDoesNotExist) as failed:
         raise WriteConflict from failed
-    homes.clear(read.home, read.incarnation)
+    homes.clear(read.home, read.incarnation, executed=executed)
 
 
 # ------------------------------------------------------------------ lists

@@ -288,7 +288,7 @@ def delete(read: NumberedRun) -> None:
     if item.external_id:
         gone.append(Delete(keys.external_id(workspace, KIND.name, item.external_id)))
     table.transact(gone, token=new_ulid())
-    table.batch_write(deletes=context_items.keys_of_context(read.number))
+    context_items.delete(context_items.deletions_of_context(read.number))
     remains.of_run(run.experiment.experiment_id, run.run_id)
 
 

@@ -10,7 +10,7 @@ from mlcore.db.expression import ConditionExpression
 from mlcore.db.table import Delete, Operation, Put, TransactionFailed, table
 from mlcore.errors import MlflowError
 from mlcore.ids import new_ulid, now_ms
-from mlcore.kubeflow.errors import external_id_taken
+from mlcore.kubeflow.errors import ExternalIdTaken
 from mlcore.kubeflow.kinds import EntityKind
 from mlcore.models.kubeflow import ContextChild, ExternalId
 from mlcore.optimistic_retry import WriteConflict
@@ -99,7 +99,7 @@ def change_external_id(
     if after:
         key = keys.external_id(workspace, kind.name, after)
         item = ExternalId(PK=key.pk, SK=key.sk, number=number, updated_at=now_ms(), version=1)
-        taken = external_id_taken(kind.title, after)
+        taken = ExternalIdTaken(kind.name, kind.title, after)
         steps.append(TransactionStep(Put(item.serialize(), _mine(number)), taken))
     if before:
         key = keys.external_id(workspace, kind.name, before)

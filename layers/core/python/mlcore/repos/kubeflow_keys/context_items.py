@@ -1,21 +1,44 @@
-"""Lists the items that belong to a Kubeflow context (an entity with a Kubeflow number, such as a
-model, version or run), so that they can be deleted with it."""
+"""Deletes the items that belong to a Kubeflow context (an entity with a Kubeflow number, such as a
+model, version or run) together with it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import contextlib
+from collections.abc import Iterable, Iterator
+from functools import partial
+from itertools import islice
+from typing import Final
 
 from mlcore.db import keys
-from mlcore.db.table import key_of_item, table
+from mlcore.db.expression import ConditionExpression
+from mlcore.db.failures import ConditionFailed
+from mlcore.db.table import Delete, key_of_item, table
 from mlcore.kubeflow.kinds import ARTIFACT_KINDS
 from mlcore.models.base import Item
-from mlcore.models.kubeflow import Artifact, ContextChild, ContextRef
+from mlcore.models.kubeflow import Artifact, ContextChild, ContextRef, ExternalId
 from mlcore.models.registry import ModelVersion
 
+_DELETED_TOGETHER: Final = 1_000
 
-def keys_of_version(version: ModelVersion, number: int) -> Iterator[keys.Key]:
-    """Yields the keys of all items that belong to a model version in Kubeflow's registry: those of
-    :func:`keys_of_context`, the lock of its name within its model, and its external id.
+
+def delete(deletions: Iterable[Delete]) -> None:
+    """Deletes items, those without a condition in batches. An item whose condition does not hold
+    stays."""
+    remaining = iter(deletions)
+    while chunk := list(islice(remaining, _DELETED_TOGETHER)):
+        table.parallel([partial(_delete, each) for each in chunk if each.condition is not None])
+        table.batch_write(deletes=[each.key for each in chunk if each.condition is None])
+
+
+def _delete(deletion: Delete) -> None:
+    with contextlib.suppress(ConditionFailed):
+        table.delete(deletion.key, deletion.condition)
+
+
+def deletions_of_version(version: ModelVersion, number: int) -> Iterator[Delete]:
+    """Yields the deletions of all items that belong to a model version in Kubeflow's registry:
+    those of :func:`deletions_of_context`, the lock of its name within its model, and its external
+    id.
 
     Args:
         number: the version's number in Kubeflow's registry.
@@ -24,18 +47,20 @@ def keys_of_version(version: ModelVersion, number: int) -> Iterator[keys.Key]:
     if item is not None:
         reference = ContextRef.of(item)
         if reference.parent is not None and version.kubeflow_name is not None:
-            yield keys.context_child(reference.parent, reference.kind, version.kubeflow_name)
+            name = version.kubeflow_name
+            yield Delete(keys.context_child(reference.parent, reference.kind, name))
         if version.external_id:
-            yield keys.external_id(reference.workspace, reference.kind, version.external_id)
-    yield from keys_of_context(number)
+            key = keys.external_id(reference.workspace, reference.kind, version.external_id)
+            yield deletion_of_external_id(key, number)
+    yield from deletions_of_context(number)
 
 
-def keys_of_context(number: int) -> Iterator[keys.Key]:
-    """Yields the keys of all items of a Kubeflow context (an entity with a Kubeflow number, such as
-    a model): its reference (which maps its number to MLflow's item), the items in its own
+def deletions_of_context(number: int) -> Iterator[Delete]:
+    """Yields the deletions of all items of a Kubeflow context (an entity with a Kubeflow number,
+    such as a model): its reference (which maps its number to MLflow's item), the items in its own
     partition, the names of its children, and artifacts created under it with their external ids.
 
-    After an interrupted deletion, it yields the keys that remain.
+    After an interrupted deletion, it yields the deletions that remain.
     """
     items = list(table.query_all(keys.context(number)))
     linked = [
@@ -46,10 +71,22 @@ def keys_of_context(number: int) -> Iterator[keys.Key]:
     ]
     for raw in table.batch_get([keys.artifact(reference) for reference in linked]):
         if raw is not None and (artifact := Artifact.of(raw)).parent == number:
-            yield key_of_item(raw)
             if artifact.external_id:
-                yield keys.external_id(artifact.workspace, artifact.kind, artifact.external_id)
+                key = keys.external_id(artifact.workspace, artifact.kind, artifact.external_id)
+                yield deletion_of_external_id(key, artifact.number)
+            yield Delete(key_of_item(raw))
     for item in items:
         if Item.of(item).type != ContextRef.pattern.name:
-            yield key_of_item(item)
-    yield keys.context_ref(number)
+            yield Delete(key_of_item(item))
+    yield Delete(keys.context_ref(number))
+
+
+def deletion_of_external_id(key: keys.Key, number: int) -> Delete:
+    """Returns the deletion of the lock of an external id, unless another entity has taken it.
+
+    Args:
+        number: the Kubeflow number of the entity that had the external id.
+    """
+    mine = ConditionExpression()
+    mine.require_equal(ExternalId.number, number)
+    return Delete(key, mine)

@@ -8,21 +8,19 @@ homes.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
-from itertools import islice
 from typing import Any
 
 from mlcore.db import keys
 from mlcore.db.attribute_types import ItemAttribute
-from mlcore.db.expression import ConditionExpression, Raw
+from mlcore.db.expression import ConditionExpression, Raw, Update
 from mlcore.db.failures import ConditionFailed
-from mlcore.db.table import key_of_item, table
+from mlcore.db.table import Delete, key_of_item, table
 from mlcore.models.base import KEY
 from mlcore.models.registry import ModelHome, ModelVersion, RegisteredModel
 from mlcore.optimistic_retry import WriteConflict, retry_on_conflict
 from mlcore.repos.kubeflow_keys import context_items
-
-CLEARED_TOGETHER = 1_000
 
 
 def owner_of(home: str) -> ModelHome | None:
@@ -60,30 +58,58 @@ def model_of(owner: ModelHome) -> Raw | None:
     return retry_on_conflict("model", attempt)
 
 
-def clear(home: str, incarnation: str) -> None:
+def clear(home: str, incarnation: str, *, executed: bool) -> None:
     """Deletes everything in the home of a deleted registered model (the partition of its versions):
-    aliases, versions, links from runs, and last the ownership item. Readers can no longer reach any
-    of it, so the call may be interrupted and repeated.
+    aliases, versions, links from runs. Readers can no longer reach any of it, so the call may be
+    interrupted and repeated.
+
+    The caller that executed the deletion deletes the ownership item (``M#HOME``) last, so that the
+    next model of this name can own the home. If another caller has cleared the home meanwhile, the
+    ownership item stays: the two delete items by their keys and could meet those of the next model.
 
     Args:
         incarnation: the id of the deleted model among successive models of its name. If another
             model owns the partition, or this model is not deleted, nothing is deleted.
+        executed: whether the caller executed the deletion of the model.
     """
     owner = owner_of(home)
     if owner is None or owner.incarnation != incarnation or model_of(owner) is not None:
         return
-    children = _children(home)
-    while chunk := list(islice(children, CLEARED_TOGETHER)):
-        table.batch_write(deletes=chunk)
-    mine = ConditionExpression()
-    mine.require_equal(ModelHome.incarnation, incarnation)
+    if not (executed or _join_clearing(owner)):
+        return
+    context_items.delete(_deletions(home))
+    if executed:
+        with contextlib.suppress(ConditionFailed):  # another caller has joined
+            unchanged = ConditionExpression()
+            unchanged.require_equal(ModelHome.incarnation, incarnation)
+            unchanged.require_equal(ModelHome.version, owner.version)
+            table.delete(keys.model_home(home), unchanged)
+
+
+def clear_remains(workspace: str, name: str) -> None:
+    """Deletes what an interrupted deletion of a registered model left in the partition of a name;
+    nothing if a model owns the partition. One consistent GetItem if nothing is left."""
+    home = keys.registered_model(workspace, name).pk
+    owner = owner_of(home)
+    if owner is not None:
+        clear(home, owner.incarnation, executed=False)
+
+
+def _join_clearing(owner: ModelHome) -> bool:
+    """Increments the version of an ownership item, so that the caller that executed the deletion
+    does not delete it. Returns False if the item was changed or deleted since it was read."""
+    joined = Update()
+    joined.add(ModelHome.version, 1)
+    joined.require_equal(ModelHome.incarnation, owner.incarnation)
+    joined.require_equal(ModelHome.version, owner.version)
     try:
-        table.delete(keys.model_home(home), mine)
+        table.update(keys.model_home(owner.PK), joined)
     except ConditionFailed:
-        return  # another has done the same
+        return False
+    return True
 
 
-def _children(home: str) -> Iterator[keys.Key]:
+def _deletions(home: str) -> Iterator[Delete]:
     kept = {keys.model_at(home).sk, keys.model_home(home).sk}
     attributes: list[ItemAttribute[Any]] = [
         *KEY,
@@ -100,7 +126,8 @@ def _children(home: str) -> Iterator[keys.Key]:
             continue
         version = ModelVersion.of(item)
         if version.run_id:
-            yield keys.run_model_version(version.run_id, version.incarnation, version.model_version)
+            number = version.model_version
+            yield Delete(keys.run_model_version(version.run_id, version.incarnation, number))
         if version.number is not None:
-            yield from context_items.keys_of_version(version, version.number)
-        yield key
+            yield from context_items.deletions_of_version(version, version.number)
+        yield Delete(key)

@@ -202,9 +202,10 @@ def delete(
     stored: StoredRegisteredModel,
     also: Sequence[Operation] = (),
     referred: ConditionExpression | None = None,
-) -> None:
+) -> bool:
     """Deletes a registered model and executes ``also``, in one transaction. Its versions and
-    aliases, which are deleted later, can no longer be reached.
+    aliases, which are deleted later, can no longer be reached. Returns False if another request has
+    deleted the model.
 
     Args:
         referred: a condition on the model's reference (the item that maps its Kubeflow number to
@@ -234,12 +235,13 @@ def delete(
         there = failed.item if isinstance(failed, ConditionFailed) else failed.items[0]
         if there is not None and RegisteredModelItem.of(there).incarnation == stored.incarnation:
             raise ConditionFailed(there) from failed
-        # Deleted by another request, or by an attempt of this call whose answer was lost; unless it
-        # was renamed.
+        # Deleted by another request, unless it was renamed.
         owner = homes.owner_of(stored.home)
         mine_still = owner is not None and owner.incarnation == stored.incarnation
         if owner is not None and mine_still and homes.model_of(owner) is not None:
             raise missing(stored.model.name) from failed
+        return False
+    return True
 
 
 def _moving(item: RegisteredModelItem, key: keys.Key, name: str, now: int) -> list[Operation]:

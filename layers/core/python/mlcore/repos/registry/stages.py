@@ -111,7 +111,7 @@ def delete(
     retry_on_conflict("model", attempt)
     number = stored.item.number if current.item.number is None else current.item.number
     if number is not None:
-        table.batch_write(deletes=context_items.keys_of_context(number))
+        context_items.delete(context_items.deletions_of_context(number))
 
 
 def _moved(
