@@ -33,11 +33,11 @@ _HOW: Final = """## How to read it
   and the processor times in [operations](operations.md#what-it-costs).
 """
 
-_WHY: Final = """Like the other servers, mlflow-serverless keeps its rows in a file that its own
-process opens. Unlike the other servers, mlflow-serverless writes items as DynamoDB does, in one
-to three requests a call, and keeps a history, a search index and a stream beside each run. On a
-laptop the code of mlflow-serverless and its requests to the table are the same as in AWS, where
-the table is DynamoDB and no server runs while nobody works.
+_WHY: Final = """Like the other servers of this comparison, mlflow-serverless keeps its rows in a
+file that its own process opens. Unlike the other servers, mlflow-serverless writes items as
+DynamoDB does, in one to three requests a call, and keeps a history, a search index and a stream
+beside each run. On a laptop the code of mlflow-serverless and its requests to the table are the
+same as in AWS, where the table is DynamoDB and no server runs while nobody works.
 [Decision 55](adr/0055-maps-as-texts.md) has the parts of all calls, measured by `make profile`.
 """
 
@@ -112,7 +112,8 @@ def _sizes(results: Results) -> str:
         (figure.calls for work in results.works for figure in work.figures.values()), default=0
     )
     return (
-        f"With the scale `{results.scale}`, each server gets at most {calls} calls of a kind, "
+        f"With the benchmark's scale `{results.scale}`, each server gets at most {calls} calls "
+        "of a kind, "
         "fewer if they take too long. All servers run with one worker and otherwise with their "
         "defaults, but FastTrackML and mlflow-go log only warnings, and MLflow runs without its "
         "job runners and fetches no prices."

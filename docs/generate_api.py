@@ -23,7 +23,7 @@ Generated from the tables in `functions/*/app.py` by `make docs`; a test keeps i
 A path that begins with a version is served below `/api` and, for the web UI, also below
 `/ajax-api`. Paths marked *UI* are served below `/ajax-api` only. All other paths are served as the
 tables show them. A route marked *preview* is also served under `/2.0/preview/mlflow/…`, which
-clients before 2.0 call. A request to a path that is not on this page gets `ENDPOINT_NOT_FOUND`.
+clients before 2.0 call. A request to a path without a route gets `ENDPOINT_NOT_FOUND`.
 
 - **Function** is the Python function that answers, as module and name below `functions/`.
 - **Who may** is the policy that decides who may call the route, a function of `mlcore/policies`.

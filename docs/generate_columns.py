@@ -19,13 +19,14 @@ INTRODUCTION: Final = """\
 
 Generated from the definitions in `layers/tables` by `make docs`; a test keeps it true.
 
-Types are written as in Databricks. In the tables of this page, a column that may be NULL has *yes*
-under *null*; every column of a view may be NULL. [What the system tables are for, and how to query
-them](system-tables.md).
+Types are written as in Databricks. In the lists of the columns of the system tables, a column that
+may be NULL has *yes* under *null*; every column of a view may be NULL. [What the system tables are
+for, and how to query them](system-tables.md).
 
-Each Delta table also has a partition column, which queries through the server do not show:
-`insert_date` (history and audit), `start_month` (runs), `request_date` (traces, assessments, spans)
-or `create_month` (models, versions, datasets, their records, jobs).
+Each Delta table also has a partition column, which queries through the server do not show. The
+partition column is `insert_date` in the tables of metric history and audit, `start_month` in those
+of runs, `request_date` in those of traces, assessments and spans, and `create_month` in those of
+models, versions, datasets, their records and jobs.
 """
 
 EVERYWHERE: Final[Mapping[str, str]] = {

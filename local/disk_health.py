@@ -102,8 +102,9 @@ class DiskHealth(logging.Handler):
         self.record_warning(record.getMessage())
 
     def record_warning(self, message: str) -> None:
-        """Logs a warning of the core layer, from this process or from the stream process (the child
-        process that runs the indexer). The next call of :meth:`fault` then checks the disk."""
+        """Logs a warning of the package ``mlcore``, from this process or from the stream process
+        (the child process that runs the indexer). The next call of :meth:`fault` then checks the
+        disk."""
         report(message)
         if is_damage(message) and self._file:
             self._damage = damage_message(self._file, message)

@@ -76,7 +76,7 @@ _STORES = ("ARTIFACT_FOLDER", "ARTIFACT_BUCKET")
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command of ``python -m local.admin``. Returns 0 on success; 1 if a problem was found
-    or the command failed; 2 for an alert."""
+    or the command failed; 2 if the condition of an alert is met."""
     utf8_mode.insist()
     given = parse(arguments)
     environment.reach_this_machine_directly()

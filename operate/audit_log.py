@@ -16,11 +16,11 @@ ATTEMPTS: Final = 20
 
 
 def run(given: argparse.Namespace) -> int:
-    """Runs ``audit verify``, ``export`` or ``erase``. Returns 1 if the chain of hashes is broken,
-    otherwise 0.
+    """Runs ``audit verify``, ``audit export`` or ``audit erase`` on the table ``audit_log``.
+    Returns 1 if ``verify`` finds a problem, otherwise 0.
 
     Raises:
-        CannotRun: the engine for SQL is not installed, or an argument is wrong.
+        CannotRun: the SQL engine is missing, an argument is wrong, or commits prevent ``erase``.
     """
     load_modules()
     require_engine()

@@ -45,7 +45,7 @@ def create_admin_of_issuer(name: str, *, replace: bool) -> int:
     """Creates an administrator who signs in at the OpenID Connect issuer and has no password. The
     name belongs to the issuer's account that signs in with it first. With ``replace`` an existing
     user of this name becomes an administrator. Returns 0. Raises CannotRun if the user exists and
-    ``replace`` is False."""
+    ``replace`` is False, or if the write is refused or fails."""
     load_modules()
     users = import_module("mlcore.repos.users.users")
     errors = import_module("mlcore.errors")

@@ -158,8 +158,8 @@ def deploy(plan: Plan, session: Any, sam: Sequence[str], others: Sequence[str]) 
 
 
 def sam_parameter(name: str, text: str) -> str:
-    """Returns a parameter in quotes, in the form that the SAM CLI parses. Without quotes it
-    silently ends a value at the first blank, and refuses an empty value.
+    """Returns a template parameter with its value in quotes, in the form that the SAM CLI parses.
+    Without quotes the CLI silently ends a value at the first blank, and refuses an empty value.
 
     Raises:
         LookupError: the value cannot be quoted so that the SAM CLI restores it.

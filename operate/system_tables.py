@@ -65,7 +65,7 @@ def ask(
 def ask_saved(
     name: str, parameters: dict[str, Any], form: str, *, fresh: bool, url: str | None
 ) -> dict[str, Any]:
-    """Runs a saved query of the workspace that ``MLFLOW_WORKSPACE`` names, by the server at
+    """Runs a saved SQL query of the workspace that ``MLFLOW_WORKSPACE`` names, by the server at
     ``url``, and returns columns and rows as :func:`ask`. Raises CannotRun if the query fails or if
     there is no ``url``."""
     if not url:
@@ -187,8 +187,9 @@ def check(
     fresh: bool = False,
     url: str | None = None,
 ) -> int:
-    """Runs a query and checks an alert's condition on its result. Returns 2 if the condition is
-    met, otherwise 0. Raises CannotRun if the query fails or the condition does not fit it."""
+    """Runs an SQL query on the system tables and checks an alert's condition on its result. Returns
+    2 if the condition is met, otherwise 0. Raises CannotRun if the query fails or the condition
+    does not fit it."""
     sql = text_of(statement)
     publishes = [fresh, False]
 

@@ -1,4 +1,4 @@
-"""The tools of the MCP server. Each sends requests to the API with the login of the agent's user,
+"""The tools of this product's MCP server. Each calls the API with the login of the agent's user,
 so it reads what this user may read and nothing else. No tool writes."""
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ class Tool(NamedTuple):
         }
 
     def checked(self, arguments: Any) -> Json:
-        """Returns the arguments of a call of this tool, without nulls and with the defaults of the
-        schema. Raises InvalidParameterValue if they do not fit the schema."""
+        """Returns the arguments of a call of this tool of the MCP server, without nulls and with
+        the defaults of the schema. Raises InvalidParameterValue if they do not fit the schema."""
         if not isinstance(arguments, dict):
             raise InvalidParameterValue("The arguments of a tool must be an object.")
         given = {name: value for name, value in arguments.items() if value is not None}

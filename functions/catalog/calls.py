@@ -178,7 +178,7 @@ def page(
         read: the generation (result of one load of the catalog) from which the items come.
         after: the position in the request's page token; None for the first page.
         identity: returns an item's id. If the catalog was loaded again since the previous page,
-            this page begins after the item with the id of that page's last item.
+            this page begins after that page's last item; if that is gone, the request is refused.
         weigh: estimates the bytes of JSON of an item, so that not too many are converted.
     """
     size = call.number("pageSize", 1, 2**31 - 1) or PAGE_SIZE

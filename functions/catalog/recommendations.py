@@ -56,9 +56,9 @@ def parse_setting(call: CatalogCall) -> Setting:
 
 
 def performance_artifacts(model: CatalogEntry, setting: Setting) -> list[CatalogEntry]:
-    """Returns the performance artifacts of a model. With a target rate, each that has a rate of its
-    own gets the number of replicas that the rate needs and the total rate of these replicas as
-    custom properties."""
+    """Returns the performance artifacts of a model of the catalog. With a target rate, each that
+    has a rate of its own gets, as custom properties, the number of replicas that the target rate
+    needs and the total rate of these replicas."""
     artifacts = [
         child for child in model.children if child.fields.get("metricsType") == PERFORMANCE
     ]

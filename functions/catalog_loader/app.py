@@ -1,6 +1,6 @@
-"""The Lambda function ``catalog_loader``. It loads the model catalog: on a schedule, on a change of
-the catalog's YAML files, and when an administrator asks for it. It also answers requests that
-preview a source of the catalog, because a preview reads YAML files, too."""
+"""The Lambda function ``catalog_loader`` loads the model catalog: on a schedule, on a change of the
+catalog's YAML files, and when an administrator asks for it. ``catalog_loader`` also answers
+requests that preview a source of the catalog, because a preview reads YAML files, too."""
 
 from __future__ import annotations
 

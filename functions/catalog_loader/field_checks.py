@@ -48,7 +48,7 @@ def read_mapping(
             fields.
 
     Raises:
-        InvalidField: a field is unknown or invalid, or a required one is missing.
+        InvalidField: it is no mapping, a field is unknown or invalid, or a required one is missing.
     """
     if not isinstance(data, dict):
         raise InvalidField(f"{where}: must be a mapping")

@@ -1,4 +1,4 @@
-"""The catalog's files: in a folder of the local machine, or in the artifact bucket in AWS.
+"""The model catalog's files: in a folder of the local machine, or in the artifact bucket in AWS.
 
 A file's name is its path below the catalog's root, with ``/`` between segments. Names outside of
 the root are refused.
@@ -29,8 +29,8 @@ class OutsideCatalog(ValueError):
 
 class Files(Protocol):
     def names(self) -> dict[str, str]:
-        """Returns the names of all files, each with a text that differs after a change of the
-        file's content (in S3 the ETag and the size)."""
+        """Returns the names of the model catalog's files, each with a text that differs after a
+        change of the file's content (in S3 the ETag and the size)."""
 
     def read(self, name: str) -> bytes:
         """Returns the content of a file of the model catalog. Raises OutsideCatalog if the file

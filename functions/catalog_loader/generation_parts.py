@@ -1,6 +1,6 @@
-"""Writes the result of a load of the catalog (a generation) in parts, and reads its entries back.
-There are parts with several models or MCP servers each, so that a page reads few of them; one part
-with the list of all models; and parts with the values of attributes and custom properties, for
+"""Writes the result of a load of the model catalog (a generation) in parts, and reads its entries
+back. There are parts with several models or MCP servers each, so that a page reads few of them; one
+part with the list of all models; and parts with the values of attributes and custom properties, for
 filters and sorting."""
 
 from __future__ import annotations

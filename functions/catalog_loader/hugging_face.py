@@ -85,8 +85,9 @@ def settings_of(source: ConfiguredSource) -> Settings:
 
 def within_organization(source: ConfiguredSource) -> ConfiguredSource:
     """Returns a Hugging Face source with its organization (``allowedOrganization``) added to each
-    pattern of model names. Raises InvalidField if the source names no models, if a pattern names
-    another organization, or if a pattern has no organization and the source has none either."""
+    pattern of model names that has none. Raises InvalidField if the source includes no models, if a
+    pattern that includes models names another organization, or if one with ``*`` has no
+    organization and the source has none either."""
     bound = settings_of(source).organization
     included = [_within(pattern, bound) for pattern in source.included or (("*",) if bound else ())]
     if not included:

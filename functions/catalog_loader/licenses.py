@@ -1,6 +1,6 @@
-"""Names of licenses: a source has an identifier (``apache-2.0``), and the catalog shows a name
-(``Apache 2.0``). Kubeflow's server does the same, so that filters by license find the same models
-on both."""
+"""Names of licenses: a source of the model catalog has an identifier (``apache-2.0``), and the
+catalog shows a name (``Apache 2.0``). Kubeflow's server does the same, so that filters by license
+find the same models on both."""
 
 from __future__ import annotations
 

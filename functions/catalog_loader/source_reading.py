@@ -105,8 +105,8 @@ def _with_times(entries: Iterable[CatalogEntry], loaded: int) -> list[CatalogEnt
 def skip_until_due(
     source: ConfiguredSource, before: Mapping[str, Any], now: int
 ) -> SourceContent | None:
-    """Returns a result that keeps the entries of a Hugging Face source that is not yet due and
-    whose definition has not changed; None for a source that must be read.
+    """Returns a result that keeps the model catalog's entries of a Hugging Face source that is not
+    yet due and whose definition has not changed; None for a source that must be read.
 
     Args:
         before: what the previous load stored about the source.

@@ -70,9 +70,9 @@ def uses_endpoint(version: ScorerVersion) -> bool:
 
 
 def bind_endpoint(version: ScorerVersion, endpoint_id: str | None, workspace: str) -> None:
-    """Stores at this gateway endpoint that the scorer uses it (a binding), and removes the scorer's
-    bindings at all other endpoints. With None only removes. If the endpoint has been deleted
-    meanwhile, no binding is made."""
+    """Stores at the gateway endpoint ``endpoint_id`` that the scorer uses it (a binding), and
+    removes the scorer's bindings at all other endpoints of the workspace. If ``endpoint_id`` is
+    None, or the endpoint was deleted meanwhile, it only removes."""
     new = Binding(SCORER_RESOURCE, version.scorer_id, ids.now_ms(), None, version.name)
 
     def attempt() -> None:

@@ -26,8 +26,8 @@ JOB_RPCS = (
         judge_invocations.invoke_evaluation,
         "jobs.invoke_evaluation",
         since="3.13",
-        deviation="At most 10,000 traces a request; Python scorers run in a process without "
-        "rights.",
+        deviation="A request evaluates at most 10,000 traces; Python scorers run in a process "
+        "without rights.",
     ),
     _post(
         "/mlflow/issues/invoke",
@@ -35,7 +35,8 @@ JOB_RPCS = (
         issue_detections.invoke,
         "jobs.invoke_issue_detection",
         since="3.11",
-        deviation="At most 2,000 traces a request; a provider's key must be saved as a secret.",
+        deviation="An issue detection takes at most 2,000 traces; a provider's key must be saved "
+        "as a secret.",
     ),
     _post(
         "/mlflow/issues/schedule/state",
@@ -44,7 +45,8 @@ JOB_RPCS = (
         "jobs.schedule_issue_detection",
         since="3.18",
         cost=2,
-        deviation="A schedule needs an endpoint or a saved key that the caller may use, else 4xx.",
+        deviation="A schedule of issue detection needs an endpoint or a saved key that the caller "
+        "may use, else 4xx.",
     ),
     _get("/mlflow/jobs/{job_id}", m.GetJob, jobs.get_status, "jobs.own_job", since="3.11", cost=1),
     _patch(

@@ -12,7 +12,8 @@ from mlcore.repos.gateway import configuration
 
 
 def check_usable(models: Collection[JobModel], request: Request) -> None:
-    """Checks that the models' endpoints and saved keys exist and that the caller may use them.
+    """Checks that the gateway endpoints and saved API keys of a job's models exist, and that the
+    caller may use them.
 
     Raises:
         PermissionDenied: the caller may not use an endpoint or key, or it does not exist.

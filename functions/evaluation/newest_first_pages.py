@@ -36,12 +36,12 @@ def rows_after(rows: Iterable[Row[T]], after: Position | None) -> list[Row[T]]:
 def page(
     name: str, rows: Sequence[Row[T]], limit: int, query: str, response: Callable[[T], Any]
 ) -> dict[str, Any]:
-    """Returns the response with the first ``limit`` rows, and a page token if more remain. An empty
-    page has no list field.
+    """Returns the response with the first ``limit`` entities in ``rows`` (from :func:`rows_after`),
+    and a page token if more remain. An empty page has no list field.
 
     Args:
         name: the list's field in the response.
-        query: identifies the query (an experiment's id, for example); the token is valid for it
+        query: identifies the list (an experiment's id, for example); the page token is valid for it
             only.
     """
     body: dict[str, Any] = {"next_page_token": ""}

@@ -44,6 +44,7 @@ def remember(attempt: CreationAttempt, experiment: Experiment) -> None:
 
 
 def take(attempt: CreationAttempt) -> Experiment | None:
-    """Returns the experiment that an equal, failed request for its creation may have created, or
-    None. It is forgotten, so that only one repetition gets it."""
+    """Returns the experiment that an earlier, equal request may have created although it was
+    answered with an error; None without one. The process then forgets it: only one repetition gets
+    it."""
     return _interrupted.pop((settings().table_name, attempt))

@@ -21,14 +21,16 @@ def page(
     response: Callable[[T], dict[str, Any]],
     message: m.ListGatewayBudgetPolicies | m.ListGatewayGuardrails,
 ) -> dict[str, Any]:
-    """Returns one page, ordered by id, and a token if more remain. An empty page has no list field.
+    """Returns one page of the gateway's budget policies or guardrails, ordered by id, and a page
+    token if more remain. An empty page has no list field.
 
     Args:
         name: the list's field in the response.
         items: all items, ordered by id.
 
     Raises:
-        InvalidParameterValue: ``max_results`` is too large, or the token belongs to another list.
+        InvalidParameterValue: ``max_results`` is negative or too large, or the token is that of
+            another list.
     """
     limit = message.max_results or _DEFAULT_MAX_RESULTS
     check_max_results(limit)

@@ -61,7 +61,7 @@ def list_models(message: m.ProviderRequest, request: Request) -> dict[str, Any]:
 
 
 def provider_config(message: m.ProviderRequest, request: Request) -> dict[str, Any]:
-    """Returns which credentials a provider takes. Unknown providers take an API key.
+    """Returns which credentials a model provider takes. Unknown providers take an API key.
 
     ``env_credentials_available`` is false for all: every endpoint needs a stored secret. The server
     reads no API key from its environment; even ``default_chain`` is a setting of a secret.

@@ -20,8 +20,8 @@ IS_GATEWAY: Final = "mlflow.experiment.isGateway"
 
 
 def get_or_create(endpoint: Endpoint, workspace: str) -> str:
-    """Returns the id of the experiment ``gateway/<endpoint name>``, which is created if it is
-    missing.
+    """Returns the id of the experiment for the traces of a gateway endpoint, which is named
+    ``gateway/<endpoint name>``; creates it if it is missing.
 
     Raises:
         WriteConflict: an experiment of this name existed and was renamed or deleted meanwhile.

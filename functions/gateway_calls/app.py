@@ -1,5 +1,6 @@
 """Routes of the Lambda function ``gateway_calls``: calls through the AI gateway, in MLflow's own
-form and in those of the OpenAI, Anthropic and Gemini clients."""
+form and in those of the OpenAI, Anthropic and Gemini clients, and requests through the gateway's
+proxy."""
 
 from __future__ import annotations
 

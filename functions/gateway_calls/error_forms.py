@@ -79,9 +79,9 @@ def aws_name(status: int) -> str:
 
 
 def sdk_fields(error: MlflowError, path: str) -> Json:
-    """Returns the fields of an error response in the form that the SDK for this path reads. On a
-    provider's own paths these are the fields of the provider's error if the provider refused the
-    call. Any other error is converted to the form of that SDK.
+    """Returns the fields of an error response of the AI gateway in the form that the SDK for this
+    path reads. On a provider's own paths these are the fields of the provider's error if the
+    provider refused the call. Any other error is converted to the form of that SDK.
 
     Args:
         path: the whole path of the request.

@@ -90,8 +90,8 @@ def handler(event: Mapping[str, Any], context: object) -> dict[str, Any]:
 
 def index(records: Sequence[Record]) -> str | None:
     """Passes each stream record to the function (projector) that keeps the derived items of its
-    item type up to date. Returns the sequence number of the first record that failed; None if all
-    succeeded."""
+    item type up to date. Returns the sequence number of the first record that a failed function
+    got; None if all functions succeeded."""
     failed: list[int] = []
     for projector, positions in _by_projector(records, _projectors).items():
         try:

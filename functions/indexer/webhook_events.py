@@ -37,8 +37,8 @@ def announces(record: Mapping[str, Any]) -> bool:
 
 
 def project(records: Sequence[Mapping[str, Any]]) -> None:
-    """Handles stream records with events of webhooks: one Query for the webhooks of each workspace,
-    then a message to the webhook queue for each delivery."""
+    """Handles stream records with events for webhooks or of alerts: one Query for the webhooks of
+    each workspace, then a message to the webhook queue for each delivery."""
     events = [
         (event, image)
         for record in records

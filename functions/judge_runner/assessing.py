@@ -209,7 +209,8 @@ def new_assessment(
     scorer.
 
     Args:
-        number: the assessment's number among those of the task and the trace.
+        number: the assessment's number among those that this task (a job's scorer) makes of the
+            trace.
     """
     registered = {
         f"{_PREFIX}scorerName": task.judge.name,

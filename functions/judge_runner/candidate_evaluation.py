@@ -45,8 +45,8 @@ class _Rating(NamedTuple):
 
 
 def examples_of(records: Sequence[EvaluationRecord], variables: set[str]) -> list[Example]:
-    """Converts records of a dataset to examples. A record without expectations has its outputs as
-    the expectation.
+    """Converts records of an evaluation dataset to examples for the optimization of a prompt. For a
+    record without expectations, its outputs are what is expected.
 
     Raises:
         InvalidParameterValue: a record lacks inputs, or one of the prompt's variables.

@@ -74,9 +74,9 @@ def check(job: Job) -> None:
     without a login.
 
     Raises:
-        PermissionDenied: the creator lacks a right, or does not exist any more; the API key of the
-            request was revoked (an expired key is allowed); or the experiment was moved to another
-            workspace.
+        PermissionDenied: the creator lacks a right, was deleted or deactivated; the API key of the
+            request was revoked (an expired key is allowed); or the experiment was deleted or moved
+            to another workspace.
     """
     is_ownerless = job.name == ONLINE_SCORING and job.creator is None
     if is_ownerless or not is_on(os.environ):

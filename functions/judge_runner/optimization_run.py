@@ -1,5 +1,6 @@
-"""Writes the results of an optimization to its run: each candidate with its scores, and the new
-version of the prompt. Everything may be repeated by a later execution of the job."""
+"""Stores the results of a job that optimizes a prompt: in its MLflow run each candidate prompt with
+its scores, and in the registry the new version. A later execution of the job may repeat all of
+it."""
 
 from __future__ import annotations
 
@@ -79,11 +80,11 @@ class OptimizationRun:
         run_writes.write(creator_rights.writable_run(self._job), add, exclusive=True)
 
     def log_candidate(self, number: int, candidate: Candidate, calls: int) -> None:
-        """Logs a candidate that was evaluated on all records: its scores as metrics and as files,
-        its text as a file. A candidate that an earlier execution has logged is left out.
+        """Logs a candidate prompt that was evaluated on all records of the dataset: its scores as
+        metrics and files, its text as a file. Does nothing if an earlier execution has logged it.
 
         Args:
-            calls: how many evaluations of records there were so far.
+            calls: how often a candidate was evaluated on a record so far, in the whole job.
         """
         if number <= self._logged_step:
             return

@@ -77,8 +77,8 @@ def create_run(call: KubeflowCall) -> AnswerWithStatus:
 
 
 def create_run_in_experiment(call: KubeflowCall) -> AnswerWithStatus:
-    """Creates a run in the experiment that the path names; an experiment in the body is ignored. A
-    body with an id updates that run instead; the status is 201 in that case, too."""
+    """Kubeflow's API: creates a run in the experiment that the path names, whatever experiment the
+    body names. A body with an id updates that run instead, also with the status 201."""
     values = call.parsed.values
     existing_id = call.parsed.reference("id")
     if existing_id is not None:

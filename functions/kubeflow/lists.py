@@ -1,8 +1,8 @@
 """Filters, orders and pages the lists of Kubeflow's API.
 
-The entities come from one of two sources: an iterable that the caller has already read
-(:func:`page`), or the table's global indexes (:func:`page_from_indexes`). Of an index, only the
-entries that the page needs are read.
+The entities come from an iterable that is read whole (:func:`page`), from one in the order of their
+ids (:func:`page_by_number`), or from the table's global indexes (:func:`page_from_indexes`). Of an
+index, only the entries that the page needs are read.
 
 The number of an entity is its id in Kubeflow's API. An entity that was made through MLflow gets its
 number when Kubeflow's API first shows it.
@@ -155,8 +155,9 @@ def page_of_shared(
 
 
 def page_from_indexes(call: KubeflowCall, kind: str, source: ListSource) -> Any:
-    """Returns a page in the order that the request names. Reads one index in that order, and the
-    entities that the page needs. A filter that demands one name or external id reads no index."""
+    """Returns a page of a list of Kubeflow's API in the order that the request names. Reads the
+    index in that order, the index of entities without a number, and the entities that the page
+    needs. A filter that demands one name or external id reads neither index."""
     arguments = call.parsed.arguments
     order = pages.order_of(arguments)
     demanded = filter_fields.required_texts(arguments.get("filterQuery", ""), kind)

@@ -43,8 +43,8 @@ def find_one() -> Parse:
 
 
 def find_child(*artifact_kinds: str) -> Parse:
-    """Returns the parser of a request for one entity by its name and its parent's id, or by its
-    external id.
+    """Returns the parser of a request to Kubeflow's API for one entity, by its name and its
+    parent's id, or by its external id.
 
     Args:
         artifact_kinds: the kinds of artifacts to look for; empty if the entity is not an artifact.
@@ -82,7 +82,7 @@ def list_artifacts(path_kind: EntityKind | None = None) -> Parse:
 
 
 def entity(kind: EntityKind, use: str, path_kind: EntityKind | None = None) -> Parse:
-    """Returns the parser of a request whose body holds an entity.
+    """Returns the parser of a request to Kubeflow's API whose body holds an entity.
 
     Args:
         kind: the kind of the entity in the body.

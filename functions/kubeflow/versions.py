@@ -28,8 +28,8 @@ def create(call: KubeflowCall) -> AnswerWithStatus:
 
 
 def create_in_model(call: KubeflowCall) -> AnswerWithStatus:
-    """Creates a version of the model that the path names; a model in the body is ignored. A body
-    with an id updates that version instead; the status is 201 in that case, too."""
+    """Kubeflow's API: creates a version of the registered model that the path names, whatever model
+    the body names. A body with an id updates that version instead, also with the status 201."""
     values = call.parsed.values
     existing_id = call.parsed.reference("id")
     if existing_id is not None:

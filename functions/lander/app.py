@@ -48,11 +48,11 @@ def shard_of(records: Sequence[Record]) -> str:
 
 
 def land(records: Sequence[Record], shard: str) -> None:
-    """Writes the changes in these stream records to S3: an object about runs, one about traces and
-    one about other entities, each only if there are such changes.
+    """Writes the changes in these stream records as landing objects, for the publisher: one about
+    runs, one about traces and one about other entities, each only if there are such changes.
 
     Args:
-        shard: identifies the stream's shard, as :func:`shard_of` returns it; part of the names.
+        shard: the stream's shard, from :func:`shard_of`; part of the names of the objects.
     """
     traces = trace_landing.ChangedTraces()
     entities = entity_landing.ChangedEntities()

@@ -97,7 +97,7 @@ _RPCS = (
         models.delete_registered_model_tag,
         "registry.update_model",
         cost=2,
-        deviation="Deleting a missing tag is not announced to webhooks.",
+        deviation="Deleting a tag that the model does not have is not announced to webhooks.",
     ),
     post(
         f"{_MODELS}/alias",

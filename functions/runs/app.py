@@ -24,7 +24,7 @@ RPCS = (
         "runs.create",
         cost=2,
         write_units=20,
-        deviation="A tag without a key is refused; MLflow's server stores it.",
+        deviation="A tag of the new run without a key is refused; MLflow's server stores it.",
     ),
     post(
         "/mlflow/runs/create-promptlab-run",
@@ -33,9 +33,9 @@ RPCS = (
         "runs.create_with_files",
         ajax_only=True,
         cost=4,
-        deviation="The request's tags are stored. A param or tag that cannot be stored gets 400; "
-        "MLflow's server answers 500. The files of the logged model name no versions of pip and "
-        "setuptools.",
+        deviation="The request's tags are stored. If a param or tag of the new run cannot be "
+        "stored, the answer is 400, from MLflow's server 500. The files of the prompt's logged "
+        "model name no versions of pip and setuptools.",
     ),
     get(
         "/mlflow/runs/get",
@@ -106,7 +106,8 @@ RPCS = (
         "runs.log_models",
         since="3.0",
         cost=2,
-        deviation="Linking an output to the same run again is no error, and changes nothing.",
+        deviation="Linking a logged model to the same run again as an output is no error, and "
+        "changes nothing.",
     ),
     post(
         "/mlflow/runs/search",
@@ -131,8 +132,8 @@ RPCS = (
         "runs.read_history_of_many",
         ajax_only=True,
         cost=2,
-        deviation="NaN is the string `NaN` in the JSON. If the server has logins, a missing run "
-        "gets the same error as a run that the caller may not read.",
+        deviation="A metric value NaN is the string `NaN` in the JSON of the answer. If the server "
+        "has logins, a missing run gets the same error as a run that the caller may not read.",
     ),
     get(
         "/mlflow/metrics/get-history-bulk-interval",

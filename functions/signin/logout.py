@@ -18,9 +18,9 @@ HINT: Final = "hint of a session"
 
 
 def leave(message: Leave, request: Request) -> Response:
-    """Ends the session and redirects to the issuer's logout page, which sends the browser back to
-    this server. A browser that another site sent here is first shown a page that asks for
-    confirmation."""
+    """Ends the browser's session and redirects to the issuer's logout page, which sends the browser
+    back to this server. Without a session or such a page, shows that the user is signed out. A
+    browser that another site sent here is first asked for confirmation."""
     base = base_url(request.headers)
     name = cookie_name(cookie_headers.SESSION, base)
     values = [] if message.is_over else message.sessions[name]

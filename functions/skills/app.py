@@ -44,8 +44,8 @@ RPCS = (
         registration.bulk_register_skills,
         "skills.register_all",
         cost=2,
-        deviation="A batch that is too large for one transaction of DynamoDB is written in "
-        "several.",
+        deviation="A batch of skills that is too large for one transaction of DynamoDB is written "
+        "in several transactions.",
     ),
     *_twice(_get, "", m.NamedSkill, skills.get_skill, "skills.read", hides="skill", cost=1),
     *_twice(_patch, "", m.UpdateSkill, skills.update_skill, "skills.update", hides="skill", cost=2),

@@ -40,7 +40,7 @@ _slots: Final = threading.BoundedSemaphore(CONCURRENT_QUERIES)
 
 
 class Busy(errors.RequestLimitExceeded):
-    """Raised if no query can be started now: the limit of concurrent queries is reached, or no
+    """Raised if no SQL query can be started now: the limit of concurrent queries is reached, or no
     process for queries answers. The query was not started."""
 
     def __init__(self) -> None:

@@ -71,11 +71,11 @@ def query(message: m.Query, request: Request) -> dict[str, Any] | Response:
 
 
 def run(query_request: dict[str, Any], *, fresh: bool) -> dict[str, Any] | Response:
-    """Runs a query (see :func:`sql.execution.run_query`) in one of the slots for concurrent
-    queries. Returns its answer, or the response 429 if all slots are taken.
+    """Runs an SQL query (see :func:`sql.execution.run_query`) in one of the slots for concurrent
+    queries. Returns its answer, or a response 429 if all slots are taken.
 
     Args:
-        fresh: publishes the system tables first.
+        fresh: whether to publish the latest changes to the system tables first.
     """
     try:
         with execution.query_slot():

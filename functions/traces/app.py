@@ -70,8 +70,8 @@ RPCS = (
         hides="found_traces",
         since="3.2",
         cost=2,
-        deviation="Two conditions on run_id in a filter must both hold; MLflow's server applies "
-        "only the last one.",
+        deviation="If a filter of traces has two conditions on run_id, both must hold; MLflow's "
+        "server applies only the last one.",
         reads=True,
     ),
     _post(
@@ -183,8 +183,8 @@ RPCS = (
         hides="found_traces",
         since="2.14",
         cost=2,
-        deviation="Two conditions on run_id in a filter must both hold; MLflow's server applies "
-        "only the last one.",
+        deviation="If a filter of traces has two conditions on run_id, both must hold; MLflow's "
+        "server applies only the last one.",
     ),
     post(
         "/mlflow/traces/delete-traces",

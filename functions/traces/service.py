@@ -201,8 +201,8 @@ def check_not_archived(trace: StoredTrace) -> None:
 
 
 def accepted_tags(tags: Texts) -> dict[str, str]:
-    """Returns those tags of a request that a client may set; the server's own are dropped. Raises
-    InvalidParameterValue if the trace's name is too long."""
+    """Returns those tags of a trace in a request that a client may set; the server's own are
+    dropped. Raises InvalidParameterValue if the trace's name, which is a tag, is too long."""
     check_trace_name(tags.get(reserved_tags.TRACE_NAME))
     return {key: text for key, text in tags.items() if key not in SYSTEM_TAGS}
 

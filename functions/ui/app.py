@@ -20,14 +20,16 @@ RPCS = (
         function=absent_features.proxy_to_gateway,
         policy="shared_rules.anybody",
         cost=0,
-        deviation="The answer is that of an MLflow server without a deployments gateway.",
+        deviation="The route `gateway-proxy` answers like an MLflow server without a deployments "
+        "gateway.",
     ),
     post(
         "/mlflow/gateway-proxy",
         function=absent_features.proxy_to_gateway,
         policy="shared_rules.anybody",
         cost=0,
-        deviation="The answer is that of an MLflow server without a deployments gateway.",
+        deviation="The route `gateway-proxy` answers like an MLflow server without a deployments "
+        "gateway.",
     ),
     get(
         "/mlflow/ui-telemetry",

@@ -20,7 +20,7 @@ LIST_USERS = get(
     "users.list_users",
     since="3.10",
     cost=4,
-    deviation="If the server has no logins, this route returns 404: there are no users.",
+    deviation="If the server has no logins, a request for the list of users gets 404.",
 )
 RPCS = (
     post("/mlflow/users/create", m.CreateUser, service.create_user, "users.create_user", cost=2),
@@ -216,8 +216,8 @@ RPCS = (
         version="3.0",
         since="3.12",
         cost=3,
-        deviation="Requires the right to manage the role that has the permission; a role that the "
-        "request names is ignored.",
+        deviation="The caller needs the right to manage the role from which the permission is "
+        "removed; a role that the request names is ignored.",
     ),
     get(
         "/mlflow/roles/permissions/list",

@@ -1,5 +1,5 @@
-"""Sends the deliveries in the queue, to webhooks and to the destinations of alerts. A failed
-delivery is retried with a growing delay.
+"""Sends the deliveries in the SQS webhook queue to webhooks and to the destinations of alerts. A
+delivery that failed, but may succeed later, is retried with a growing delay.
 
 The queue counts the attempts. After its configured maximum it moves the message to its dead-letter
 queue.
@@ -46,7 +46,7 @@ class NothingHandled(Exception):
 
 
 def handler(event: Mapping[str, Any], context: object) -> dict[str, Any]:
-    """Handles an SQS event with deliveries. Returns the ids of the messages to retry.
+    """Handles an SQS event with webhook and alert deliveries. Returns the ids of messages to retry.
 
     Raises:
         NothingHandled: every message failed because of an error of this function. All are retried,

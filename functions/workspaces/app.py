@@ -73,7 +73,8 @@ RPCS = (
         status=204,
         since="3.10",
         cost=16,
-        deviation="In the mode CASCADE, files are deleted, too; an unfinished deletion gets 503, "
+        deviation="In the mode CASCADE, the workspace's files are deleted, too; an unfinished "
+        "deletion gets 503, "
         "so that the client repeats the request.",
     ),
     get(

@@ -21,7 +21,8 @@ write: a request takes 30 seconds at most, and the stream's times are whole seco
 
 
 class InterruptedWrites:
-    """A background thread that completes interrupted writes once after the start.
+    """A background thread that, once after the local server's start, completes log requests of runs
+    that an earlier process left half-written.
 
     It waits until the stream is processed up to ``end``, the last record before the first request
     was served. Then it checks the runs to which the last records up to ``end`` belong, because

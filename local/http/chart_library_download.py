@@ -45,7 +45,7 @@ def registry(home: Path, environ: Mapping[str, str]) -> str:
 
 
 def fetch(name: str, version: str, archive: Path, address: str) -> None:
-    """Downloads the archive of a package through the proxies of the environment.
+    """Downloads an npm package to ``archive``, through the proxies that the environment names.
 
     Raises:
         ValueError: the address is neither HTTPS nor HTTP.

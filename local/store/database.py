@@ -301,8 +301,8 @@ def connect(path: Path) -> Connection:
 def create(
     path: Path, statements: Sequence[str], rows: Sequence[tuple[str, Sequence[Any]]]
 ) -> None:
-    """Creates a database file that only its owner may read, with tables and first rows. The file
-    appears under its name only when it is complete.
+    """Creates a SQLite database file that only its owner may read, with tables and first rows. The
+    file appears under its name only when it is complete.
 
     Raises:
         FileExistsError: a file of this name exists already.

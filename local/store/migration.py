@@ -61,8 +61,8 @@ def holds(path: Path, table: str) -> bool:
 
 
 def convert(path: Path, table: str, target: Path, progress: Progress) -> None:
-    """Creates the file ``target`` from the table in the DynamoDB engine's file ``path``, which is
-    not changed.
+    """Converts a table from ``path``, the file of the engine that earlier versions used in
+    DynamoDB's place, to this version's file ``target``. Does not change ``path``.
 
     Args:
         progress: called repeatedly with how much has been converted.

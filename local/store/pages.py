@@ -57,7 +57,8 @@ class PageRequest(NamedTuple):
 def read_page(
     database: Database, wanted: PageRequest, start: tuple[str, ...] | None, limit: int | None
 ) -> Page:
-    """Reads one page of the rows of a table or index.
+    """Reads one page of a Query or Scan of the embedded store: items of its table, or entries of an
+    index.
 
     Args:
         start: the key after which the page begins, as texts in the order of the index's key; None

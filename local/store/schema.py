@@ -163,8 +163,8 @@ class Schema:
             )
 
     def indexed_values(self, item: Raw) -> tuple[str | None, ...]:
-        """Returns an item's values of the attributes in :attr:`indexed`; None for an attribute that
-        it lacks.
+        """Returns an item's values of the key attributes of all indexes (:attr:`indexed`); None for
+        an attribute that it lacks.
 
         Raises:
             ClientError: a value is not a string, is empty or is too long.

@@ -96,8 +96,8 @@ class TableStore:
         size: int,
         indexed: tuple[str | None, ...] | None = None,
     ) -> Statement | None:
-        """Returns the SQL statement that changes an item to ``new``; None if nothing changes. The
-        statement has no effect if another writer has changed the row since ``row`` was read.
+        """Returns the SQL statement that changes an item to ``new`` (None deletes it); None without
+        a change. It has no effect if another writer has changed the item since ``row`` was read.
 
         Args:
             indexed: :meth:`Schema.indexed_values` of ``new``, if they are known.

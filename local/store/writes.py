@@ -1,5 +1,5 @@
-"""Executes DynamoDB's operations PutItem, UpdateItem and DeleteItem on the store, and evaluates
-single writes of batches and transactions.
+"""Executes DynamoDB's operations PutItem, UpdateItem and DeleteItem on the embedded SQLite store,
+and evaluates single writes of batches and transactions.
 
 A write outside of a batch or transaction reads the item and evaluates its condition and change
 without holding a lock. It then changes the row if the row's revision is still the same; otherwise

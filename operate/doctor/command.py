@@ -41,8 +41,8 @@ class DoctorOptions(NamedTuple):
 
 
 def run(options: DoctorOptions) -> int:
-    """Runs a checkup and prints a table with a line for each step. Returns 1 if a step found a
-    fault or if something that a step created could not be removed; otherwise 0."""
+    """Runs ``doctor``: checks a running server and prints a line for each step. Returns 1 if a step
+    found a fault, the user interrupted it, or something it created was not removed; otherwise 0."""
     api = Api(options.url, login_of_environment(), options.profile)
     checkup = Checkup(
         api,

@@ -63,9 +63,9 @@ class Deployment:
 
 
 def deployment_of(url: str, stack: str | None, profile: str | None) -> Deployment | None:
-    """Returns the stack with this name, without checking that it exists, or, without a name, the
-    stack that has the server's URL among its outputs. Returns None if neither ``stack`` nor
-    ``profile`` is given.
+    """Returns the CloudFormation stack with the name ``stack``, without checking that it exists,
+    or, without a name, the stack that has the server's URL among its outputs. Returns None if
+    neither ``stack`` nor ``profile`` is given.
 
     Raises:
         CannotRun: no name is given and no stack has the URL, or AWS does not answer.

@@ -20,11 +20,11 @@ PARTS = ("runs", "models", "traces", "evaluation", "artifacts")
 
 
 def run(given: argparse.Namespace) -> int:
-    """Runs an export. Returns 0 if MLflow's own server then shows the same as the product,
-    otherwise 1.
+    """Runs ``export``: copies this product's data to the database and files of MLflow's own server.
+    Returns 0 if that server then shows the same data, otherwise 1.
 
     Raises:
-        CannotRun: MLflow is not installed, or a server or the database cannot be used.
+        CannotRun: MLflow is missing, an argument is wrong, or a server or the database is unusable.
     """
     parts = [part for part in given.parts.split(",") if part]
     if unknown := set(parts) - set(PARTS):

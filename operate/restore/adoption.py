@@ -105,11 +105,11 @@ def adopt(
 
 
 def stored_in(cloudformation: Any, stack: str) -> dict[str, str]:
-    """Returns the physical ids of a stack's table, data buckets and key, by logical id. A deleted
-    stack can be named by its id.
+    """Returns the physical ids of a stack's table, data buckets and KMS key, by logical id. A
+    deleted stack can be named by its id.
 
     Raises:
-        CannotRestore: the stack does not exist or has no table.
+        CannotRestore: CloudFormation refuses (such as for an unknown stack), or there is no table.
     """
     try:
         pages = cloudformation.get_paginator("list_stack_resources").paginate(StackName=stack)

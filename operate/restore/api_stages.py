@@ -17,8 +17,8 @@ _WRITTEN: Final = re.compile(r"(none|-?\d+(?:\.\d+)?),(none|-?\d+)")
 
 
 class Limits(NamedTuple):
-    """Requests that a stage of API Gateway admits. None where the stage has no limit of its own:
-    then the quota of the account applies."""
+    """How many requests a second, and how many at once, a stage of API Gateway admits. None where
+    the stage has no limit of its own: then the quota of the AWS account applies."""
 
     rate: float | None
     """Requests a second."""
@@ -55,8 +55,8 @@ class Stage(Protocol):
         """Reads the state from API Gateway."""
 
     def write(self, limits: Limits, before: Limits | None) -> None:
-        """Sets the stage's request limits, and its variable with the limits of before, which None
-        removes. All other settings and variables of the stage stay."""
+        """Sets the request limits of the API Gateway stage, and keeps its earlier limits ``before``
+        in a variable of the stage, which None removes. All other settings and variables stay."""
 
 
 class HttpStage:

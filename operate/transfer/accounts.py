@@ -36,8 +36,8 @@ class Accounts(NamedTuple):
 
 
 def read(server: Server, target_of: Target) -> Accounts:
-    """Reads the users and roles of a server. Returns no items if the server is older than 3.17 or
-    has no login, or if the account is not an administrator's."""
+    """Reads the users and roles of an MLflow server that are to be imported. Returns none if the
+    server is older than 3.17 or has no login, or if the account there is not an administrator's."""
     try:
         users = server.get(f"{API}/users/list")["users"]
         listed = server.get(f"{_API_3}/roles/list")["roles"]

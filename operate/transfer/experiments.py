@@ -25,13 +25,12 @@ _OWN = ("name", "artifact_location", "lifecycle_stage", "creation_time", "last_u
 
 
 class Experiments:
-    """Maps the server's experiments to experiments of the table.
-    An experiment keeps its id if the id is free in the table. If the table has another experiment
-    with the same name, the server's runs are added to that experiment, which also gets the server's
-    tags and is otherwise unchanged. In other cases an import gives the experiment a new number. A
+    """Maps the experiments of the MLflow server that is imported to experiments of the table. An
+    experiment keeps its id if the id is free in the table. If the table has another experiment with
+    the same name, the server's runs are added to that experiment, which also gets the server's tags
+    and is otherwise unchanged. In other cases an import gives the experiment a new number. A
     comparison, which writes nothing, uses an id that no experiment has, so that everything counts
-    as missing.
-    """
+    as missing. """
 
     def __init__(self, journal: Journal, *, write: bool) -> None:
         self._journal = journal

@@ -280,9 +280,9 @@ def _endpoint(fields: Json, endpoint_id: str, existing: Endpoint | None) -> Endp
 
 
 def bindings(snapshot: GatewaySnapshot) -> list[TransferItem]:
-    """Returns the items that transfer the bindings of the gateway's endpoints: which resource, such
-    as a scorer, uses which endpoint. To be run after the scorers, which create their own
-    bindings."""
+    """Returns the items that transfer the bindings of an MLflow server's gateway endpoints: which
+    resource, such as a scorer, uses which endpoint. To be run after the scorers, which create their
+    own bindings."""
     path = f"{GATEWAY}/endpoints/bindings/list"
     listed = snapshot.server.pages("GET", path, "bindings")
     return [

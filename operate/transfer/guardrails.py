@@ -46,7 +46,8 @@ _BUDGET_OWN: Final = (
 
 
 def guardrails(snapshot: GatewaySnapshot, target_of: Callable[[str], str]) -> list[TransferItem]:
-    """Returns the items that transfer the guardrails; none for a server before 3.12.
+    """Returns the items that transfer the gateway's guardrails from an MLflow server to this
+    product; none for a server before 3.12.
 
     Args:
         target_of: returns this product's id of an experiment, given the server's id.

@@ -55,8 +55,8 @@ def contents(artifacts: Mapping[str, Entity], *, of_run: bool = False) -> dict[s
 
 
 def within(want: Content | None, have: Content | None) -> Content | None:
-    """Returns the table's content ``have`` without the fields that the registry's content ``want``
-    lacks: additional fields in the table do not count as a difference."""
+    """Returns the content of an entity in the table (``have``) without the fields that its content
+    in the Kubeflow registry (``want``) lacks: additional fields in the table are no difference."""
     if want is None or have is None:
         return have
     return {

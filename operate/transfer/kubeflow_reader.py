@@ -31,8 +31,8 @@ class Registry:
         )
 
     def experiments(self) -> list[Entity]:
-        """Returns all experiments of the registry; none from an old registry, which has models but
-        no experiments. Raises SourceFailed if the registry cannot be read."""
+        """Returns all experiments of the Kubeflow registry; none from an old version of it, which
+        has models but no experiments. Raises SourceFailed if the registry cannot be read."""
         try:
             return self.entities(EXPERIMENT, "experiments")
         except SourceFailed as failed:

@@ -13,8 +13,9 @@ from operate.transfer.transfer_item import Content, TransferItem
 
 
 def items(server: Server) -> Iterator[TransferItem]:
-    """Yields the items that transfer webhooks; none if the server is older than 3.3 or keeps its
-    data in files, or if the account is not an administrator's."""
+    """Yields the items that transfer an MLflow server's webhooks to this product; none if the
+    server is older than 3.3 or keeps its data in files, or if the account there is no
+    administrator's."""
     try:
         pages = server.pages("GET", f"{API}/webhooks", "webhooks", max_results=100)
         for fields in none_if_unsupported(pages) or ():

@@ -9,7 +9,7 @@ NOT_SERVED: Final = (
     (r"/assistant/", "The assistant runs a command-line program on the server's machine."),
     (
         r"^POST /ajax-api/3\.0/jobs/$",
-        "The route starts any job function by its name; no client calls the route.",
+        "The route starts any job function of MLflow's server by its name; no client calls it.",
     ),
     (
         r"/(get-online-trace-details|unified-traces)$",

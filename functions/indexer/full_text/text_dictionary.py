@@ -113,8 +113,9 @@ def items_needed_by(fts_items: Iterable[Raw], first_page: Page) -> list[Raw]:
 
 
 def complete(fts_items: Iterable[Raw]) -> None:
-    """Adds to the dictionary those texts of FTS items that it lacks. The caller must have put the
-    FTS items before. One BatchGetItem, then writes for the missing texts."""
+    """Adds to the full-text dictionary those texts of FTS items that it lacks. The caller must have
+    put the FTS items before. One BatchGetItem per hundred keys, then writes for the missing
+    texts."""
     for page, entries in missing_entries(fts_items):
         put_all(dictionary_page.add_entries(page, entries))
 

@@ -69,8 +69,9 @@ class _Portion(NamedTuple):
 
 
 def project(records: Sequence[Mapping[str, Any]]) -> None:
-    """Handles stream records of batches (one item for each log request): packs the history of runs
-    whose batches exceed :data:`MANY_BYTES`. Only a sample of the records triggers the check."""
+    """Handles stream records of batches (items with the metric points of one log request): packs
+    the batches of runs that have more than :data:`MANY_BYTES` of them. A sample of the records
+    decides which runs are checked."""
     sampled = {
         _run_of(record): None
         for record in records

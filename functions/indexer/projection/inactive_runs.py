@@ -1,6 +1,6 @@
-"""Decides which runs are inactive (ended, deleted, or quiet: not written to for ten minutes), reads
-their derived items, and removes their marks (the keys in LSI5 that say that the indexer has not
-processed them).
+"""Decides which runs are inactive (ended, deleted, or quiet: not written to for ten minutes, or for
+seconds if very many runs of the experiment are marked), reads their derived items, and removes
+their marks (the keys in LSI5 that say that the indexer has not processed them).
 
 While a run is active, searches read its metrics from the run item. When it is inactive, the indexer
 ranks its metrics (:mod:`indexer.ranks.rank_rows`), packs its history and removes its mark, on the

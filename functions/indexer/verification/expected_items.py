@@ -112,7 +112,8 @@ def of_run(
 
 
 def of_trace(item: Raw | None, packs: Iterable[Raw], indexed: IndexedFields | None) -> Items:
-    """Returns the FTS and FTS_REV items that a trace and its spans require.
+    """Returns the FTS and FTS_REV items that must exist for a trace and its spans; none without a
+    trace.
 
     Args:
         indexed: the fields of traces that the full-text index of the experiment covers.
@@ -180,6 +181,6 @@ def _children(item: Raw, owner: Owner, maps: Maps) -> list[Raw]:
 
 
 def content(item: Raw | None) -> Raw:
-    """Returns an item's attributes without those that may differ from a newly computed item:
-    version, time of update, TTL, and the state of a dictionary entry."""
+    """Returns a derived item's attributes without those in which it may differ from the same item
+    computed anew: version, time of update, TTL, and the state of a full-text dictionary's entry."""
     return {name: value for name, value in (item or {}).items() if name not in _NOT_COMPARED}

@@ -106,9 +106,9 @@ class Partition:
 
 
 def marked_runs(experiment_id: str) -> set[str]:
-    """Returns the ids of the runs that the indexer has still to process, without those whose mark
-    (the key that says so) is never removed because they have indexed values outside the run
-    item."""
+    """Returns the ids of the experiment's runs that the indexer has still to process, by their
+    marks in LSI5. Leaves out runs with a permanent mark, which a run has while it has indexed
+    values in child items."""
     index_items = table.query_all(
         keys.experiment(experiment_id).pk,
         index="LSI5",

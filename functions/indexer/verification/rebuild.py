@@ -92,7 +92,8 @@ def experiment_ids() -> Iterator[str]:
 def verify(
     experiment_id: str, patience: float = PATIENCE_SECONDS, unread: Collection[Key] = ()
 ) -> RebuildReport:
-    """Compares all derived items of an experiment with their sources; writes nothing.
+    """Compares all derived items of an experiment with their sources; writes nothing. Returns the
+    wrong items and, apart from them, those that are only behind because the indexer lags.
 
     Args:
         patience: seconds to wait before wrong items are read again.

@@ -99,7 +99,8 @@ class DetectedProblem(NamedTuple):
 
 
 def find(detection: Detection, failures: Sequence[FailedGroup]) -> list[DetectedProblem]:
-    """Returns the problems that the failures show, worst first, at most ``MAX_ISSUES``.
+    """Asks the model which problems the failed traces and sessions (``failures``) show. Returns
+    these problems, worst first, at most ``MAX_ISSUES``.
 
     Raises:
         MlflowError: the model cannot be asked, or does not answer in the requested form.

@@ -57,8 +57,9 @@ class ReportedIssue(NamedTuple):
 def report(
     detection: Detection, findings: Sequence[DetectedProblem], experiment: Experiment
 ) -> list[ReportedIssue]:
-    """Creates an issue for each new finding, and updates the time at which a known issue was last
-    seen. Returns the issues, the most severe first. Repeating it creates no further issues.
+    """Creates an issue for each new problem that the issue detection found (``findings``), and
+    updates the time at which a known issue was last seen. Returns these issues, the most severe
+    first. Repeating it creates no further issues.
 
     Raises:
         JobStopped, OutOfTime: see :mod:`judge_runner.job_execution`.

@@ -105,8 +105,8 @@ class _Window(NamedTuple):
 
 
 def sweep(remaining: Callable[[], float]) -> None:
-    """Starts the detections that are due in all experiments. An error in one is logged and does not
-    affect the others; a later sweep tries it again.
+    """Starts the scheduled issue detections of all experiments that are due. An error in one is
+    logged and does not affect the others; a later sweep tries it again.
 
     A late schedule is first given a later time at which it is tried again, and then started. So a
     schedule whose start fails, takes all the time or ends the process does not block the others.

@@ -34,8 +34,8 @@ def recording(subjects: Sequence[Subject]) -> str:
 
 
 def path(subjects: Sequence[Subject]) -> str:
-    """Returns the names of the steps below the root spans, without the calls of models:
-    ``route > search, read``; steps that failed have ``[ERROR]`` after their name."""
+    """Returns the names of the spans below the root spans of these traces, without the calls of
+    models, as ``route > search, read``; failed spans have ``[ERROR]`` after their name."""
     paths = dict.fromkeys(filter(None, map(_path, subjects)))
     return "; ".join(paths) or "no steps"
 

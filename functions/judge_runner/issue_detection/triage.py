@@ -1,5 +1,5 @@
-"""Decides which sessions of traces, and which traces, have a problem: the detection's model judges
-each, and costs are compared with those of calls of the same kind."""
+"""Decides which sessions of traces, and which traces, have a problem: the model of the issue
+detection judges each, and costs are compared with those of calls of the same kind."""
 
 from __future__ import annotations
 
@@ -74,12 +74,13 @@ class _Verdict(NamedTuple):
 
 
 def find_failures(detection: Detection, groups: Sequence[Group]) -> list[FailedGroup]:
-    """Judges the groups, adds an assessment to each, and returns those with a problem.
+    """Asks the model whether each group (a trace, or the traces of a session) has a problem, adds
+    an assessment to the group's first trace, and returns the groups with a problem or high costs.
 
     Raises:
         MlflowError: the first group could not be judged: the model cannot be called, or does not
             answer in the requested form. If another group cannot be judged, its assessment
-            contains the error.
+            contains the error, except for TemporarilyUnavailable and RunMoved, which are raised.
         PermissionDenied: the job's creator has lost a right. Nothing is written after that.
         JobStopped, OutOfTime: see :mod:`judge_runner.job_execution`.
     """

@@ -1,4 +1,4 @@
-"""The attributes of users: their checks, and the operations of PATCH on them.
+"""The SCIM attributes of users: their checks, and the operations of SCIM's PATCH on them.
 
 Attributes that the product does not need, such as telephone numbers, addresses and managers, are
 accepted but not stored.

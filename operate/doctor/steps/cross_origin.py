@@ -11,8 +11,9 @@ _PATH: Final = "/api/2.0/mlflow/experiments/search"
 
 
 def refuse(checkup: Checkup) -> str:
-    """Checks that answers have the headers that protect browsers, and that a request from a page of
-    another origin is refused. Returns the result as a text; raises Wrong."""
+    """A step of ``doctor``: checks that the server's answers have the headers that protect
+    browsers, and that it refuses a request from a page of another origin. Returns the result as a
+    text. Raises Wrong if one is not so."""
     api = checkup.api
     plain = api.call("POST", _PATH, {"max_results": 1})
     sniffing = plain.headers.get("x-content-type-options")

@@ -11,8 +11,9 @@ _COUNT: Final = "ApproximateNumberOfMessages"
 
 
 def read(checkup: Checkup) -> str:
-    """Checks that all failure queues of the stack are empty. Returns the result as a text; raises
-    Wrong, or LeftOut if no stack is checked."""
+    """Checks that all SQS queues of the stack for messages that failed for good are empty. Returns
+    the result as a text. Raises Wrong if one is not empty, LeftOut if ``doctor`` checks no
+    stack."""
     queues = {name: url for name, url in checkup.aws.ids(_TYPE).items() if "Failure" in name}
     service = checkup.aws.client("sqs")
     counts = {

@@ -11,9 +11,9 @@ from operate.doctor.steps import search
 
 
 def follow(checkup: Checkup) -> str:
-    """Ends the checkup's run, waits until the lists of experiments and models contain the created
-    ones, and checks that searches answer as before. Returns the result as a text; raises Wrong, or
-    LeftOut if an earlier step failed."""
+    """A step of ``doctor``: ends its run, waits until the lists of experiments and models contain
+    those that it created, and checks that searches answer as before. Returns the result as a text.
+    Raises Wrong if they do not, LeftOut if an earlier step failed."""
     api, run_id = checkup.api, checkup.fact("run")
     now = int(time.time() * 1000)
     api.post("runs/update", run_id=run_id, status="FINISHED", end_time=now)

@@ -6,8 +6,9 @@ from operate.doctor.checkup_state import Checkup, expect
 
 
 def create(checkup: Checkup) -> str:
-    """Creates a logged model, sets its status to ready and reads it back. Returns the result as a
-    text; raises Wrong, or LeftOut if an earlier step failed."""
+    """A step of ``doctor``: creates a logged model, sets its status to ready and reads it back.
+    Returns the result as a text. Raises Wrong if it is not ready, LeftOut if an earlier step
+    failed."""
     api, experiment = checkup.api, checkup.fact("experiment")
     made = api.post("logged-models", experiment_id=experiment, name="doctor")
     model_id = made["model"]["info"]["model_id"]

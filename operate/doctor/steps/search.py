@@ -22,8 +22,9 @@ def search_at_once(checkup: Checkup) -> str:
 
 
 def check(checkup: Checkup, run_id: str) -> None:
-    """Searches the runs of the checkup's experiment with several filters. Raises Wrong if the run
-    is in a result that should not contain it, or missing from one that should."""
+    """Searches the runs of ``doctor``'s experiment with each of :data:`FILTERS`. Raises Wrong if
+    the run ``run_id`` is in a result that should not contain it, or missing from one that
+    should."""
     experiments = [checkup.fact("experiment")]
     for text, meets in FILTERS.items():
         page = checkup.api.post(

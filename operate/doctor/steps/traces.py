@@ -10,8 +10,9 @@ from operate.doctor.outcome import Wrong
 
 
 def export(checkup: Checkup) -> str:
-    """Exports a trace with two spans, and checks that it can be read at once, with both spans.
-    Returns the result as a text; raises Wrong, or LeftOut if an earlier step failed."""
+    """A step of ``doctor``: exports a trace with two spans, and checks that it can be read at once,
+    with both spans. Returns the result as a text. Raises Wrong if it cannot be read so, LeftOut if
+    an earlier step failed."""
     api, experiment = checkup.api, checkup.fact("experiment")
     trace, now = uuid4().hex, time.time_ns()
     root = {

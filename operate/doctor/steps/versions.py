@@ -7,8 +7,9 @@ from operate.versions import functions
 
 
 def compare(checkup: Checkup) -> str:
-    """Checks that the alias of each function serves the last deployment and nothing else. Returns
-    the result as a text; raises Wrong, or LeftOut if no stack is checked."""
+    """A step of ``doctor``: checks that the live alias of each Lambda function sends all requests
+    to the version of the last deployment. Returns the result as a text. Raises Wrong if one does
+    not, LeftOut if no stack is checked."""
     aws = checkup.aws
     deployed = functions(aws.client("cloudformation"), aws.client("lambda"), aws.stack)
     behind = [

@@ -64,11 +64,11 @@ def milliseconds(duration: Any) -> int | None:
 def effective_retention(
     config: Server, workspace_retention: str | None, experiment_id: str, tags: Mapping[str, str]
 ) -> str:
-    """Returns the retention of an experiment's traces.
+    """Returns the time, such as ``30d``, after which an experiment's traces are archived.
 
     Args:
-        workspace_retention: of the experiment's workspace; None if it names none.
-        tags: of the experiment. A tag that is no valid retention counts as absent.
+        workspace_retention: the time that the experiment's workspace sets; None if it sets none.
+        tags: the experiment's. A time in a tag is ignored if it is invalid or longer than allowed.
     """
     broader = workspace_retention or config.retention
     own = _object(tags.get(reserved_tags.TRACE_RETENTION))

@@ -133,7 +133,7 @@ def has_alias(select: exp.Select, names: Collection[str]) -> bool:
 
 def mark(table: exp.Expr) -> None:
     """Marks a mention of the table ``spans`` or ``traces`` in a syntax tree, because the statement
-    reads columns of single keys from it. :func:`point_to_columns` then replaces the table there."""
+    reads single keys of its maps, which have columns. :func:`point_to_columns` then replaces it."""
     table.meta[_READS_COLUMNS] = True
 
 

@@ -60,8 +60,8 @@ def pseudonym(name: str, key: str) -> str:
 
 
 def erased(event: Event, name: str, key: str) -> Event:
-    """Returns the event without a user's name: ``user_name`` becomes None, and the pseudonym takes
-    its place in ``entity``. The hash of the row stays the same."""
+    """Returns the event of the audit without a user's name: ``user_name`` becomes None, and the
+    pseudonym takes its place in ``entity``. The hash of the row stays the same."""
     replaced = event._replace(user_name=None) if event.user_name == name else event
     fields = json.loads(event.entity)
     for field in PERSONS:

@@ -47,8 +47,8 @@ class Verified(NamedTuple):
 
 
 def verify(noted: Mapping[str, str] | None = None) -> Verified:
-    """Verifies ``audit_log``: computes the hash of each row again and compares it with the hash in
-    the table.
+    """Verifies the table ``audit_log``: computes the hash of each row again and compares it with
+    the hash in the row. Returns the table's days, and the problems that were found.
 
     The previous hash of the oldest row cannot be checked, unless it is row 1, because the rows
     before it were deleted at the end of their retention.

@@ -26,8 +26,8 @@ _OF_ALL: Final = (exp.Columns, exp.Pivot)
 
 
 def columns_read(query: exp.Query, schema: str) -> Mapping[str, Columns]:
-    """Returns the columns that a query must read of each view in the schema: of current tables, of
-    past versions of tables, and of the views of ``views.py``.
+    """Returns the columns that an SQL query must read of each view in the schema: of current
+    tables, of past versions of tables, and of the views of ``views.py``.
 
     Args:
         query: its table names already point to DuckDB's views.

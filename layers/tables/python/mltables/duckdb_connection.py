@@ -44,8 +44,8 @@ def connect(
 
 
 def open_before_fork() -> None:
-    """Opens the database that :func:`connect` uses in processes that this process forks. It starts
-    no thread, because a process with threads cannot be forked safely."""
+    """Opens the DuckDB database that :func:`connect` uses in processes that this process forks. The
+    database starts no thread, because a process with threads cannot be forked safely."""
     if not _databases_before_fork:
         _databases_before_fork.append(_open(MEMORY, 1, ""))
 

@@ -89,16 +89,16 @@ def load_roots(
 
 
 def differs(inherited: Sequence[str]) -> str:
-    """Returns an SQL condition on the rows of parts (such as model versions), joined with the
-    temporary table ``roots``: true if a column that parts copy from their root has another value
-    than in the root."""
+    """Returns an SQL condition on rows of parts (such as model versions), joined with their roots
+    (such as registered models) in the temporary table ``roots``: true if one of the columns
+    ``inherited``, which parts copy from their root, has another value than in the root."""
     return " OR ".join(f"{column} IS DISTINCT FROM {_INHERITED}{column}" for column in inherited)
 
 
 def corrected(inherited: Sequence[str]) -> str:
-    """Returns the SQL of a ``REPLACE`` list for the rows of parts (such as model versions),
-    left-joined with the temporary table ``roots``: each column that parts copy from their root gets
-    the root's value."""
+    """Returns the SQL of a ``REPLACE`` list for rows of parts (such as model versions), left-joined
+    with their roots (such as registered models) in the temporary table ``roots``: each column in
+    ``inherited``, which parts copy from their root, gets the root's value."""
     return ", ".join(
         f"coalesce({_INHERITED}{column}, {column}) AS {column}" for column in inherited
     )

@@ -14,10 +14,10 @@ from mltables.writable_table import WritableTable
 
 
 def append_points(connection: duckdb.DuckDBPyConnection, history: WritableTable) -> int:
-    """Appends to the metric history the points of the runs in the staged table ``new_runs`` that it
-    lacks, in one file per day. Also removes the points of the runs in the staged table ``gone`` and
-    the points that rewinds of their runs deleted. All this is one commit. Returns the number of
-    appended points."""
+    """Appends to ``run_metrics_history`` the points of the runs in the staged table ``new_runs``
+    that it lacks, in one file per day. Also removes the points of the runs in the staged table
+    ``gone`` and the points that rewinds (deletions of a run's points after a step) deleted. All
+    this is one commit. Returns the number of appended points."""
     rewound_points.remove_landed(connection)
     known = history.source(history.overlapping("points", "run_id"))
     connection.execute(

@@ -19,8 +19,8 @@ class OpenedTables:
         self._opened: dict[tuple[str, Moment | None], DeltaTable | None] = {}
 
     def at(self, table: Table, moment: Moment | None = None) -> DeltaTable | None:
-        """Returns a table in its version of a moment; None if nothing was published yet. Raises
-        StatementRefused if the table has no such version.
+        """Returns a Delta table in the version that ``moment`` gives by time or number; None if
+        nothing was published yet. Raises StatementRefused if the table has no such version.
 
         Args:
             moment: None for the version that is current at the first call.

@@ -1,6 +1,6 @@
-"""``python -m mltables.query_server``: the warm process of queries. It has loaded the engines and
-opened an empty database, and runs no statement itself; for each query it forks processes, which end
-with the query.
+"""``python -m mltables.query_server``: the warm process for SQL queries. It has loaded the engines
+and opened an empty database, and runs no statement itself; for each query it forks processes, which
+end with the query.
 
 The process that started it sends one end of a new socket for each query, over the socket that is
 this server's standard input. For each query the server forks a *supervisor*, which first writes

@@ -1,4 +1,4 @@
-"""Removes the rows of given entities from a partitioned table, or corrects the workspace of
+"""Removes the rows of given entities from a partitioned system table, or corrects the workspace of
 the rows of experiments, by rewriting only the files that have such rows."""
 
 from __future__ import annotations

@@ -56,11 +56,11 @@ UNCHANGED: Final = "unchanged"
 
 
 def prepare_rows(request: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """Checks and translates the statement, and prepares the rows that the caller may read. Returns
-    the statement in DuckDB's SQL, its parameters, the sources of its rows, the views that it reads
-    and the digest of the versions of its tables (None if the request has no ``kept``, or if the
-    statement has another result each time); or ``{"error": message}``; or ``{"unchanged": true}``
-    if this digest is the request's ``kept``.
+    """Checks and translates the SQL statement, and prepares the rows that the caller may read.
+    Returns the statement in DuckDB's SQL, its parameters, the sources of its rows, the views that
+    it reads and the digest of the versions of its tables (None if the request has no ``kept``, or
+    if the statement has another result each time); or ``{"error": message}``; or ``{"unchanged":
+    true}`` if this digest is the request's ``kept``.
 
     Args:
         folder: the folder in which the rows of a restricted caller are written.
@@ -170,8 +170,8 @@ def open_views(
     views: Mapping[str, Collection[str]] = MappingProxyType({}),
     sql: str | None = None,
 ) -> duckdb.DuckDBPyConnection:
-    """Returns a connection to a new database that has views of the sources. The database can read
-    only the files of the sources, and does not spill to disk.
+    """Returns a connection to a new DuckDB database that has views of the sources (files with
+    rows). The database can read only the files of the sources, and does not spill to disk.
 
     Args:
         views: the views of ``views.py`` that are created over these sources: by name, the columns

@@ -340,7 +340,7 @@ def open_or_create(
     *,
     may_be_behind: bool = False,
 ) -> DeltaTable:
-    """Opens the table for a writer and creates the table if it does not exist.
+    """Opens a Delta table for a writer and creates it if it does not exist.
 
     Args:
         properties: our own properties, which a new table gets in addition to Delta's.

@@ -68,8 +68,9 @@ class Incoming:
             self._file.write(data)
 
     def commit(self) -> str:
-        """Makes the file visible under its key, in place of an older file. Returns the MD5 digest
-        of its content in quotation marks, with which the server answers an upload (``ETag``)."""
+        """Makes the written file visible under its key, in place of an older one. Returns the MD5
+        digest of its content in quotation marks, with which the server answers an upload
+        (``ETag``)."""
         with _disk_errors_translated():
             self._file.close()
             self._folder.publish(self._path, self._target, self._key)

@@ -22,7 +22,8 @@ def scheme(location: str) -> str:
 
 
 def locate(location: str, workspace: str, path: str = "") -> str:
-    """Returns the key of a location, or of ``path`` below it, which is checked here.
+    """Returns the artifact store's key of a location (a URI), or of ``path`` below it, and checks
+    both.
 
     Raises:
         InvalidParameterValue: the path is not safe, or the location is another workspace's or not

@@ -15,8 +15,8 @@ class DirectoryEntry(NamedTuple):
 
 
 class StoredFile(NamedTuple):
-    """A file below a directory: its key, its size in bytes, the time of its last change (seconds
-    since 1970) and its ETag, with quotation marks."""
+    """A file that the artifact store lists below a directory: its key, its size in bytes, the time
+    of its last change (seconds since 1970) and its ETag, with quotation marks."""
 
     key: str
     size: int
@@ -45,7 +45,8 @@ class UploadedPart(NamedTuple):
 
 
 class Store(Protocol):
-    """A store of files by key. A directory exists only while it contains files.
+    """A store of files by key: an S3 bucket or a local folder. A directory exists only while it
+    contains files.
 
     Methods raise TemporarilyUnavailable or RequestLimitExceeded when S3 cannot answer now, and
     InsufficientStorage when the disk of a local folder is full or read-only. A repeated call leaves

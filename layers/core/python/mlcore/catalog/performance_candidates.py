@@ -1,6 +1,6 @@
 """Recommends performance artifacts (measurements of a model on some hardware). For each model and
-type of hardware, the *candidates* are those artifacts that are worth their price at some request
-rate, fastest first.
+type of hardware, the *candidates* are the artifacts, fastest first, for which no faster one needs
+as few units of the hardware at every request rate.
 
 The catalog loader stores the candidates for the property names that most requests use. For other
 names a request computes them from the values of the properties (:mod:`.property_columns`).
@@ -68,8 +68,8 @@ class Candidates(NamedTuple):
 
 
 class CandidateCollector:
-    """Chooses the artifacts that are worth their price at some request rate (*candidates*) among
-    the performance artifacts of the model catalog's models, model by model."""
+    """Chooses the *candidates* among each catalog model's performance artifacts: those for which no
+    faster artifact on the same type of hardware needs as few units of it at every request rate."""
 
     def __init__(self) -> None:
         self._owners: list[int] = []

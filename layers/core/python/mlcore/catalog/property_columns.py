@@ -1,5 +1,5 @@
-"""Columns: the values of one property of all models, or of all artifacts. Lists are filtered and
-ordered by columns, without loading the models.
+"""Columns of the model catalog: the values of one property of all models, or of all artifacts.
+Lists are filtered and ordered by columns, without loading the models.
 
 The loader writes the columns; a request reads only those that it needs. A model is identified by
 its index in the order of names, an artifact by its index among the artifacts of all models in that

@@ -1,4 +1,4 @@
-"""Makes raw items from values of a model's attributes.
+"""Makes raw items from the attribute values of a PynamoDB model (a type of item).
 
 Replaces PynamoDB's instances, which take ten times as long to create and serialise: a quarter of
 the indexer's time.

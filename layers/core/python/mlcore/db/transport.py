@@ -87,13 +87,13 @@ class _Lost:
 
 
 class Transport:
-    """A client of one endpoint. Thread-safe: each call uses its own connection.
+    """A thread-safe client of one endpoint of DynamoDB, or of an AWS service with JSON requests.
 
     Args:
         endpoint: ``https://host`` or ``http://host:port``; both may have a path.
         keys: returns the current credentials.
         connect_timeout, read_timeout: seconds for one attempt.
-        attempts: maximum for one call, the first included.
+        attempts: maximum number of attempts of one call, the first included.
         patience: seconds in which a connection that fails is retried, beyond ``attempts`` too.
         longest: maximum seconds of one call; :mod:`mlcore.db.deadline` may shorten it.
         connections: maximum of idle connections in the pool.

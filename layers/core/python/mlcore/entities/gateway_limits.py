@@ -14,8 +14,8 @@ EACH: Final = "*"
 
 
 class CallLimits(NamedTuple):
-    """The requests and tokens that may be used in a minute and in a day of UTC, and the calls that
-    may be open at the same time; None for no limit."""
+    """Limits of the AI gateway for one key, user, endpoint or workspace: requests and tokens in a
+    minute and in a day of UTC, and calls that may be open at the same time; None for no limit."""
 
     requests_per_minute: int | None = None
     requests_per_day: int | None = None

@@ -96,8 +96,8 @@ def check(request: ProxiedRequest, models: Collection[str], headers: Mapping[str
 
 
 def names_other(value: Any, models: Collection[str]) -> bool:
-    """Whether a batch's request in a JSON value (a line of a file, or the request that begins a
-    batch) names a model other than ``models``."""
+    """Whether the JSON of a request to a provider's batch API (a line of the batch's file, or the
+    request that begins the batch) names a model other than ``models``."""
     return not all(_is_one_of(name, models) for name in _named(value))
 
 

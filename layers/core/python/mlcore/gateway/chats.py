@@ -66,9 +66,10 @@ def complete(call: Invocation, chat: Json) -> Json:
 
 
 def stream_completion(call: Invocation, chat: Json) -> Iterator[Json]:
-    """Completes a chat and yields the chunks of the completion; the last chunks hold the token
-    usage, unless the caller set ``include_usage`` to false. If a guardrail checks answers, the
-    provider is asked for the complete answer, and the chunks come after the check."""
+    """Completes a chat through the AI gateway and yields the chunks of the completion; the last
+    chunks hold the token usage, unless the caller set ``include_usage`` to false. If a guardrail
+    checks answers, the provider is asked for the complete answer, and the chunks come after the
+    check."""
     chunks = _stream(call, chat)
     return _without_usage(chunks) if _forbids_usage(chat) else chunks
 

@@ -47,7 +47,7 @@ class CircuitBreakers:
 
     def check(self, model: Hashable) -> bool:
         """Checks that a model may be called. Returns True if this call is a probe: the circuit was
-        open, its time has ended, and this one call tries the model while others wait.
+        open, its time has ended, and this one call tries the model while others are still refused.
 
         Raises:
             GatewayCallFailed: the circuit is open. Status 429 if the provider's last failure had

@@ -1,5 +1,5 @@
-"""Guardrails of an endpoint: judges that check requests before they are sent, and answers before
-they are returned. A request or answer that fails is refused, or rewritten by a model (the
+"""Guardrails of a gateway endpoint: judges that check requests before they are sent, and answers
+before they are returned. A request or answer that fails is refused, or rewritten by a model (the
 *sanitizer*).
 
 Rules and messages are those of MLflow's gateway (``mlflow.gateway.guardrails``).

@@ -154,8 +154,8 @@ class Invocation:
     def ask(
         self, ask: Callable[[Provider], Json], usage: Usage, handling: Handling = USUAL
     ) -> Json:
-        """Asks the endpoint's models in turn and returns the complete answer of the first one that
-        does not fail. Raises GatewayCallFailed if all models fail.
+        """Asks the models of the gateway endpoint in turn and returns the complete answer of the
+        first one that does not fail. Raises GatewayCallFailed if all models fail.
 
         Args:
             ask: calls the model through its provider.

@@ -68,9 +68,9 @@ class Ticket:
 
 
 class Reserve:
-    """The requests and tokens of one target (a key, user, endpoint or workspace) that this process
-    has counted in the table in advance, or has still to count there. Threads may use it
-    concurrently."""
+    """The AI gateway's requests and tokens of one target (a key, user, endpoint or workspace) that
+    this process has counted in the table in advance, or has still to count there. Threads may use
+    it concurrently."""
 
     def __init__(self, target: str) -> None:
         self._target = target

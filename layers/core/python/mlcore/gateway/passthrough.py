@@ -54,8 +54,8 @@ _UNGUARDED_ANSWERS: Final = (p.OPENAI_EMBEDDINGS, p.ANTHROPIC_COUNT_TOKENS)
 
 
 def answer(call: Invocation, action: str, body: Json, headers: Mapping[str, str]) -> Json:
-    """Sends a request in a provider's own form and returns the provider's answer, unchanged or as
-    the guardrails rewrote it.
+    """Sends a request in a model provider's own form through a gateway endpoint, and returns the
+    provider's answer, unchanged or as the guardrails rewrote it.
 
     Raises:
         GatewayCallFailed: the endpoint's provider does not have this form, or the provider or a

@@ -73,9 +73,9 @@ def read(request: ProxiedRequest) -> Form | None:
 
 
 def changed(request: ProxiedRequest, value_of: Callable[[Field], bytes]) -> bytes:
-    """Returns the content of a form in which ``value_of`` gives the value of each field. Raises
-    GatewayCallFailed (400) as :func:`read` does, and for a value that contains the form's
-    boundary."""
+    """Returns the content of the multipart form in a request, with the value of each field replaced
+    by what ``value_of`` returns for it. Raises GatewayCallFailed (400) as :func:`read` does, and
+    for a value that contains the form's boundary."""
     delimiter = _delimiter(request)
     pieces: list[bytes] = []
     for field in fields(request):

@@ -176,8 +176,8 @@ def _readings(limits: CallLimits, used: usage.Usage, now: int) -> list[Remaining
 
 @contextmanager
 def open_call(limited: Sequence[Limited], admission: Admission) -> Iterator[None]:
-    """Counts a call as open during the ``with`` block, in two writes for each limit of calls at the
-    same time.
+    """Counts a gateway call as open during the ``with`` block: for each limit of concurrent calls
+    one write before the block, and one after it.
 
     Args:
         admission: the counted request of the call; it is no longer counted if the call is refused.

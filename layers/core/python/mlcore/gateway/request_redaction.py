@@ -1,5 +1,5 @@
-"""Replaces private texts in the requests that a call sends to providers, by those rules of the
-setting ``redaction`` that apply to providers.
+"""Replaces private texts in the requests that a gateway call sends to model providers, by those
+rules of the setting ``redaction`` that apply to providers.
 
 A request with content that cannot be searched (pictures, sound, compressed files, lists of tokens)
 is refused unless the rules let it through. No error quotes a text of the request.

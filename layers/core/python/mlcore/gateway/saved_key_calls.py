@@ -1,4 +1,4 @@
-"""Calls a provider's model with a saved key, for a caller inside the server that has no endpoint.
+"""Calls a model with a saved API key of its provider, for code of the server that has no endpoint.
 
 The call goes through an endpoint that is made for it and stored nowhere. So it has no guardrails
 and leaves no trace; global budgets, and budgets and limits of its user and workspace, apply.

@@ -167,8 +167,8 @@ class Gate:
         return challenge._replace(headers={**challenge.headers, "set-cookie": cookie})
 
     def check(self, route: Route, request: Request, message: Any) -> None:
-        """Checks that the caller may call this route with this message, and counts the request to
-        its workspace. Where no login is required, every call passes.
+        """Checks that the caller may call this route with this message, and counts the request
+        towards the request limit of its workspace. Where no login is required, every call passes.
 
         Raises:
             RequestRefused: the caller lacks the permission (403).

@@ -42,7 +42,8 @@ _PERSONAL: Final = {
 
 
 def verdict(judge: Judge, text: str | None) -> Verdict:
-    """Returns the rating of a text by a rule, with its rationale.
+    """Returns the rating of a trace's output (``text``) by a rule, a judge that asks no model, with
+    its rationale.
 
     Args:
         text: None if the trace has no output; the rating is then ``no``.

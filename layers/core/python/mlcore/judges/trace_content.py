@@ -204,9 +204,9 @@ def summaries(subject: Subject, limit: int = _LIMITS[0]) -> list[dict[str, Any]]
 
 
 def input_text(value: Any) -> str:
-    """Returns the request of a model call as text: the content of a chat's only message, or the
-    JSON of several messages or of any other value. If not all of several messages are texts, but
-    the last one is, returns the content of the last one."""
+    """Returns the request of a model call as text: a text itself, "" for None, the content of a
+    chat's only message, the JSON of several messages or of any other value. If not all of several
+    messages are texts, but the last one is, returns the content of the last one."""
     if value is None or isinstance(value, str):
         return value or ""
     messages = value.get("messages") if isinstance(value, dict) else None

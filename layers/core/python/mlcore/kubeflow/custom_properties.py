@@ -164,8 +164,8 @@ def mark(value: Property) -> str:
 
 
 def marks(values: Properties) -> dict[str, str]:
-    """Returns, by key, the text that is stored beside each custom property's tag and tells its type
-    (:func:`mark`), for all properties that are not strings."""
+    """Returns, by key, the mark (:func:`mark`) of each of Kubeflow's custom properties that is not
+    a string: the text, stored beside the property's tag, that tells its type."""
     return {key: mark(value) for key, value in values.items() if value.type != STRING}
 
 

@@ -25,8 +25,8 @@ def reads_nan(user_agent: str) -> bool:
 
 
 def mark_nan(answer: Any) -> None:
-    """Replaces the value NaN of a metric, in an entity or a page of entities, by 0 and the property
-    ``is_nan``. Changes the dicts in place."""
+    """Replaces the value NaN of metrics in an answer of Kubeflow's API (an entity or a page of
+    entities) by 0 and the custom property ``is_nan``. Changes the dicts in place."""
     entities = answer.get("items", (answer,)) if isinstance(answer, dict) else ()
     for entity in entities:
         value = entity.get("value")
@@ -43,8 +43,9 @@ def is_marked_nan(entity: Mapping[str, Any]) -> bool:
 
 
 def unmark_nan(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the checked fields of a metric, with the value NaN if they mark it: by the value 0
-    and the custom property ``is_nan``, which is removed."""
+    """Returns the validated fields of a metric from a request to Kubeflow's API. If they mark NaN
+    (by the value 0 and the custom property ``is_nan``), the value is NaN and the property is
+    removed."""
     properties = values.get("customProperties") or {}
     fields = dict(values)
     if properties.get(PROPERTY) == _MARK and values.get("value") == 0:

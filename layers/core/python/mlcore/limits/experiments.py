@@ -108,7 +108,7 @@ def check_custom_views(identifier: str, key: str, tags: Iterable[str]) -> None:
     otherwise.
 
     Args:
-        identifier: the experiment's id, for the message.
+        identifier: the experiment's id, for the error message.
         tags: the tag keys that the experiment has.
     """
     if not is_custom_view(key):

@@ -75,7 +75,7 @@ def semantic_version(version: str, parameter: str) -> SemanticVersion:
     InvalidParameterValue if it is not a semantic version, is too long, or has a too large number.
 
     Args:
-        parameter: the name of the request's field, for the message.
+        parameter: the name of the request's field, for the error message.
     """
     message = f"Invalid semantic version for {parameter}: '{version}'"
     if len(version) > _MAX_VERSION_LENGTH:
@@ -161,9 +161,9 @@ def check_alias(alias: str) -> None:
 
 
 def written_icons(icons: list[Json] | None, field: str) -> list[Json] | None:
-    """Returns the icons of a request, without the member ``source``, which icons have in answers
-    only; None if the request has no icons. Raises InvalidParameterValue if an icon's ``source`` is
-    ``version``: it is an icon of a version, and would be stored as the server's own."""
+    """Returns the icons of an MCP server in a request, without the member ``source``, which icons
+    have in answers only; None if the request has none. Raises InvalidParameterValue if an icon's
+    ``source`` is ``version``: a version's icon would be stored as the MCP server's own."""
     if icons is None:
         return None
     for index, icon in enumerate(icons):

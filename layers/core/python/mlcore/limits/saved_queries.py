@@ -98,8 +98,8 @@ def _declared(sent: Any) -> QueryParameter:
 
 
 def values_of(parameters: Sequence[QueryParameter], sent: Mapping[str, Any]) -> dict[str, Value]:
-    """Returns, by name, the value of every parameter of a saved query for one execution, converted
-    to the parameter's type.
+    """Returns, by name, the value of every parameter of a saved SQL query for one execution,
+    converted to the parameter's type.
 
     Args:
         sent: values by name, as JSON or as texts, such as those of a command line.

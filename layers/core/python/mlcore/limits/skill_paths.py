@@ -107,7 +107,7 @@ class Tree:
         """Adds a folder and the folders that contain it. Adding it again has no effect.
 
         Args:
-            entry: the name in the archive, for the message.
+            entry: its name in the uploaded archive, for the error message.
 
         Raises:
             InvalidParameterValue: the folder clashes with another path.

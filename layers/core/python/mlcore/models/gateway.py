@@ -140,8 +140,8 @@ class GatewayUsage(Item):
 
 
 class GatewayOpenCalls(Item):
-    """The calls of a key, user, endpoint or workspace that have not ended. Deleted by its TTL some
-    time after the last of them must have ended."""
+    """The calls of the AI gateway by a key or user, or of an endpoint or workspace, that have not
+    ended. Deleted by its TTL some time after the last of them must have ended."""
 
     pattern = keys.GATEWAY_OPEN_CALLS
 

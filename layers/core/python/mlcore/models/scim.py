@@ -8,9 +8,9 @@ from mlcore.models.base import Item
 
 
 class ScimUser(Item):
-    """A directory's data about a user. ``attributes`` is a JSON object of SCIM attributes;
-    ``version`` counts writes; ``user_id`` distinguishes the user from a former one of the same
-    name. Times are in milliseconds since the epoch."""
+    """What an identity directory has sent about a user over SCIM. ``attributes`` is a JSON object
+    of SCIM attributes; ``version`` counts writes; ``user_id`` distinguishes the user from a former
+    one of the same name. Times are in milliseconds since the epoch."""
 
     pattern = keys.SCIM_USER
 

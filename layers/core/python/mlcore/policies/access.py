@@ -79,7 +79,8 @@ class Access:
     """The rights of one caller in one request.
 
     Nothing is cached between requests, so a revoked grant has no effect from the next request on.
-    Reading costs one Query for the user's partition and one BatchGetItem for the roles.
+    Reading costs one Query (per MB) for the user's partition and one BatchGetItem for the roles,
+    two for members of a directory's groups.
     """
 
     __slots__ = (
@@ -218,8 +219,8 @@ class Access:
         return self._predicate(container, *requirements)
 
     def reads_any(self, resource_type: str) -> bool:
-        """Whether a list of this type could have an entry for the caller: because resources without
-        a grant are readable, or because a grant names a readable one."""
+        """Whether a list of resources of this type could have an entry for the caller: because
+        resources without a grant are readable, or because a grant names a readable one."""
         may_read = self.list_filter(resource_type)
         return may_read(ANY) or any(map(may_read, self.grants().named(resource_type)))
 

@@ -51,9 +51,9 @@ def admit_caller(limits: Mapping[str, CallerLimit], access: Access) -> None:
 
 
 def admit_workspace(limits: Mapping[str, CallerLimit], access: Access) -> None:
-    """Counts a request to its workspace, but only if the caller belongs to it. Otherwise anybody
-    could use up the limit of a workspace by naming it. Raises the errors of
-    :func:`admit_caller`."""
+    """Counts a request towards the request limit of its workspace, but only if the caller belongs
+    to the workspace. Otherwise anybody could use up the limit by naming the workspace. Raises the
+    errors of :func:`admit_caller`."""
     if WORKSPACE not in limits:
         return
     belongs = access.is_admin or access.scope_use.owner_is_admin

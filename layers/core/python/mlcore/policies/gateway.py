@@ -146,8 +146,9 @@ def list_bindings(access: Access, message: Any) -> bool:
 
 
 def use_guardrail(access: Access, message: Any) -> bool:
-    """Requires the right to update the endpoint that uses the guardrail. DENY on the guardrail's
-    scorer, which the answer shows, refuses the request; so does a missing guardrail."""
+    """For a request that adds a guardrail to a gateway endpoint, or changes it there: requires the
+    right to update the endpoint. DENY on the guardrail's scorer, which the answer shows, refuses
+    the request; so does a missing guardrail."""
     if not change_endpoint(access, message):
         return False
     guardrail = configuration.read(access.workspace).guardrails.get(message.guardrail_id)

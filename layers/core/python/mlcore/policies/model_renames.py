@@ -16,9 +16,9 @@ _TYPES = (REGISTERED_MODEL, PROMPT)
 
 
 def check_rename(access: Access, name: str, new_name: str) -> None:
-    """Checks that renaming a model changes nobody's rights. Raises InvalidParameterValue if roles
-    have grants on either name, if users have grants on the new one, or if the new name is ``*``.
-    The error names the grants to callers who administer the workspace.
+    """Checks that renaming a registered model or prompt changes nobody's rights. Raises
+    InvalidParameterValue if roles have grants on either name, if users have grants on the new one,
+    or if the new name is ``*``. The error names the grants to callers who administer the workspace.
 
     A grant that is made while the rename runs is not seen.
     """

@@ -72,8 +72,9 @@ def may_optimize(
 
 
 def on_job(action: str) -> Policy:
-    """Returns the policy that requires the action on the experiment of a job. A missing job and one
-    of another kind are refused like one without a grant, so that ids cannot be probed."""
+    """Returns the policy that requires the action on the experiment of a job that optimizes a
+    prompt. A missing job and one of another kind are refused like one without a grant, so that ids
+    cannot be probed."""
 
     def policy(access: Access, message: Any) -> bool:
         job = jobs.find(access.workspace, message.job_id)

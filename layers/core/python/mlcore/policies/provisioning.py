@@ -8,6 +8,6 @@ from mlcore.policies.access import Access
 
 
 def provision(access: Access, message: Any) -> bool:
-    """Allows API keys with the scope ``scim`` whose owner is an administrator. Administrators
-    without a key's scopes are let through before a policy is called."""
+    """Allows SCIM requests by API keys with the scope ``scim`` whose owner is an administrator.
+    Administrators without a key's scopes are let through before a policy is called."""
     return access.provisions()

@@ -135,10 +135,10 @@ def create_version(access: Access, message: Any) -> bool:
 
 
 def may_name_source(access: Access, source: str) -> bool:
-    """Whether the caller may store a source that is not compared with a run or model of the
-    request. The caller must be allowed to read it, because readers of the version will be able to
-    read the files of the source. For a source that names a missing run or model, the permission on
-    resources without a grant decides."""
+    """Whether the caller may store a model version's source that is not compared with a run or
+    model of the request. The caller must be allowed to read the source, because readers of the
+    version will be able to read its files. For a source that names a missing run or model, the
+    permission on resources without a grant decides."""
     if not location_rights.may_name(access, source):
         return False
     if source.startswith(_RUNS):

@@ -42,8 +42,8 @@ class AbandonableCall:
         A thread that has the whole answer writes its trace and sends it, which is not cut off."""
 
     def use(self, connection: ProviderConnection) -> None:
-        """Records that the call sends a request on a connection, which :meth:`abandon` then shuts
-        down.
+        """Records that the call of a model provider sends a request on a connection, which
+        :meth:`abandon` then shuts down.
 
         Raises:
             CallerLeft: the call was abandoned; nothing must be sent.

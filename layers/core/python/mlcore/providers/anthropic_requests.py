@@ -28,8 +28,8 @@ _TOOL_CHOICES: Final = {"none": "none", "auto": "auto", "required": "any"}
 
 
 def message_request(payload: Json) -> Json:
-    """Converts a chat to a request of the Messages API, without the model. Raises GatewayCallFailed
-    if the chat needs something that the API does not have."""
+    """Converts a chat to a request of Anthropic's Messages API, without the model. Raises
+    GatewayCallFailed if the chat needs something that the API does not have."""
     request = dict(payload)
     if "stop" in request:
         request["stop_sequences"] = request.pop("stop")

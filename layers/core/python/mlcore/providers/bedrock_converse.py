@@ -34,8 +34,9 @@ _FINISH_REASONS: Final = {
 
 
 def request_of(payload: Json) -> Json:
-    """Converts a chat to a Converse request; fields that the API does not have are left out. Raises
-    GatewayCallFailed if the chat needs something that the API cannot express."""
+    """Converts a chat to a request of Amazon Bedrock's Converse API; fields that the API does not
+    have are left out. Raises GatewayCallFailed if the chat needs something that the API cannot
+    express."""
     if (count := payload.get("n", 1)) != 1:
         raise GatewayCallFailed(
             422, f"'n' must be '1' for the Amazon Bedrock provider. Received value: '{count}'."

@@ -159,9 +159,9 @@ def _check_body(operation: str, body: Json) -> None:
 
 
 def check_invoked(body: Json) -> None:
-    """Checks that a request costs no more than the price of the model, and names no object in S3,
-    which Bedrock would read with the credentials that sign the request. Raises GatewayCallFailed
-    (403), or (400) if it is nested too deeply."""
+    """Checks that a request to Bedrock asks for nothing dearer than the model's normal price (such
+    as a faster tier), and names no object in S3, which Bedrock would read with the credentials that
+    sign the request. Raises GatewayCallFailed (403), or (400) if it is nested too deeply."""
     for name, value in body.items():
         # Every spelling of a name is checked, because Bedrock or the model may read any of them.
         permitted = _PRICED.get(_folded(name))

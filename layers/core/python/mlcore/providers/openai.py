@@ -197,8 +197,8 @@ def join_path(base: str, path: str) -> str:
 
 
 def proxied_url(base: str, path: str) -> str:
-    """Returns the URL for a request to any path of a provider: the base URL with its last path
-    segment (the version) replaced by the path, which may end in a query."""
+    """Returns the URL for a request to any path of a model provider's API: the base URL with its
+    last path segment (the version) replaced by the path, which may end in a query."""
     parts = urlsplit(base)
     root = parts.path.rstrip("/").rpartition("/")[0]
     path, _, query = path.partition("?")

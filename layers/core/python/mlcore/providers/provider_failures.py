@@ -18,10 +18,10 @@ _UNAVAILABLE: Final = (*_NOT_EXECUTED, 502)
 
 
 def refused(response: BaseHTTPResponse, detail: Any, answer: Any) -> GatewayCallFailed:
-    """Returns the error to raise when a provider refuses a request. It contains the value of the
-    provider's ``Retry-After``, if any. With the header ``x-should-retry`` OpenAI and Anthropic can
-    forbid a retry. AWS names the error in a header; the error has this name as the field
-    ``__type``, which AWS's SDKs read, too.
+    """Returns the error to raise when a model provider refuses a request. It has the value of the
+    provider's ``Retry-After``, if any, and says whether the request may be sent again, which OpenAI
+    and Anthropic can forbid by the header ``x-should-retry``. The error's type, which AWS sends in
+    a header, becomes the field ``__type`` of the provider's fields, where AWS's SDKs read it, too.
 
     Args:
         answer: the JSON value of the provider's body; None if it is not JSON.

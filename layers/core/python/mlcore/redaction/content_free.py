@@ -135,7 +135,7 @@ def attributes(original: Mapping[str, Any]) -> dict[str, Any]:
 
 def entries(original: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the entries of a trace's tags, of its metadata, or of a resource's attributes that
-    stay when the content of the trace is removed."""
+    stay when a redaction rule removes the trace's content."""
     kept = {}
     for key, value in original.items():
         if key in _AS_THEY_ARE or (key in _WORDS and word(value)):

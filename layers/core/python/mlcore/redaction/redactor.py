@@ -45,8 +45,9 @@ _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
 class SearchTooLong(Exception):
-    """Raised if rules cannot search all of a request in time. A text that is not searched cannot
-    simply be replaced: without a message's role, for example, a request has another meaning."""
+    """Raised if redaction rules cannot search all of a request to a model in time. A text that is
+    not searched cannot simply be replaced: without a message's role, for example, a request has
+    another meaning."""
 
 
 class Redactor:

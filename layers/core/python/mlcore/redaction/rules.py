@@ -73,7 +73,8 @@ class Rules(NamedTuple):
     def redactor(
         self, workspace: str, experiment_id: str, endpoint_id: str | None = None
     ) -> Redactor | None:
-        """Returns a redactor with the rules for traces of an experiment; None if there are none.
+        """Returns a redactor with the redaction rules for an experiment's traces; None without
+        rules.
 
         Args:
             endpoint_id: the gateway's endpoint, if the trace is a call of it.

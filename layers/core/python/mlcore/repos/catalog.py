@@ -174,9 +174,9 @@ class _Writing:
 
 
 def renew(before: Current, state: Mapping[str, Any]) -> Current:
-    """Replaces the state that the loader stored with the current generation (the last complete load
-    of the catalog); the catalog itself does not change. Raises WriteConflict if another loader
-    wrote since ``before`` was read."""
+    """Stores ``state`` in place of the loader's state beside the current generation (the last
+    complete load of the catalog), which does not change. Returns the generation with the new state.
+    Raises WriteConflict if another loader wrote since ``before`` was read."""
     after = before._replace(version=before.version + 1, state=state)
     try:
         table.put(_head(after), _unchanged(before))

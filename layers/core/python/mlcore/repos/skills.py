@@ -135,7 +135,8 @@ def writing(skill: Skill, puts: Sequence[SkillVersion] = ()) -> list[Operation]:
 
 
 def write_all(workspace: str, groups: Sequence[Sequence[Operation]], *, creates: bool) -> None:
-    """Executes groups of operations in as few transactions as possible; a group is never split.
+    """Executes groups of write operations on skills in as few transactions as possible; a group is
+    never split.
 
     Args:
         creates: whether an operation creates something, so that the workspace must exist.

@@ -58,8 +58,8 @@ _CHUNK: Final = 65_536
 
 
 class CageUnavailable(Exception):
-    """Raised if this system does not offer what the cage (the process without rights for a scorer's
-    code) needs; the message says what is missing."""
+    """Raised if this operating system does not offer what the cage (the process without rights for
+    a scorer's code) needs; the message says what is missing."""
 
 
 class ServerStops(Exception):

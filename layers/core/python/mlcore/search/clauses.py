@@ -156,8 +156,8 @@ def _refuse_second_statement(text: str, items: list[ClauseItem]) -> None:
 
 
 def join_aliases(text: str, items: list[ClauseItem]) -> list[ClauseItem]:
-    """Joins each name in a filter or order to the clause item directly before it, as SQL reads
-    ``a b`` as "a, called b". Returns the items."""
+    """Joins each name in a search's filter or order to the clause item directly before it, as SQL
+    reads ``a b`` as "a, called b". Returns the items."""
     joined: list[ClauseItem] = []
     for item in items:
         last = joined[-1] if joined else None

@@ -39,8 +39,8 @@ def syntax_error(why: str) -> InvalidParameterValue:
 
 
 def tokenize(text: str) -> list[KubeflowToken]:
-    """Splits a filter into tokens, without spaces and comments. A token of kind ``end`` follows the
-    last.
+    """Splits a filter of Kubeflow's API into tokens, without spaces and comments. A token of kind
+    ``end`` follows the last.
 
     Raises InvalidParameterValue for an unknown character and for too many tokens.
     """

@@ -76,7 +76,7 @@ class Aggregation(NamedTuple):
 
 
 class MetricFilter(NamedTuple):
-    """The condition of a metric query: the field ``entity`` (with ``key`` if it is a tag or
+    """A condition of a query of trace metrics: the field ``entity`` (with ``key`` if it is a tag or
     metadata) of a trace, span or assessment (``view``) must equal ``value``."""
 
     view: str
@@ -209,8 +209,9 @@ def _field(text: str) -> tuple[str, str, str]:
 
 
 def points(rows: Iterable[MetricRow], query: MetricQuery) -> list[dict[str, Any]]:
-    """Computes the data points of a query from its rows: one for each time bucket and combination
-    of dimensions, in that order, at most ``query.limit``."""
+    """Computes the data points of a query of trace metrics from its rows: one for each time bucket
+    and combination of dimensions, in that order, at most ``query.limit`` (all if that is
+    negative)."""
     groups: dict[tuple[Any, ...], list[Any]] = {}
     if not query.interval and not query.dimensions:
         groups[()] = []

@@ -103,9 +103,8 @@ def with_facts(
 
     Args:
         trace: the trace as it is stored.
-        span_facts: the facts (times, state and texts, see :mod:`mlcore.spans.trace_facts`) of all
-        spans
-            of the trace, the new ones included.
+        span_facts: what all spans of the trace, the new ones included, say about it: times, state
+            and texts (:mod:`mlcore.spans.trace_facts`).
         first_pack: the suffix of the trace's first pack of spans (see
             :mod:`mlcore.repos.traces.span_packs`); None if there is none.
     """
@@ -149,7 +148,7 @@ def tags_and_metadata(
     ``{"tags": …, "trace_metadata": …}``.
 
     Args:
-        span_facts: the facts of these spans.
+        span_facts: what these spans say about the trace, such as its session and tags.
         experiment: the experiment of the trace.
     """
     tags = {

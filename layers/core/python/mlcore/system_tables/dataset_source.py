@@ -54,8 +54,8 @@ def find_datasets(
 
 
 def find_records(refs: Collection[EntityRef]) -> Iterator[RecordRow]:
-    """Yields the rows of the existing records of evaluation datasets among those given. Sends one
-    BatchGetItem per hundred records.
+    """Yields, for the SQL tables, the rows of those of the given records of evaluation datasets
+    that exist. Sends one BatchGetItem per hundred records.
 
     Args:
         refs: (dataset id, record id).

@@ -1,5 +1,5 @@
-"""Reads and writes landing objects. Each holds one batch of the stream as compressed lines of JSON,
-until the publisher adds it to the system tables.
+"""Reads and writes landing objects. Each holds a batch of changes (from the stream, a backfill or
+the audit) as compressed lines of JSON, until the publisher adds it to the system tables.
 
 An object of the kind :data:`RUNS` is about experiments, runs and points, one of the kind
 :data:`TRACES` about traces (``trace_landing``), one of the kind :data:`ENTITIES` about registered
@@ -11,9 +11,9 @@ version 0.1.0 knows only the first. Objects are grouped by shard of the stream; 
 audit have shards of their own.
 
 A line about runs is a metric point (``PointRow`` with short field names), or names a changed
-experiment or run: ``{"x": experiment}`` or ``{"x": experiment, "r": run}``. The publisher reads its
-current state from the table, so a line that is delivered twice, late or out of order has no further
-effect.
+experiment or run: ``{"x": experiment}`` or ``{"x": experiment, "r": run}``, whose current state the
+publisher reads from the table. So a line that is delivered twice, late or out of order has no
+further effect.
 """
 
 from __future__ import annotations

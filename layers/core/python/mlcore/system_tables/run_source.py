@@ -105,8 +105,9 @@ def run_ids(experiment: Experiment) -> Iterator[str]:
 
 
 def points_of(experiment_id: str, run_id: str) -> Iterator[PointRow]:
-    """Yields the rows of all points of a run's history, page by page; some points may appear twice.
-    The insert time of a point is the time at which its current item was written."""
+    """Yields the rows of ``run_metrics_history`` for all points of a run, page by page; some points
+    may appear twice. The insert time of a point is the time at which its current item was
+    written."""
     for point, inserted_ms in metric_history.with_times(experiment_id, run_id):
         yield point_row(experiment_id, run_id, point, inserted_ms)
 

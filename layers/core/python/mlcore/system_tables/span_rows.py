@@ -1,4 +1,4 @@
-"""Converts stored spans to rows of ``spans``, without reading anything.
+"""Converts stored spans to rows of the SQL table ``spans``, without reading anything.
 
 The columns are those of OpenTelemetry's spans, as far as MLflow stores them. Times are nanoseconds
 since 1970, as there.

@@ -50,9 +50,9 @@ def trace_of(stored: StoredTrace, now: float) -> SpanTrace | None:
 
 
 def contents_of(traces: Sequence[SpanTrace]) -> Iterator[tuple[SpanTrace, list[str]]]:
-    """Yields each trace with its spans as JSON. Sends a Query for each trace, and reads a file for
-    each pack (the spans of one request) that is too large for an item. Leaves out a trace whose
-    file does not exist."""
+    """Yields each trace with its spans as JSON. For each trace sends one Query per MB, and reads a
+    file for each pack (the spans of one request) that is too large for an item. Leaves out a trace
+    if one of its files does not exist."""
     for at in range(0, len(traces), TOGETHER):
         part = traces[at : at + TOGETHER]
         contents = table.parallel([partial(_read, trace) for trace in part])

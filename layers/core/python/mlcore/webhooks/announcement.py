@@ -70,8 +70,9 @@ def model_created(model: RegisteredModel) -> str:
 
 
 def model_tag_set(model: RegisteredModel, key: str, value: str) -> str | None:
-    """Returns the JSON text of the event of a new value of a prompt's tag, for the attribute
-    ``event``. None for a model that is not a prompt, since MLflow has no such event for it."""
+    """Returns the JSON text of the webhook event about a new value of a prompt's tag, for the
+    attribute ``event`` of the item. None for a model that is no prompt: MLflow has no such event
+    for it."""
     if not is_prompt({**model.tags, key: value}):
         return None
     return _text(model, "prompt_tag", "set", key=key)

@@ -14,10 +14,10 @@ from urllib3 import HTTPConnectionPool, HTTPSConnectionPool, Timeout
 def pool(
     scheme: str, address: str, port: int, host: str, *, connect: float, read: float
 ) -> HTTPConnectionPool:
-    """Returns a connection pool to a checked address; the caller closes it.
+    """Returns a connection pool to an IP address that the caller has checked; the caller closes it.
 
     Args:
-        address: the address to connect to.
+        address: the IP address; the host's name is not resolved again.
         host: the name that the certificate must have.
         connect: timeout in seconds.
         read: timeout in seconds, for each read of the answer.

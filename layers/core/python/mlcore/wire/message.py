@@ -90,7 +90,7 @@ class Message:
     @classmethod
     def readable(cls, data: Any) -> Self:
         """Returns a message with only the fields whose values are valid, without checks, to decide
-        whether the caller of an invalid request has the permission."""
+        whether the caller of an invalid request has the permission that the request needs."""
         message, plan = cls.__new__(cls), _plan(cls)
         for key, value in data.items() if isinstance(data, dict) else ():
             with contextlib.suppress(Stop):

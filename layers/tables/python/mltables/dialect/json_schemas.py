@@ -45,7 +45,7 @@ _SCALARS: Final = {
 
 def from_json(writer: Generator, call: exp.Anonymous) -> str:
     """Returns the DuckDB SQL of ``from_json(text, schema)``. Raises StatementRefused if the schema
-    is not a written text, has a type that is not supported, or if options are given."""
+    is no text literal, has a type that is not supported, or if options are given."""
     writer.count(call, 2, 2)
     kind = schema_of(call)
     text = writer.text(call.expressions[0])

@@ -42,8 +42,9 @@ def unknown_table(name: str) -> StatementRefused:
 
 
 def metadata_query(text: str) -> str | None:
-    """Translates SHOW or DESCRIBE to a query for DuckDB; None for any other statement. Raises
-    StatementRefused if the statement names something that does not exist or is not supported."""
+    """Translates an SQL statement SHOW or DESCRIBE to a query for DuckDB; None for any other
+    statement. Raises StatementRefused if the statement names something that does not exist or is
+    not supported."""
     words = [token.text for token in Reader().tokenize(text)]
     if len(words) > 1 and words[0].upper() == "SHOW":
         # sqlglot reads the rest of the statement as one token.

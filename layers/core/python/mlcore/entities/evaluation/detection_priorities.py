@@ -22,9 +22,10 @@ class Priorities(NamedTuple):
 
 
 def parse_priorities(text: str | None) -> Priorities:
-    """Returns the priorities in a tag, such as ``{"instructions": "Refunds matter most.",
-    "categories": {"latency": true}}``. If no category is true, all categories count, as in MLflow.
-    Values beyond the limits of a request are cut off or ignored."""
+    """Returns what issue detection searches for, from an experiment's tag such as
+    ``{"instructions": "Refunds matter most.", "categories": {"latency": true}}``. Without a
+    category that is true, all of MLflow's categories count. Values beyond the limits of a request
+    are cut off or ignored."""
     try:
         values = parse_json_text(text or "null")
     except ValueError:

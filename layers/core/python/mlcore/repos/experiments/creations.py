@@ -71,8 +71,9 @@ def put(experiment: Experiment, item: Raw, also: Sequence[Operation]) -> None:
 
 
 def put_if_possible(experiment: Experiment, item: Raw) -> bool:
-    """Creates an experiment as :func:`put` does; does nothing if another process has created it.
-    Returns False if nothing can be stored because the disk is full."""
+    """Creates an experiment as :func:`put` does, unless its id or name is taken, since another
+    process has created it. Returns False if the disk is full, so that it was not stored; otherwise
+    True."""
     try:
         put(experiment, item, ())
     except (ExperimentNameTaken, IdTaken):

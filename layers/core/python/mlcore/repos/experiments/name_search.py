@@ -29,8 +29,8 @@ prefix."""
 
 
 def ids(workspace: str, comparisons: Sequence[Comparison]) -> Iterator[str]:
-    """Yields the ids of all experiments whose names meet the conditions, and possibly ids of
-    others.
+    """Yields the ids of all experiments of a workspace whose names meet the comparisons of a
+    filter, and possibly ids of others.
 
     A name given with ``=`` takes two consistent GetItem. Other conditions on the name take a Query
     of the names with the pattern's literal prefix, about 30 names per half read unit. Without a

@@ -103,9 +103,9 @@ def move(workspace: str, target: str) -> None:
 
 
 def names_taken(workspace: str, target: str) -> list[tuple[str, str]]:
-    """Returns the names that prevent a move of a gateway configuration to the workspace ``target``,
-    because another part of the same kind has the name there. Each is returned as (kind, name); the
-    kinds are ``secrets``, ``endpoints`` and ``model_definitions``."""
+    """Returns the names that prevent a move of the gateway's configuration from one workspace to
+    the workspace ``target``, where something else of the same kind has the name. Each is returned
+    as (kind, name); the kinds are ``secrets``, ``endpoints`` and ``model_definitions``."""
     here, there = read(workspace), read(target)
     taken = []
     for kind, ours, theirs in (

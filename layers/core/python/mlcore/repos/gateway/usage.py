@@ -230,8 +230,8 @@ def _require_room(update: Update, limits: CallLimits, claim: UsageClaim, ended: 
 
 
 def usage_of(item: GatewayUsage, minute: int) -> Usage:
-    """Returns the usage that the item of a target's day has counted: of the day, and of one minute
-    of it (0 if the item counts another minute).
+    """Returns a target's usage of the AI gateway (its requests and tokens) from the target's item
+    of a day: of the day, and of one minute of it (0 if the item counts another minute).
 
     Args:
         minute: the beginning of the minute, in ms since 1970.

@@ -1,5 +1,5 @@
-"""Expiry of archived models and versions: an item with a time to live for each, and what the
-indexer does when DynamoDB has removed it."""
+"""Expiry of archived registered models and model versions: an item with a time to live for each,
+and what the indexer does when DynamoDB has removed it."""
 
 from __future__ import annotations
 

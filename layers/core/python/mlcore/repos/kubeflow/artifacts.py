@@ -38,9 +38,9 @@ WORDS: Final = "artifact"
 
 
 def child_name(entity: Entity) -> str:
-    """Returns the name under which a new artifact is listed among the artifacts of its version or
-    run. For a data set that name is made from its number, because several may have the same name.
-    """
+    """Returns the name under which a new artifact of Kubeflow's API is listed among the artifacts
+    of its version or run. For a data set that name is made from its number, because several may
+    have the same name. """
     return unnamed(entity.id) if entity.kind == kinds.DATA_SET.name else entity.name
 
 
@@ -309,9 +309,9 @@ def _source_steps(item: Artifact, after: Entity) -> list[TransactionStep]:
 
 
 def delete(raw: Raw, parents: Sequence[int] = ()) -> None:
-    """Deletes an artifact, the lock of its external id, and the items that list it below its
-    versions and runs. If it is the source of its version, the version's next model artifact becomes
-    the source. Raises WriteConflict if the artifact was written since it was read.
+    """Deletes an artifact of Kubeflow's API, the lock of its external id, and the items that list
+    it below its versions and runs. If it is the source of its version, the version's next model
+    artifact becomes the source. Raises WriteConflict if the artifact was written since it was read.
 
     Args:
         raw: the artifact's item.

@@ -329,9 +329,9 @@ def _by_number(places: Sequence[keys.Key], workspace: str) -> dict[int, Record]:
 
 
 def number_and_read(model_keys: Sequence[keys.Key], workspace: str) -> list[Record]:
-    """Assigns Kubeflow numbers to those of the models that have none. Returns the models that still
-    exist. A prompt among them gets no number and is removed from the index of models without
-    numbers.
+    """Assigns Kubeflow numbers to those of the registered models that have none. Returns the models
+    that still exist. A prompt among them gets no number and is removed from the index of models
+    without numbers.
 
     Args:
         model_keys: the keys of the models' items.

@@ -242,9 +242,9 @@ def present(key: Key) -> Check:
 
 
 def hold(reference: ContextRef) -> ItemUpdate:
-    """Returns an update of a reference (the item that maps a Kubeflow number to an MLflow item).
-    The update fails if the entity was deleted, and it makes a concurrent deletion of the entity
-    fail."""
+    """Returns an update, for a transaction, of a reference (the item that maps a Kubeflow number to
+    an MLflow item). The update fails if the entity with this number was deleted, and it makes a
+    concurrent deletion of the entity fail."""
     update = Update()
     update.add(ContextRef.version, 1)
     update.set(ContextRef.updated_at, now_ms())

@@ -265,7 +265,7 @@ def log_dataset(read: runs.NumberedRun, dataset: Dataset) -> str:
 
 
 def create(entity: Entity, reference: ContextRef, read: runs.NumberedRun, key: str | None) -> None:
-    """Creates the artifact for a metric, parameter or data set of a run.
+    """Creates Kubeflow's artifact for a metric, parameter or data set of a run.
 
     Args:
         reference: the item that maps the run's Kubeflow number to MLflow's item.

@@ -297,7 +297,8 @@ def delete(read: NumberedRun) -> None:
 
 def listed(workspace: str, above: int = 0) -> Iterator[NumberedRun]:
     """Yields all runs of a workspace whose Kubeflow number is greater than ``above``, by number,
-    then those that the index lacks; a run that has no number gets one. Indexes may lag."""
+    then those that the index of the numbers, which may lag, lacks; a run without a number gets one.
+    """
 
     def unseen() -> Iterator[NumberedRun]:
         return entities.side_by_side(of_experiment, experiments.listed(workspace))

@@ -98,8 +98,9 @@ def create_service(
 
 
 def change_service(raw: Raw, workspace: str, alter: Callable[[Entity], Entity]) -> Entity:
-    """Writes a service changed by ``alter``; returns it as written. If the change deploys the
-    service, or lets it serve another version, the write fails when the model is deleted meanwhile.
+    """Writes a Kubeflow inference service changed by ``alter``; returns it as written. If the
+    change deploys it, or lets it serve another version, a deletion of its model meanwhile is an
+    error.
 
     Args:
         raw: the service's item as it was read.

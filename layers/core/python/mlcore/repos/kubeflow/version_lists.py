@@ -21,9 +21,10 @@ from mlcore.repos.registry import homes, registered_models
 
 
 def of_entries(places: Sequence[ListEntry], workspace: str) -> list[VersionOfModel]:
-    """Returns the versions that these index entries point to, in the order of the entries. Deleted
-    versions are left out. Two BatchGetItem per fifty: the versions with their references (the items
-    that map Kubeflow's numbers to MLflow's items), then the references of their models."""
+    """Returns the model versions that these index entries name, in the order of the entries.
+    Deleted versions are left out. Two BatchGetItem per fifty: the versions with their references
+    (the items that map Kubeflow's numbers to MLflow's items), then the references of their
+    models."""
     items = table.batch_get(
         [position.key for position in places]
         + [keys.context_ref(position.number) for position in places]

@@ -1,5 +1,5 @@
-"""Moves versions between stages and deletes them: the model and its versions in one transaction, so
-that the model knows the greatest version of each stage."""
+"""Moves model versions between stages and deletes them: the registered model and its versions in
+one transaction, so that the model knows the greatest version of each stage."""
 
 from __future__ import annotations
 

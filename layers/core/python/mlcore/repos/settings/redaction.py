@@ -64,8 +64,8 @@ def key() -> Key:
 
 
 def unread_keys() -> Sequence[Key]:
-    """Returns the keys of settings that a caller's BatchGetItem should read as well, so that
-    :func:`redactor` needs no request; empty while the setting is cached."""
+    """Returns the key of the setting with the redaction rules, for a BatchGetItem of the caller, so
+    that :func:`redactor` needs no request; empty while the setting is cached."""
     return () if _rules.remembered() is not None else (_rules.key,)
 
 

@@ -56,8 +56,8 @@ class Conditions:
         return bool(self._wanted.assessed or self._wanted.spans)
 
     def own(self, records: Iterable[StoredTrace]) -> Iterator[Checked]:
-        """Yields (stored trace, trace) for those of the traces that meet the conditions on the
-        trace's own fields and on the runs to which it is linked."""
+        """Yields (stored trace, trace) for those of the traces that meet the search's conditions on
+        the trace's own fields and on the runs to which it is linked."""
         for stored in records:
             trace = traces.entity(stored)
             if self._holds(trace) and all(

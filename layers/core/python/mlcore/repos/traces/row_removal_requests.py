@@ -30,9 +30,9 @@ day."""
 
 
 def request(experiment: Experiment, trace_ids: Iterable[str]) -> None:
-    """Asks for the removal of the rows of these traces of an experiment. Ids that no trace can
-    have, and those beyond the limits, are left out. Repeating the call writes the same item
-    again."""
+    """Asks the publisher to remove the rows of these traces of an experiment from the SQL tables.
+    Ids that no trace can have, and those beyond :data:`MOST_IDS` or :data:`MOST_BYTES`, are left
+    out. Repeating the call writes the same item again."""
     named = _within_limits(trace_ids)
     if not named:
         return

@@ -1,6 +1,6 @@
 """Assessments that runs made, such as those of an evaluation: their metadata named the run
 (``mlflow.assessment.sourceRunId``) when they were created. They are deleted with the run. Metadata
-that was added later does not count: whoever may change an assessment may not yet delete it.
+that was added later does not count: who may change an assessment need not be allowed to delete it.
 
 Before such an assessment is stored, an item in the run's partition records its trace. The item may
 remain although the assessment was not stored or does not exist any more.

@@ -76,9 +76,9 @@ Row = tuple[Key, Trace]
 
 
 def find(experiment_ids: Sequence[str], workspace: str, query: TraceQuery) -> list[Row]:
-    """Returns the first traces of the experiments that match the query, after ``query.after`` and
-    at most ``query.limit``, with their keys in the order. Two round trips for the newest traces of
-    an experiment."""
+    """Returns the first traces of the experiments that match a search (``query``), after
+    ``query.after`` and at most ``query.limit``, each with its sort key in the search's order. Two
+    round trips for the newest traces of an experiment."""
     condition = query.wanted
     accesses = trace_plan.accesses(condition)
     if trace_match.newest_first(query.ordering) and not accesses:

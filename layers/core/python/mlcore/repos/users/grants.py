@@ -94,9 +94,9 @@ def delete_on_resource(workspace: str, resource_type: str, resource_id: str) -> 
 def transfer_operations(
     workspace: str, resource_type: str, resource_id: str, new_id: str | None
 ) -> list[list[Operation]]:
-    """Returns for each grant on a resource the operations that transfer the grant to the resource
-    ``new_id``, or delete it if ``new_id`` is None. A transaction with them fails if the grant was
-    changed since it was read."""
+    """Returns for each user's grant on a resource the operations that transfer the grant to the
+    resource ``new_id``, or delete it if ``new_id`` is None. A transaction with them fails if the
+    grant was changed since it was read."""
     names = holders(workspace, resource_type, resource_id)
     items = table.batch_get(
         [keys.user_grant(name, workspace, resource_type, resource_id) for name in names]

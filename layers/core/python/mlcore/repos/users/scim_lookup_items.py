@@ -13,7 +13,7 @@ from mlcore.models.scim import ScimName, ScimValue
 
 
 def reserving(kind: str, name: str, scim_id: str, stored: Raw | None) -> Put:
-    """Returns the put that reserves a name, in every spelling, for a user or group.
+    """Returns the put that reserves a name, in every spelling, for a user or group of SCIM.
 
     Args:
         kind: :data:`~mlcore.entities.scim.USER` or :data:`~mlcore.entities.scim.GROUP`.

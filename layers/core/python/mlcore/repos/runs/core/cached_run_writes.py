@@ -83,8 +83,9 @@ def write_texts(run_id: str, workspace: str, decide: Decision) -> None:
 
 
 def write_read(run: StoredRun, decide: Decision, metrics: Sequence[Metric]) -> bool:
-    """Writes values and points of metric history to a run that was just read with its experiment;
-    otherwise as :func:`write`. Returns False if nothing was written."""
+    """Writes values of the run item (such as params) and points of metric history to a run that was
+    just read with its experiment; otherwise as :func:`write`. Returns False if nothing was written.
+    """
     if run.run_id in _shared:
         return False
     runs.check_active(run)

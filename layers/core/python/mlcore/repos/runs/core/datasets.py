@@ -1,4 +1,5 @@
-"""Datasets of an experiment: immutable ``D#`` items, cached by the process.
+"""Datasets that runs of an experiment use: ``D#`` items, immutable except for their contexts, and
+cached by the process.
 
 The identity of a dataset is (name, digest); as in MLflow, the values of the other fields are those
 written first. A field that is too large for an item is stored in part items, which are written

@@ -5,7 +5,8 @@ If each point is the latest of its metric, the run item and the points are writt
 one round trip: a reader can tell from either what is missing in the other (see
 :mod:`.latest_points`). With params or tags the run item is written first, because points do not
 tell them. Everything else is one transaction, which costs twice the write units: several points of
-one metric, older points beside latest ones, and points of logged models. See ``docs/adr/0061``.
+one metric, older points beside latest ones, and points of logged models (if these do not fit, they
+follow it). See ``docs/adr/0061``.
 """
 
 from __future__ import annotations

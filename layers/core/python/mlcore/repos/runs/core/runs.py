@@ -75,7 +75,7 @@ def locate(run_id: str) -> str | None:
 
 def locate_all(run_ids: Sequence[str]) -> list[str | None]:
     """Returns the ids of the experiments of runs, in the order of ``run_ids``; None for an unknown
-    run. One consistent BatchGetItem for those that this process has not cached."""
+    run. One consistent BatchGetItem per hundred runs that this process has not cached."""
     located = {run_id: _places.get(run_id) for run_id in run_ids}
     unknown = [run_id for run_id, experiment_id in located.items() if experiment_id is None]
     if unknown:

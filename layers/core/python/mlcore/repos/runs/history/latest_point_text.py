@@ -50,7 +50,7 @@ def parse_all_latest(texts: Mapping[str, str]) -> dict[str, Metric]:
 
 def newer_texts(stored: Mapping[str, str], latest: Mapping[str, Metric]) -> dict[str, str]:
     """Returns the texts of those points that are more recent than the run's latest ones. Only such
-    texts can be written: the store refuses any other, so a write would be repeated in vain.
+    texts can be written: a write of any other fails its condition and would be repeated in vain.
 
     Args:
         stored: the texts in the run item, by metric.

@@ -95,8 +95,8 @@ def latest(first: str, span: int) -> str:
 
 
 def earliest(at: str, span: int) -> str:
-    """Returns the earliest position that the first point of an item can have if the item's last
-    point is at the position ``at`` or later.
+    """Returns the earliest position that the first point of an item of metric history can have if
+    the item's last point is at the position ``at`` or later.
 
     Args:
         span: the item's class in :data:`SPANS`.

@@ -79,8 +79,8 @@ class RunQuery(NamedTuple):
 
 
 class Late(NamedTuple):
-    """What a search needs of an experiment to use index entries of the indexer, which may lag: its
-    unprocessed runs, the index of metric values, and the lists of texts read ahead."""
+    """What a search of runs needs of an experiment to use the indexer's entries, which may lag: its
+    unprocessed runs, the index of metric values, and full-text lists that were read ahead."""
 
     marked: set[Key]
     """Runs that the indexer has not processed."""
