@@ -30,7 +30,7 @@ class Experiments:
     the same name, the server's runs are added to that experiment, which also gets the server's tags
     and is otherwise unchanged. In other cases an import gives the experiment a new number. A
     comparison, which writes nothing, uses an id that no experiment has, so that everything counts
-    as missing. """
+    as missing."""
 
     def __init__(self, journal: Journal, *, write: bool) -> None:
         self._journal = journal

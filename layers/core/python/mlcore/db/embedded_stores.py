@@ -1,7 +1,7 @@
 """Registers stores that answer DynamoDB's operations in this process, without a network.
 
 The package ``mlcore`` contains no such store. A program that has one registers it for a scheme of
-endpoints before it asks :func:`mlcore.db.client.client` for the client. """
+endpoints before it asks :func:`mlcore.db.client.client` for the client."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ WORDS: Final = "artifact"
 def child_name(entity: Entity) -> str:
     """Returns the name under which a new artifact of Kubeflow's API is listed among the artifacts
     of its version or run. For a data set that name is made from its number, because several may
-    have the same name. """
+    have the same name."""
     return unnamed(entity.id) if entity.kind == kinds.DATA_SET.name else entity.name
 
 

@@ -6,7 +6,7 @@ order. An item describes the file and sorts right after the run's batches. It co
 *directory*, the list of its segments: their offsets, lengths, and first and last points. So a read
 fetches only the segments that it needs. A file is named by its content and never changes; it is
 deleted with its run (:mod:`mlcore.repos.files.removable_files`), or after another file has replaced
-it. """
+it."""
 
 from __future__ import annotations
 
