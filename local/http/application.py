@@ -65,6 +65,10 @@ class Application:
         """Answers the request that the connection has received, and logs it."""
         started = time.perf_counter()
         head = connection.head
+        if head.path.startswith("//"):
+            # Clients send this if the server's address in their settings ends with a slash.
+            # MLflow's server drops the slashes, too.
+            head = head._replace(path=f"/{head.path.lstrip('/')}")
         try:
             response, requests = self._answer(connection, head)
         except Disconnected:

@@ -78,6 +78,13 @@ def test_http_1_0(server: Running) -> None:
     assert b"transfer-encoding" not in head
 
 
+def test_an_address_that_ends_with_a_slash(server: Running) -> None:
+    """Clients join it and a path that begins with one."""
+    got = answers(server.ask(request("GET", "/" + ECHO) + request("POST", "//" + ECHO)))
+    assert [status for status, _, _ in got] == [200, 200]
+    assert [echoed(answer)["path"] for answer in got] == [ECHO.partition("?")[0]] * 2
+
+
 def test_streams(server: Running) -> None:
     whole = server.ask(request("GET", "/gate/parts") + request("GET", ECHO))
     head, _, body = whole.partition(b"\r\n\r\n")

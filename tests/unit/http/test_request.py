@@ -132,6 +132,22 @@ def test_deep_bodies(opening: str, depth: int) -> None:
     assert answer["statusCode"] == 400
 
 
+@pytest.mark.parametrize(
+    ("sent", "status"),
+    [
+        ('{"name":"é"}'.encode("cp1252"), 400),
+        (b'{"name":"\xed\xa0\x80"}', 400),
+        ('{"name":"\ufffd"}'.encode(), 200),
+    ],
+)
+def test_bodies_that_api_gateway_decoded(sent: bytes, status: int) -> None:
+    """It replaces what is not UTF-8, so that a name would be stored that nobody sent."""
+    headers = {"content-type": "application/json", "content-length": str(len(sent))}
+    path, body = "/api/2.0/mlflow/experiments/create", sent.decode("utf-8", "replace")
+    answer = HANDLER(event("POST", path, "", headers, body, encoded=False), None)
+    assert answer["statusCode"] == status
+
+
 def test_a_very_long_query() -> None:
     path = "/api/2.0/mlflow/runs/get"
     query = "run_id=" + "x" * 1_000_000 + "&a=b" * 100_000

@@ -10,13 +10,15 @@ import base64
 import binascii
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple, Self
+from typing import Any, Final, NamedTuple, Self
 from urllib.parse import parse_qsl
 
 from mlcore import errors
 from mlcore.wire import Message
 
 Event = Mapping[str, Any]
+
+_NOT_UTF_8: Final = "The request body is not UTF-8 text."
 
 
 class Sent(NamedTuple):
@@ -67,11 +69,19 @@ class Sent(NamedTuple):
         """Returns the request's body as text. Raises InvalidParameterValue if it is not UTF-8."""
         body: str = self.event.get("body") or ""
         if not self.event.get("isBase64Encoded"):
+            if "\ufffd" in body and self._has_replaced_bytes(body):
+                raise errors.InvalidParameterValue(_NOT_UTF_8)
             return body
         try:
             return base64.b64decode(body, validate=True).decode()
         except (binascii.Error, ValueError):
-            raise errors.InvalidParameterValue("The request body is not UTF-8 text.") from None
+            raise errors.InvalidParameterValue(_NOT_UTF_8) from None
+
+    def _has_replaced_bytes(self, body: str) -> bool:
+        """Whether API Gateway replaced bytes that are not UTF-8 by U+FFFD, which needs three bytes:
+        the text is then longer than what the client sent. False if that length is unknown."""
+        sent = self.headers.get("content-length", "")
+        return sent.isdecimal() and int(sent) != len(body.encode())
 
     def body_is_incomplete(self) -> bool:
         """Whether the body probably differs from what the client sent: dropped by a proxy for its
