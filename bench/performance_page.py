@@ -14,9 +14,9 @@ ABOVE: Final = 1.05
 _INTRODUCTION: Final = """# Performance
 
 This page shows how long calls of MLflow's API take on a laptop, at mlflow-serverless and at other
-servers of this API. `make bench` measures and writes this page: it installs the other servers from
-PyPI into environments of their own, starts all servers, gives them the same work in turns, so that
-disturbances of the machine affect all servers alike, and checks their answers.
+servers of this API. `make bench` measures and writes `docs/performance.md`: it installs the other
+servers from PyPI into environments of their own, starts all servers, gives them the same work in
+turns, so that disturbances of the machine affect all servers alike, and checks their answers.
 `make bench SCALE=small` takes two minutes and writes its page into `.cache/bench`.
 """
 

@@ -43,7 +43,7 @@ How keys are written:
   `$` as `$24`. In keys that sort by a name or a value, characters of the name or value that sort
   before `#` are escaped, too. A text at the end of an item's key is not escaped.
 - A field with which a key would exceed DynamoDB's limits (2,048 bytes for a partition key, 1,024
-  for a sort key) is cut and ends in `~` and a hash. So a key still identifies its item, but the
+  for a sort key) is cut and ends in `~` and a hash. So a cut key still identifies one item, but the
   whole name of an entity is only in the attributes of its item.
 
 Besides the attributes in the next table, every item has `type` (the first column), `version`,
@@ -157,8 +157,8 @@ def _items() -> Iterator[str]:
 def _indexes() -> Iterator[str]:
     yield "## Indexes\n"
     yield (
-        "An index without a module that queries it is part of the table's published schema: it is"
-        "\nwritten for other readers of the table, and no route of this product reads it.\n"
+        "An index of which the last column names no module is part of the table's published schema:"
+        "\nit is written for other readers of the table, and no route of this product reads it.\n"
     )
     yield _row("index", "partition key", "sort key", "gives", "queried in")
     yield _row(*["---"] * 5)

@@ -18,7 +18,7 @@ FUNCTIONS: Final = PATH.parents[1] / "functions"
 INTRODUCTION: Final = f"""\
 # Routes
 
-Generated from the tables in `functions/*/app.py` by `make docs`; a test keeps it true.
+`make docs` generates this page from the tables in `functions/*/app.py`; a test keeps the page true.
 
 A path that begins with a version is served below `/api` and, for the web UI, also below
 `/ajax-api`. Paths marked *UI* are served below `/ajax-api` only. All other paths are served as the
@@ -36,8 +36,8 @@ clients before 2.0 call. A request to a path without a route gets `ENDPOINT_NOT_
   or logged model, and one more to log to a run to which another process wrote last. Authentication
   adds round trips ([decision 17](adr/0017-login.md)). `tests/contract/test_route_costs.py` sends a
   request to each route and counts its round trips. Read and write units in the column *Cost* are
-  the most capacity units that a call in `tests/contract/test_budgets.py` may use. No number in the
-  column *Cost* means that the test does not count the route's round trips.
+  the most capacity units that a call in `tests/contract/test_budgets.py` may use. An
+  empty column *Cost* means that `test_route_costs.py` does not count the route's round trips.
 - **MLflow** is the first version of MLflow whose server has the route, if it is later than
   {OLDEST}, and the last version, if newer ones have dropped it; *ours* is a route that MLflow's
   server never had.

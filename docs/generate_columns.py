@@ -17,7 +17,7 @@ PATH: Final = Path(__file__).with_name("columns.md")
 INTRODUCTION: Final = """\
 # Columns of the system tables
 
-Generated from the definitions in `layers/tables` by `make docs`; a test keeps it true.
+`make docs` generates this page from the definitions in `layers/tables`; a test keeps the page true.
 
 Types are written as in Databricks. In the lists of the columns of the system tables, a column that
 may be NULL has *yes* under *null*; every column of a view may be NULL. [What the system tables are

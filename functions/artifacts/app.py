@@ -27,7 +27,7 @@ RPCS = (
         proxy.delete_artifact,
         "artifacts.manage_proxied_tree",
         cost=0,
-        deviation="A path that URL decoding would change, such as `a%2Eb`, is refused.",
+        deviation="An artifact path that URL decoding would change, such as `a%2Eb`, is refused.",
     ),
     post(
         "/mlflow-artifacts/mpu/create/{artifact_path+}",

@@ -77,8 +77,8 @@ PLAIN_ROUTES = (
         execution.answer,
         policy="shared_rules.anybody",
         since="2.11",
-        deviation="Supports the directives @include and @skip; a query that cannot be parsed gets "
-        "200 with errors, not 500.",
+        deviation="GraphQL's directives @include and @skip work; a query that cannot be parsed "
+        "gets 200 with errors, not 500.",
     ),
     PlainRoute(
         "POST",
@@ -88,8 +88,8 @@ PLAIN_ROUTES = (
         policy="shared_rules.anybody",
         reads=True,
         since="2.11",
-        deviation="Supports the directives @include and @skip; a query that cannot be parsed gets "
-        "200 with errors, not 500.",
+        deviation="GraphQL's directives @include and @skip work; a query that cannot be parsed "
+        "gets 200 with errors, not 500.",
     ),
 )
 

@@ -53,7 +53,8 @@ RPCS = (
         version="3.0",
         since="3.10",
         cost=1,
-        deviation="Callers who see a workspace in the list of workspaces may get it.",
+        deviation="A caller to whom the list of workspaces shows a workspace may also read it by "
+        "its name.",
     ),
     patch(
         _WORKSPACE,

@@ -43,10 +43,10 @@ def _lines(facts: Found) -> Iterator[str]:
 Written by `make parity` ({time.strftime("%Y-%m-%d", time.gmtime())}), which compares this product
 with MLflow's own server {facts.version} on SQLite and with its client. `make parity VERSION=latest`
 (or a version, or the path of a wheel) compares another release of MLflow, and prints what is new in
-that release, what it changed and what mlflow-serverless lacks. `make parity` writes this page only
-for the version that the product follows ({MLFLOW_VERSION}), and exits with 1 if a difference has
-no reason. Each week `.github/workflows/parity.yml` compares MLflow's newest release
-([how to follow a release](../CONTRIBUTING.md#follow-a-release)).
+that release, what it changed and what mlflow-serverless lacks. `make parity` writes
+`docs/parity.md` only for the version that the product follows ({MLFLOW_VERSION}), and exits with 1
+if a difference has no reason. Each week `.github/workflows/parity.yml` compares MLflow's newest
+release with this product ([how to follow a release](../CONTRIBUTING.md#follow-a-release)).
 
 ## Surfaces
 

@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 NOT_SERVED: Final = (
-    (r"/assistant/", "The assistant runs a command-line program on the server's machine."),
+    (r"/assistant/", "MLflow's assistant runs a command-line program on the server's machine."),
     (
         r"^POST /ajax-api/3\.0/jobs/$",
         "The route starts any job function of MLflow's server by its name; no client calls it.",
@@ -25,7 +25,7 @@ NOT_SERVED: Final = (
     ),
     (
         r"^POST /gateway/typesafe/",
-        "The gateway does not call the provider TypeSafe, whose API this route offers.",
+        "The AI gateway does not call the provider TypeSafe, whose API `/gateway/typesafe` offers.",
     ),
 )
 """Routes of MLflow's server that have no counterpart: pattern of ``METHOD path``, reason."""
