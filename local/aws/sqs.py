@@ -147,11 +147,14 @@ class Queues:
         with self._changed:
             self._database.execute("DELETE FROM messages WHERE handle = ?", (handle,))
 
-    def wait(self, queue: str, seconds: float) -> None:
+    def wait(self, queue: str, seconds: float, end: threading.Event) -> None:
         """Blocks until the queue has a visible message, another thread calls :meth:`wake` or
-        changes a queue, or ``seconds`` have passed.
+        changes a queue, or ``seconds`` have passed. Returns at once if ``end`` is set: who sets it
+        and then calls :meth:`wake` waits for no caller that was about to wait.
         """
         with self._changed:
+            if end.is_set():
+                return
             (first,) = self._database.execute(
                 "SELECT min(visible) FROM messages WHERE queue = ?", (queue,)
             ).fetchone()

@@ -69,7 +69,7 @@ class QueuePoller:
             try:
                 batch = self._queues.receive(mapping.queue, mapping.batch_size)
                 if not batch:
-                    self._queues.wait(mapping.queue, LOOK_SECONDS)
+                    self._queues.wait(mapping.queue, LOOK_SECONDS, self._stop)
             except Exception as error:
                 report(f"{mapping.name}: cannot go on, trying again", error)
                 self._stop.wait(1.0)

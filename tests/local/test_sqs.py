@@ -1,6 +1,7 @@
 """The queues of the runner, and the services that it answers for, through botocore's clients."""
 
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -128,6 +129,34 @@ def test_a_function_is_driven_as_by_lambda(queues: Queues, monkeypatch: pytest.M
     finally:
         hanging.set()
         poller.stop()
+
+
+class StoppedBetween(Queues):
+    """A poller is stopped after it has looked for messages and before it waits for some."""
+
+    received, woken = threading.Event(), threading.Event()
+
+    def receive(self, queue: str, number: int) -> Any:
+        found = super().receive(queue, number)
+        self.received.set()
+        assert self.woken.wait(60)
+        return found
+
+    def wake(self) -> None:
+        super().wake()
+        self.woken.set()
+
+
+def test_who_is_stopped_before_it_waits_ends_at_once(tmp_path: Path) -> None:
+    queues = StoppedBetween(tmp_path / "queues.sqlite", [WORK, DEAD])
+    mapping = QueueMapping("Mapping", "F", "Work", 1, 2, True)
+    poller = QueuePoller(mapping, queues=queues, invoke=lambda event: None)
+    poller.start()
+    assert queues.received.wait(60)
+    began = time.monotonic()
+    poller.stop()
+    assert time.monotonic() - began < queue_poller.STOP_SECONDS - 1
+    queues.close()
 
 
 def test_what_a_full_disk_does_not_take_is_told(
