@@ -6,6 +6,9 @@ where speed matters, these macros convert the time with ``inner_utc(time)`` firs
 microseconds below DuckDB's least time must fail. Only ICU refuses it, so ``inner_at_micros``
 converts such numbers with ICU.
 
+A macro repeats an argument wherever its parameter stands. ``spark_months_between`` binds its
+arguments to members of lists first; otherwise its expression would take seconds to plan.
+
 The SQL generator casts a macro's argument to DATE if the name of its parameter ends in ``day``, to
 TIMESTAMP if it ends in ``time``.
 """
@@ -78,7 +81,9 @@ CREATE MACRO inner_months_between(a, b) AS
          ELSE inner_months(a) - inner_months(b)
               + (inner_in_month(a) - inner_in_month(b)) / 2678400.0 END;
 CREATE MACRO spark_months_between(time, other_time) AS
-    inner_round_double(CAST(inner_months_between(time, other_time) AS DOUBLE), 8);
+    list_transform(
+        list_transform([[time, other_time]], lambda times: inner_months_between(times[1], times[2])),
+        lambda months: inner_round_double(CAST(months AS DOUBLE), 8))[1];
 
 CREATE MACRO inner_unit(name) AS
     CASE WHEN lower(name) IN ('year', 'yyyy', 'yy') THEN 'year'
