@@ -137,10 +137,12 @@ def _purge_itself(
         return _answer([itself], dry_run=True, finished=True)
     try:
         went = permanent_deletion.experiment(
-            experiment.experiment_id, time.monotonic() + WORK_SECONDS
+            experiment.experiment_id, time.monotonic() + WORK_SECONDS, only_deleted=True
         )
     except OutOfTime:
         return _answer([], dry_run=False, finished=False)
+    except NoLongerDeleted:  # another request has restored it meanwhile
+        return _answer([], dry_run=False, finished=True)
     kept = [] if went else [experiment.experiment_id]
     return _answer([itself], kept, dry_run=False, finished=True)
 

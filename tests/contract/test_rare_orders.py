@@ -189,6 +189,45 @@ def test_what_is_restored_while_it_is_removed(store: Store, kind: str) -> None:
     assert 0 < kept < len(made)
 
 
+@pytest.mark.parametrize("is_active", [False, True])
+def test_an_experiment_that_is_restored_while_it_is_removed(
+    store: Store, *, is_active: bool
+) -> None:
+    """It is restored whole, or it is gone and the restoration was refused. The deletion of a
+    workspace removes active experiments, too: then nothing is restored."""
+    made: list[tuple[str, str]] = []
+
+    def prepare() -> tuple[Act, Act]:
+        experiment_id = store.api.new_experiment(name())
+        made.append((experiment_id, store.api.new_run(experiment_id)))
+        if not is_active:
+            store.api.post("experiments/delete", experiment_id=experiment_id)
+
+        def remove() -> Any:
+            return permanent_deletion.experiment(experiment_id, only_deleted=not is_active)
+
+        def restore() -> Any:
+            return store.api.ask("POST", "experiments/restore", experiment_id=experiment_id)
+
+        return remove, restore
+
+    outcomes = set()
+    for removed, restored in meetings(prepare):
+        forget()
+        experiment_id, run_id = made[-1]
+        there = store.api.ask("GET", "experiments/get", experiment_id=experiment_id)
+        run = store.api.ask("GET", "runs/get", run_id=run_id)
+        is_refused = isinstance(removed, permanent_deletion.NoLongerDeleted)
+        assert (there.status, run.status) == ((200, 200) if is_refused else (404, 404)), removed
+        assert restored.status == 200 if is_refused else restored.code != "INTERNAL_ERROR"
+        if is_refused:
+            assert there.body["experiment"]["lifecycle_stage"] == "active"
+        elif not is_active:
+            assert restored.code in {"INVALID_STATE", "RESOURCE_DOES_NOT_EXIST"}
+        outcomes.add(is_refused)
+    assert outcomes == ({False} if is_active else {True, False})
+
+
 def test_a_user_who_is_made_while_a_former_one_is_deleted(store: Store) -> None:
     made: list[str] = []
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mlcore.db import keys
 from mlcore.db.attribute_types import (
+    FlagAttribute,
     IntAttribute,
     TextAttribute,
     TextMapAttribute,
@@ -43,6 +44,8 @@ class Experiment(StagedItem):
     """The request time, in milliseconds, up to which the archival passes have read the traces."""
     archival_started = IntAttribute(null=True)
     """When the archival passes began with the oldest trace, in milliseconds since the epoch."""
+    is_purged = FlagAttribute(null=True)
+    """Set when the permanent deletion of the experiment begins: it cannot be restored any more."""
 
 
 class ExperimentTag(ChildItem):

@@ -51,11 +51,11 @@ def find(before_ms: int, experiment_id: str | None = None) -> Iterator[Garbage]:
 def remove(garbage: Garbage) -> bool:
     """Permanently deletes a soft-deleted experiment, run or logged model with its files, and frees
     the experiment's name. Returns False if some files stay because other items may refer to them.
-    The process may be killed and the call repeated. Raises NoLongerDeleted for a run or logged
-    model that was restored since :func:`find` read it."""
+    The process may be killed and the call repeated. Raises NoLongerDeleted if it was restored since
+    :func:`find` read it."""
     kind, experiment_id, item_id, workspace = garbage
     if kind == keys.EXPERIMENT.name:
-        return permanent_deletion.experiment(experiment_id)
+        return permanent_deletion.experiment(experiment_id, only_deleted=True)
     if kind == keys.RUN.name:
         return permanent_deletion.run(experiment_id, item_id, workspace)
     return permanent_deletion.logged_model(experiment_id, item_id, workspace)

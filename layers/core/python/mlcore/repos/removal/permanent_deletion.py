@@ -54,25 +54,29 @@ _FILE_ATTRIBUTES: Final = (
 
 
 class NoLongerDeleted(Exception):
-    """The run or logged model is not deleted any more: it was restored since the caller read it."""
+    """The experiment, run or logged model is not deleted any more: it was restored since the caller
+    read it."""
 
 
-def experiment(experiment_id: str, deadline: float = float("inf")) -> bool:
+def experiment(
+    experiment_id: str, deadline: float = float("inf"), *, only_deleted: bool = False
+) -> bool:
     """Permanently deletes an experiment with its runs, traces, logged models and files; its name
-    becomes free. Returns False if files had to be kept because other items may refer to them.
+    becomes free. Once the deletion has begun, the experiment cannot be restored. Returns False if
+    files had to be kept because other items may refer to them.
 
     Args:
         deadline: of :func:`time.monotonic`.
+        only_deleted: refuse an experiment that is not soft-deleted.
 
     Raises:
         OutOfTime: the deadline has passed; call again.
+        NoLongerDeleted: the experiment is active, with ``only_deleted``.
     """
     key = keys.experiment(experiment_id)
-    item = table.get(key)
+    item = retry_on_conflict("experiment", lambda: _begin(key, only_deleted=only_deleted))
     if item is None:
         return True
-    if Experiment.of(item).stage != DELETED:
-        _mark_deleted(key)
     workspace = Experiment.of(item).workspace
     grants.delete_on_resource(workspace, EXPERIMENT, experiment_id)
     former_root_locations.enter_locations(deadline)
@@ -221,14 +225,26 @@ def _part(experiment: Raw, item: Raw, workspace: str) -> list[FileOwner]:
     return []
 
 
-def _mark_deleted(key: Key) -> None:
+def _begin(key: Key, *, only_deleted: bool) -> Raw | None:
+    """Marks an experiment as deleted for good, and returns its item as it was before; None if it
+    does not exist. Raises NoLongerDeleted, and WriteConflict if it was deleted or restored
+    meanwhile."""
+    item = table.get(key)
+    if item is None or Experiment.of(item).is_purged:
+        return item
+    read = Experiment.of(item)
+    if only_deleted and read.stage != DELETED:
+        raise NoLongerDeleted(read.experiment_id)
     change = Update()
-    change.set(Experiment.stage, DELETED)
+    change.set(Experiment.is_purged, True)
     change.set(Experiment.updated_at, now_ms())
-    change.add(Experiment.epoch, 1)
     change.add(Experiment.version, 1)
-    change.require_exists(Experiment.PK)
+    if read.stage != DELETED:
+        change.set(Experiment.stage, DELETED)
+        change.add(Experiment.epoch, 1)
+    change.require_equal(Experiment.epoch, read.epoch)
     try:
         table.update(key, change)
-    except ConditionFailed:
-        return
+    except ConditionFailed as failed:
+        raise WriteConflict from failed
+    return item
