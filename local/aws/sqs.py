@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Iterable
 from hashlib import md5
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from local.aws.endpoint import Operation, ServiceError
 from local.log import report
@@ -46,6 +46,10 @@ LIMIT :number
 """Messages of groups with the fewest messages in flight come first: SQS's fair queues."""
 
 
+_CLOCK_TOLERANCE_SECONDS: Final = 0.5
+"""If the wall clock was set back by less, delays of messages become longer by as much."""
+
+
 class ReceivedMessage(NamedTuple):
     """A message that :meth:`Queues.receive` returned."""
 
@@ -71,6 +75,7 @@ class Queues:
             "UPDATE messages SET visible = min(visible, ?), handle = NULL", (time.time(),)
         )
         self._changed = threading.Condition()
+        self._started_at = _start_of_monotonic_clock()
 
     def close(self) -> None:
         """Closes the SQLite file. Messages that were not deleted stay in the file for the next
@@ -96,9 +101,10 @@ class Queues:
                 is full or the file read-only.
         """
         definition = self._definition(queue)
-        message_id, now = str(uuid.uuid4()), time.time()
-        visible = now + (definition.delay_seconds if delay is None else delay)
+        message_id = str(uuid.uuid4())
         with self._changed:
+            now = self._now()
+            visible = now + (definition.delay_seconds if delay is None else delay)
             try:
                 self._database.execute(
                     "INSERT INTO messages (id, queue, body, owner, sent, visible)"
@@ -117,9 +123,10 @@ class Queues:
     def receive(self, queue: str, number: int) -> list[ReceivedMessage]:
         """Returns up to ``number`` visible messages and hides them for the visibility timeout.
         Messages that were received too often move to the dead-letter queue instead."""
-        definition, now = self._definition(queue), time.time()
+        definition = self._definition(queue)
         received = []
         with self._changed:
+            now = self._now()
             self._expire(definition, now)
             rows = self._database.execute(
                 _NEXT, {"queue": queue, "now": now, "number": number}
@@ -158,7 +165,7 @@ class Queues:
             (first,) = self._database.execute(
                 "SELECT min(visible) FROM messages WHERE queue = ?", (queue,)
             ).fetchone()
-            until = seconds if first is None else min(seconds, first - time.time())
+            until = seconds if first is None else min(seconds, first - self._now())
             if until > 0:
                 self._changed.wait(until)
 
@@ -166,6 +173,21 @@ class Queues:
         """Makes every running call of :meth:`wait` return."""
         with self._changed:
             self._changed.notify_all()
+
+    def _now(self) -> float:
+        """Returns the time of the wall clock. If that was set back since the last call, first sets
+        back the times of all messages by as much, because delayed and received messages would stay
+        invisible until the clock has caught up."""
+        started_at = _start_of_monotonic_clock()
+        change = started_at - self._started_at
+        if change < -_CLOCK_TOLERANCE_SECONDS:
+            self._database.execute(
+                "UPDATE messages SET visible = visible + :change, sent = sent + :change,"
+                " first_received = first_received + :change",
+                {"change": change},
+            )
+        self._started_at = started_at
+        return time.time()
 
     def _expire(self, definition: QueueDefinition, now: float) -> None:
         self._database.execute(
@@ -200,10 +222,16 @@ class Queues:
         with self._changed:
             self._database.execute(
                 "UPDATE messages SET visible = ? WHERE handle = ?",
-                (time.time() + request["VisibilityTimeout"], request["ReceiptHandle"]),
+                (self._now() + request["VisibilityTimeout"], request["ReceiptHandle"]),
             )
             self._changed.notify_all()
         return {}
+
+
+def _start_of_monotonic_clock() -> float:
+    """Returns the wall time at which the monotonic clock began; it changes when the wall clock is
+    set."""
+    return time.time() - time.monotonic()
 
 
 def checksum(body: str) -> str:

@@ -3,12 +3,17 @@
 import threading
 import time
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import SimpleNamespace
 from typing import Any
 
 import botocore.session
 import pytest
 from botocore.exceptions import ClientError
+from hypothesis import given
+from hypothesis import strategies as st
 
+from local.aws import sqs
 from local.aws.endpoint import AwsEndpoint
 from local.aws.kms import Kms
 from local.aws.sqs import Queues
@@ -61,6 +66,31 @@ def test_a_batch_delays_the_messages_that_ask_for_it(queues: Queues) -> None:
     queues._send_message_batch({"QueueUrl": "http://queue/Work", "Entries": entries})
     assert [message.body for message in queues.receive("Work", 10)] == ["now"]
     assert sorted(_bodies(queues, "Work")) == ["later", "now"]
+
+
+@given(st.lists(st.sampled_from([-86_400.0, -3600.0, -7.0, 0.0]), max_size=4))
+def test_a_clock_that_is_set_back_hides_no_message(steps: list[float]) -> None:
+    """Ten seconds after it was sent, a message with a delay of ten seconds is visible, and a
+    received one again after the visibility timeout, however often the clock is set back."""
+    elapsed, shift = 1_000.0, 0.0
+    clock = SimpleNamespace(time=lambda: 2e9 + elapsed + shift, monotonic=lambda: elapsed)
+    with pytest.MonkeyPatch.context() as patch, TemporaryDirectory() as folder:
+        patch.setattr(sqs, "time", clock)
+        made = Queues(Path(folder, "queues.sqlite"), [WORK, DEAD])
+        made.send("Work", "delayed", delay=10)
+        for step in steps:
+            shift += step
+            assert made.receive("Work", 10) == []
+        elapsed += 10
+        [first] = made.receive("Work", 10)
+        for step in steps:
+            shift += step
+            assert made.receive("Work", 10) == []
+        elapsed += WORK.visibility_seconds
+        [again] = made.receive("Work", 10)
+        assert (again.body, again.receives) == ("delayed", 2)
+        assert first.sent - again.sent == -sum(steps)
+        made.close()
 
 
 def _bodies(queues: Queues, queue: str) -> list[str]:
