@@ -19,7 +19,7 @@ from mlcore.http import Request
 from mlcore.limits import experiments as limits
 from mlcore.limits.artifact_locations import make_absolute
 from mlcore.optimistic_retry import retry_on_conflict
-from mlcore.repos.experiments import experiments
+from mlcore.repos.experiments import experiments, stages
 from mlcore.repos.experiments import ids as experiment_ids
 from mlcore.repos.experiments import tags as experiment_tags
 from mlcore.repos.experiments.creations import ExperimentNameTaken, IdTaken
@@ -171,7 +171,7 @@ def _change_stage(experiment_id: str, request: Request, source: str, target: str
         experiment = _get(experiment_id, request).experiment
         if experiment.lifecycle_stage != source:
             raise experiments.missing(experiment_id)
-        experiments.set_stage(experiment, target)
+        stages.set_stage(experiment, target)
 
     retry_on_conflict("experiment", attempt)
 

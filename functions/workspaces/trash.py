@@ -14,7 +14,7 @@ from mlcore.entities.lifecycle_stages import ACTIVE, DELETED
 from mlcore.http import Request
 from mlcore.limits import experiments as limits
 from mlcore.optimistic_retry import retry_on_conflict
-from mlcore.repos.experiments import experiments
+from mlcore.repos.experiments import experiments, stages
 from mlcore.repos.removal import permanent_deletion, trash
 from mlcore.repos.removal.permanent_deletion import NoLongerDeleted
 from mlcore.repos.removal.remains import OutOfTime
@@ -151,7 +151,7 @@ def _restore_itself(message: m.RestoreTrash, request: Request) -> list[Trashed]:
     experiment = _experiment(message.experiment_id, request)
     if experiment.lifecycle_stage == ACTIVE:
         return []
-    experiments.set_stage(experiment, ACTIVE)
+    stages.set_stage(experiment, ACTIVE)
     return [_itself(experiment)]
 
 

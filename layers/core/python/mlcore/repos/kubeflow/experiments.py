@@ -20,7 +20,7 @@ from mlcore.kubeflow.errors import missing_id, name_taken
 from mlcore.kubeflow.kinds import EXPERIMENT as KIND
 from mlcore.models.experiments import Experiment as ExperimentItem
 from mlcore.optimistic_retry import WriteConflict
-from mlcore.repos.experiments import experiments
+from mlcore.repos.experiments import experiments, stages
 from mlcore.repos.experiments import ids as experiment_ids
 from mlcore.repos.experiments.creations import (
     ExperimentNameTaken,
@@ -184,7 +184,7 @@ def change(read: Record, alter: Callable[[Entity], Entity]) -> Entity:
             archived = after.fields["state"] == tags.ARCHIVED
             if archived and seen.experiment.experiment_id == DEFAULT_EXPERIMENT_ID:
                 raise InvalidParameterValue("the default experiment cannot be archived")
-            experiments.set_stage(seen.experiment, DELETED if archived else ACTIVE)
+            stages.set_stage(seen.experiment, DELETED if archived else ACTIVE)
             seen = get(number, workspace)
             before = entity_of(seen)
             after = alter(before)
