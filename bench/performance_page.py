@@ -24,13 +24,15 @@ _HOW: Final = """## How to read it
 - One Python client uses one connection. A call's time is from the first byte of the request to the
   last byte of the answer, without the client's JSON. The servers work in turns, one at a time: a
   turn begins when the previous server has become idle. What the indexer of mlflow-serverless does
-  after the answers is included only in the rows "runs loaded" and "8 writers", whose turns last
-  long enough.
-- All servers keep their data in memory (`/dev/shm`), so that a slow disk does not hide differences.
+  after the answers is measured only in the table's rows "runs loaded" and "8 writers", whose turns
+  last long enough.
+- All measured servers keep their data in memory (`/dev/shm`), so that a slow disk does not hide
+  differences.
 - {scale}
 - **–** means that a server has no such call or answers it wrongly; the reasons are below the table.
-- A deployment in AWS adds API Gateway, a network and DynamoDB to these times: see the last table,
-  and the processor times in [operations](operations.md#what-it-costs).
+- In AWS, API Gateway, a network and DynamoDB add to the times that mlflow-serverless needs on a
+  laptop: see the last table on this page, and the processor times in
+  [operations](operations.md#what-it-costs).
 """
 
 _WHY: Final = """Like the other servers of this comparison, mlflow-serverless keeps its rows in a

@@ -27,8 +27,8 @@ clients before 2.0 call. A request to a path without a route gets `ENDPOINT_NOT_
 
 - **Function** is the Python function that answers, as module and name below `functions/`.
 - **Who may** is the policy that decides who may call the route, a function of `mlcore/policies`.
-  In this column, the word `follows` stands before the function that changes grants after a call of
-  the route has succeeded, and `hides` before the function of
+  In the column "Who may", the word `follows` stands before the function that changes grants after
+  a call of the route has succeeded, and `hides` before the function of
   `mlcore/policies/hidden_references` that removes from the answer what the caller may not read.
 - **Cost** is the number of sequential round trips to DynamoDB for the smallest sensible request,
   with filled caches and without authentication (for routes of users: for an administrator). A

@@ -18,7 +18,8 @@ JOB_RPCS = (
         judge_invocations.invoke_scorer,
         "jobs.invoke_scorer",
         since="3.9",
-        deviation="At most 2,000 traces a request; Python scorers run in a process without rights.",
+        deviation="A request names at most 2,000 traces; Python scorers run in a process without "
+        "rights.",
     ),
     _post(
         "/mlflow/genai/evaluate/invoke",

@@ -18,8 +18,8 @@ OPTIMIZATION_RPCS = (
         m.CreatePromptOptimizationJob,
         optimization_creation.create_job,
         "prompt_optimization.create",
-        deviation="Models must be gateway endpoints; a scorer or prompt that a job cannot use gets "
-        "400 at once.",
+        deviation="The models of a prompt optimization must be gateway endpoints; a scorer or "
+        "prompt that a job cannot use gets 400 at once.",
     ),
     _post(
         f"{_JOBS}/search",

@@ -108,7 +108,8 @@ RPCS = (
         "mcp_servers.update_endpoint",
         hides="mcp_access_endpoint",
         cost=3,
-        deviation="The endpoint of a deleted server version gets 404; MLflow's server answers 500.",
+        deviation="A change of an endpoint whose MCP server version was deleted gets 404; MLflow's "
+        "server answers 500.",
     ),
     _delete(
         _ENDPOINT,

@@ -56,7 +56,8 @@ RPCS = (
         "runs.log_metric",
         cost=1,
         write_units=8,
-        deviation="A bare NaN or Infinity as a metric is refused; MLflow's server stores 0.",
+        deviation="A metric whose value is a bare NaN or Infinity in the JSON is refused; MLflow's "
+        "server stores 0.",
     ),
     post(
         "/mlflow/runs/log-parameter", m.LogParam, logged_values.log_param, "runs.update_run", cost=1
