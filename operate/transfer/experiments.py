@@ -13,7 +13,7 @@ from mlcore.entities.experiments import Experiment
 from mlcore.ids import new_ulid
 from mlcore.models.experiments import Experiment as ExperimentItem
 from mlcore.repos import document
-from mlcore.repos.experiments import experiments
+from mlcore.repos.experiments import experiments, stages
 from mlcore.repos.experiments import ids as experiment_ids
 from mlcore.repos.experiments import tags as experiment_tags
 from mlcore.repos.experiments.creations import ExperimentNameTaken, IdTaken
@@ -121,7 +121,7 @@ def _update(experiment_id: str, workspace: str, want: Content) -> None:
             stored = experiments.get(experiment_id, workspace)
     stage = want.get("lifecycle_stage", stored.experiment.lifecycle_stage)
     if stage != stored.experiment.lifecycle_stage:
-        experiments.set_stage(stored.experiment, stage)
+        stages.set_stage(stored.experiment, stage)
     if "creation_time" in want:
         location_list.enter_imported(stored.experiment, want["artifact_location"])
         own = Update()
