@@ -135,7 +135,10 @@ def test_functions_of_duckdb_alone_are_refused(engine: Engine) -> None:
     [
         ("SELECT 1/0", "DIVIDE_BY_ZERO"),
         ("SELECT CAST('x' AS INT)", "CAST_INVALID_INPUT"),
-        ("SELECT date'2024-01-02' - date'2024-01-01'", "datediff"),
+        ("SELECT max(x) - x FROM VALUES (date'2024-01-01') t(x) GROUP BY x", "datediff"),
+        ("SELECT sum(1) OVER (PARTITION BY CAST('x' AS INT))", "value 'x' of the type \"STRING\""),
+        ("SELECT CAST('x' AS INT) IS NULL", "CAST_INVALID_INPUT"),
+        ("SELECT arrays_zip(array(1), NULL)", "takes lists"),
         ("SELECT strftime(now(), '%Y')", "The function strftime() does not exist here"),
         ("SELECT list_sum(array(1))", "list_sum() does not exist"),
         ("SELECT regexp_replace('a', 'a', run_id) FROM system.mlflow.runs_latest", "as a text"),
@@ -184,8 +187,7 @@ def test_aliases_of_aliases_do_not_grow_without_end(engine: Engine) -> None:
     sql = (
         f"SELECT CAST(run_id AS INT) AS a0, {', '.join(columns)} FROM runs_latest ORDER BY a59 + 1"
     )
-    assert len(engine.gate.translate(sql).sql) < 200_000
-    assert "side effects" in (engine.failure(sql) or "")
+    assert "compute it in a subquery" in (engine.failure(sql) or "")
     few = "SELECT CAST('1' AS INT) AS a0, a0 + a0 AS a1, a1 + a1 AS a2 ORDER BY a2 * -1"
     assert engine.ask(few)["rows"] == [[1, 2, 4]]
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from sqlglot import exp
 
-from mltables.dialect import function_list
+from mltables.dialect import function_list, grouping
 from mltables.dialect.aggregate_functions import AGGREGATES, FIRST_OR_LAST, WITHIN, Aggregate
 from mltables.dialect.refusal import StatementRefused
 
@@ -36,6 +36,12 @@ class _Given(NamedTuple):
     order: str
 
 
+def is_aggregate(call: exp.Anonymous) -> bool:
+    """Whether a call is one of an aggregate or of a window function."""
+    name = call.name.lower()
+    return name in AGGREGATES or name in WITHIN or name in function_list.WINDOW
+
+
 def aggregate(writer: Generator, call: exp.Anonymous, root: exp.Expr | None) -> str:
     """Returns the DuckDB SQL of an aggregate's call with the clauses around it. Raises
     StatementRefused if the call or a clause is not supported.
@@ -48,6 +54,8 @@ def aggregate(writer: Generator, call: exp.Anonymous, root: exp.Expr | None) -> 
     parts = _parts(writer, call, root)
     if name in function_list.WINDOW:
         return _window_function(writer, call, parts)
+    if name == "grouping_id":
+        return _grouping_id(writer, call, parts)
     if name in WITHIN:
         return _within(writer, call, parts)
     if name not in AGGREGATES:
@@ -161,6 +169,20 @@ def _window_function(writer: Generator, call: exp.Anonymous, parts: _Parts) -> s
     sql = writer.over(parts.window, f"{call.name.lower()}({given})")
     kind = function_list.WINDOW[call.name.lower()]
     return f"CAST({sql} AS {kind})" if kind else sql
+
+
+def _grouping_id(writer: Generator, call: exp.Anonymous, parts: _Parts) -> str:
+    """Returns the SQL of ``grouping_id(a, b)``: without arguments, of all expressions by which the
+    SELECT groups."""
+    arguments = list(call.expressions)
+    if not arguments:
+        select = call.find_ancestor(exp.Select)
+        group = select.args.get("group") if select else None
+        arguments = grouping.expressions_of(group) if group else []
+    if not arguments or parts.window or parts.condition:
+        raise StatementRefused("grouping_id() takes the expressions of a GROUP BY.")
+    given = ", ".join(writer.text(argument) for argument in arguments)
+    return f"CAST(grouping_id({given}) AS BIGINT)"
 
 
 def _parts(writer: Generator, call: exp.Anonymous, root: exp.Expr | None) -> _Parts:

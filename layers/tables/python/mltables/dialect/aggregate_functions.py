@@ -74,7 +74,9 @@ AGGREGATES: Final = {
     "count": Aggregate(1, 1, "count({0})"),
     "count_if": Aggregate(1, 1, "count(CASE WHEN {0} THEN 1 END)"),
     "sum": Aggregate(1, 1, "sum({0})"),
+    "try_sum": Aggregate(1, 1, "sum({0})", "inner_try_total({a})"),
     "avg": _MEAN,
+    "try_avg": _MEAN,
     "mean": _MEAN,
     "std": _ONE["stddev"],
     "every": _ONE["bool_and"],
@@ -100,6 +102,7 @@ AGGREGATES: Final = {
     "string_agg": Aggregate(1, 2, "string_agg({0}, {1})"),
     "listagg": Aggregate(1, 2, "string_agg({0}, {1})"),
     "grouping": Aggregate(1, 1, "grouping({0})", "CAST({a} AS TINYINT)"),
+    "grouping_id": Aggregate(0, 64, "grouping_id({0})"),
 }
 WITHIN: Final = {
     "percentile_cont": "quantile_cont(CAST({0} AS DOUBLE), {1})",

@@ -120,6 +120,32 @@ def _zip_with(writer: Generator, call: exp.Anonymous) -> str:
     return f"list_transform(inner_zipped({lists}), lambda {pair}: {body})"
 
 
+def _arrays_zip(writer: Generator, call: exp.Anonymous) -> str:
+    """Returns the DuckDB SQL of ``arrays_zip(a, b, …)``: structs with the members of one place.
+    A field is named by the column that an argument is, or else by its place."""
+    writer.count(call, 1, 100)
+    names, given = [], []
+    for place, argument in enumerate(call.expressions):
+        if isinstance(argument, exp.Null):
+            raise StatementRefused("arrays_zip() takes lists.")
+        named = isinstance(argument, exp.Column | exp.Dot)
+        names.append(argument.name if named else str(place))
+        given.append(f"a{place} := {writer.text(argument)}")
+    if len({name.lower() for name in names}) < len(names):
+        raise StatementRefused("The lists of arrays_zip() have different names here.")
+    lists = [f"inner_lists.a{place}" for place in range(len(names))]
+    fields = ", ".join(
+        f"{exp.to_identifier(name, quoted=True).sql('duckdb')} := inner_row[{place}]"
+        for place, name in enumerate(names, 1)
+    )
+    rows = f"list_transform(list_zip({', '.join(lists)}), lambda inner_row: struct_pack({fields}))"
+    missing = " OR ".join(f"{name} IS NULL" for name in lists)
+    return (
+        f"list_transform([struct_pack({', '.join(given)})], lambda inner_lists: "
+        f"CASE WHEN {missing} THEN NULL ELSE {rows} END)[1]"
+    )
+
+
 def _of_map(key: str | None, value: str | None) -> Callable[[Generator, exp.Anonymous], str]:
     """Returns a translator for a function that makes a map from the entries of another, for example
     ``transform_values(m, (k, v) -> v + 1)``. ``key`` or ``value`` names the field of an entry; it
@@ -215,6 +241,7 @@ SPECIAL: Final[dict[str, Callable[[Generator, exp.Anonymous], str | None]]] = {
     "transform_values": _of_map("key", None),
     "transform_keys": _of_map(None, "value"),
     "zip_with": _zip_with,
+    "arrays_zip": _arrays_zip,
     "array_sort": _array_sort,
     "from_json": from_json,
     "round": _round,

@@ -1,8 +1,8 @@
-"""Puts the expression of a column in place of its alias where DuckDB refuses the alias.
+"""Puts the expression of a column in place of its alias where the expression may raise an error.
 
 Databricks lets a SELECT use the alias of a column in later columns and in expressions of ORDER BY:
-``SELECT CAST(a AS INT) AS n, n * 2``. So does DuckDB, but not if the expression may raise an error,
-as most casts here do: it says that the expression has side effects.
+``SELECT CAST(a AS INT) AS n, n * 2``. So does DuckDB, but in the ORDER BY of a SELECT that groups
+it misses the alias in the arguments of some of the calls that casts are translated to.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from sqlglot import exp
 
 from mltables.dialect import function_list, macros, sql_generator
 from mltables.dialect.aggregate_functions import AGGREGATES
+from mltables.dialect.refusal import StatementRefused
 from mltables.dialect.row_generators import Duck
 from mltables.dialect.source_columns import (
     COLUMNS,
@@ -30,7 +31,7 @@ _COLUMNS: Final = {
 }
 _MOST: Final = 5_000
 """Most syntax nodes that are copied for a statement. An alias in the expression of an alias in that
-of a third would let it grow exponentially; what is not copied DuckDB refuses."""
+of a third would let it grow exponentially."""
 
 
 def rewrite(query: exp.Query, schema: str) -> exp.Query:
@@ -41,6 +42,9 @@ def rewrite(query: exp.Query, schema: str) -> exp.Query:
 
     Args:
         query: its table names already point to DuckDB's views in ``schema``.
+
+    Raises:
+        StatementRefused: too much would have to be copied.
     """
     copier = _Copier()
     for select in list(query.find_all(exp.Select)):
@@ -74,15 +78,19 @@ class _Copier:
         self._left = _MOST
 
     def replace(self, select: exp.Select, column: exp.Column, made: dict[str, exp.Expr]) -> bool:
-        """Puts an expression in place of its alias; returns False and does nothing if it would copy
-        too much, or if DuckDB would miss the expression among those by which the SELECT groups."""
+        """Puts an expression in place of its alias; returns False and does nothing if DuckDB would
+        miss the expression among those by which the SELECT groups. Raises StatementRefused if too
+        much was copied."""
         value = made[column.name.lower()]
         groups = select.args.get("group") is not None
         if groups and not any(map(_is_aggregate, value.find_all(exp.Anonymous))):
             return False
         size = sum(1 for _ in value.walk())
         if size > self._left:
-            return False
+            raise StatementRefused(
+                f"The alias {column.name} stands for too long an expression: compute it in a "
+                "subquery."
+            )
         self._left -= size
         copied: exp.Expr = exp.Paren(this=value.copy())
         if column.parent is select and column.arg_key == "expressions":

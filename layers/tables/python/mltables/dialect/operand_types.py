@@ -14,6 +14,8 @@ _MAKE_TIMES: Final = """
 now current_timestamp timestamp to_timestamp date_trunc timestamp_seconds timestamp_millis
 timestamp_micros make_timestamp from_utc_timestamp to_utc_timestamp
 """
+_OF_SAME_TYPE: Final = frozenset(("min", "max", "first", "last", "any_value"))
+"""Aggregates whose result has the type of their first argument."""
 _DATES: Final = frozenset(_MAKE_DATES.split())
 _TIMES: Final = frozenset(_MAKE_TIMES.split())
 
@@ -34,7 +36,8 @@ def is_date(node: exp.Expr) -> bool:
     if isinstance(node, exp.Add | exp.Sub) and is_number(node.expression):
         return is_date(node.this)
     if isinstance(node, exp.Anonymous):
-        return node.name.lower() in _DATES
+        name = node.name.lower()
+        return name in _DATES or (name in _OF_SAME_TYPE and is_date(node.expressions[0]))
     return isinstance(node, exp.CurrentDate)
 
 

@@ -49,7 +49,7 @@ _NESTED_COLUMNS: Final = frozenset(
     for name, kind in columns
     if kind.startswith(("MAP(", "STRUCT(")) or kind.endswith("[]")
 )
-_MAKE_NESTED: Final = frozenset(("array", "struct", "named_struct", *_MAPS))
+_MAKE_NESTED: Final = frozenset(("array", "arrays_zip", "struct", "named_struct", *_MAPS))
 
 EXPLODED: Final = "unnest({0})"
 """The template of explode() of a list."""

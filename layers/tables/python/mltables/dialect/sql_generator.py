@@ -16,7 +16,9 @@ from mltables.dialect import (
     aggregate_functions,
     cast_templates,
     collection_functions,
+    differences,
     function_list,
+    grouping,
     map_lookups,
     operand_types,
     row_generators,
@@ -181,6 +183,10 @@ class Generator(DuckDBGenerator):
     def duck_sql(self, expression: row_generators.Duck) -> str:
         return str(expression.this).format(*map(self.text, expression.expressions))
 
+    def group_sql(self, expression: exp.Group) -> str:
+        grouping.move_into_rollup(expression)
+        return str(super().group_sql(expression))
+
     # Casts
 
     def cast_sql(self, expression: exp.Cast, _safe_prefix: str | None = None) -> str:
@@ -228,25 +234,10 @@ class Generator(DuckDBGenerator):
         return f"({self.grouped(expression.this)} % {self.grouped(expression.expression)})"
 
     def sub_sql(self, expression: exp.Sub) -> str:
-        return self._plus_or_minus(expression, "-")
+        return differences.plus_or_minus(self, expression, "-")
 
     def add_sql(self, expression: exp.Add) -> str:
-        return self._plus_or_minus(expression, "+")
-
-    def _plus_or_minus(self, expression: exp.Binary, sign: str) -> str:
-        a, b = expression.this, expression.expression
-        if time_functions.is_interval(a) and sign == "+":
-            a, b = b, a
-        if time_functions.is_interval(b):
-            if operand_types.is_date(a):
-                # In Databricks a date stays a date unless hours are added.
-                kind = "DATE" if time_functions.is_of_days(b) else "TIMESTAMPTZ"
-                return f"CAST({self.grouped(a)} {sign} {self.text(b)} AS {kind})"
-            if operand_types.may_be_date(a):
-                return f"inner_no_date({self.text(a)}) {sign} {self.text(b)}"
-        elif sign == "-" and not operand_types.is_number(a) and not operand_types.is_number(b):
-            return self.once("inner_minus({0}, {1})", self.text(a), self.text(b))
-        return f"{self.grouped(a)} {sign} {self.grouped(b)}"
+        return differences.plus_or_minus(self, expression, "+")
 
     def interval_sql(self, expression: exp.Interval) -> str:
         return time_functions.interval(self, expression)

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 _MAKE_LISTS: Final = """
 array split transform filter map_keys map_values map_entries collect_list collect_set array_agg
 sequence array_sort sort_array array_distinct array_union array_except array_intersect slice flatten
-array_repeat zip_with array_remove array_append array_prepend array_compact regexp_extract_all
+array_repeat zip_with arrays_zip array_remove array_append array_prepend array_compact
+regexp_extract_all
 """
 _LISTS: Final = frozenset(_MAKE_LISTS.split())
 _GROUP: Final = re.compile(r"\\(.)|\$(\d)|\$")
@@ -222,6 +223,11 @@ def like(writer: Generator, node: exp.Binary, name: str, escape: str = "\\") -> 
     if node.args.get("negate"):
         plain = node.copy()
         plain.set("negate", None)
+        quantified = plain.expression
+        if isinstance(quantified, exp.Any | exp.All):
+            # NOT LIKE ALL: like none of the patterns
+            other = exp.All if isinstance(quantified, exp.Any) else exp.Any
+            plain.set("expression", other(this=quantified.this))
         return f"(NOT {like(writer, plain, name, escape)})"
     value, pattern_ = writer.text(node.this), node.expression
     if isinstance(pattern_, exp.Any | exp.All):

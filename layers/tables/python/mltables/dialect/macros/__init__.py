@@ -50,14 +50,14 @@ FUNCTIONS: Final = {
 
 def may_fail(sql: str) -> bool:
     """Whether a macro that some SQL calls, itself or by another macro, may raise an error with
-    ``error()``. DuckDB takes such SQL for an expression with side effects."""
+    ``inner_fail()``."""
     waiting, seen = [name for name in _USED.findall(sql) if name in DEFINITIONS], set[str]()
     while waiting:
         name = waiting.pop()
         if name not in seen:
             seen.add(name)
             waiting += _NEEDED[name] & DEFINITIONS.keys()
-    return any("error(" in DEFINITIONS[name] for name in seen)
+    return any("inner_fail(" in DEFINITIONS[name] for name in seen)
 
 
 def set_arithmetic_errors(connection: duckdb.DuckDBPyConnection) -> None:

@@ -3,7 +3,13 @@ fractions where DuckDB rounds, and formats numbers and times differently.
 
 Casts to INT and BIGINT first check whether the text is exactly as DuckDB would write the number,
 which is nearly always true. Only other texts are matched with a regular expression, which is slow.
-Casts of integers, and of doubles below 2^53, to BIGINT use no text."""
+Casts of integers, and of doubles below 2^53, to BIGINT use no text.
+
+``inner_fail(message)`` raises an error by a cast of its message. DuckDB's own ``error()`` would
+make an expression volatile, and DuckDB refuses volatile expressions in PARTITION BY and ORDER BY of
+a window. Its result comes from a slice because DuckDB knows nothing of a slice's members: it would
+compute no expression that it knows to be NULL.
+"""
 
 # ruff: noqa: E501 -- SQL in lines of its own length
 
@@ -18,8 +24,9 @@ PLAIN_STRUCT: Final = rf"STRUCT\({_MEMBER}(, {_MEMBER})*\)"
 for ``regexp_full_match``."""
 
 MACROS: Final = r"""
+CREATE MACRO inner_fail(message) AS (([NULL])[:CAST(message AS UTINYINT)])[1];
 CREATE MACRO inner_bad(value, kind) AS
-    error('[CAST_INVALID_INPUT] The value ''' || value || ''' of the type "STRING" cannot be cast to "'
+    inner_fail('[CAST_INVALID_INPUT] The value ''' || value || ''' of the type "STRING" cannot be cast to "'
           || kind || '". Use try_cast() to get NULL instead.');
 
 CREATE MACRO inner_science(sign, digits, exponent) AS
@@ -54,7 +61,7 @@ CREATE MACRO spark_string(x) AS
             regexp_replace(CAST(x AS VARCHAR), '[+]00$', '')
          WHEN typeof(x) = 'INTERVAL' OR typeof(x) LIKE '%[]' OR typeof(x) LIKE 'MAP(%'
               OR typeof(x) LIKE 'STRUCT(%' THEN
-            error('An interval cannot be cast to a STRING here, and of lists, maps and structs only those of texts, whole numbers and booleans.')
+            inner_fail('An interval cannot be cast to a STRING here, and of lists, maps and structs only those of texts, whole numbers and booleans.')
          ELSE CAST(x AS VARCHAR) END;
 CREATE MACRO inner_text_of_value(x) AS
     CASE WHEN typeof(x) = 'MAP(VARCHAR, VARCHAR)' THEN inner_map_text(x)
@@ -120,11 +127,11 @@ CREATE MACRO inner_or_bad(text, value, kind) AS
 CREATE MACRO inner_double_of(text) AS
     inner_or_bad(text, TRY_CAST(inner_clean_double(text) AS DOUBLE), 'DOUBLE');
 CREATE MACRO inner_overflow(text, kind) AS
-    error('[CAST_OVERFLOW] The value ' || text || ' cannot be cast to "' || kind || '" due to an overflow.');
+    inner_fail('[CAST_OVERFLOW] The value ' || text || ' cannot be cast to "' || kind || '" due to an overflow.');
 CREATE MACRO inner_fits(x, value, kind) AS
     CASE WHEN x IS NULL THEN NULL WHEN value IS NOT NULL THEN value
          WHEN inner_is_text(x) THEN inner_bad(CAST(x AS VARCHAR), kind)
-         WHEN typeof(x) = 'DATE' THEN error('A DATE cannot be cast to a number: use unix_date().')
+         WHEN typeof(x) = 'DATE' THEN inner_fail('A DATE cannot be cast to a number: use unix_date().')
          ELSE inner_overflow(CAST(x AS VARCHAR), kind) END;
 CREATE MACRO inner_is_written(number, x) AS CAST(number AS VARCHAR) = CAST(x AS VARCHAR);
 CREATE MACRO inner_plain_bigint(x) AS TRY_CAST(CAST(x AS VARCHAR) AS BIGINT);
@@ -155,13 +162,17 @@ CREATE MACRO spark_date(x) AS
          WHEN typeof(x) = 'TIMESTAMP WITH TIME ZONE' THEN
             CAST(make_timestamp(epoch_us(TRY_CAST(x AS TIMESTAMPTZ))) AS DATE)
          WHEN typeof(x) = 'DATE' OR inner_is_moment(x) OR x IS NULL THEN TRY_CAST(x AS DATE)
-         ELSE error('A DATE is made of a text or a time: use date_from_unix_date() for a number.') END;
+         ELSE inner_fail('A DATE is made of a text or a time: use date_from_unix_date() for a number.') END;
 CREATE MACRO inner_time_text(text) AS
     inner_or_bad(text, TRY_CAST(inner_clean_time(text) AS TIMESTAMPTZ), 'TIMESTAMP');
+CREATE MACRO inner_at_seconds(n) AS
+    CASE WHEN typeof(n) NOT IN ('DOUBLE', 'FLOAT') THEN to_timestamp(n)
+         WHEN isnan(CAST(n AS DOUBLE)) THEN NULL
+         ELSE make_timestamptz(CAST(trunc(CAST(n AS DOUBLE) * 1000000) AS BIGINT)) END;
 CREATE MACRO spark_timestamp(x) AS
     CASE WHEN inner_is_text(x) THEN inner_time_text(CAST(x AS VARCHAR))
          WHEN typeof(x) = 'DATE' OR inner_is_moment(x) OR x IS NULL THEN TRY_CAST(x AS TIMESTAMPTZ)
          WHEN typeof(x) IN ('DOUBLE', 'FLOAT', 'INTEGER', 'BIGINT', 'HUGEINT') OR starts_with(typeof(x), 'DECIMAL')
-         THEN to_timestamp(TRY_CAST(x AS DOUBLE))
-         ELSE error('A TIMESTAMP is made of a text, a date or a number.') END;
+         THEN inner_at_seconds(TRY_CAST(x AS DOUBLE))
+         ELSE inner_fail('A TIMESTAMP is made of a text, a date or a number.') END;
 """.replace("%PLAIN%", _PLAIN).replace("%STRUCT%", PLAIN_STRUCT)

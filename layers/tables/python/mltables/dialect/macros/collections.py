@@ -49,8 +49,8 @@ CREATE MACRO spark_array_join(list, separator) AS
 CREATE MACRO spark_flatten(list) AS
     CASE WHEN inner_has_null(list) THEN NULL ELSE flatten(list) END;
 CREATE MACRO inner_slice(list, first, n) AS
-    CASE WHEN first = 0 THEN error('[INVALID_PARAMETER_VALUE.START] slice() begins at 1, or at -1 from the end.')
-         WHEN n < 0 THEN error('[INVALID_PARAMETER_VALUE.LENGTH] The length of slice() must not be negative.')
+    CASE WHEN first = 0 THEN inner_fail('[INVALID_PARAMETER_VALUE.START] slice() begins at 1, or at -1 from the end.')
+         WHEN n < 0 THEN inner_fail('[INVALID_PARAMETER_VALUE.LENGTH] The length of slice() must not be negative.')
          WHEN n = 0 OR (first < 0 AND -first > len(list)) THEN list[1:0]
          WHEN first < 0 THEN list[len(list) + first + 1:len(list) + first + n]
          ELSE list[first:first + n - 1] END;
@@ -64,10 +64,10 @@ CREATE MACRO spark_sequence(a DATE, b DATE) AS
     (a TIMESTAMPTZ, b TIMESTAMPTZ, step INTERVAL) AS generate_series(a, b, step),
     (a BIGINT, b BIGINT, step BIGINT) AS generate_series(a, b, step);
 CREATE MACRO inner_outside(i, n) AS
-    error('[INVALID_ARRAY_INDEX] The index ' || i || ' is out of bounds. The array has ' || n
+    inner_fail('[INVALID_ARRAY_INDEX] The index ' || i || ' is out of bounds. The array has ' || n
           || ' elements. Use get() or try_element_at() to get NULL instead.');
 CREATE MACRO inner_item(x, k, size) AS
-    CASE WHEN typeof(x) LIKE 'MAP(%' THEN error('Use element_at() for a map whose keys are no written texts.')
+    CASE WHEN typeof(x) LIKE 'MAP(%' THEN inner_fail('Use element_at() for a map whose keys are no written texts.')
          WHEN k < 0 OR k >= size THEN inner_outside(k, size) ELSE x[k + 1] END;
 CREATE MACRO spark_get(x, k) AS CASE WHEN k < 0 THEN NULL ELSE x[k + 1] END;
 CREATE MACRO spark_try_element_at(x, k) AS x[k];

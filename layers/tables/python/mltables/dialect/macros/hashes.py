@@ -51,6 +51,6 @@ CREATE MACRO inner_hash(seed, x) AS
          WHEN typeof(x) = 'DATE' THEN inner_hash_int(seed, inner_days_of(x))
          WHEN typeof(x) = 'TIMESTAMP WITH TIME ZONE'
          THEN inner_hash_long(seed, epoch_us(TRY_CAST(CAST(x AS VARCHAR) AS TIMESTAMPTZ)))
-         ELSE error('hash() takes texts, whole numbers, booleans, dates and times here.') END;
+         ELSE inner_fail('hash() takes texts, whole numbers, booleans, dates and times here.') END;
 CREATE MACRO inner_signed(h) AS CAST(CASE WHEN h >= 2147483648 THEN h - 4294967296 ELSE h END AS INTEGER);
 """

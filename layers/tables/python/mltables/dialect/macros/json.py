@@ -10,7 +10,7 @@ from typing import Final
 MACROS: Final = r"""
 CREATE MACRO inner_json_source(x) AS
     CASE WHEN typeof(x) IN ('VARCHAR', 'JSON', '"NULL"') THEN CAST(x AS VARCHAR)
-         ELSE error('from_json() takes a text.') END;
+         ELSE inner_fail('from_json() takes a text.') END;
 CREATE MACRO inner_json(text) AS TRY_CAST(text AS JSON);
 CREATE MACRO inner_json_of_root(json) AS CASE WHEN json_type(json) = 'OBJECT' THEN json END;
 CREATE MACRO inner_json_root(text) AS inner_json_of_root(inner_json(text));

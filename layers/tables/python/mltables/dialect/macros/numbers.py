@@ -34,13 +34,17 @@ CREATE MACRO inner_mean(mean, kind) AS
     CASE WHEN inner_is_decimal(kind) THEN round(mean, least(inner_scale(kind) + 4, 38))
          ELSE mean END;
 
-CREATE MACRO inner_minus(a, b) AS
+CREATE MACRO inner_minus(a, b) AS inner_minus_untyped(a, b),
+    (a DATE, b DATE) AS to_days(CAST(a - b AS INTEGER));
+CREATE MACRO inner_minus_untyped(a, b) AS
     CASE WHEN typeof(a) = 'DATE' AND typeof(b) = 'DATE'
-         THEN error('The difference of two dates is datediff(end, start) here.') ELSE a - b END;
+         THEN inner_fail('The difference of these dates is datediff(end, start) here.') ELSE a - b END;
 CREATE MACRO inner_no_date(x) AS
     CASE WHEN typeof(x) = 'DATE'
-         THEN error('To a DATE an interval is added by date_add(), or as CAST(… AS DATE) + INTERVAL … here.')
+         THEN inner_fail('To a DATE an interval is added by date_add(), or as CAST(… AS DATE) + INTERVAL … here.')
          ELSE x END;
+CREATE MACRO inner_try_total(total) AS
+    CASE WHEN typeof(total) = 'HUGEINT' THEN TRY_CAST(total AS BIGINT) ELSE total END;
 CREATE MACRO spark_div(a, b) AS CAST(a // b AS BIGINT);
 CREATE MACRO spark_mod(a, b) AS a % b;
 CREATE MACRO spark_pmod(a, b) AS CASE WHEN a % b < 0 THEN (a % b + b) % b ELSE a % b END;

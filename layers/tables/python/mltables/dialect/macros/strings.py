@@ -56,14 +56,14 @@ CREATE MACRO spark_replace(s, old) AS replace(s, old, ''),
 CREATE MACRO spark_repeat(s, n) AS repeat(CAST(s AS VARCHAR), greatest(n, 0));
 CREATE MACRO spark_space(n) AS repeat(' ', greatest(n, 0));
 CREATE MACRO inner_reverse(x) AS
-    CASE WHEN typeof(x) LIKE '%[]' THEN error('reverse() of this list: name the list in the call.')
+    CASE WHEN typeof(x) LIKE '%[]' THEN inner_fail('reverse() of this list: name the list in the call.')
          ELSE reverse(CAST(x AS VARCHAR)) END;
 CREATE MACRO spark_initcap(s) AS
     array_to_string(list_transform(string_split(lower(s), ' '),
                                    lambda word: upper(word[1]) || word[2:]), ' ');
 CREATE MACRO spark_levenshtein(a, b) AS CAST(levenshtein(a, b) AS INTEGER);
 CREATE MACRO inner_split_part(s, delimiter, n) AS
-    CASE WHEN n = 0 THEN error('[INVALID_INDEX_OF_ZERO] The index 0 is invalid.')
+    CASE WHEN n = 0 THEN inner_fail('[INVALID_INDEX_OF_ZERO] The index 0 is invalid.')
          WHEN delimiter = '' THEN CASE WHEN n IN (1, -1) THEN s ELSE '' END
          ELSE split_part(s, delimiter, n) END;
 CREATE MACRO spark_split_part(s, delimiter, n) AS inner_split_part(s, delimiter, CAST(n AS INTEGER));
@@ -80,9 +80,9 @@ CREATE MACRO spark_base64(s) AS base64(encode(CAST(s AS VARCHAR)));
 CREATE MACRO spark_sha(s) AS sha1(s);
 CREATE MACRO spark_sha2(s, bits) AS
     CASE WHEN bits IN (0, 256) THEN sha256(s)
-         ELSE error('sha2() has only 256 bits here.') END;
+         ELSE inner_fail('sha2() has only 256 bits here.') END;
 CREATE MACRO inner_elt(items, n) AS
-    CASE WHEN n < 1 OR n > len(items) THEN error('[INVALID_ARRAY_INDEX] elt() has no value ' || n)
+    CASE WHEN n < 1 OR n > len(items) THEN inner_fail('[INVALID_ARRAY_INDEX] elt() has no value ' || n)
          ELSE items[n] END;
 CREATE MACRO spark_uuid() AS CAST(uuid() AS VARCHAR);
 CREATE MACRO spark_find_in_set(s, items) AS
@@ -104,7 +104,7 @@ CREATE MACRO spark_get_json_object(s, path) AS
     CASE WHEN json_valid(s) THEN json_extract_string(s, path) END;
 CREATE MACRO spark_parse_json(s) AS
     CASE WHEN s IS NULL OR json_valid(s) THEN CAST(json(s) AS VARCHAR)
-         ELSE error('[MALFORMED_RECORD_IN_PARSING] The text is no JSON. Use try_parse_json() to get NULL instead.') END;
+         ELSE inner_fail('[MALFORMED_RECORD_IN_PARSING] The text is no JSON. Use try_parse_json() to get NULL instead.') END;
 CREATE MACRO spark_try_parse_json(s) AS CASE WHEN json_valid(s) THEN CAST(json(s) AS VARCHAR) END;
 CREATE MACRO spark_json_array_length(s) AS
     CASE WHEN json_valid(s) AND json_type(s) = 'ARRAY' THEN CAST(json_array_length(s) AS INTEGER) END;
@@ -125,5 +125,5 @@ CREATE MACRO spark_to_json(x) AS
             CASE WHEN x IS NOT NULL THEN inner_json_object(to_json(x)) END
          WHEN regexp_full_match(typeof(x), '%STRUCT%\[\]') THEN
             CASE WHEN x IS NOT NULL THEN inner_json_objects(to_json(x)) END
-         ELSE error('to_json() does not take arguments of these types: it takes maps, lists and structs of texts, whole numbers and booleans here.') END;
+         ELSE inner_fail('to_json() does not take arguments of these types: it takes maps, lists and structs of texts, whole numbers and booleans here.') END;
 """.replace("%STRUCT%", PLAIN_STRUCT)

@@ -69,7 +69,7 @@ CREATE MACRO inner_weekday(name) AS
          WHEN lower(name) IN ('sa', 'sat', 'saturday') THEN 6
          WHEN lower(name) IN ('su', 'sun', 'sunday') THEN 7
          WHEN name IS NULL THEN NULL
-         ELSE error('[ILLEGAL_DAY_OF_WEEK] Illegal input for day of week: ' || name) END;
+         ELSE inner_fail('[ILLEGAL_DAY_OF_WEEK] Illegal input for day of week: ' || name) END;
 CREATE MACRO spark_next_day(day, name) AS inner_next_day(day, inner_weekday(name));
 CREATE MACRO inner_is_last(day) AS day = last_day(day);
 CREATE MACRO inner_in_month(time) AS
@@ -128,7 +128,7 @@ CREATE MACRO inner_seconds(time) AS CAST(floor(epoch_us(time) / 1e6) AS BIGINT);
 CREATE MACRO inner_plain(text) AS
     CASE WHEN text IS NULL THEN NULL ELSE coalesce(
         try_strptime(text, '%Y-%m-%d %H:%M:%S'),
-        error('[CANNOT_PARSE_TIMESTAMP] ''' || text || ''' is not of the pattern yyyy-MM-dd HH:mm:ss.')) END;
+        inner_fail('[CANNOT_PARSE_TIMESTAMP] ''' || text || ''' is not of the pattern yyyy-MM-dd HH:mm:ss.')) END;
 CREATE MACRO inner_unix(x) AS
     CASE WHEN inner_is_text(x) THEN inner_seconds(CAST(inner_plain(CAST(x AS VARCHAR)) AS TIMESTAMPTZ))
          ELSE inner_seconds(TRY_CAST(CAST(x AS VARCHAR) AS TIMESTAMPTZ)) END;
@@ -142,14 +142,14 @@ CREATE MACRO spark_date_from_unix_date(n) AS DATE '1970-01-01' + CAST(n AS INTEG
 CREATE MACRO inner_whole_number(x) AS
     CASE WHEN x IS NULL OR typeof(x) IN ('VARCHAR', 'TINYINT', 'SMALLINT', 'INTEGER', 'BIGINT')
          THEN CAST(CAST(x AS INTEGER) AS HUGEINT)
-         ELSE error('make_dt_interval() takes whole days, hours and minutes.') END;
+         ELSE inner_fail('make_dt_interval() takes whole days, hours and minutes.') END;
 CREATE MACRO inner_micros(days, hours, minutes, seconds) AS
     CAST(days * 86400000000 + hours * 3600000000 + minutes * 60000000
          + CAST(CAST(seconds AS DECIMAL(18, 6)) * 1000000 AS HUGEINT) AS BIGINT);
 CREATE MACRO inner_day_time(days, hours, minutes, seconds) AS
     list_transform([inner_micros(inner_whole_number(days), inner_whole_number(hours), inner_whole_number(minutes), seconds)],
         lambda micros: to_days(CAST(micros // 86400000000 AS INTEGER)) + to_microseconds(micros % 86400000000))[1];
-CREATE MACRO spark_timestamp_seconds(n) AS to_timestamp(n);
+CREATE MACRO spark_timestamp_seconds(n) AS inner_at_seconds(n);
 CREATE MACRO spark_timestamp_millis(n) AS inner_at_micros(CAST(n AS BIGINT) * 1000);
 CREATE MACRO spark_timestamp_micros(n) AS inner_at_micros(CAST(n AS BIGINT));
 CREATE MACRO spark_from_unixtime(n) AS

@@ -1,0 +1,33 @@
+"""Finds and rewrites the expressions by which a SELECT groups."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+
+def move_into_rollup(group: exp.Group) -> None:
+    """Makes ``GROUP BY ROLLUP (a, b)`` of ``GROUP BY a, b WITH ROLLUP``, in place; likewise for
+    CUBE."""
+    for kind in ("rollup", "cube"):
+        for part in group.args.get(kind) or []:
+            if not part.expressions:
+                selected = getattr(group.parent, "selects", [])
+                part.set("expressions", [_selected(by, selected) for by in group.expressions])
+                group.set("expressions", [])
+
+
+def expressions_of(group: exp.Group) -> list[exp.Expr]:
+    """Returns the expressions by which a SELECT groups, also those in ROLLUP and CUBE."""
+    parts = [*group.expressions, *(group.args.get("rollup") or []), *(group.args.get("cube") or [])]
+    return [
+        expression
+        for part in parts
+        for expression in (part.expressions if isinstance(part, exp.Rollup | exp.Cube) else [part])
+    ]
+
+
+def _selected(by: exp.Expr, selected: list[exp.Expr]) -> exp.Expr:
+    """Returns the column of the SELECT whose number an expression of GROUP BY is, or else the
+    expression itself."""
+    place = int(by.name) if isinstance(by, exp.Literal) and by.is_int else 0
+    return selected[place - 1].unalias().copy() if 0 < place <= len(selected) else by
