@@ -8,7 +8,7 @@ from typing import Any
 from mlcore import errors
 from mlcore.auth import permissions
 from mlcore.auth.permissions import Grant
-from mlcore.entities.users import Assignment, Role
+from mlcore.entities.users import Assignment, Role, RolePermission
 from mlcore.environment import workspaces_enabled
 from mlcore.http import Request
 from mlcore.limits.experiments import experiment_id
@@ -19,7 +19,7 @@ from mlcore.repos.workspaces import workspaces
 from mlcore.responses import users as responses
 from mlcore.wire.untyped_message import integer, required, text
 from users import messages as m
-from users import visible_roles
+from users import own_roles, visible_roles
 
 RESERVED_PREFIX = "__user_"
 """Begins the names of the roles that hold single users' own grants."""
@@ -61,11 +61,11 @@ def list_roles(message: m.ListRoles, request: Request) -> dict[str, Any]:
         raise errors.InvalidParameterValue(
             "Parameter 'workspace' must be a non-empty string when provided."
         )
-    own_roles = [role for profile in users.find_all() for role in responses.own_roles(profile)]
+    of_users = [role for profile in users.find_all() for role in responses.own_roles(profile)]
     workspaces = set(message.workspace)
     selected = [
         role
-        for role in (*roles.find_all(), *own_roles)
+        for role in (*roles.find_all(), *of_users)
         if not workspaces or role.workspace in workspaces
     ]
     return {"roles": [responses.role(role) for role in sorted(selected, key=_number)]}
@@ -95,7 +95,12 @@ def update_role(message: m.UpdateRole, request: Request) -> dict[str, Any]:
 
 
 def delete_role(message: m.RoleId, request: Request) -> dict[str, Any]:
-    roles.delete(integer(message, "role_id"))
+    role_id = integer(message, "role_id")
+    try:
+        roles.delete(role_id)
+    except errors.ResourceDoesNotExist:
+        if not own_roles.delete(role_id):
+            raise
     return {}
 
 
@@ -109,14 +114,24 @@ def add_role_permission(message: m.AddRolePermission, request: Request) -> dict[
     permissions.check_skill(pattern, resource_type)
     if resource_type == permissions.EXPERIMENT and pattern != permissions.ANY:
         pattern = experiment_id(pattern)  # also accepts ids of imported experiments
+    grant = Grant(resource_type, pattern, permission)
     try:
-        added = roles.add_permission(role_id, Grant(resource_type, pattern, permission))
+        added = _add_permission(role_id, grant)
     except PermissionExists:
         raise errors.ResourceAlreadyExists(
             f"Role permission (role_id={role_id}, resource_type={resource_type}, "
             f"resource_pattern={pattern}) already exists."
         ) from None
     return {"role_permission": responses.role_permission(added, role_id)}
+
+
+def _add_permission(role_id: int, grant: Grant) -> RolePermission:
+    try:
+        return roles.add_permission(role_id, grant)
+    except errors.ResourceDoesNotExist:
+        if grant.resource_type == permissions.WORKSPACE:
+            raise
+        return own_roles.add_permission(role_id, grant)
 
 
 def remove_role_permission(message: m.RolePermissionId, request: Request) -> dict[str, Any]:
@@ -159,9 +174,10 @@ def unassign_role(message: m.RoleAssignment, request: Request) -> dict[str, Any]
     try:
         roles.unassign(user, role_id)
     except NotAssigned:
-        raise errors.ResourceDoesNotExist(
-            f"User role assignment (user_id={user.user_id}, role_id={role_id}) not found"
-        ) from None
+        if not own_roles.delete(role_id, username):
+            raise errors.ResourceDoesNotExist(
+                f"User role assignment (user_id={user.user_id}, role_id={role_id}) not found"
+            ) from None
     return {}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
@@ -234,6 +235,16 @@ def own_role_id(user: User, workspace: str) -> int:
     return made
 
 
+def forget_own_role(user: User, workspace: str, role_id: int) -> None:
+    """Removes the role under which MLflow's API shows a user's own grants in a workspace. Does
+    nothing if it is removed already."""
+    change = Update()
+    change.remove((UserItem.role_ids, workspace))
+    change.require_equal((UserItem.role_ids, workspace), str(role_id))
+    with contextlib.suppress(ConditionFailed):
+        table.update(keys.user(user.username), change)
+
+
 def _profile(items: Sequence[Raw]) -> Profile | None:
     user: User | None = None
     for item in items:
@@ -250,8 +261,10 @@ def _profile(items: Sequence[Raw]) -> Profile | None:
 
 
 def _grants(user: User, items: Iterable[Raw]) -> Iterator[HeldGrant]:
-    for item in items:
-        if Item.of(item).type in _GRANTS and (held := UserGrant.of(item)).user_id == user.user_id:
+    """Yields a user's grants, the latest last."""
+    given = [UserGrant.of(item) for item in items if Item.of(item).type in _GRANTS]
+    for held in sorted(given, key=lambda each: each.updated_at or 0):
+        if held.user_id == user.user_id:
             grant = Grant(held.resource_type, held.resource_pattern, held.permission)
             yield HeldGrant(held.workspace, grant)
 

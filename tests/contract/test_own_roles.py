@@ -1,0 +1,49 @@
+"""Roles that hold single users' own grants, as administrators see and change them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mlcore.repos.users import users
+from tests.contract.conftest import Store
+from tests.contract.logins import ADMIN, Logins
+
+
+@pytest.mark.parametrize("verb", ["delete", "unassign"])
+def test_roles_of_own_grants_are_changed_as_others(store: Store, verb: str) -> None:
+    """They cannot be renamed or assigned to others, so these get 404."""
+    users.create("admin", "", is_admin=True)
+    logins = Logins()
+    holder, other = "holder", "other"
+    for name in (holder, other):
+        users.create(name, "", is_admin=False)
+    own = {"resource_type": "experiment", "permission": "READ"}
+    for name in (holder, other):
+        granted = {**own, "username": name, "resource_id": "1"}
+        assert logins.ask(ADMIN, "POST", "3.0/mlflow/users/permissions/grant", **granted).body == {}
+
+    def held(name: str) -> Any:
+        query = {"username": name}
+        listed = logins.ask(ADMIN, "GET", "3.0/mlflow/users/permissions/list", **query)
+        return [row["resource_pattern"] for row in listed.body["permissions"]]
+
+    def ask(method: str, path: str, **fields: Any) -> int:
+        return logins.ask(ADMIN, method, f"3.0/mlflow/roles/{path}", **fields).status
+
+    query = {"username": holder}
+    [role] = logins.ask(ADMIN, "GET", "3.0/mlflow/users/roles/list", **query).body["roles"]
+    more = {**own, "role_id": role["id"], "resource_pattern": "0"}
+    assert [ask("POST", "permissions/add", **more) for _ in range(2)] == [200, 400]
+    assert held(holder) == ["1", "0"]
+    assert ask("PATCH", "update", role_id=role["id"], name="mine") == 404
+    assert ask("POST", "assign", role_id=role["id"], username=other) == 404
+    assert ask("DELETE", "unassign", role_id=role["id"], username=other) == 404
+    assert ask("DELETE", verb, role_id=0, username=holder) == 404
+    assert ask("DELETE", verb, role_id=role["id"], username=holder) == 200
+    assert ask("DELETE", verb, role_id=role["id"], username=holder) == 404
+    assert (held(holder), held(other)) == ([], ["1"])
+    again = {**own, **query, "resource_id": "3"}
+    assert logins.ask(ADMIN, "POST", "3.0/mlflow/users/permissions/grant", **again).body == {}
+    assert held(holder) == ["3"]
