@@ -15,6 +15,7 @@ from mlcore.system_tables import storage
 from mltables import statement_check
 from mltables.aggregated_lists import VALUE
 from sql import execution
+from tests.contract.conftest import EXAMPLES
 from tests.contract.span_lakes import READABLE, lakes
 from tests.contract.translated_statements import answer_of
 
@@ -22,7 +23,7 @@ __all__ = ["lakes"]
 
 pytestmark = pytest.mark.timeout(600)
 
-STATEMENTS = 20
+STATEMENTS = 20 if EXAMPLES > 1 else 8
 CONDITIONS = {
     "spans": (
         "x.name = 'name 1'",

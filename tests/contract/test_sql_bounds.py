@@ -15,7 +15,7 @@ from tests.contract import hidden_rows as hidden
 
 lakes = hidden.lakes
 
-QUERIES = int(os.environ.get("BOUNDS_QUERIES", "10"))
+QUERIES = int(os.environ.get("BOUNDS_QUERIES", "6"))
 SINCE = "2024-02-01 10:00:30"
 
 

@@ -28,7 +28,7 @@ __all__ = ["lakes"]
 
 pytestmark = pytest.mark.timeout(900)
 
-QUERIES = int(os.environ.get("HIDDEN_ROWS_QUERIES", "10"))
+QUERIES = int(os.environ.get("HIDDEN_ROWS_QUERIES", "8"))
 TRIES = 60
 SEED = int(os.environ.get("HIDDEN_ROWS_SEED", "1"))
 

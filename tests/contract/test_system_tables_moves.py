@@ -64,7 +64,9 @@ def test_a_kill_between_two_commits_leaves_no_row_in_another_workspace(
 
     monkeypatch.setattr(change, "commit", commit)
     workspaces.create(Workspace("second", None))
-    for commits in range(1, COMMITS + 1, STEP):
+    # With fewer examples, the two cases take turns.
+    first, every = (1, 1) if STEP == 1 else (1 if is_known else 1 + STEP, 2 * STEP)
+    for commits in range(first, COMMITS + 1, every):
         experiment = store.api.new_experiment(f"moving {commits}")
         run = store.api.new_run(experiment)
 
@@ -111,5 +113,5 @@ def test_a_kill_between_two_commits_leaves_no_row_in_another_workspace(
                 if row["experiment_id"] == experiment
             }
             assert workspace_ids == {"default"}, (table, commits)
-    assert misplaced >= 2
+    assert misplaced >= (2 if STEP == 1 else 1)
     assert list(verification.verify()) == []

@@ -38,7 +38,7 @@ from tests.doubles.providers import openai, serving
 
 __all__ = ["kill", "tables"]
 
-OPERATIONS = int(os.environ.get("ALL_KINDS_OPERATIONS", "250"))
+OPERATIONS = int(os.environ.get("ALL_KINDS_OPERATIONS", "150"))
 SEED = int(os.environ.get("TABLES_SEED", "1"))
 SHARDS = 4
 NOON = 1_782_820_800_000

@@ -19,7 +19,7 @@ from tests.engines import Engine, memory_folder, table_definition
 from tests.store.comparison import Comparison
 from tests.store.operations import Raw
 
-REQUESTS = int(os.environ.get("STORE_REQUESTS", "8000"))
+REQUESTS = int(os.environ.get("STORE_REQUESTS", "5000"))
 SEED = int(os.environ.get("STORE_SEED", "0")) or random.SystemRandom().randrange(10**9)
 PROGRAM_REQUESTS = 2500
 """Requests of one program, which has a table of its own."""
