@@ -56,7 +56,7 @@ def checked(folder: Path) -> int:
 
 
 def record(folder: Path, number: int = FORMAT) -> None:
-    """Writes the folder's format number to its marker file ``format.json``, atomically: after a
+    """Writes a data folder's format number to its marker file ``format.json``, atomically: after a
     kill the folder has the old marker or the new one."""
     temporary = folder / f"{_MARKER}.new"
     temporary.write_text(json.dumps({"format": number}) + "\n")

@@ -68,8 +68,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def application(version: str) -> dict[str, Any]:
-    """Returns the metadata that the Serverless Application Repository shows, without the addresses
-    of license and readme. (AWS, "AWS SAM template Metadata section properties".)"""
+    """Returns this product's metadata for AWS's Serverless Application Repository, without the
+    addresses of license and readme. (AWS, "AWS SAM template Metadata section properties".)"""
     return {
         "Name": PRODUCT,
         "Description": "An MLflow tracking server on Lambda, S3 and one DynamoDB table",

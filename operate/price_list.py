@@ -58,8 +58,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def of_installed() -> Prices:
-    """Returns the prices in the installed MLflow. Raises NoPriceList if MLflow is not installed or
-    has none."""
+    """Returns the prices of models' tokens in the installed MLflow package. Raises NoPriceList if
+    MLflow is not installed or has no prices."""
     mlflow = importlib.util.find_spec("mlflow")
     if mlflow is None or not mlflow.submodule_search_locations:
         raise NoPriceList("mlflow is not installed; name a folder or a file")

@@ -96,7 +96,7 @@ def versions() -> dict[str, str]:
 
 
 def wheel_in(folder: Path, version: str) -> Path:
-    """Returns the path of the product's wheel with this version in a folder.
+    """Returns the path, in a folder, of this product's Python wheel of the given version.
 
     Raises:
         NotReady: the wheel does not exist.
@@ -108,7 +108,7 @@ def wheel_in(folder: Path, version: str) -> Path:
 
 
 def pack(build: Path, target: Path) -> None:
-    """Writes a zip file with a build and the other files that `sam deploy` needs.
+    """Writes a zip file with a build of the stack and the other files that `sam deploy` needs.
 
     Raises:
         NotReady: there is no build.

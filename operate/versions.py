@@ -20,7 +20,8 @@ live one."""
 
 
 class CannotMove(Exception):
-    """Raised if the functions' aliases cannot be moved; the message says why."""
+    """Raised if the Lambda functions' aliases cannot be moved to another version of the functions;
+    the message says why."""
 
 
 class Function(NamedTuple):

@@ -109,7 +109,7 @@ class GetLoggedModelArtifact(Message):
 
 
 class ProxyDownload(NamedTuple):
-    """A download through the artifact proxy."""
+    """A request to download a file through MLflow's artifact proxy (``mlflow-artifacts``)."""
 
     artifact_path: str
 

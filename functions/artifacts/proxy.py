@@ -1,5 +1,5 @@
-"""The artifact proxy: downloads, uploads, lists and deletes files by their path below the store's
-root."""
+"""The artifact proxy: downloads, uploads, lists and deletes files by their path below the artifact
+store's root."""
 
 from __future__ import annotations
 

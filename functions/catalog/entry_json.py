@@ -18,8 +18,8 @@ def _property(member: str, value: Any) -> dict[str, Any]:
 
 
 def entry_json(entry: CatalogEntry) -> dict[str, Any]:
-    """Returns the JSON fields that catalog entries of all kinds (models, artifacts, servers, tools)
-    have."""
+    """Returns the JSON of an entry of the model catalog (model, artifact, MCP server or tool): the
+    fields that all kinds share, and the entry's own."""
     fields: dict[str, Any] = {"customProperties": properties_json(entry)}
     if entry.create_time is not None:
         fields["createTimeSinceEpoch"] = str(entry.create_time)

@@ -158,7 +158,7 @@ class Generation:
         return f"properties:{property_columns.bucket_of(name, count)}" if count else "properties"
 
     def attribute_values(self, level: str, name: str) -> Column:
-        """Returns the values of an attribute of all models, or all artifacts, of the catalog."""
+        """Returns an attribute's values for all models, or all artifacts, of the model catalog."""
         models = self.models
         if level == MODEL_LEVEL and name in ("id", "name"):
             return Column(range(len(models["id"])), models[name])
@@ -170,8 +170,8 @@ class Generation:
         return EMPTY if data is None else property_columns.of_stored(data, self.count(level))
 
     def custom_values(self, level: str, name: str) -> Columns:
-        """Returns the values of a custom property of all models, or of all artifacts, by the type
-        of the values."""
+        """Returns the values of a custom property of all models, or of all artifacts, of the model
+        catalog, by the type of the values."""
         by_type = self._part(self.properties_part(name), {}).get(level, {}).get(name, {})
         count = self.count(level)
         return {kind: property_columns.of_stored(data, count) for kind, data in by_type.items()}
@@ -215,8 +215,8 @@ class Generation:
         )
 
     def options(self) -> list[Mapping[str, Any]]:
-        """Returns, for each source and kind of entry of the catalog, the values by which entries
-        can be filtered."""
+        """Returns, for each source and kind of entry of the model catalog, the values by which
+        these entries can be filtered."""
         options: list[Mapping[str, Any]] = self._part(OPTIONS, [])
         return options
 

@@ -29,7 +29,7 @@ be used here unchanged."""
 
 
 class ConfiguredSource(NamedTuple):
-    """A source of the catalog as the catalog's YAML files define it."""
+    """A source of the model catalog as the catalog's YAML files define it."""
 
     workspace: str
     """The workspace of the source; empty for a source that all workspaces share."""

@@ -1,5 +1,5 @@
-"""Converts the parsed YAML file of a catalog source to entries: models with their artifacts, MCP
-servers with their tools."""
+"""Converts the parsed YAML file of a model catalog's source to entries: models with their
+artifacts, MCP servers with their tools."""
 
 from __future__ import annotations
 

@@ -14,8 +14,8 @@ _MILLISECONDS: Final = re.compile(r"-?[0-9]{1,18}")
 
 
 class InvalidField(ValueError):
-    """Raised if the content of a YAML file of the catalog is invalid; the message names the place
-    and the reason."""
+    """Raised if the content of a YAML file of the model catalog is invalid; the message names the
+    place and the reason."""
 
 
 Check = Callable[[str, Any], Any]

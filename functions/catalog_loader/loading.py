@@ -1,5 +1,5 @@
-"""Loads the catalog: reads its sources, writes a new generation beside the current one, and
-switches to it."""
+"""Loads the model catalog: reads its sources, writes a new generation beside the current one, and
+switches to the new one."""
 
 from __future__ import annotations
 

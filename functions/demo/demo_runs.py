@@ -54,8 +54,8 @@ def find_or_create(
 
 
 def end(client: ApiClient, run: Mapping[str, Any], metrics: Mapping[str, float]) -> None:
-    """Logs the metrics of a run and ends it. Repeating it changes nothing: the points and the time
-    follow from the run's start."""
+    """Logs the metrics of a run of the demo and ends the run. Repeating the call changes nothing:
+    the points' time and the end follow from the run's start."""
     run_id, began = run["run_id"], int(run["start_time"])
     points = [
         {"key": key, "value": value, "timestamp": began, "step": 0}

@@ -30,7 +30,8 @@ def of_message(message: m.InvokeIssueDetection) -> JobModel:
 
 
 def check_provider(provider: str) -> None:
-    """Raises InvalidParameterValue if the provider's models are called through endpoints only."""
+    """Raises InvalidParameterValue if a model provider has no address that the server knows, so
+    that its models are called only through endpoints of the AI gateway."""
     if not has_address(provider.lower()):
         raise errors.InvalidParameterValue(
             f"Unsupported provider '{provider}'. Choose a supported provider or AI Gateway "

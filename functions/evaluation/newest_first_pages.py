@@ -1,5 +1,5 @@
-"""Pages of lists that are ordered by creation time, newest first, then by id. The page token holds
-the last row's time and id."""
+"""Pages of lists that are ordered by creation time, newest first, then by id. A page token holds
+the creation time and the id of the page's last entry."""
 
 from __future__ import annotations
 

@@ -75,7 +75,8 @@ def assess_by_rule(task: Task, judge: Judge, subject: Subject) -> list[Assessmen
 def assess_session(
     task: Task, judge: Judge, session: Sequence[Subject], chat: JudgeModel
 ) -> list[Assessment]:
-    """Returns the judge's assessments of a session. They belong to its first trace."""
+    """Returns a judge's only assessment of a session of traces, on the session's first trace. If
+    the judge fails, the assessment holds the error."""
     first = trace_content.chronological(session)[0]
     session_task = of_session(task, first)
     try:

@@ -54,7 +54,8 @@ class JobStopped(Exception):
 
 
 class OutOfTime(Exception):
-    """Raised if the function's time is nearly over. Another call continues the job."""
+    """Raised if the invocation of the Lambda function, which runs a job, is nearly out of time.
+    Another invocation continues the job."""
 
 
 class ServerStopping(OutOfTime):

@@ -36,7 +36,7 @@ from mlcore.repos.evaluation import datasets as evaluation_datasets
 
 
 class OptimizedPrompt(NamedTuple):
-    """The result of a prompt optimizer."""
+    """The prompt that a prompt optimizer found, if any, and the scores before and after."""
 
     text: str | None
     """The prompt to register; None if none is better than the given one."""

@@ -127,7 +127,7 @@ def update(call: KubeflowCall) -> dict[str, Any]:
 
 
 def update_model_artifact(call: KubeflowCall) -> dict[str, Any]:
-    """Updates a model artifact. A type in the body is ignored."""
+    """Updates a Kubeflow model artifact. The body's ``artifactType`` is ignored."""
     values = call.parsed.values
     raw = _load(call, MODEL_ARTIFACT)
     return call.shown(artifacts.change(raw, lambda entity: merge.merged(entity, values)))

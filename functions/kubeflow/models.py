@@ -20,7 +20,8 @@ from mlcore.repos.registry.registered_models import StoredRegisteredModel as Rec
 
 
 def create(call: KubeflowCall) -> AnswerWithStatus:
-    """Creates a registered model. Takes two round trips: a new number, then one transaction."""
+    """Creates a registered model from a Kubeflow request: takes a number, then writes the model in
+    one transaction."""
     values = call.parsed.values
     if values["name"].startswith(":"):
         raise invalid("the name of a registered model cannot begin with ':'")

@@ -36,8 +36,8 @@ def create_run(message: m.CreateRun, request: Request) -> dict[str, Any]:
 
 
 def new_run(message: m.CreateRun, request: Request) -> Run:
-    """Creates a run. Takes two round trips: the experiment, then one transaction that writes the
-    run."""
+    """Creates a run: reads the experiment, then writes the run in one transaction. Two round trips,
+    or more if the tags of the experiment or run do not fit into its item."""
     if not message.experiment_id:
         raise errors.BadRequest("A run needs an experiment: 'experiment_id' is missing or empty.")
     canonical_id = experiment_id(message.experiment_id)

@@ -73,6 +73,6 @@ def callback_address(base: str, issuer_name: str) -> str:
 
 
 def with_query(address: str, query: Mapping[str, str]) -> str:
-    """Returns an issuer's URL with further query parameters; the URL may have some already."""
+    """Returns an OpenID issuer's URL with more query parameters; it may have some already."""
     separator = "&" if "?" in address else "?"
     return f"{address}{separator}{urlencode(query)}"

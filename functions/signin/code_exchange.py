@@ -1,4 +1,4 @@
-"""Exchanges the code that an issuer sent for the claims of the person who signed in."""
+"""Exchanges the authorization code of an OpenID issuer for the claims of who signed in."""
 
 from __future__ import annotations
 

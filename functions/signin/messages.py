@@ -50,7 +50,8 @@ def parse_start(sent: Sent) -> Start:
 
 
 def parse_answer(sent: Sent) -> Answer:
-    """Parses an issuer's answer from the path, query and cookies of the browser's request."""
+    """Parses an OpenID issuer's answer to a sign-in from the path, query and cookies of the
+    browser's request."""
     return Answer(
         sent.parameters.get("issuer", OWN_ISSUER),
         {name: values[0] for name, values in sent.query().items() if len(values) == 1},

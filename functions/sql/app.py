@@ -46,7 +46,8 @@ if environment.in_lambda():
 
 
 def handler(event: Mapping[str, Any], context: Any) -> dict[str, Any]:
-    """Handles an API Gateway event, or the schedule's ``{"alerts": true}``."""
+    """Handles an API Gateway event of the SQL routes, or the schedule's event ``{"alerts": true}``,
+    which checks the SQL alerts that are due."""
     if "alerts" in event:
         return due_alerts.check_all()
     with deadline.within(context, REQUEST_SECONDS):

@@ -64,7 +64,7 @@ def milliseconds(value: Any) -> None:
 
 
 class SearchActivity(Message):
-    """The request to list who did what. Each field that is set restricts the rows."""
+    """The request to list who did what, from the audit. Each set field restricts the result."""
 
     experiment_id: str
     """Rows about the experiment, and about runs, traces and logged models in it."""

@@ -20,7 +20,7 @@ START_SECONDS: Final = 20.0
 
 
 class NoAnswer(Exception):
-    """Raised if the query process and its replacement do not answer, or if no process starts."""
+    """Raised if the process that runs SQL queries, and its replacement, do not answer or start."""
 
 
 class Reply(NamedTuple):

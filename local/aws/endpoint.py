@@ -56,7 +56,7 @@ class AwsEndpoint:
         return f"http://127.0.0.1:{self._server.server_address[1]}{self._path}"
 
     def start(self) -> None:
-        """Starts the thread that answers the endpoint's HTTP requests."""
+        """Starts the thread that answers HTTP requests in place of AWS's KMS and SQS."""
         self._thread.start()
 
     def stop(self) -> None:

@@ -78,8 +78,8 @@ class Queues:
         self._started_at = _start_of_monotonic_clock()
 
     def close(self) -> None:
-        """Closes the SQLite file. Messages that were not deleted stay in the file for the next
-        run."""
+        """Closes the SQLite file of the local queues. Messages that were not deleted stay in it
+        until the server's next start."""
         with self._changed:
             self._database.close()
 
@@ -155,8 +155,8 @@ class Queues:
             self._database.execute("DELETE FROM messages WHERE handle = ?", (handle,))
 
     def wait(self, queue: str, seconds: float, end: threading.Event) -> None:
-        """Blocks until the queue has a visible message, another thread calls :meth:`wake` or
-        changes a queue, or ``seconds`` have passed. Returns at once if ``end`` is set: who sets it
+        """Blocks until the local SQS queue has a visible message, another thread calls :meth:`wake`
+        or changes any of the queues, or ``seconds`` have passed. Returns at once if ``end`` is set: who sets it
         and then calls :meth:`wake` waits for no caller that was about to wait.
         """
         with self._changed:

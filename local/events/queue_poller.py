@@ -1,4 +1,4 @@
-"""Calls a function with messages of a queue, as Lambda's event source mapping does."""
+"""Calls a function with messages of a local SQS queue, as Lambda's event source mapping does."""
 
 from __future__ import annotations
 

@@ -11,8 +11,8 @@ function accepts. Bodies that arrive together with their headers are not counted
 
 
 class NoRoom(Exception):
-    """Raised if a request's body would exceed the memory limit for all bodies. The request was not
-    processed.
+    """Raised if, with a request's body, all bodies in the local server's memory would exceed their
+    limit. The request was not processed.
     """
 
 

@@ -41,7 +41,8 @@ _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
 class Disconnected(Exception):
-    """Raised if the client closed the connection, was too slow, or sent bytes that are not HTTP."""
+    """Raised if an HTTP client of the local server closed its connection, was too slow, or sent
+    bytes that are not HTTP."""
 
 
 class Connection:
@@ -394,6 +395,6 @@ class Connection:
                 self._socket.shutdown(socket.SHUT_RD)
 
     def abort(self) -> None:
-        """Closes the connection at once, without an answer."""
+        """Closes the client's connection at once, without an answer to its request."""
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)

@@ -238,7 +238,7 @@ def _json(value: Any) -> bytes:
 
 
 def is_skill_upload(method: str, path: str) -> bool:
-    """Whether a request with this decoded path may upload a skill."""
+    """Whether a request with this method and decoded path is to a route that uploads a skill."""
     return method == "POST" and _SKILL_UPLOAD.fullmatch(path) is not None
 
 

@@ -1,5 +1,5 @@
-"""Threads that serve connections, one connection each. A thread whose connection has ended takes
-the next one."""
+"""The local server's threads, each of which serves one client connection. When the connection has
+ended, its thread takes the next one."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class RequestThreads:
         threading.Thread(target=self._work, args=(job,), name=THREAD_NAME, daemon=True).start()
 
     def stop(self) -> None:
-        """Ends the idle threads. Each other thread ends after its current job."""
+        """Ends the idle threads. Each other thread ends after the connection that it serves."""
         with self._lock:
             self._stopped = True
             for _ in range(self._idle):

@@ -34,8 +34,8 @@ class Slot:
 
 
 class RequestThrottle:
-    """Limits how many requests are served at the same time while the index lags. Callable from many
-    threads.
+    """Limits how many requests the local server serves at the same time while the indexer lags far
+    behind. Callable from many threads.
     """
 
     def __init__(self, is_index_lagging: Callable[[], bool] = lambda: False) -> None:

@@ -1,4 +1,4 @@
-"""Executes DynamoDB's operations BatchWriteItem and TransactWriteItems on the store."""
+"""Executes DynamoDB's operations BatchWriteItem and TransactWriteItems on the SQLite store."""
 
 from __future__ import annotations
 

@@ -88,8 +88,8 @@ class TableFile:
                 path.chmod(0o600)
 
     def read_only(self) -> Path | None:
-        """Returns the first of the files of the table's SQLite database that exists and may not be
-        written; None if all may be written."""
+        """Returns the first existing file of the local table's SQLite database that this process
+        may not write; None if it may write all."""
         for path in self._files():
             if path.exists() and not os.access(path, os.W_OK):
                 return path

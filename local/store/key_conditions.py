@@ -31,7 +31,7 @@ class KeyRange(NamedTuple):
     high: KeyBound | None
 
     def holds(self, text: str) -> bool:
-        """Whether a sort key is within the bounds."""
+        """Whether a sort key is within the bounds of this range of a Query."""
         low, high = self.low, self.high
         if low and not (_order(low.text) < _order(text) or (low.inclusive and low.text == text)):
             return False

@@ -232,8 +232,8 @@ class Schema:
 
     @cached_property
     def sql_indexes(self) -> list[str]:
-        """The SQL statements that create the file's SQL indexes, one for each index of the DynamoDB
-        table."""
+        """The statements that create the SQL indexes of the SQLite file, one for each index of the
+        DynamoDB table."""
         made = []
         for index in self.indexes.values():
             present = " AND ".join(

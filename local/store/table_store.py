@@ -32,7 +32,7 @@ def next_revision() -> int:
 
 
 class StoredItem(NamedTuple):
-    """The row of an item as it was read. ``text`` is the item's JSON."""
+    """The row of an item in the SQLite store, as it was read. ``text`` is the item's JSON."""
 
     id: int
     rev: int

@@ -48,7 +48,8 @@ class ApiAnswer(NamedTuple):
 
 
 class Login(NamedTuple):
-    """The credentials in MLflow's environment variables; a missing one is an empty text."""
+    """The credentials for the tracking server, from MLflow's environment variables; a missing one
+    is an empty text."""
 
     user: str = ""
     password: str = ""

@@ -43,8 +43,8 @@ class CreatedEntity(NamedTuple):
 
 
 class Checkup:
-    """The state of one checkup of one server: values for later steps, and the entities to
-    remove."""
+    """The state of one checkup (command ``doctor``) of one server: values for later steps, and the
+    created entities, which the checkup removes at its end."""
 
     def __init__(self, api: Api, deployment: Deployment | None, options: Options) -> None:
         self.api = api

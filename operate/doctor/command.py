@@ -1,5 +1,5 @@
-"""Runs the steps of a checkup one after the other, removes what they created, and prints the
-results."""
+"""Runs the steps of a checkup of a server one after the other, removes the entities that they
+created, and prints their results."""
 
 from __future__ import annotations
 

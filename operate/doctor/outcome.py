@@ -21,7 +21,7 @@ _SHORTEST: Final = 4
 
 
 class Wrong(Exception):
-    """Raised by a step of a checkup that found a fault; the message describes it."""
+    """Raised by a step of a server's checkup that found a fault; the message describes it."""
 
 
 class LeftOut(Exception):

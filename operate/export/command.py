@@ -1,5 +1,5 @@
-"""Starts an export: finds the product's address, opens the target database, and runs MLflow's
-server on it."""
+"""Starts an export to a database of MLflow: finds the address of this product's server, opens the
+database, and runs MLflow's own server on it."""
 
 from __future__ import annotations
 

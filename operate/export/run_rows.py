@@ -42,8 +42,8 @@ def put_experiment(store: StockStore, experiment: Experiment, number: int) -> No
 
 
 def put_stage(store: StockStore, experiment: Experiment, number: int) -> None:
-    """Writes an experiment's stage and the time of its last update into MLflow's own table, after
-    everything else in the experiment has been written."""
+    """Writes an experiment's stage and the time of its last update into the table ``experiments``
+    of MLflow's own database, after everything else in the experiment has been written."""
     with store.transaction() as rows:
         rows.update(
             "experiments",

@@ -40,7 +40,7 @@ COMPLETE: Final = "{} has its indexes, stream, expiry, backups and protection"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs a command that restores, freezes or thaws. Returns 0 on success, otherwise 1."""
+    """Restores data of a stack, or freezes or thaws its APIs. Returns 0 on success, otherwise 1."""
     given = _parser().parse_args(arguments)
     try:
         if given.action == "files":

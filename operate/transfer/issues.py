@@ -1,4 +1,4 @@
-"""Transfers issues from an MLflow server to the product's table. They keep their ids."""
+"""Transfers issues from an MLflow server to the product's table. The issues keep their ids."""
 
 from __future__ import annotations
 

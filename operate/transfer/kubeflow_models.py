@@ -232,8 +232,8 @@ class Models:
     # -------------------------------------------------------------- artifacts of nothing
 
     def standalone(self) -> Iterator[TransferItem]:
-        """Yields the items that transfer a Kubeflow registry's artifacts without a parent. To be
-        called after models and runs are transferred."""
+        """Yields a transfer item for each artifact of a Kubeflow registry that belongs to no model
+        version and no run. To be called after models and runs are transferred."""
         standalone_artifacts = [
             artifact
             for artifact in self._registry.artifacts("artifacts")

@@ -119,7 +119,7 @@ def _add(versions: list[ScorerVersion], workspace: str) -> None:
 
 
 def version(fields: Json, experiment_id: str) -> ScorerVersion:
-    """Converts a scorer version that the server returned to an entity in the table's experiment."""
+    """Converts a scorer version of the source server to an entity of an experiment in the table."""
     return ScorerVersion(
         experiment_id=experiment_id,
         name=fields["scorer_name"],

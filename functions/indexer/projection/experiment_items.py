@@ -61,8 +61,8 @@ def _derive_name_items(
 
 
 def name_reversed(experiment_id: str, item: Raw | None) -> child_items.Writes:
-    """Returns the writes that put the ``E#NAME_REV`` item of an experiment, or remove it if the
-    experiment does not exist (``item`` None)."""
+    """Returns the writes that put an experiment's item ``E#NAME_REV`` (its name reversed, to search
+    by suffix), or remove it if the experiment does not exist (``item`` None)."""
     key = keys.experiment_name_rev(experiment_id)
     if item is None:
         return child_items.Writes([], [], [], [key])

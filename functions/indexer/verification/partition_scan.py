@@ -63,8 +63,8 @@ class Suspects(NamedTuple):
 
 
 class Partition:
-    """The state of one scan of an experiment's partition: what was seen so far, and counts that are
-    complete at the end."""
+    """The state of one scan that verifies the index items in an experiment's partition: what the
+    scan has seen so far, and counts that are complete when it ends."""
 
     def __init__(
         self, experiment_id: str, indexed: IndexedFields | None, *, outdated: bool = False

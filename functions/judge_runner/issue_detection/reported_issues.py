@@ -47,7 +47,7 @@ _COMPARED: Final = (PENDING, REJECTED)
 
 
 class ReportedIssue(NamedTuple):
-    """An issue, and the sessions and traces that showed it in this detection."""
+    """An issue, with the sessions and traces that showed it in one run of issue detection."""
 
     issue: Issue
     failures: tuple[FailedGroup, ...]

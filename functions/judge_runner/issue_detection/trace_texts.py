@@ -52,7 +52,7 @@ def errors_of(subjects: Sequence[Subject]) -> str:
 
 
 def spans(subject: Subject, most: int, characters: int) -> str:
-    """Returns the first spans of a trace as JSON, a line for each, with their ids."""
+    """Returns the first ``most`` spans of a trace, with their ids, as one line of JSON each."""
     known = trace_content.summaries(subject, characters)[:most]
     return "\n".join(json.dumps(span, ensure_ascii=False, default=str) for span in known)
 

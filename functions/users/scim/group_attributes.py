@@ -42,8 +42,8 @@ class GroupChange:
 
 
 def of_body(body: Mapping[str, Any]) -> GroupChange:
-    """Returns the change that gives a group the name, external id and members in a request's body.
-    Raises ScimError."""
+    """Returns the change that gives a SCIM group the name, external id and members in a request's
+    body. Raises ScimError."""
     fields = lowered(body)
     change = GroupChange()
     change.display_name = _display_name(fields.get("displayname"))

@@ -152,8 +152,8 @@ def nothing() -> Response:
 
 
 def selected(resource: Resource, message: ScimRequest) -> Resource:
-    """Returns the JSON of a user, group or other resource with only those attributes that the
-    request asks for, and always ``schemas`` and ``id``."""
+    """Returns the JSON of a SCIM resource (user, group or other) with only those attributes that
+    the SCIM request asks for, and always ``schemas`` and ``id``."""
     return {k: v for k, v in resource.items() if k in _ALWAYS or is_wanted(k.lower(), message)}
 
 

@@ -1,4 +1,4 @@
-"""Checks that web pages of other origins can neither read nor write."""
+"""Checks that the API refuses reads and writes by web pages of other origins."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks the queues that hold messages whose processing was given up."""
+"""Checks that a stack's failure queues in SQS (messages that could not be processed) are empty."""
 
 from __future__ import annotations
 

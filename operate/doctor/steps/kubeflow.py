@@ -1,4 +1,4 @@
-"""Checks Kubeflow's Model Registry API, which serves the same models as MLflow's API."""
+"""Checks that a server's Kubeflow Model Registry API serves the same models as its MLflow API."""
 
 from __future__ import annotations
 

@@ -146,8 +146,8 @@ class NotFound(_CallerError):
 
 
 class EndpointNotFound(_CallerError):
-    """No endpoint has the path. Clients conclude from this code that the server is older, and try
-    an older endpoint."""
+    """No route of the API has the request's path. Clients conclude from this error code that the
+    server is older, and try an older route."""
 
     error_code = "ENDPOINT_NOT_FOUND"
     http_status = 404

@@ -155,7 +155,7 @@ class SingleEntryCache(Generic[K, V]):
 
 
 def clear() -> None:
-    """Empties all caches, as if the process had just started."""
+    """Empties all caches of this module in this process, as if the process had just started."""
     with _writing:
         for entries in _caches.values():
             entries.clear()

@@ -1,5 +1,5 @@
-"""Verifies the chain of hashes in ``audit_log``, exports its rows, and erases a person's name from
-them."""
+"""Verifies the chain of hashes in the system table ``audit_log``, exports the table's rows, and
+erases a person's name from these rows."""
 
 from __future__ import annotations
 

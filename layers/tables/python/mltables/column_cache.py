@@ -77,8 +77,8 @@ class _Copy(NamedTuple):
 
 
 class ColumnCache:
-    """The cache: a local folder with partial copies of Parquet files in S3, each with the columns
-    that queries have needed so far."""
+    """A cache of SQL queries: a local folder with partial copies of Parquet files in S3. Each copy
+    has the columns that queries have needed so far."""
 
     def __init__(self, folder: Path, read: Read, room: Callable[[], int] | None = None) -> None:
         """Args:

@@ -120,8 +120,8 @@ class UsageView:
         return gateway_usage_view.tables_read(self._read(columns))
 
     def definition(self, schema: str, columns: Collection[str]) -> str:
-        """Returns the query for DuckDB that defines the view: it has the wanted ``columns``, and
-        reads the tables in ``schema``."""
+        """Returns the query for DuckDB that defines this view of gateway usage: it has the wanted
+        ``columns``, and reads the tables in ``schema``."""
         named = [name for name in self._columns if name in columns] or ["workspace_id"]
         selected = ", ".join(f"{self._columns[name].sql} AS {name}" for name in named)
         calls = gateway_usage_view.definition(schema, self._read(named))

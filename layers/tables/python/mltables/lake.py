@@ -67,8 +67,8 @@ class Lake:
         return self._part.temporary
 
     def close(self) -> None:
-        """Unlocks the part of this machine's scratch folder that this object uses. The end of the
-        process does the same."""
+        """Unlocks the part of this machine's scratch folder that this :class:`Lake` uses. The end
+        of the process does the same."""
         if "_part" in self.__dict__:
             self._part.close()
             del self._part

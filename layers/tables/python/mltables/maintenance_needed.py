@@ -59,8 +59,8 @@ class StoredTable:
 
 
 def stored_tables() -> Mapping[str, StoredTable]:
-    """Returns the tables that exist, by name. Costs one list request for each thousand files of all
-    tables."""
+    """Returns the system tables that exist in the file store, by name. Costs one list request for
+    each thousand files of all these tables."""
     states: dict[str, StoredTable] = {}
     for file in storage.store().below(_ROOT):
         folder, _, name = file.key.removeprefix(f"{_TABLES}/").partition("/")

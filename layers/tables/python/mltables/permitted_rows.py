@@ -37,7 +37,7 @@ _NEVER_REACHED: Final = 2**63 - 1
 
 
 class RowSource(NamedTuple):
-    """The columns of a system table that a query reads, and its files (none if it has no rows)."""
+    """The columns of a system table that an SQL query reads, and the table's files, if any."""
 
     view: str
     """The name of the view that shows the rows: the table's name, or that of a past version of the

@@ -40,8 +40,8 @@ _WITH_MORE_COLUMNS: Final[Mapping[str, tuple[str, frozenset[str]]]] = {
 
 
 def published_view(catalog: str, schema: str, name: str) -> str | None:
-    """Returns the view here that one of Databricks' names (in lower case) stands for; None for
-    other names."""
+    """Returns this server's SQL view for which a Databricks name of a table (in lower case) stands;
+    None for other names."""
     if catalog in ("", "system") and (schema, name) in SYSTEM_NAMES:
         return SYSTEM_NAMES[schema, name]
     return next((view for ending, view in _ENDINGS.items() if name.endswith(ending)), None)

@@ -68,7 +68,7 @@ def encode_json(
 
 def encode_csv(cursor: duckdb.DuckDBPyConnection, most_bytes: int) -> dict[str, Any]:
     """Returns an SQL query's result as ``{"text": CSV}``. The first line holds the column names.
-    Raises TooLarge if the text exceeds ``most_bytes``."""
+    Raises TooLarge if the text has more than ``most_bytes`` characters."""
     text = io.StringIO()
     lines = csv.writer(text, lineterminator="\n")
     lines.writerow([column[0] for column in cursor.description or []])

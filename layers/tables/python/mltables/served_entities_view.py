@@ -74,8 +74,8 @@ def tables_read(columns: Collection[str]) -> Mapping[str, frozenset[str]]:
 
 
 def definition(schema: str, columns: Collection[str]) -> str:
-    """Returns the query for DuckDB that defines the view: it has the wanted ``columns``, and reads
-    the tables in ``schema``."""
+    """Returns the query for DuckDB that defines the view ``system.serving.served_entities``: it has
+    the wanted ``columns``, and reads the tables in ``schema``."""
     named = [name for name in _COLUMNS if name in columns] or ["endpoint_id"]
     selected = ", ".join(f"{_COLUMNS[name][1]} AS {name}" for name in named)
     calls = gateway_usage_view.definition(schema, _read(named))

@@ -29,7 +29,8 @@ _COMPARED_COLUMNS: Final = (
 
 
 class Difference(NamedTuple):
-    """A row that is ``missing`` from a system table, ``surplus`` there, or ``different``."""
+    """A row that is ``missing`` from a system table, ``surplus`` there, or ``different``, compared
+    with the DynamoDB table."""
 
     problem: str
     table: str

@@ -43,8 +43,8 @@ class WritableTable:
         self._opened = snapshot.delta.transaction_version(WRITER)
 
     def source(self, where: str = "") -> str:
-        """Returns SQL for a FROM clause: the rows of the files that meet ``where``, a condition on
-        the files' statistics."""
+        """Returns SQL for a FROM clause: the rows of the table's data files that meet ``where``, a
+        condition on the files' statistics (all files without it)."""
         return self.snapshot.source(self._connection, where)
 
     def names(self, where: str = "") -> list[str]:
@@ -68,7 +68,8 @@ class WritableTable:
         return dict(zip(paths, names, strict=True))
 
     def read(self, paths: Iterable[str]) -> str:
-        """Returns a FROM source with the rows of files, and a column ``filename``."""
+        """Returns SQL for a FROM clause: the rows of the table's Parquet files at ``paths``, with a
+        further column ``filename``."""
         listed = ", ".join(map(quoted, paths))
         if not listed:
             return f"(SELECT *, NULL::VARCHAR AS filename FROM {self.table.nothing})"

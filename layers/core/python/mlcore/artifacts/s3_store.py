@@ -39,7 +39,7 @@ _MISTAKES: Final = {
 
 
 class Bucket:
-    """The file store in one bucket. Region, endpoint and credentials come from the environment."""
+    """The file store in one S3 bucket. Botocore finds the region, endpoint and credentials."""
 
     def __init__(self, name: str) -> None:
         import botocore.session  # noqa: PLC0415 -- 60 ms of a cold start, for what few calls need

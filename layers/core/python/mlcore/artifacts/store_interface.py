@@ -38,7 +38,7 @@ class OpenedFile(NamedTuple):
 
 
 class UploadedPart(NamedTuple):
-    """An uploaded part of a file. ``etag`` is the one that the store returned."""
+    """A part of a multipart upload of a file. ``etag`` is the one that the file store returned."""
 
     number: int
     etag: str

@@ -66,7 +66,7 @@ class KeyLimits(NamedTuple):
 
 
 def decoded(text: str) -> KeyLimits:
-    """Decodes the limits of an API key from the text that :meth:`KeyLimits.encoded` made."""
+    """Decodes an API key's workspace and scopes from the text that :meth:`KeyLimits.encoded` made."""
     workspace, scopes = json.loads(text)
     return KeyLimits(workspace, tuple(scopes))
 

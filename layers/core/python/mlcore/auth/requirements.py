@@ -109,7 +109,7 @@ class Grants:
         return PERMISSIONS[best] if best is not None else None
 
     def named(self, resource_type: str) -> set[str]:
-        """Returns the ids or names in the grants on resources of a type, ``*`` included."""
+        """Returns the ids or names in the user's grants on resources of a type, ``*`` included."""
         return {
             grant.resource_pattern for grant in self._grants if grant.resource_type == resource_type
         }

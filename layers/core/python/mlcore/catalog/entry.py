@@ -46,8 +46,8 @@ class CatalogEntry(NamedTuple):
 
 
 def source_key(workspace: str, source_id: str) -> str:
-    """Returns the unique key of a source of catalog entries. Sources that all workspaces share have
-    an empty workspace."""
+    """Returns the unique key of a source of the model catalog. Sources that all workspaces share
+    have an empty workspace."""
     return f"{workspace}/{source_id}"
 
 
@@ -57,7 +57,7 @@ def workspace_of(key: str) -> str:
 
 
 def id_of(key: str) -> str:
-    """Returns the id of a catalog source from its key (:func:`source_key`)."""
+    """Returns the id of a model catalog's source from the source's key (:func:`source_key`)."""
     return key.partition("/")[2]
 
 

@@ -111,8 +111,8 @@ def response(sources: Iterable[Options], queries: Mapping[str, Any]) -> dict[str
 def resolve_queries(
     queries: Mapping[str, Any], filters: Mapping[str, Any]
 ) -> dict[str, dict[str, dict[str, Any]]]:
-    """Returns the named queries of the model catalog, with the values ``min`` and ``max`` replaced
-    by the bounds of the property's range."""
+    """Returns the model catalog's named queries (saved filters). A condition's value ``min`` or
+    ``max`` is replaced by the bound of the property's range."""
     return {
         name: {
             field: {**condition, "value": _bound(field, condition.get("value"), filters)}

@@ -37,7 +37,7 @@ class PropertyNames(NamedTuple):
 
 
 class Measurement(NamedTuple):
-    """The measurements of one performance artifact of a model in the catalog."""
+    """The measurements in one performance artifact of a model in the model catalog."""
 
     hardware: str
     latency: float
@@ -167,7 +167,7 @@ def measurement(
 
 
 def number(artifact: CatalogEntry, name: str) -> float | None:
-    """Returns the value of a catalog artifact's custom property; None if it is not a number."""
+    """Returns a custom property of a model catalog's artifact; None if it is not a number."""
     value: Any = artifact.properties.get(name)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None

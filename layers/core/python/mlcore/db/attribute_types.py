@@ -48,7 +48,7 @@ class TextAttribute(ItemAttribute[V]):
 
 
 class FlagAttribute(ItemAttribute[V]):
-    """An attribute that is true or false."""
+    """A boolean attribute of an item in the table."""
 
     attr_type = BOOLEAN
 

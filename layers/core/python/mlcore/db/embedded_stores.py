@@ -15,7 +15,7 @@ class TableClient(Protocol):
 
     @property
     def endpoint(self) -> str:
-        """The URL of the store or service that this client calls."""
+        """The URL of DynamoDB, or of the store in its place, that this client calls."""
 
     @property
     def is_embedded(self) -> bool:
@@ -23,7 +23,7 @@ class TableClient(Protocol):
         faster."""
 
     def call(self, operation: str, parameters: dict[str, Any]) -> dict[str, Any]:
-        """Executes an operation and returns its answer."""
+        """Executes an operation of DynamoDB, such as ``PutItem``, and returns its answer."""
 
     def close(self) -> None:
         """Closes open connections and files; a further call opens them again."""
@@ -33,8 +33,8 @@ _makers: Final[dict[str, Callable[[str], TableClient]]] = {}
 
 
 def register(scheme: str, make: Callable[[str], TableClient]) -> None:
-    """Registers a store for endpoints with this scheme, such as ``sqlite``. ``make`` takes the
-    endpoint and returns a client of the store."""
+    """Registers a store in DynamoDB's place, for endpoints with this URL scheme, such as
+    ``sqlite``. ``make`` takes the endpoint and returns a client of the store."""
     _makers[scheme] = make
 
 

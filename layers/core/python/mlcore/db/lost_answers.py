@@ -43,7 +43,8 @@ def is_absent(item: Raw | None) -> bool:
 
 
 def put_of(item: Raw) -> LeftBy:
-    """Returns a function that tells whether a stored item is the one that a PutItem writes."""
+    """Returns a function that tells whether a stored item is the one that a PutItem of ``item``
+    writes, so that the PutItem was executed."""
     return lambda stored: stored is not None and is_same(stored, item)
 
 

@@ -93,12 +93,12 @@ Operation = Put | Delete | ItemUpdate | Check
 
 
 def key_of_operation(operation: Operation) -> Key:
-    """Returns the key of the item that an operation writes or checks."""
+    """Returns the key of the item that one operation of a transaction writes or checks."""
     return key_of_item(operation.item) if isinstance(operation, Put) else operation.key
 
 
 def key_of_item(item: Raw) -> Key:
-    """Returns the key of a raw item."""
+    """Returns partition key and sort key of an item given as DynamoDB JSON (``{"S": …}``)."""
     return Key(item["PK"]["S"], item["SK"]["S"])
 
 

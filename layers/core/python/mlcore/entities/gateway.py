@@ -96,7 +96,7 @@ class SavedKeyModel(NamedTuple):
 
 
 class ModelMapping(NamedTuple):
-    """Maps an endpoint to a model definition, as a primary model or a fallback."""
+    """Maps a gateway endpoint to a model definition, as a primary model or a fallback."""
 
     mapping_id: str
     model_definition_id: str
@@ -185,7 +185,7 @@ class Configuration(NamedTuple):
         )
 
     def existing_endpoint(self, name: str) -> Endpoint:
-        """Returns the endpoint of that name. Raises ResourceDoesNotExist."""
+        """Returns the gateway endpoint of that name. Raises ResourceDoesNotExist."""
         endpoint = self.endpoint_named(name)
         if endpoint is None:
             raise ResourceDoesNotExist(f"GatewayEndpoint not found (name='{name}')")

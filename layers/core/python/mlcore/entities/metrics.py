@@ -43,7 +43,7 @@ class MetricColumns(NamedTuple):
         )
 
     def points(self, key: str) -> Iterator[Metric]:
-        """Yields the points in the columns as points of the metric ``key``."""
+        """Yields the points in these columns (values, times, steps) as points of metric ``key``."""
         return map(
             _new_metric, zip(repeat(key), self.values, self.timestamps, self.steps, strict=False)
         )

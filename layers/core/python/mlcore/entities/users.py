@@ -82,8 +82,8 @@ class Account(NamedTuple):
 
 
 class SignIn(NamedTuple):
-    """The account with which a user signs in, and the ids of the roles that the account's groups
-    gave."""
+    """The account at an identity provider with which a user signs in, and the ids of the roles that
+    the account's groups gave."""
 
     account: Account
     role_ids: frozenset[int]

@@ -20,8 +20,8 @@ REJECT: Final = "REJECT"
 
 
 class Payer(NamedTuple):
-    """Who pays for a call: the workspace, endpoint and user, which determine the budgets that it
-    counts to."""
+    """Who pays for a call of the AI gateway: workspace, endpoint and user. They determine the
+    budgets that the call counts to."""
 
     workspace: str
     endpoint_id: str

@@ -163,7 +163,7 @@ class Holder:
 
     @property
     def is_text(self) -> bool:
-        """Whether this JSON object of a request declares its ``data`` as text."""
+        """Whether this JSON object in a request to a model declares its member ``data`` as text."""
         return self.kind == _TEXT and all(
             isinstance(kind, str) and kind.startswith(_TEXT_MEDIA) for kind in self.media_types
         )

@@ -103,8 +103,8 @@ class EndpointGuardrails:
         return request
 
     def after(self, request: Json, answer: Json, shape: Shape | None = None) -> Json:
-        """Passes an answer through the guardrails; returns it unchanged or rewritten. Arguments and
-        errors are those of :meth:`before`."""
+        """Passes a model's answer through the guardrails; returns it unchanged or rewritten.
+        Arguments and errors are those of :meth:`before`."""
         for guardrail in self._guardrails:
             if guardrail.stage != BEFORE:
                 with self._record.span(f"guardrail/{guardrail.name}", GUARDRAIL) as span:

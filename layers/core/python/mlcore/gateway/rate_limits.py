@@ -98,8 +98,8 @@ class Admission:
         self._tickets.append((limit, ticket))
 
     def put_back(self) -> None:
-        """Takes the request out of the counts of its limits, because its call is not made. Errors
-        are logged and not raised."""
+        """Takes the gateway call out of the counts of its rate limits, because the model is not
+        called. Errors are logged and not raised."""
         for limit, ticket in self._tickets:
             try:
                 ticket.reserve.put_back(ticket, now_ms())

@@ -42,7 +42,7 @@ class Repeats(Enum):
 
 
 class Handling(NamedTuple):
-    """How failures of a provider are handled: by retries and by the circuit breaker."""
+    """How failed calls of a model provider are handled: by retries and by the circuit breaker."""
 
     repeats: Repeats = Repeats.REFUSED
     uses_circuit: bool = True

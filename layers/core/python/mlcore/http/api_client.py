@@ -99,7 +99,7 @@ class ApiClient:
             return
 
     def export(self, experiment_id: str, spans: Sequence[Any]) -> None:
-        """Sends spans to an experiment in OpenTelemetry's protocol."""
+        """Sends spans in OpenTelemetry's protocol (OTLP) to the API, for an experiment."""
         body = {"resourceSpans": [{"scopeSpans": [{"spans": list(spans)}]}]}
         self._ask("POST", "/v1/traces", body, {"x-mlflow-experiment-id": experiment_id})
 

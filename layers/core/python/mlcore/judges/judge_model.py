@@ -23,7 +23,7 @@ _FORMAT_REFUSALS: Final = ("response_format", "json_schema", "structured output"
 
 
 class JudgeModel:
-    """The model of a judge, called in the name of a user, whose budget may apply."""
+    """The model that a judge asks. Calls are made, and count to budgets, in a user's name."""
 
     def __init__(
         self, workspace: str, endpoint_name: str, username: str | None, complete: Complete

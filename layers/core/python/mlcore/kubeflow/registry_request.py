@@ -31,7 +31,7 @@ class RegistryRequest(NamedTuple):
 
     @property
     def names_child(self) -> bool:
-        """Whether a find request selects by name and parent, and not by external id."""
+        """Whether a Kubeflow find request selects by name and parent's id, not by external id."""
         return bool(self.arguments.get("name") and self.arguments.get("parentResourceId"))
 
     def of_kind(self) -> EntityKind:

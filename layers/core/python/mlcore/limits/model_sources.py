@@ -54,12 +54,14 @@ class ParsedSource(NamedTuple):
 
     @property
     def path(self) -> str:
-        """The path of the model version's source, without a fragment."""
+        """The path component of the source (a URI or a path) of a model version, without a
+        fragment."""
         return self.parts.path.partition("#")[0]
 
 
 def parse(uri: str) -> ParsedSource:
-    """Parses the source of a model version. Raises InvalidParameterValue if it is not a URI."""
+    """Parses a model version's source (URI or path). Raises InvalidParameterValue for a malformed
+    one."""
     try:
         parts = urlsplit(uri, allow_fragments=False)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Rules about the name, the size and the typed parameters of a saved query."""
+"""Rules about the name, the size and the typed parameters of a saved SQL query."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _MOST_CHARACTERS_OF_NUMBER: Final = 40
 
 
 def check_name(name: str) -> None:
-    """Raises InvalidParameterValue unless a saved query may have this name."""
+    """Raises InvalidParameterValue unless a saved SQL query may have this name."""
     if not _NAME.fullmatch(name):
         raise InvalidParameterValue(
             "The name of a saved query has 1 to 100 characters: letters (a to z), digits, '_', "

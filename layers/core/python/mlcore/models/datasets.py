@@ -28,7 +28,7 @@ class Dataset(Item):
 
 
 class DatasetPart(Item):
-    """One part of the text of a dataset's field that is too large for the dataset's item."""
+    """One part of the text of a field, too large for its item, of a dataset that runs use."""
 
     pattern = keys.DATASET_PART
 

@@ -138,7 +138,7 @@ class JobCall(Item):
 
 
 class IssueDetection(Item):
-    """The latest job that detects issues in an experiment, and its run."""
+    """The latest job that detects issues in an experiment, and the MLflow run of that job."""
 
     pattern = keys.ISSUE_DETECTION
 
@@ -185,7 +185,7 @@ class LabelSchema(Item):
 
 
 class LabelSchemaName(Item):
-    """Reserves the name of a label schema."""
+    """Reserves the name of a label schema in its experiment."""
 
     pattern = keys.LABEL_SCHEMA_NAME
 

@@ -85,7 +85,7 @@ class InferenceService(NumberedItem):
 
 
 class ServeModel(NumberedItem):
-    """A record that the service ``parent`` serves or served a model version."""
+    """A record that the Kubeflow inference service ``parent`` serves or served a model version."""
 
     pattern = keys.SERVE_MODEL
 

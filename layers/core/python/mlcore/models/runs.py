@@ -139,7 +139,7 @@ class RunTag(ChildItem):
 
 
 class RunInput(ChildItem):
-    """A dataset that the run used; ``tags`` is JSON ``[[key, value], …]``."""
+    """A dataset that the run used; ``tags``, those of this use, is JSON ``[[key, value], …]``."""
 
     pattern = keys.RUN_INPUT
 

@@ -1,4 +1,4 @@
-"""Declares the items of users: their grants, roles, API keys, logins and sessions."""
+"""Declares the items of users: their grants, roles, API keys, logins and browser sessions."""
 
 from __future__ import annotations
 

@@ -149,7 +149,7 @@ class Access:
         return self._user().user_id
 
     def roles(self) -> list[Role]:
-        """Returns the caller's roles: assigned ones, and those of groups of the directory."""
+        """Returns the caller's roles: assigned ones, and those of the caller's SCIM groups."""
         if self._roles is None:
             self._roles = roles.of_profile(self.profile())
         return self._roles

@@ -1,4 +1,4 @@
-"""Callers who log in by an API key, and the limits of keys with scopes."""
+"""Callers who log in by an API key, and which calls a key with scopes may make."""
 
 from __future__ import annotations
 

@@ -12,7 +12,8 @@ from mlcore.repos.registry import registered_models
 
 
 def register(access: Access, message: Any) -> bool:
-    """Requires the right to update the registered model, or to create it if it is missing."""
+    """Requires, to register a model of the model catalog, the right to update the registered model
+    of that name, or to create it if it is missing."""
     name = message.name
     if registered_models.find(access.workspace, name) is None:
         return access.may_create() and access.allows(

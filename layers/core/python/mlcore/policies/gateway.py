@@ -100,8 +100,8 @@ def create_endpoint(access: Access, message: Any) -> bool:
 
 
 def read_endpoint(access: Access, message: Any) -> bool:
-    """Requires the right to read the endpoint, which the request names by id or by name. Raises
-    ResourceDoesNotExist if no endpoint has the name."""
+    """Requires the right to read the gateway endpoint that the request names by id or by name.
+    Raises ResourceDoesNotExist if no endpoint has the name."""
     endpoint_id = message.endpoint_id
     if not endpoint_id and message.name:
         endpoint_id = (
@@ -211,7 +211,7 @@ def hide_in_endpoints(access: Access, endpoints: Iterable[Json]) -> None:
 
 
 def hide_passphrase(access: Access, message: Any, body: Json) -> None:
-    """Removes from the answer how secrets are encrypted, which only administrators may know."""
+    """Removes from the answer whether the gateway's secrets use the default passphrase."""
     body.pop("using_default_passphrase", None)
 
 

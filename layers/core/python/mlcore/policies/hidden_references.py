@@ -77,8 +77,8 @@ def hide_in_runs(access: Access, runs: Iterable[Json | Encoded]) -> None:
 
 
 def hide_in_versions(access: Access, versions: Iterable[Json]) -> None:
-    """Removes the run or logged model from model versions if the caller is denied that resource
-    type."""
+    """Removes the reference to a run or logged model from the JSON of model versions, if the caller
+    is denied that type of resource."""
     for resource_type, fields in _VERSION_REFERENCE_FIELDS.items():
         versions_with_reference = [version for version in versions if any(map(version.get, fields))]
         if versions_with_reference and _is_denied(access, resource_type):

@@ -108,7 +108,7 @@ class RequestMeter:
         return None
 
     def count(self) -> None:
-        """Counts a request of the caller that the limits allowed."""
+        """Counts a request of the caller that :meth:`refusal` found within the caller's limits."""
         self._tokens -= 1
         self._unreported += 1
 
@@ -121,8 +121,8 @@ class RequestMeter:
         return self._unreported >= math.ceil(per_day / REPORTED_SHARE)
 
     def weight(self) -> float:
-        """Returns the unreported requests as a fraction of the requests that the caller may send in
-        a day."""
+        """Returns the requests that this process has not reported to the table yet, as a fraction
+        of those that the caller may send in a day."""
         per_second, per_day = self._limit
         return self._unreported / (per_day or (per_second or 1) * DAY_MS / 1000)
 

@@ -18,7 +18,7 @@ def is_complete(response: BaseHTTPResponse) -> bool:
 
 
 def is_read(response: BaseHTTPResponse) -> bool:
-    """Whether an answer has been read to its end and its connection stays open for another
-    request."""
+    """Whether a model provider's answer has been read to its end and its connection stays open for
+    another request."""
     is_last = response.headers.get("Connection", "").lower() == "close"
     return not is_last and response.version == _HTTP_1_1 and response.connection is None

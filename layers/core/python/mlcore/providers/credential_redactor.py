@@ -31,8 +31,8 @@ escapes, or in UTF-16 or UTF-32."""
 
 
 class CredentialRedactor:
-    """Replaces the given credentials by :data:`REDACTED`, unless they are shorter than
-    :data:`_MIN_LENGTH`."""
+    """Replaces the given credentials in the answers of model providers by :data:`REDACTED`, unless
+    they are shorter than :data:`_MIN_LENGTH`."""
 
     def __init__(self, credentials: Iterable[str]) -> None:
         values = {text for value in credentials for text in (value, value.strip())}

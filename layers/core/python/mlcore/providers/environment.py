@@ -23,7 +23,7 @@ def timeout_seconds() -> float:
 
 
 def own_region() -> str:
-    """Returns the region of this server; empty if it is unknown."""
+    """Returns the AWS region of this server; an empty text if it is unknown."""
     return os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or ""
 
 

@@ -25,7 +25,7 @@ MAX_KEPT: Final = 64
 
 
 class Destination(NamedTuple):
-    """The target of a connection to a model provider."""
+    """Where a connection to a model provider leads: scheme, IP address, port and host name."""
 
     scheme: str
     address: str

@@ -140,8 +140,8 @@ class Provider:
         return token_counts_of(answer)
 
     def path(self, action: str) -> str:
-        """Returns the path at the provider of a passthrough action. Raises GatewayCallFailed if the
-        provider does not have the action."""
+        """Returns the path in this model provider's API for a passthrough action. Raises
+        GatewayCallFailed if the provider does not have the action."""
         try:
             return self.passthrough_paths[action]
         except KeyError:

@@ -117,7 +117,7 @@ class RequestRules(NamedTuple):
         return any(rule.replacers and not rule.sends_unsearchable for rule in self.rules)
 
     def redactor(self, *, finds_credentials: bool = True) -> Redactor:
-        """Returns a new redactor, with a new time limit.
+        """Returns a new redactor of a call's requests to providers, with a new time limit.
 
         Args:
             finds_credentials: whether the redactor also applies the rules that find credentials.

@@ -99,8 +99,8 @@ def write_state(alert: Alert, event: str | None = None) -> Alert:
 
 
 def delete(alert: Alert) -> None:
-    """Deletes an alert and the secrets of its destinations. Raises WriteConflict if it was written
-    or deleted since it was read."""
+    """Deletes an SQL alert and the secrets of its destinations. Raises WriteConflict if the alert
+    was written or deleted since it was read."""
     try:
         table.delete(keys.alert(alert.workspace, alert.alert_id), _unchanged(alert))
     except ConditionFailed as failed:

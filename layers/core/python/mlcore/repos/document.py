@@ -92,8 +92,8 @@ class Map:
         self.as_text = as_text
 
     def is_text(self, item: Raw) -> bool:
-        """Whether an item stores this map as one text, or does not have it; False for a map without
-        ``as_text``."""
+        """Whether an item stores this map attribute as one text, or lacks it; always False if
+        ``as_text`` is False."""
         return self.as_text and self.field.is_text(item)
 
     def whole(self, texts: Texts, most: int) -> Raw | None:

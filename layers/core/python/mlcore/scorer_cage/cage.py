@@ -79,7 +79,7 @@ class CageLimits(NamedTuple):
 
 
 class Judgement(NamedTuple):
-    """The feedback and the costs of one run of a scorer."""
+    """The feedback and the costs of one execution of a scorer in its process."""
 
     feedback: tuple[ScorerFeedback, ...]
     failure: str | None

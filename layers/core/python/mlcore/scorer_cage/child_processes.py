@@ -27,13 +27,13 @@ _ROUND_SECONDS: Final = 0.01
 
 def adopt() -> None:
     """Makes this process the parent also of those descendants whose own parent has ended (daemons).
-    Raises NoCage."""
+    Raises NoCage if the kernel refuses."""
     control(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def end_with_parent() -> None:
     """Lets the kernel kill this process when its parent ends. A change of user or of the user
-    namespace undoes it. Raises NoCage."""
+    namespace undoes this setting. Raises NoCage if the kernel refuses it."""
     control(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 

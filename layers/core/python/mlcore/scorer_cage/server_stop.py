@@ -9,7 +9,7 @@ from typing import Final, Protocol
 
 
 class Stoppable(Protocol):
-    """The interface of a scorer's running judgement."""
+    """The interface of a running execution of a scorer, which can be stopped."""
 
     def stop(self) -> None:
         """Ends the judgement soon. Any thread may call this, and repeatedly."""

@@ -161,7 +161,7 @@ def seal() -> None:
 
 def set_dumpable(dumpable: bool) -> None:
     """Allows or forbids other processes of the same user to read this process's memory, descriptors
-    and environment. Raises NoCage."""
+    and environment. Raises NoCage if the kernel refuses."""
     control(_PR_SET_DUMPABLE, int(dumpable), 0, 0, 0)
 
 

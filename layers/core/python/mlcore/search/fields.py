@@ -38,8 +38,8 @@ class Operators(NamedTuple):
 
 
 class SearchableAttribute(NamedTuple):
-    """The source of an attribute's value: the entity's field ``name`` or, if ``tag`` is set, the
-    entity's tag with that key."""
+    """Where a search reads an attribute of an entity (such as a run): in the entity's field
+    ``name`` or, if ``tag`` is set, in the entity's tag with that key."""
 
     name: str
     type: str
@@ -243,5 +243,5 @@ EXPERIMENT = SearchableEntity(
 
 
 def valid_keys(names: dict[str, SearchableAttribute] | tuple[str, ...]) -> str:
-    """Returns the names as MLflow's messages print them: ``{'a', 'b'}``, sorted."""
+    """Returns a search's valid attribute names as MLflow's messages do: ``{'a', 'b'}``, sorted."""
     return _as_set(*names)

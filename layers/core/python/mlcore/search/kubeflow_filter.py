@@ -145,8 +145,8 @@ def _joined_by_and(nodes: list[tuple[Node, bool]]) -> Node:
 
 
 def required_tests(node: Node) -> Iterator[PropertyTest]:
-    """Yields the conditions of a parsed filter that every match must meet: those that AND joins at
-    the top of the filter."""
+    """Yields the conditions of a parsed filter of Kubeflow's API that every match must meet: those
+    that AND joins at the top of the filter."""
     if isinstance(node, PropertyTest):
         yield node
     elif isinstance(node, AllOf):

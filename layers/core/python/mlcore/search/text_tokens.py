@@ -130,7 +130,8 @@ def literals(operator: str, pattern: str) -> list[str]:
 
 
 def pattern_trigrams(operator: str, pattern: str) -> tuple[str, ...]:
-    """Returns the trigrams that every text matching the pattern contains, sorted."""
+    """Returns, sorted, the trigrams that a text must contain to match a filter's pattern (``LIKE``,
+    ``ILIKE``, ``=``)."""
     trigrams = (_trigrams(fold_ascii_case(piece)) for piece in literals(operator, pattern))
     return tuple(sorted(set().union(*trigrams)))
 

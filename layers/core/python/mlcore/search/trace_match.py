@@ -145,7 +145,7 @@ def span_test(
 
 
 def newest_first(ordering: Sequence[OrderBy]) -> bool:
-    """Returns whether the order is the default one: latest request time first, then by id."""
+    """Whether a search's order of traces is the default: latest request time first, then by id."""
     return not ordering or (
         ordering[0] == TIE_BREAK[0] and tuple(ordering[1:]) in ((), TIE_BREAK[1:])
     )

@@ -17,7 +17,7 @@ MAXIMUM_COOKIE: Final = 4_000
 
 
 def seal(content: Any, name: str) -> str:
-    """Returns the value of a cookie: a JSON value, encrypted with the current key.
+    """Returns the value of a cookie: a JSON value, encrypted with the current session key.
 
     Args:
         name: the cookie's full name.

@@ -1,5 +1,5 @@
-"""Opens connections to an address that was checked before. TLS verifies the host name, and the name
-is not resolved again.
+"""Opens connections to the checked address of a webhook or model provider. TLS verifies the host
+name, and the name is not resolved again.
 """
 
 from __future__ import annotations

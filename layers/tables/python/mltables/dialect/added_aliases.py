@@ -9,8 +9,8 @@ from mltables.dialect.column_names import databricks_name
 
 
 def name_columns(query: exp.Query) -> None:
-    """Gives each column without an alias in each SELECT the name that Databricks gives it, in
-    place."""
+    """Changes an SQL query in place: gives each column without an alias, in each SELECT, the name
+    that Databricks gives it."""
     for select in query.find_all(exp.Select):
         projections = []
         for expression in select.expressions:

@@ -41,8 +41,8 @@ _SIGNS: Final[dict[type[exp.Expr], str]] = {
 
 
 def databricks_name(node: Any) -> str:
-    """Returns the name that Databricks gives to a column with this expression and without an
-    alias."""
+    """Returns the name that Databricks gives to a column of an SQL query with this expression and
+    without an alias."""
     if node is None:
         return ""
     sign = _SIGNS.get(type(node))

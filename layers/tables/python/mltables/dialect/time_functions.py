@@ -1,4 +1,4 @@
-"""Translates date and time functions that take a unit, a field or a format."""
+"""Translates Databricks' SQL date and time functions with a unit, field or format to DuckDB's."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def _known_unit(node: exp.Expr) -> str:
 
 
 def is_interval(node: exp.Expr) -> bool:
-    """Whether an expression is an interval by its syntax."""
+    """Whether an SQL expression is a time interval by its syntax (``INTERVAL '1' DAY``)."""
     return isinstance(node, exp.Interval) or (
         isinstance(node, exp.Anonymous) and node.name.lower() == "make_dt_interval"
     )

@@ -133,8 +133,8 @@ def evaluation_record(dataset_id: str, record_id: str) -> Key:
 
 
 def dataset_of_record(pk: str) -> str:
-    """Returns the id of the dataset whose records have this partition key. Raises ValueError for
-    other keys."""
+    """Returns the id of the evaluation dataset whose records have this partition key. Raises
+    ValueError for other partition keys."""
     fields = EVALUATION_RECORD.pk.parse(pk)
     if fields is None:
         raise ValueError(f"{pk!r} is not the partition of a dataset's records")

@@ -82,7 +82,7 @@ def run(experiment_id: str, run_id: str) -> Key:
 
 
 def run_sort_keys(run_ids: Iterable[str]) -> list[str]:
-    """Returns the sort keys of the items of runs."""
+    """Returns the sort keys of the runs' own items, ``R#<run_id>``, in the order of the ids."""
     return list(map(RUN.sk.build, run_ids))
 
 

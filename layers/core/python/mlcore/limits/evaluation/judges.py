@@ -66,7 +66,7 @@ _OTHER_KINDS: Final = {
 
 
 class OnlyRunByClients(InvalidParameterValue):
-    """Raised for a valid scorer that only a client can run."""
+    """Raised for a valid scorer that an MLflow client can run, but this server cannot."""
 
 
 def parse_judge(data: dict[str, Any]) -> Judge:

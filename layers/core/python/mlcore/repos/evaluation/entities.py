@@ -80,8 +80,8 @@ class StoredKind(Generic[E]):
         return unchanged
 
     def absent_or_unchanged(self, entity: E) -> ConditionExpression:
-        """Returns the condition that the item does not exist, or was not written since the entity
-        was read."""
+        """Returns the condition that the entity's item does not exist, or was not written since the
+        entity was read."""
         condition = ConditionExpression()
         condition.require_absent_or_equal(self._version, entity.version)
         return condition

@@ -30,7 +30,7 @@ def create(queue: ReviewQueue) -> None:
 
 def find(queue_id: str, workspace: str) -> ReviewQueue | None:
     """Returns a review queue; None if it does not exist or if it is in another workspace. Two round
-    trips."""
+    trips; one for an unknown id."""
     return entities.find(_KIND, queue_id, workspace)
 
 

@@ -235,8 +235,8 @@ def internal(experiment: Raw, trace_id: str = "") -> list[Area]:
 
 
 def history(experiment_id: str, run_id: str = "") -> Area:
-    """Returns the area (store key) of the metric history files of a run, or of all runs of an
-    experiment."""
+    """Returns the folder in the artifact store with the metric history files of a run or, without
+    ``run_id``, of all runs of an experiment."""
     return Area(artifacts.history_folder(experiment_id, run_id))
 
 

@@ -137,8 +137,8 @@ def under_its_name(
 
 
 def create(entity: Entity, workspace: str, also: Sequence[Operation] = ()) -> None:
-    """Creates a registered model in one transaction with ``also``. Raises ResourceConflict if its
-    name or external id is taken."""
+    """Creates a registered model from a Kubeflow entity, in one transaction with the operations
+    ``also``. Raises ResourceConflict if its name or external id is taken."""
     model = RegisteredModel(
         name=entity.name,
         workspace=workspace,

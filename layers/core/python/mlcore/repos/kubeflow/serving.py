@@ -241,8 +241,8 @@ def unserved_version(model: int, workspace: str, version: int) -> list[Operation
 
 
 def delete_environment(raw: Raw, workspace: str) -> None:
-    """Deletes a serving environment with its services. Raises ResourceConflict if one of them is
-    deployed."""
+    """Deletes a Kubeflow serving environment with its inference services. Raises ResourceConflict
+    if one of these services is deployed."""
     entity = entity_of(raw)
     services = children(entity.id, INFERENCE_SERVICE, workspace)
     for service in services:

@@ -23,7 +23,8 @@ ARCHIVED: Final = "ARCHIVED"
 
 
 class Changes(NamedTuple):
-    """Changes of an item's tags: tags to set, and (map attribute, key) pairs to remove."""
+    """Changes of an item's tags: tags to set, and entries to remove, as pairs of the item's map
+    attribute (such as ``tags``) and the key."""
 
     sets: dict[str, dict[str, str]]
     removals: list[tuple[str, str]]

@@ -16,8 +16,8 @@ from mlcore.repos.registry.registered_models import StoredRegisteredModel
 
 
 def of_many(models: Sequence[StoredRegisteredModel]) -> list[list[ModelVersion]]:
-    """Returns for each model its latest version of each stage, ordered by stage name as in MLflow's
-    search results. One BatchGetItem per hundred."""
+    """Returns each model's latest version of each stage, ordered by stage name as MLflow does. One
+    BatchGetItem per hundred versions, and a Query for each whose tags overflowed."""
     wanted = [
         (model, keys.model_version(model.home, version))
         for model in models

@@ -86,8 +86,8 @@ def named(experiment: Experiment, run_ids: Sequence[str], model_ids: Sequence[st
 
 
 def restore(entries: Sequence[Trashed], workspace: str) -> None:
-    """Restores runs and logged models, in parallel. Raises ResourceDoesNotExist for one that was
-    removed meanwhile."""
+    """Restores soft-deleted runs and logged models, in parallel. Raises ResourceDoesNotExist for an
+    entity that was removed for good meanwhile."""
     table.parallel([partial(_restore, entry, workspace) for entry in entries])
 
 

@@ -41,7 +41,7 @@ class Setting(Generic[T]):
         return _values.get(self._name)
 
     def current(self) -> T:
-        """Returns the cached value of the setting, or reads it; one GetItem per minute."""
+        """Returns the setting's cached value, or reads it; one GetItem per minute and process."""
         cached = self.remembered()
         return self.read() if cached is None else cached
 

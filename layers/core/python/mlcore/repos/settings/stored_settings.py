@@ -25,7 +25,7 @@ def get(key: str) -> Any:
 
 
 def find_all() -> dict[str, Any]:
-    """Returns all settings by key; one Query."""
+    """Returns all settings of the deployment, by key; one Query per MB."""
     items = table.query_all(keys.CONFIG.pk.text, prefix=keys.config_prefix())
     configs = [Config.of(item) for item in items]
     return {config.key: json.loads(config.value) for config in configs}

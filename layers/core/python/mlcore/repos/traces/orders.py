@@ -31,8 +31,8 @@ in the index, so their order is undefined."""
 
 
 class Ordered(NamedTuple):
-    """Traces of an experiment in an index's order, page by page, beginning after the last trace of
-    the page that the client has."""
+    """Traces of an experiment in the order of a search index, page by page, beginning after the
+    last trace of the page that the client has."""
 
     name: str
     """The name of the order."""

@@ -98,7 +98,7 @@ def first_item(owner: Owner, pack: Pack) -> Raw:
 
 
 def inline_content(item: Raw) -> str | None:
-    """Returns the spans in the item of a pack as JSON, one per line; None if they are in a file."""
+    """Returns the spans that a pack's item holds as JSON, one per line; None if a file has them."""
     data = TraceSpans.of(item).data
     return None if data is None else zlib.decompress(data).decode()
 

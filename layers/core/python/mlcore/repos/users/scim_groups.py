@@ -29,7 +29,7 @@ Edit = Callable[[ScimGroup], ScimGroup]
 
 
 class GroupNameTaken(Exception):
-    """Another group has the name, perhaps in another spelling."""
+    """Another SCIM group has the name, perhaps in another spelling."""
 
 
 class NoSuchMember(Exception):
@@ -37,7 +37,7 @@ class NoSuchMember(Exception):
 
 
 def find(group_id: str) -> ScimGroup | None:
-    """Returns a group of the directory; None if there is none. One GetItem."""
+    """Returns the SCIM group with this id; None if there is none. One GetItem."""
     item = table.get(keys.scim_group(group_id)) if group_id else None
     return None if item is None else _group(item)
 
@@ -58,7 +58,7 @@ def find_by_external_id(external_id: str) -> list[ScimGroup]:
 
 
 def find_all() -> list[ScimGroup]:
-    """Returns all groups of the directory, oldest first; one Query per MB."""
+    """Returns all SCIM groups, oldest first; one Query per MB."""
     return [_group(item) for item in table.query_all(keys.SCIM_GROUP.pk.text)]
 
 
@@ -99,7 +99,7 @@ def have_member(group_ids: Sequence[str], scim_id: str) -> set[str]:
 
 
 def create(display_name: str, external_id: str | None, role_ids: tuple[int, ...]) -> ScimGroup:
-    """Creates a group of the directory, without members. Raises GroupNameTaken."""
+    """Creates a SCIM group without members. Raises GroupNameTaken."""
     lock = _free_lock(display_name, "")
     now = now_ms()
     made = ScimGroup(new_ulid(), display_name, external_id, role_ids, 1, now, now)

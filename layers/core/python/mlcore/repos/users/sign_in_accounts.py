@@ -23,7 +23,7 @@ from mlcore.repos.users import roles
 
 
 class OtherAccount(Exception):
-    """Another account of an issuer signs in under this user name."""
+    """Raised if another account of an OpenID issuer signs in under this user name."""
 
 
 def find(user: User) -> SignIn | None:

@@ -1,4 +1,4 @@
-"""Macros for string functions, and for functions on strings that hold JSON."""
+"""DuckDB macros for Databricks' string functions, and for functions on strings that hold JSON."""
 
 # ruff: noqa: E501 -- SQL in lines of its own length
 

@@ -63,7 +63,7 @@ def of_batch(item: Raw, key: str) -> Stretch:
 
 
 def of_points(points: Sequence[Metric]) -> Stretch:
-    """Returns the range of a metric's points that were read already, in any order."""
+    """Returns the range of a metric's history that consists of the given points, in any order."""
     places = sorted(point_positions.position_of(point_positions.order(point)) for point in points)
     return Stretch(places[0], places[-1], len(points), points) if places else Stretch("", "", 0)
 

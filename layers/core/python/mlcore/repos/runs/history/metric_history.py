@@ -134,7 +134,7 @@ def refuse(batch: Raw) -> None:
 
 
 def is_refused(batch: Raw) -> bool:
-    """Whether :func:`refuse` removed the points from a batch item."""
+    """Whether :func:`refuse` removed the metric points from the item of a batch."""
     return RunMetricBatch.refused.attr_name in batch
 
 
@@ -266,7 +266,7 @@ def with_times(experiment_id: str, run_id: str) -> Iterator[tuple[Metric, int]]:
 
 
 def distinct(points: Iterable[Metric]) -> list[Metric]:
-    """Returns points without duplicates, in MLflow's order (timestamp, step, value)."""
+    """Returns a metric's points without duplicates, in MLflow's order (timestamp, step, value)."""
     points = list(points)
     ordered = list(map(_PLACE, points))
     if all(map(lt, ordered, ordered[1:])):  # as in packs; NaN is never less

@@ -52,7 +52,7 @@ def position_of(at: Order) -> str:
 
 
 def position_prefix(timestamp: int, step: int) -> str:
-    """Returns the text with which the positions of all points of this timestamp and step begin."""
+    """Returns the text with which the positions of a metric's points of this time and step begin."""
     return int64_hex(timestamp) + int64_hex(step)
 
 

@@ -129,8 +129,8 @@ def every_row(experiment_id: str) -> Iterator[Raw]:
 
 
 def by_key(rows: Iterable[Raw]) -> dict[str, list[Ranked]]:
-    """Returns the metric values in the given items of rows (values of runs that are in no segment
-    yet), by metric, unordered."""
+    """Returns the metric values, by metric and unordered, in the given items of the index's rows
+    (values of runs that are in no segment yet)."""
     return _joined(rank_columns.unpack_runs(RankRows.of(item).data) for item in rows)
 
 

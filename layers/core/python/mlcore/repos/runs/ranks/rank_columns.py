@@ -37,7 +37,7 @@ CLOCKS_MINUTES: Final = 3
 
 
 class UnknownRanks(ValueError):
-    """The stored metric values have a form that this version of the software does not know."""
+    """Raised if stored ranked metric values have a form that this software version cannot read."""
 
 
 class Ranked(NamedTuple):
@@ -94,8 +94,8 @@ def unpack(data: bytes) -> list[Ranked]:
 
 
 def pack_runs(runs: Sequence[RunRanks]) -> bytes:
-    """Returns the bytes in which the metric values of whole runs are stored in one item of rows of
-    the index of metric values."""
+    """Returns the bytes in which one item of the index of metric values holds all values of several
+    runs (other items hold the values of one metric)."""
     header, raw_ids = _ids([run.run_id for run in runs])
     by_key: dict[str, list[tuple[int, int]]] = {}
     for position, run_entries in enumerate(runs):
