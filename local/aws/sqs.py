@@ -156,9 +156,8 @@ class Queues:
 
     def wait(self, queue: str, seconds: float, end: threading.Event) -> None:
         """Blocks until the local SQS queue has a visible message, another thread calls :meth:`wake`
-        or changes any of the queues, or ``seconds`` have passed. Returns at once if ``end`` is set: who sets it
-        and then calls :meth:`wake` waits for no caller that was about to wait.
-        """
+        or changes any of the queues, or ``seconds`` have passed. Returns at once if ``end`` is set:
+        who sets it and then calls :meth:`wake` waits for no caller that was about to wait."""
         with self._changed:
             if end.is_set():
                 return

@@ -41,8 +41,7 @@ _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
 class Disconnected(Exception):
-    """Raised if an HTTP client of the local server closed its connection, was too slow, or sent
-    bytes that are not HTTP."""
+    """Raised if an HTTP client closed its connection, was too slow, or sent no HTTP."""
 
 
 class Connection:
