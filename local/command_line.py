@@ -53,8 +53,8 @@ def default_data_folder() -> Path:
 
 
 def parse(arguments: Sequence[str] | None = None) -> Options:
-    """Parses the command line. Ends the process with code 2 if it is wrong, with code 0 after
-    ``--help`` or ``--version``."""
+    """Parses the local server's command line. Ends the process with code 2 if it is wrong, with
+    code 0 after ``--help`` or ``--version``."""
     parser = argparse.ArgumentParser(
         prog=program_name.server(), description="Serve the product on this machine."
     )

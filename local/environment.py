@@ -60,7 +60,7 @@ _REAL_IDENTITY = ("AWS_SESSION_TOKEN", "AWS_PROFILE", "AWS_DEFAULT_PROFILE")
 
 
 def table_name(environ: MutableMapping[str, str] = os.environ) -> str:
-    """Returns TABLE_NAME, or the default name of a local table."""
+    """Returns the name of the local DynamoDB table: ``TABLE_NAME`` in ``environ``, or a default."""
     return environ.get("TABLE_NAME") or DEFAULT_TABLE_NAME
 
 

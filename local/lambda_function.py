@@ -54,7 +54,7 @@ class Context:
 
 
 class ImportFailed(Exception):
-    """Raised by every call of a function whose module cannot be imported."""
+    """Raised by every call of a Lambda function whose module cannot be imported."""
 
 
 _importing = threading.Lock()

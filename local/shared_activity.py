@@ -19,8 +19,8 @@ _ANSWERED, _BEHIND, _BYTES = 0, _MOMENT.size, 2 * _MOMENT.size
 
 
 class SharedActivity:
-    """Two timestamps in memory that this process shares with a child process. The child maps the
-    memory by ``descriptor``.
+    """When a request was last answered, and when the indexer last reported a lag: timestamps in
+    memory that this process and its child, the stream process, share (by ``descriptor``).
     """
 
     def __init__(self, descriptor: int | None = None) -> None:

@@ -53,8 +53,9 @@ def _verify(log: Any, noted: Sequence[str]) -> int:
 
 
 def erase(user: str) -> int:
-    """Erases a user's name from ``audit_log``; tries again if a publisher commits meanwhile.
-    Returns the number of changed rows. Raises CannotRun after :data:`ATTEMPTS` attempts."""
+    """Erases a user's name from the system table ``audit_log``; tries again if another process
+    commits to it meanwhile. Returns the number of changed rows. Raises CannotRun after
+    :data:`ATTEMPTS` attempts."""
     audit_erasure = import_module("mltables.audit_erasure")
     failure: type[Exception] = import_module("deltalake.exceptions").CommitFailedError
     for attempt in range(ATTEMPTS):

@@ -12,7 +12,7 @@ _FUNCTIONS = Path(__file__).resolve().parent.parent / "functions"
 
 
 class CannotRun(Exception):
-    """Raised if a command cannot run; the message says why."""
+    """Raised if an administration command cannot run; the message says why."""
 
 
 def load_modules() -> tuple[Any, Any]:

@@ -254,8 +254,8 @@ def publish() -> int:
 
 
 def verify() -> int:
-    """Prints the differences between the system tables and the DynamoDB table; returns 1 if there
-    are any."""
+    """Prints the differences between the system tables (Delta tables for SQL) and the DynamoDB
+    table; returns 1 if there are any, otherwise 0."""
     _histories()
     _engines()
     count = 0

@@ -99,7 +99,8 @@ class CatalogCall(NamedTuple):
         return _BOOLEANS[text]
 
     def number(self, name: str, least: int, most: int) -> int | None:
-        """Returns an integer argument; None if it is omitted. Raises InvalidParameterValue."""
+        """Returns an integer argument of the query string; None if it is omitted. Raises
+        InvalidParameterValue if it is no integer from ``least`` to ``most``."""
         text = self.arguments().get(name)
         if text is None:
             return None
@@ -111,8 +112,8 @@ class CatalogCall(NamedTuple):
         return int(text)
 
     def current_generation(self) -> Generation:
-        """Returns the newest generation of the catalog (the result of its last load). One round
-        trip."""
+        """Returns the newest generation of the model catalog (the result of its last load). One
+        round trip."""
         return generations.current()
 
     def pinned_generation(self) -> tuple[Generation, Position | None]:
@@ -130,7 +131,7 @@ class CatalogCall(NamedTuple):
 
 
 class Position(NamedTuple):
-    """The content of a page token: the position at which the previous page ended."""
+    """The content of a page token of the model catalog: where the previous page of a list ended."""
 
     generation: str
     offset: int

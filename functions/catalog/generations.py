@@ -110,8 +110,8 @@ class Generation:
     # -------------------------------------------------------------- parts
 
     def fetch(self, names: Iterable[str]) -> None:
-        """Reads those named parts of this generation that are not cached yet, in parallel, and
-        caches them. Raises PartGone."""
+        """Reads those named parts of this generation (one load of the model catalog) that are not
+        cached yet, in parallel, and caches them. Raises PartGone if one was deleted."""
         missing = {name: self._locations(name) for name in names if name not in self._parts}
         if not missing:
             return
@@ -248,8 +248,8 @@ class Generation:
     def entries(
         self, positions: Sequence[int], *, with_artifacts: bool = False
     ) -> list[CatalogEntry]:
-        """Returns the catalog's models at these positions. One round trip if some of them are not
-        cached."""
+        """Returns the models at these positions of the model catalog's list. One round trip if
+        some of them are not cached."""
         models = self.models
         part_of = models["part"]
         by_part: dict[int, dict[int, CatalogEntry]] = {}

@@ -110,8 +110,8 @@ def _positions_passing(column: Column, test: Test) -> Iterator[int]:
 
 
 def positions_with_words(words: str, generation: Generation) -> set[int]:
-    """Returns the positions of the catalog's models that contain ``words`` (in lower case) in their
-    name, description, provider, library or tasks, ignoring case."""
+    """Returns the positions of the model catalog's models whose name, description, provider,
+    library or tasks contain the text ``words`` (in lower case), ignoring case."""
     positions: set[int] = set()
     for name in _TEXTS:
         positions.update(

@@ -109,7 +109,8 @@ def get_model(call: CatalogCall) -> Any:
 
 
 def find_model(call: CatalogCall, *, with_artifacts: bool = False) -> CatalogEntry:
-    """Returns the catalog's model that the request's path names. Raises ResourceDoesNotExist."""
+    """Returns the model of the model catalog that the request's path names. Raises
+    ResourceDoesNotExist if there is none."""
     entry = _find(call, call.current_generation(), with_artifacts=with_artifacts)
     if entry is None:
         raise _missing(call)

@@ -87,8 +87,8 @@ def matches(pattern: str, name: str) -> bool:
 
 
 def defining_files(names: Iterable[str]) -> list[str]:
-    """Returns the names of those files that define the catalog's sources, in the order in which
-    they are merged."""
+    """Returns those of the names whose files define the model catalog's sources, in the order in
+    which the files are merged."""
     selected = []
     for name in sorted(names):
         folder, _, file = name.rpartition("/")

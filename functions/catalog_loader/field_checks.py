@@ -1,5 +1,5 @@
-"""Checks for the fields of mappings in the catalog's YAML files. Each error message names the place
-in the file, for example ``models[3].name``."""
+"""Checks for the fields of mappings in the model catalog's YAML files. Each error message names the
+place in the file, for example ``models[3].name``."""
 
 from __future__ import annotations
 
@@ -101,8 +101,8 @@ def milliseconds(where: str, value: Any) -> int | None:
 
 
 def texts(where: str, value: Any) -> list[str]:
-    """Returns a field's list of texts; numbers become texts, and null members are left out. Raises
-    InvalidField for any other value."""
+    """Returns the list of texts in a catalog file's field; numbers become texts, null members are
+    left out. Raises InvalidField for any other value."""
     if not isinstance(value, list):
         raise InvalidField(f"{where}: must be a list of strings")
     return [text(f"{where}[{at}]", each) for at, each in enumerate(value) if each is not None]

@@ -1,5 +1,5 @@
-"""Previews a catalog source before it is configured: lists the source's models and says which of
-them the source would include. Writes nothing."""
+"""Previews a source of the model catalog before it is configured: lists the models in it and says
+which of them the catalog would include. Writes nothing."""
 
 from __future__ import annotations
 

@@ -160,4 +160,5 @@ def save_view(client: ApiClient, experiment_id: str) -> None:
 
 
 def keep(_client: ApiClient, _experiment_id: str) -> None:
-    """Deletes nothing: the demo's issue, queues and view are deleted with its experiment."""
+    """Deletes nothing: the demo's issue, review queues and saved view are deleted with the demo's
+    experiment."""

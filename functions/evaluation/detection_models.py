@@ -1,4 +1,4 @@
-"""Reads and checks the model that a request to detect issues names."""
+"""Reads and checks the language model that a request to detect issues in traces names."""
 
 from __future__ import annotations
 

@@ -43,6 +43,6 @@ def _handle(record: Mapping[str, Any]) -> bool:
 
 
 def remove(removal: Removal) -> None:
-    """Deletes the artifact files that the indexer's message names. Raises TemporarilyUnavailable if
-    not all could be deleted; the call can be repeated."""
+    """Deletes the artifact files that the indexer's SQS message names. Raises
+    TemporarilyUnavailable if not all could be deleted; the call can be repeated."""
     artifacts.store().delete_older(removal.key, removal.before_ms / 1000, removal.keep)

@@ -1,4 +1,4 @@
-"""Lists a workspace's endpoints in the form in which OpenAI's API lists models."""
+"""Lists a workspace's gateway endpoints in the form in which OpenAI's API lists models."""
 
 from __future__ import annotations
 

@@ -98,7 +98,8 @@ def google_error_event(error: errors.MlflowError) -> bytes:
 
 
 def aws_error_event(error: errors.MlflowError) -> bytes:
-    """Returns an error as the exception event of a binary stream, which AWS's SDKs raise."""
+    """Returns an error as an exception event in the binary format of Bedrock's streams: AWS's SDKs
+    raise it."""
     known = error
     if not isinstance(known, errors.GatewayCallFailed):
         known = errors.GatewayCallFailed(error.status, error.message)

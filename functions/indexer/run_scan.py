@@ -33,8 +33,8 @@ def run_sort_keys(pk: str) -> list[str]:
 
 
 def runs_with_items(pk: str) -> Iterator[RunItems]:
-    """Yields all items in the key range of an experiment's runs, run by run, without history packs,
-    which have no derived items."""
+    """Yields all items in the key range of an experiment's runs, run by run, without packs of
+    metric history, from which no other items are derived."""
     sort_keys = run_sort_keys(pk)
     first = sort_keys[0] if sort_keys else _LAST
     yield RunItems(None, _until(first, table.query_all(pk, between=(_FIRST, first))))

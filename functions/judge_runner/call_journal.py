@@ -44,7 +44,8 @@ _DOLLARS: Final = "dollars"
 
 
 class CallJournal:
-    """Makes the model calls of a job and stores their answers. May be used from several threads."""
+    """Makes the model calls of a background job and stores their answers. May be used from several
+    threads."""
 
     def __init__(self, work: JobExecution, complete: Complete) -> None:
         """Reads the calls that earlier executions of the job have made (one Query per MB), and

@@ -41,7 +41,7 @@ MIN_REMAINING_MS: Final = 45_000
 
 
 class JobLeased(Exception):
-    """Raised if another call holds the job's lease; the lease ends within ``seconds``."""
+    """Raised if another function call holds the job's lease, which ends within ``seconds``."""
 
     def __init__(self, seconds: float) -> None:
         super().__init__(f"{seconds:.0f} s")
@@ -68,8 +68,8 @@ class JobThrottled(OutOfTime):
 
 
 class JobExecution:
-    """The execution of a job by this function call. Its methods may be called from several
-    threads."""
+    """The execution of a job (such as an evaluation) by this call of the Lambda function. Its
+    methods may be called from several threads."""
 
     def __init__(self, job: Job, remaining: Callable[[], float]) -> None:
         """

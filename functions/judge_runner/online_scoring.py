@@ -101,8 +101,8 @@ def sweep(remaining: Callable[[], float]) -> None:
 
 
 def submit_jobs(experiment: Experiment, configs: Sequence[OnlineScorer]) -> None:
-    """Submits the scoring jobs for an experiment's traces that are newer than the stored progress,
-    and stores the new progress."""
+    """Submits the jobs that judge an experiment's new traces: those after the stored position up to
+    which its traces were judged. Stores the new position."""
     workspace, now = experiment.workspace, ids.now_ms()
     before = online_scorers.progress(workspace, experiment.experiment_id)
     last = now - 1000 * int(os.environ.get(BUFFER_SECONDS) or _DEFAULT_BUFFER_SECONDS)

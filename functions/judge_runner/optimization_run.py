@@ -157,14 +157,14 @@ class OptimizationRun:
 
 
 def scores_of(candidate: Candidate) -> dict[str, float]:
-    """Returns the mean score of each scorer over all records."""
+    """Returns the mean score of a candidate prompt by each scorer, over all dataset records."""
     names = candidate.evaluated[0].scores
     return {name: mean([each.scores[name] for each in candidate.evaluated]) for name in names}
 
 
 def loggable(values: Mapping[str, float]) -> dict[str, float]:
-    """Returns the values whose names are valid names of metrics. Names of scorers may contain
-    other characters."""
+    """Returns those of the scores (by scorer's name) whose names are valid names of metrics. Names
+    of scorers may contain other characters."""
     valid_values = {}
     for name, value in values.items():
         with contextlib.suppress(errors.InvalidParameterValue):

@@ -31,7 +31,7 @@ class Evaluated(NamedTuple):
 
 
 class Candidate(NamedTuple):
-    """A prompt that was evaluated on all records."""
+    """A prompt of an optimization job that was evaluated on all records of the job's dataset."""
 
     text: str
     evaluated: tuple[Evaluated, ...]

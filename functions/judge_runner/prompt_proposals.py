@@ -105,7 +105,7 @@ class PromptProposals:
         )
 
     def try_propose(self, text: str, evaluated: Sequence[Evaluated]) -> str | None:
-        """Like :meth:`propose`, but returns None if the model gave no prompt that can be used."""
+        """Like :meth:`propose`, but returns None if the language model gave no usable prompt."""
         try:
             return self.propose(text, evaluated)
         except errors.BadRequest:

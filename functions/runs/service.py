@@ -112,8 +112,8 @@ def update_info(
 
 
 def delete_run(message: m.DeleteRun, request: Request) -> dict[str, Any]:
-    """Marks a run as deleted, and deletes the assessments of traces that it made; restoring the run
-    does not bring these back."""
+    """Marks a run as deleted, and deletes the assessments that the run gave to traces; restoring
+    the run does not restore the assessments."""
     from mlcore.repos.traces import run_deletion  # noqa: PLC0415 -- needed only here
 
     run_deletion.mark_deleted(runs.load(message.run_id, request.workspace), request.workspace)

@@ -24,7 +24,7 @@ class NoAnswer(Exception):
 
 
 class Reply(NamedTuple):
-    """The reply of a process that ran one query, and how the process ended."""
+    """The reply of a process that ran one SQL query, and how the process ended."""
 
     output: bytes
     """The answer as JSON; empty if there is none."""

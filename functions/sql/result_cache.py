@@ -33,7 +33,7 @@ class KeptResult(NamedTuple):
 
 
 class ResultCache:
-    """The results of the latest queries. Threads may use it concurrently."""
+    """A cache of the results of the latest SQL queries. Threads may use it concurrently."""
 
     def __init__(self, most_bytes: int = KEPT_BYTES) -> None:
         self._most_bytes = most_bytes

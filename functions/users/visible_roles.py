@@ -1,4 +1,4 @@
-"""Finds the roles of a user that a caller may see, and the user of a role that holds own grants."""
+"""Finds the roles of a user that a caller may see, and the user whose own grants a role holds."""
 
 from __future__ import annotations
 

@@ -12,8 +12,8 @@ from workspaces import messages as m
 
 
 def list_readers(message: m.ListReaders, request: Request) -> dict[str, Any]:
-    """Lists the readers of the system tables by name, and the workspaces whose rows they can be
-    allowed to read."""
+    """Lists the users who may read the system tables, by name, and all workspaces: an admin can
+    allow a user to read the rows of each."""
     readers = sorted(system_tables_readers.find_all().items())
     return {
         "readers": [_reader(username, names) for username, names in readers],

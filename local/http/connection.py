@@ -212,8 +212,8 @@ class Connection:
             pass
 
     def within(self, seconds: float, late: HttpResponse, message: str) -> None:
-        """Sets a timeout for the answer: if nothing is sent within ``seconds``, :meth:`watch` sends
-        the answer ``late``, logs ``message`` and ends the connection.
+        """Sets a timeout for the answer: if the function gives none within ``seconds``,
+        :meth:`watch` sends the answer ``late``, logs ``message`` and ends the connection.
         """
         self._late = late, message
         self._until = time.monotonic() + seconds

@@ -76,8 +76,8 @@ class HttpResponse(NamedTuple):
 
 
 class BadAnswer(Exception):
-    """Raised if a function's answer is not a valid response. API Gateway sends 500 then; the
-    message gives the reason.
+    """Raised if a Lambda function's return value is not a valid HTTP response. API Gateway
+    sends 500 then; the message gives the reason.
     """
 
 
@@ -181,7 +181,7 @@ def is_too_large(event: dict[str, Any]) -> bool:
 
 
 def to_http(answer: Any) -> HttpResponse:
-    """Returns the HTTP response for a function's answer.
+    """Returns the HTTP response that API Gateway makes of a Lambda function's return value.
 
     Raises:
         BadAnswer: API Gateway would answer 500.

@@ -1,4 +1,5 @@
-"""Accepts connections, serves each in a thread, and closes them in order at the end."""
+"""Accepts the local server's HTTP connections, serves each in a thread, and closes them in order
+at the end."""
 
 from __future__ import annotations
 

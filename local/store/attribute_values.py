@@ -171,7 +171,7 @@ def name_size(name: str) -> int:
 
 
 def normal_value(value: Raw) -> Raw:
-    """Returns a copy of a valid DynamoDB attribute value, with numbers normalized and sets sorted."""
+    """Returns a copy of a valid DynamoDB attribute value with normal numbers and sorted sets."""
     ((kind, content),) = value.items()
     if kind == "N":
         return {"N": normal_number(content)}

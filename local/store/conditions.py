@@ -1,4 +1,4 @@
-"""Evaluates condition and filter expressions on items. Each expression text is compiled once."""
+"""Evaluates DynamoDB's condition and filter expressions on items. Compiles each text once."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ _WITHOUT_LINKS: Final = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENO
 
 
 class Unusable(BotoCoreError):
-    """Raised if SQLite cannot read or write the file. The message contains SQLite's own message."""
+    """Raised if SQLite cannot read or write the database file. Its message quotes SQLite's."""
 
     fmt = "the file {path} cannot be used: {error}"
 

@@ -29,7 +29,8 @@ def invalid_parameter(message: str) -> ClientError:
 
 
 def condition_failed(item: dict[str, Any] | None) -> ClientError:
-    """Returns the error of a failed condition, including the existing item if one is given."""
+    """Returns DynamoDB's error for a write whose condition failed; it holds the existing item if
+    one is given."""
     more = {} if item is None else {"Item": item}
     return error("ConditionalCheckFailedException", CONDITION_FAILED, **more)
 

@@ -48,7 +48,8 @@ class _Position(NamedTuple):
 
 
 def holds(path: Path, table: str) -> bool:
-    """Returns whether a DynamoDB engine's file contains the table; False if there is no file.
+    """Returns whether a file of the earlier engine (dynoxide) contains the table; False if there is
+    no file.
 
     Raises:
         sqlite3.Error: the file cannot be read.

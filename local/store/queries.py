@@ -1,4 +1,4 @@
-"""Executes DynamoDB's operations Query and Scan on the store."""
+"""Executes DynamoDB's operations Query and Scan on the local server's SQLite store."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ class StreamReader:
         return {"Records": records, "NextShardIterator": last, "Ends": whole and end == newest}
 
     def close(self) -> None:
-        """Closes the connection to the table's file. The next call opens a new one."""
+        """Closes the connection to the table's SQLite file. The next read opens a new one."""
         if self._opened is not None:
             self._opened.close()
             self._opened = None

@@ -1,4 +1,4 @@
-"""Applies update expressions to items."""
+"""Applies DynamoDB's update expressions to items, in the local server's SQLite store."""
 
 from __future__ import annotations
 

@@ -93,8 +93,8 @@ class Write:
     def statement(
         self, table: TableStore, row: StoredItem | None, outcome: ItemChange
     ) -> Statement | None:
-        """Returns the statement for SQLite that performs the change that :meth:`outcome` returned
-        (:meth:`TableStore.change`); None if nothing changes."""
+        """Returns the SQLite statement that writes the change of the item that :meth:`outcome`
+        returned (:meth:`TableStore.change`); None if nothing changes."""
         return table.change(
             self.key, row, outcome.old, outcome.new, outcome.new_size, self._indexed
         )

@@ -94,7 +94,7 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 
 
 class Api:
-    """The server that a checkup checks, with the login to use."""
+    """A client of the server that ``doctor``'s checkup checks, with the login to use."""
 
     def __init__(self, url: str, login: Login, profile: str | None = None) -> None:
         parts = urlsplit(url)

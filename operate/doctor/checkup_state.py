@@ -35,8 +35,8 @@ class Options(NamedTuple):
 
 
 class CreatedEntity(NamedTuple):
-    """An entity that a step of a checkup created on the server, with the function that removes
-    it."""
+    """An entity that a step of ``doctor``'s checkup created on the checked server, and the function
+    that removes it."""
 
     name: str
     remove: Callable[[], object]

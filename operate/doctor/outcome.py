@@ -58,8 +58,8 @@ def without_secrets(text: str, secrets: Iterable[str]) -> str:
 
 
 def row(outcome: StepOutcome, width: int) -> str:
-    """Returns a step's outcome as one line of the table of a checkup, with the step's name padded
-    to ``width``."""
+    """Returns the outcome of one step of ``doctor``'s checkup as one line of the table that it
+    prints, with the step's name padded to ``width``."""
     detail = " ".join(outcome.detail.split())
     times = f"{outcome.seconds:7.2f} of {outcome.budget:5.1f} s"
     return f"{outcome.step:<{width}}  {outcome.status:<8}  {times}  {detail}".rstrip()

@@ -16,7 +16,7 @@ URLS = ("ApiUrl", "UiUrl")
 
 
 class Deployment:
-    """The CloudFormation stack of the server that is checked."""
+    """The CloudFormation stack of the server that the command ``doctor`` checks."""
 
     def __init__(self, session: Any, stack: str) -> None:
         self._session = session

@@ -1,4 +1,4 @@
-"""Writes logged models, registered models and prompts as rows of MLflow's own tables."""
+"""Exports logged models, registered models and prompts: writes rows of MLflow's SQL tables."""
 
 from __future__ import annotations
 

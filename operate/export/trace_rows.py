@@ -1,5 +1,5 @@
-"""Writes traces with spans and assessments through MLflow's own store, which keeps their ids, and
-then corrects the fields that the store chose itself."""
+"""Exports traces with spans and assessments into the database of MLflow's own server: through its
+store, which keeps their ids. Then corrects the fields that the store chose itself."""
 
 from __future__ import annotations
 

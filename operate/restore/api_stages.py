@@ -60,7 +60,7 @@ class Stage(Protocol):
 
 
 class HttpStage:
-    """The stage of the HTTP API (``ApiUrl``), which serves everything."""
+    """API Gateway's stage of the HTTP API (``ApiUrl``), which serves all routes."""
 
     name = "ApiUrl"
 

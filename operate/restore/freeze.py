@@ -44,8 +44,8 @@ class Freeze:
             raise CannotRestore(f"the stack {stack} has no API")
 
     def admitting(self) -> list[str]:
-        """Returns the names of the APIs that admit requests. A name is that of the stack's output
-        with the API's address."""
+        """Returns the names of the API Gateway APIs that are not stopped but admit requests. A name
+        is that of the stack's output with the API's address."""
         states = [(stage.name, stage.read()) for stage in self._stages]
         return [name for name, state in states if state.limits != STOPPED or state.exempt]
 

@@ -1,5 +1,5 @@
-"""Transfers evaluation datasets with their records. Datasets keep their ids; records get the
-table's ids, which derive from their inputs."""
+"""Transfers evaluation datasets with their records from an MLflow server. Datasets keep their ids;
+records get new ids, which derive from their inputs."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _ALWAYS: Final[Json] = {"inputs": {}, "tags": {}}
 
 
 def listed(server: Server) -> list[Json] | None:
-    """Returns the source server's datasets without their records; None if the server does not
-    support datasets (before 3.4, or with its data in files)."""
+    """Returns the source server's evaluation datasets without their records; None if the server
+    does not support them (before 3.4, or with its data in files)."""
     try:
         return list(server.pages("POST", f"{API_3}/datasets/search", "datasets", max_results=_PAGE))
     except SourceFailed as failed:

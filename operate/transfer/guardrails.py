@@ -162,8 +162,8 @@ def use_identity(endpoint_id: str, use: GuardrailUse) -> str:
 
 
 def budget_policies(snapshot: GatewaySnapshot) -> list[TransferItem]:
-    """Returns the transfer items of the budget policies; none for a server before 3.11. Spent
-    amounts are not transferred."""
+    """Returns one transfer item for each budget policy of the source server's AI gateway; none for
+    a server before 3.11. Spent amounts are not transferred."""
     path = f"{GATEWAY}/budgets/list"
     listed_policies = empty_if_unsupported(
         snapshot.server.pages("GET", path, "budget_policies", max_results=_PAGE)

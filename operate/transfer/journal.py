@@ -41,8 +41,8 @@ class Journal:
             file.write("\n")  # ends a line that was cut short
 
     def target_of(self, experiment_id: str) -> str | None:
-        """Returns the id in the table of the experiment that an earlier import created for this
-        experiment of the server; None if none did."""
+        """Returns the id, in the target's table, of the experiment that an earlier import created
+        for this experiment of the source server; None if none did."""
         return self._experiments.get(experiment_id)
 
     def made(self, target_id: str) -> bool:

@@ -37,8 +37,8 @@ class SourceFailed(Exception):
 
     @property
     def unknown(self) -> bool:
-        """Whether the error means that the server does not have the route, as an old version may
-        not."""
+        """Whether the error means that the source server lacks the API's route, as an old version
+        of MLflow may."""
         return self.code == "ENDPOINT_NOT_FOUND" or (self.status in (404, 405) and not self.code)
 
     @property
@@ -112,7 +112,7 @@ class Server:
                 return
 
     def stream(self, path: str) -> Iterator[bytes]:
-        """Yields the bytes of a file on the server in chunks."""
+        """Yields in chunks the bytes of a file that the MLflow server has at ``path``."""
         answer = self._send("GET", self._address(quote(path), {}), stream=True)
         try:
             yield from answer.stream(CHUNK_BYTES)

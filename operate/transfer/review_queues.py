@@ -1,5 +1,5 @@
-"""Transfers review queues with their items. They keep their ids unless the table's experiment has a
-queue of the same name."""
+"""Transfers review queues with their items. A queue keeps its id unless the target's experiment has
+a queue of the same name."""
 
 from __future__ import annotations
 

@@ -35,8 +35,8 @@ def run_ids(experiment_id: str) -> Iterator[str]:
 
 
 def logged_model_ids(experiment_id: str) -> Iterator[str]:
-    """Yields the ids of the active logged models that an experiment has in the table; servers do
-    not list deleted ones."""
+    """Yields the ids of the active logged models of an experiment in the DynamoDB table. Deleted
+    ones are left out, because the source server does not list them."""
     return _of(experiment_id, "LSI1", keys.lsi1_logged_model_prefix(ACTIVE), "model_id")
 
 

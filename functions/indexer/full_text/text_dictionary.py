@@ -170,7 +170,8 @@ def remove_unused(removed_postings: Iterable[tuple[SourceEntity, Posting]]) -> N
 
 
 def is_held(entry: DictionaryEntry) -> bool:
-    """Whether an entity has the text of a full-text dictionary entry in its field: one Query."""
+    """Whether any entity still has a full-text dictionary entry's text in this entry's field: one
+    Query."""
     field, (level, token) = entry.posting
     prefix = keys.fts_of_type_prefix(text_fields.key_level(level, field), token, entry.kind)
     pk = keys.experiment(entry.experiment_id).pk
@@ -178,8 +179,8 @@ def is_held(entry: DictionaryEntry) -> bool:
 
 
 def remove_if_unused(entry: DictionaryEntry) -> None:
-    """Removes a dictionary entry unless an entity has its text, or gets it during the removal. The
-    steps are in the module's docstring."""
+    """Removes a full-text dictionary entry unless an entity has its text, or gets it during the
+    removal. The steps are in the module's docstring."""
     if is_held(entry):
         return
     was_listed = dictionary_page.begin_leaving(entry)

@@ -105,7 +105,7 @@ def changed(before: Texts, after: Texts) -> list[tuple[str, str, str]]:
 def changed_postings(
     changes: Iterable[tuple[str, str, str]], indexed: IndexedFields | None
 ) -> set[Posting]:
-    """Returns the postings that changed texts added or removed.
+    """Returns the postings of the full-text index that changes of an entity's texts add or remove.
 
     Args:
         changes: (field, old text, new text) of each changed text.
@@ -185,8 +185,8 @@ def item(entity: SourceEntity, posting: Posting, version: int | None) -> Raw:
 def reverse_items(
     entity: SourceEntity, current: Iterable[Posting], version: int | None, of: str = OWN
 ) -> list[Raw]:
-    """Makes the FTS_REV items that list an entity's postings (``current``); none if there are
-    none."""
+    """Makes the FTS_REV items, which list all full-text postings of one entity (``current``); an
+    empty list if there are no postings."""
     chunks: list[list[str]] = []
     room = 0
     for field, (level, token) in sorted(current):

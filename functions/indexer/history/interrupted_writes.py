@@ -41,8 +41,8 @@ from mlcore.repos.settings import ttl_policy
 
 
 class Missing(NamedTuple):
-    """What a run lacks because log requests were interrupted: latest values, and points of its
-    history."""
+    """What a run lacks because log requests were interrupted: latest metric values, and points of
+    its metric history."""
 
     latest: Mapping[str, Metric]
     """By metric: points of the history that are later than the stored latest value."""

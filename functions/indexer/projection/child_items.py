@@ -38,7 +38,8 @@ class Posting(NamedTuple):
 
 
 class Writes(NamedTuple):
-    """The derived items of an entity to put, and the keys of those to remove."""
+    """The derived items (child and index items) of an entity to put, and the keys of those to
+    remove."""
 
     puts: list[Raw]
     careful_puts: list[Raw]

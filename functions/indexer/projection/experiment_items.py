@@ -18,8 +18,8 @@ from mlcore.search import text_fields
 
 
 def project(records: Sequence[Mapping[str, Any]]) -> None:
-    """Handles stream records of experiments: reads the experiments in one BatchGetItem, then writes
-    their derived items."""
+    """Handles stream records of experiments: reads the experiments, with one BatchGetItem per
+    hundred, and writes the items that are derived from their names and maps (such as tags)."""
     changed: dict[str, child_items.Changes] = {}
     renamed: set[str] = set()
     names: dict[str, list[tuple[str, str, str]]] = {}

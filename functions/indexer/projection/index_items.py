@@ -20,7 +20,8 @@ from mlcore.repos.runs.history import latest_point_text
 
 
 class Index(NamedTuple):
-    """How to make the index items (RANK or DLINK) of the entries of one map of a run."""
+    """How to make the index items of the entries in one map of a run: RANK for metrics, DLINK for
+    dataset inputs."""
 
     key_of: Callable[[Owner, str, str], Key]
     """(run, key, text) → the index item's key."""

@@ -58,8 +58,8 @@ def of_run(item: Run, metrics: Iterable[str] | None = None) -> RunRanks | None:
 
 
 def put(runs_by_experiment: Mapping[str, Sequence[RunRanks]]) -> list[Raw]:
-    """Appends metric values of runs, given by experiment, to the index of metric values, as items
-    of unsorted rows. Returns the items, for :func:`compact_if_due`."""
+    """Appends the metric values of runs (by experiment id) to the index of metric values, as items
+    whose values are not sorted yet. Returns the items, for :func:`compact_if_due`."""
     items = [
         _item(experiment_id, together)
         for experiment_id, runs in runs_by_experiment.items()

@@ -177,7 +177,7 @@ def with_dictionary(wanted: expected_items.Items, page: Page) -> expected_items.
 
 def suspects_of_item(key: Key, item: Raw | None) -> Suspects:
     """Returns one derived item's key together with the run or trace from which the item is derived.
-    A dictionary item has neither."""
+    Items of the full-text dictionary, and those derived from an experiment, have neither."""
     if item is not None and text_dictionary.entry_of_item(_ANY, item) is not None:
         return Suspects(None, [key])
     entity = EntityEntry.of(item or {})

@@ -87,7 +87,7 @@ def end_failed(job: Job, message: str) -> None:
 
 
 def error_text(message: str) -> str:
-    """Returns the text of the tag that says why an issue detection failed."""
+    """Returns the text of the run's tag that says why its issue detection failed."""
     text = f"{_EXCEPTION}: {message}"
     return text if len(text) <= _ERROR_CHARACTERS else f"{text[: _ERROR_CHARACTERS - 1]}…"
 

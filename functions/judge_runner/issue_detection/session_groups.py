@@ -19,7 +19,8 @@ class Group(NamedTuple):
 
     @property
     def first(self) -> StoredTrace:
-        """The group's first trace, which gets the assessments of the whole group."""
+        """The first trace of a group (the traces of one session, or one trace without a session),
+        which gets the assessments of the whole group."""
         return self.traces[0]
 
 

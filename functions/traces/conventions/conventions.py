@@ -148,7 +148,7 @@ class OpenInference(Convention):
 
 
 class GenAi(Convention):
-    """OpenTelemetry's own semantic conventions for generative AI."""
+    """The attribute names of OpenTelemetry's own semantic conventions for generative AI."""
 
     kind_key = "gen_ai.operation.name"
     kinds: ClassVar = {

@@ -12,8 +12,8 @@ from users.scim.user_attributes import single, text_of
 
 
 class GroupChange:
-    """What a request changes in a group. ``display_name`` and ``external_id`` are None if they stay
-    as they are; an empty external id removes it."""
+    """What a SCIM request changes in a group of users. ``display_name`` and ``external_id`` are
+    None if they stay as they are; an empty external id removes it."""
 
     def __init__(self) -> None:
         self.display_name: str | None = None

@@ -29,8 +29,8 @@ class Operation(NamedTuple):
 
 
 class ScimRequest(NamedTuple):
-    """A parsed SCIM request. ``problem`` has the error in it, if there is one: it is raised only
-    after the caller's rights were checked."""
+    """A parsed SCIM request. If the request is not valid, ``problem`` is the error, which is raised
+    only after the caller's rights were checked."""
 
     scim_id: str = ""
     """The id in the path, of a user or group."""

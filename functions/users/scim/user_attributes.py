@@ -136,8 +136,8 @@ def _is_equal(stored: Any, value: Value) -> bool:
 
 
 def text_of(name: str, value: Any) -> str:
-    """Returns the value of an attribute that must be a text. Raises ScimError for another type, a
-    long text, or control characters."""
+    """Returns the value of a SCIM attribute that must be a text. Raises ScimError for another type,
+    a long text, or characters that are not printable."""
     if not isinstance(value, str):
         raise invalid_value(f"'{name}' must be a text.")
     if len(value) > MAX_TEXT or not value.isprintable():

@@ -1,4 +1,4 @@
-"""Checks the backups from which data could be restored."""
+"""Checks the backups of the DynamoDB table and of the artifact files, for ``doctor``."""
 
 from __future__ import annotations
 

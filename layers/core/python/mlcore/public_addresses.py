@@ -145,6 +145,6 @@ def _check_address_literal(host: str, noun: str) -> None:
 
 
 def parse_schemes(text: str) -> list[str]:
-    """Returns the URL schemes in a comma-separated setting's text; ``https`` alone if it is empty."""
+    """Returns the URL schemes in a setting's comma-separated text; of an empty one ``https``."""
     schemes = sorted({scheme.strip().lower() for scheme in text.split(",") if scheme.strip()})
     return schemes or ["https"]

@@ -43,8 +43,8 @@ class KeyClient(Protocol):
         botocore's client does."""
 
     def decrypt(self, **parameters: Any) -> dict[str, Any]:
-        """Executes Decrypt; the returned answer has ``Plaintext``. Raises ClientError as botocore's
-        client does."""
+        """Executes KMS's operation Decrypt; the returned answer has ``Plaintext``. Raises
+        ClientError as botocore's client does."""
 
 
 _in_process: Final[list[KeyClient]] = []

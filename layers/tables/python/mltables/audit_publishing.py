@@ -47,7 +47,8 @@ def open_table(lake: Lake, *, may_be_behind: bool = False) -> DeltaTable:
 
 
 def key_of(delta: DeltaTable) -> str:
-    """Returns the key from which the pseudonyms in ``audit_log`` are computed."""
+    """Returns the key from which the users' pseudonyms in the system table ``audit_log`` are
+    computed, a property of the Delta table."""
     key: str = delta.metadata().configuration[audit_chain.PROPERTY]
     return key
 

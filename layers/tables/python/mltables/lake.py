@@ -202,7 +202,7 @@ class Lake:
 
     @staticmethod
     def names(table: DeltaTable) -> list[str]:
-        """Returns the names of the open version's files in a system table's Delta log."""
+        """Returns the names of a system table's files in the opened version, as in Delta's log."""
         return list(table.get_add_actions(flatten=True).column("path").to_pylist())
 
     def forget(self, name: str, table: DeltaTable) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""Encodes the result of a query as JSON, CSV or Arrow."""
+"""Encodes the result of an SQL query as JSON, CSV or Arrow."""
 
 from __future__ import annotations
 

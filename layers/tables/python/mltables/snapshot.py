@@ -40,7 +40,7 @@ class Snapshot:
         return f"read_parquet([{listed}]{hive})"
 
     def files(self, connection: duckdb.DuckDBPyConnection, where: str = "") -> Sequence[str]:
-        """Returns the names, in Delta's log, of the files that match ``where``."""
+        """Returns the names, as in the Delta log, of the table's files that match ``where``."""
         return [path for (path,) in self.listed(connection, "path", where)]
 
     def listed(

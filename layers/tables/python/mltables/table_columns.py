@@ -53,8 +53,8 @@ class Table(NamedTuple):
 
     @property
     def time_format(self) -> str:
-        """Returns the ``strftime`` format that makes the name of a partition (a day or month) from
-        ``time``."""
+        """Returns the ``strftime`` format that makes the name of a system table's partition (a day
+        or month) from the time of a row."""
         return "%Y-%m" if (self.partition or "").endswith("_month") else "%Y-%m-%d"
 
     @property
@@ -126,5 +126,5 @@ def integers_column(name: str) -> Column:
 
 
 def list_column(name: str) -> Column:
-    """Returns the definition of a column whose values are lists of texts."""
+    """Returns the definition of a system table's column whose values are lists of texts."""
     return (name, "VARCHAR[]", ArrayType(TEXT, contains_null=True), False)

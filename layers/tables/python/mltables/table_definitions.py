@@ -318,7 +318,7 @@ def writer_properties(table: Table) -> WriterProperties:
 
 
 def delta_schema(table: Table) -> Schema:
-    """Returns the table's schema in Delta's types."""
+    """Returns the schema of a system table in Delta's types, with the partition's column."""
     fields = [Field(name, kind, nullable=nullable) for name, _, kind, nullable in table.columns]
     if table.partition:
         fields.append(Field(table.partition, TEXT, nullable=False))

@@ -61,8 +61,8 @@ _READ: Final = {column: name for name, column in VIEWED.items()}
 
 
 def column_of(key: str) -> str | None:
-    """Returns the name of the column of ``inner_traces`` with the value of a key of trace metadata;
-    None if there is none."""
+    """Returns the name of the column that has the value of a key of trace metadata, in the internal
+    SQL view ``inner_traces``; None if the key has no column."""
     return PUBLISHED.get(key) or COLUMNS.get(key)
 
 

@@ -48,7 +48,7 @@ class WritableTable:
         return self.snapshot.source(self._connection, where)
 
     def names(self, where: str = "") -> list[str]:
-        """Returns the names, in Delta's log, of the files that meet ``where``."""
+        """Returns the names, as in the Delta log, of the table's files that meet ``where``."""
         return list(self.snapshot.files(self._connection, where))
 
     def files(self) -> dict[str, list[ListedFile]]:
@@ -62,8 +62,8 @@ class WritableTable:
         return files
 
     def local(self, names: list[str]) -> dict[str, str]:
-        """Fetches the files with these names in Delta's log, unless there are local copies. Returns
-        the names by local path."""
+        """Fetches the table's files with these names in the Delta log, except those that have local
+        copies. Returns the names by local path."""
         paths = self._lake.paths(self.table.name, self.snapshot.delta, names)
         return dict(zip(paths, names, strict=True))
 

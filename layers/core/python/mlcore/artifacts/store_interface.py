@@ -57,8 +57,8 @@ class Store(Protocol):
         """Writes or replaces a file of the S3 bucket or local folder atomically."""
 
     def create(self, key: str, data: bytes) -> str | None:
-        """Writes a file atomically if it does not exist. Returns its ETag; None if the file exists,
-        or if another caller is writing it."""
+        """Writes an artifact file atomically if it does not exist. Returns its ETag; None if the
+        file exists, or if another caller is writing it."""
 
     def get(self, key: str) -> bytes | None:
         """Returns the content of a file; None if it does not exist."""

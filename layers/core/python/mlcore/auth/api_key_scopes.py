@@ -55,7 +55,8 @@ _LEVELS: Final = {EXPERIMENT: EDIT, REGISTERED_MODEL: EDIT, PROMPT: EDIT, GATEWA
 
 
 class KeyLimits(NamedTuple):
-    """What an API key is limited to. The authorizer passes it to the functions as text."""
+    """To which workspace and scopes a user's API key is limited. The authorizer passes it to the
+    Lambda functions as text."""
 
     workspace: str
     """The only workspace in which the key gives any right."""
@@ -66,7 +67,7 @@ class KeyLimits(NamedTuple):
 
 
 def decoded(text: str) -> KeyLimits:
-    """Decodes an API key's workspace and scopes from the text that :meth:`KeyLimits.encoded` made."""
+    """Decodes an API key's workspace and scopes from the text of :meth:`KeyLimits.encoded`."""
     workspace, scopes = json.loads(text)
     return KeyLimits(workspace, tuple(scopes))
 

@@ -57,7 +57,7 @@ class InheritedFrom(NamedTuple):
 
 
 class Requirement(NamedTuple):
-    """The action on a resource that an operation requires."""
+    """An action on a resource that a user must be allowed to do, to call an API operation."""
 
     resource_type: str
     resource_id: str
@@ -128,7 +128,7 @@ class Grants:
         return self.administrates or all(map(self.meets, requirements))
 
     def meets(self, requirement: Requirement) -> bool:
-        """Whether the user meets one requirement of an operation."""
+        """Whether the user may do the action on the resource that a requirement names."""
         if self.administrates:
             return True
         own = InheritedFrom(requirement.resource_type, requirement.resource_id, requirement.action)

@@ -1,5 +1,5 @@
-"""The names that a ``filterQuery`` (Kubeflow's filter language) may use for the catalog's entries,
-and how their values are read.
+"""The names that a ``filterQuery`` (Kubeflow's filter language) may use for entries of the model
+catalog (models and MCP servers), and how their values are read.
 """
 
 from __future__ import annotations

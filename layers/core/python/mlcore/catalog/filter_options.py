@@ -94,8 +94,8 @@ def _add(values_by_name: dict[str, _Values], prefix: str, entry: CatalogEntry) -
 
 
 def response(sources: Iterable[Options], queries: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the filter options and named queries of several catalog sources, as the API returns
-    them."""
+    """Returns the filter options and named queries of several sources of the model catalog, as the
+    API returns them."""
     values_by_name: dict[str, _Values] = {}
     for options in sources:
         for name, data in options.items():

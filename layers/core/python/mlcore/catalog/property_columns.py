@@ -144,8 +144,8 @@ def attribute_name(level: str, name: str) -> str:
 
 
 def bucket_of(name: str, count: int) -> int:
-    """Returns the index of the bucket that holds the columns of a custom property of the catalog's
-    entries, among ``count`` buckets."""
+    """Returns the number of the group, of ``count`` groups, in which the model catalog stores the
+    columns of a custom property of its models."""
     if count <= 1:
         return 0
     digest = blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).digest()

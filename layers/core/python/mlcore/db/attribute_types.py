@@ -27,7 +27,7 @@ class ItemAttribute(Attribute[V]):
 
 
 class TextAttribute(ItemAttribute[V]):
-    """An attribute that holds a text."""
+    """An attribute of an item that holds a text (DynamoDB's type S)."""
 
     attr_type = STRING
 

@@ -39,7 +39,7 @@ def register(scheme: str, make: Callable[[str], TableClient]) -> None:
 
 
 def is_embedded(endpoint: str) -> bool:
-    """Returns whether an endpoint names a store in this process and not a service on a network."""
+    """Whether a DynamoDB endpoint URL names a store in this process, not a service on a network."""
     return bool(endpoint) and endpoint.partition("://")[0] not in ("http", "https")
 
 

@@ -123,8 +123,8 @@ def size_refusal(reasons: Iterable[Raw]) -> errors.MlflowError | None:
 
 
 def busy_error(reasons: Iterable[Raw] = ()) -> errors.RequestLimitExceeded:
-    """Returns the error that tells the client to retry after conflicting writes, none of which was
-    executed. Logs the ``reasons`` of a cancelled transaction."""
+    """Returns the error that tells the client to retry a write that was not executed because it
+    conflicted with others. Logs the ``reasons`` of a cancelled transaction."""
     shown = [f"{reason.get('Code')}: {reason.get('Message')}" for reason in reasons]
     _logger.warning("the table is busy with conflicting writes: %s", ", ".join(shown))
     return errors.RequestLimitExceeded("The table is busy with conflicting writes. Try again.")

@@ -10,7 +10,8 @@ KEY, USER, WORKSPACE = KINDS = ("key", "user", "workspace")
 
 
 class CallerLimit(NamedTuple):
-    """How many requests each API key, user or workspace may send; None for no limit."""
+    """How many requests each caller of a kind (API key, user or workspace) may send per second and
+    per day; None for no limit."""
 
     per_second: int | None = None
     per_day: int | None = None

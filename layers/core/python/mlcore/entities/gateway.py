@@ -192,7 +192,7 @@ class Configuration(NamedTuple):
         return endpoint
 
     def existing_secret(self, secret_id: str) -> Secret:
-        """Returns the gateway secret of that id. Raises ResourceDoesNotExist."""
+        """Returns the gateway secret with this id. Raises ResourceDoesNotExist if none has it."""
         secret = self.secrets.get(secret_id)
         if secret is None:
             raise ResourceDoesNotExist(f"GatewaySecret not found (secret_id='{secret_id}')")

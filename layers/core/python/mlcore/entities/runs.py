@@ -1,4 +1,4 @@
-"""Runs with their params, datasets and models."""
+"""The entity classes of runs, with their params, dataset inputs and logged models."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ ENDED: Final = frozenset(("FINISHED", "FAILED", "KILLED"))
 
 
 class Dataset(NamedTuple):
-    """A dataset. Name and digest identify it within an experiment; the other fields do not change
-    once written."""
+    """A dataset that runs use as input. Name and digest identify it within an experiment; the other
+    fields do not change once written."""
 
     name: str
     digest: str

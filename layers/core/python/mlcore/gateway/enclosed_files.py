@@ -184,7 +184,7 @@ class Unsearched:
 
 
 def text_of(content: bytes) -> str | None:
-    """Returns the content of a file as text; None if it is no text in UTF-8."""
+    """Returns the content of a file as text; None if it is not UTF-8 or has control characters."""
     try:
         text = content.decode()
     except UnicodeDecodeError:

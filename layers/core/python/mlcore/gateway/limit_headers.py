@@ -1,5 +1,5 @@
-"""Makes the response headers with what remains of a caller's limits, under the names that OpenAI's
-and Anthropic's clients read."""
+"""Makes the response headers with what remains of a caller's limits of the AI gateway, under the
+names that OpenAI's and Anthropic's clients read."""
 
 from __future__ import annotations
 

@@ -67,8 +67,8 @@ class RequestRefused(Exception):
 
 
 class Gate:
-    """Authenticates the callers of a function's routes and applies the routes' policies. Imports
-    :mod:`mlcore.policies` only if needed."""
+    """Authenticates the callers of a Lambda function's routes and applies the routes' policies.
+    Imports :mod:`mlcore.policies` only if needed."""
 
     def __init__(self, environment: Mapping[str, str], routes: Sequence[Route]) -> None:
         """Loads the policies of the routes if the environment requires a login. Raises

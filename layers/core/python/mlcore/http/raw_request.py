@@ -114,7 +114,7 @@ def cookie_values(event: Event, name: str) -> list[str]:
 
 
 class SentMessage(Message):
-    """Base of messages that need more than the JSON body and the query string of a request."""
+    """Base of parsed requests that are made from more than the JSON body and the query string."""
 
     @classmethod
     def of_sent(cls, sent: Sent) -> Self:

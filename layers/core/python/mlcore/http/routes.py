@@ -139,7 +139,7 @@ def preview(rpc: Rpc) -> Rpc:
 
 
 def only_reads(route: Route) -> bool:
-    """Whether a route writes nothing."""
+    """Whether a route changes no data: its method is GET, or it is declared so (``reads``)."""
     return route.reads or route.method == "GET"
 
 
@@ -234,5 +234,5 @@ def _prefixes(route: Route) -> Sequence[str]:
 
 
 def allowed_methods(methods: Iterable[str]) -> str:
-    """Returns the value of the Allow header for these methods."""
+    """Returns the value of the Allow header: these methods, OPTIONS, and HEAD if GET is allowed."""
     return ", ".join(sorted({*methods, "OPTIONS", *(["HEAD"] if "GET" in methods else [])}))

@@ -43,8 +43,8 @@ class Security:
             self._headers["x-frame-options"] = framing
 
     def answer(self, method: str, path: str, headers: Mapping[str, str]) -> Response | None:
-        """Returns a refusal, or the response to a CORS preflight; None if the request may
-        continue."""
+        """Returns the response that refuses a request because of its host or origin, or the
+        response to a CORS preflight; None if the request may continue."""
         if self._off:
             return None
         if self._hosts and path not in _HOST_FREE:

@@ -139,7 +139,7 @@ def conversation(session: Sequence[Subject]) -> list[dict[str, str]]:
 
 
 def chronological(session: Sequence[Subject]) -> list[Subject]:
-    """Returns a session's traces, ordered by request time."""
+    """Returns the traces of one session (a conversation), ordered by request time."""
     return sorted(session, key=lambda subject: subject.trace.request_time)
 
 
@@ -178,7 +178,8 @@ def retrieved_texts(subject: Subject) -> list[tuple[str, list[str]]]:
 
 
 def trace_json(subject: Subject) -> str:
-    """Returns the trace as JSON, with values truncated so that it fits a model's context."""
+    """Returns the trace as JSON for a judge's model, with long values truncated; if it still does
+    not fit the model's context, the text is cut."""
     text = ""
     for limit in _LIMITS:
         spans = [_span_summary(span, limit) for span in subject.spans]

@@ -62,7 +62,8 @@ def text_of(answer: dict[str, Any]) -> str:
 
 
 def without_fences(text: str) -> str:
-    """Returns the text without a surrounding Markdown code block, which models often add."""
+    """Returns the content of the first Markdown code block in a model's answer; the whole answer if
+    it has none or begins with ``{``."""
     stripped = text.strip()
     if stripped.startswith("{"):
         return stripped

@@ -43,7 +43,7 @@ PARAMETER_TYPES: Final = ("string", "number", "boolean", "object")
 
 
 class KindField(NamedTuple):
-    """A field of a kind of Kubeflow's entities, beyond the fields that all kinds have."""
+    """A field that one kind of entity in Kubeflow's registry has beyond the fields of all kinds."""
 
     name: str
     type: str = TEXT

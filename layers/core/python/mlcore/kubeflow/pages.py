@@ -45,7 +45,8 @@ class PageOrder(NamedTuple):
         return _ORDERS[self.by](entity), entity.id
 
     def is_after_page(self, entity: Entity) -> bool:
-        """Whether an entity comes after the previous page, in the order of the list."""
+        """Whether a Kubeflow entity comes after the previous page of a list, in the list's order;
+        true for the first page."""
         if self.after is None:
             return True
         position = self.position(entity)

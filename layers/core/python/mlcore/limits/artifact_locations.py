@@ -89,8 +89,8 @@ def _decoded(query: str, field: str) -> str:
 
 
 def check_scheme(parsed: ParseResult | SplitResult, field: str) -> None:
-    """Refuses schemes that address a host, such as ``http``, unless the deployment allows them,
-    because the server would connect to that host. Raises InvalidParameterValue."""
+    """Refuses a URI of files whose scheme addresses a host, such as ``http``, unless the deployment
+    allows it: the server would connect to that host. Raises InvalidParameterValue."""
     scheme = parsed.scheme
     if scheme not in _HOST_ADDRESSED or (scheme == "mlflow-artifacts" and not parsed.netloc):
         return

@@ -94,8 +94,8 @@ def semantic_version(version: str, parameter: str) -> SemanticVersion:
 
 
 def precedence(version: str) -> str:
-    """Returns the sortable text (:meth:`SemanticVersion.precedence`) of a version that was checked
-    when it was created."""
+    """Returns the sortable text (:meth:`SemanticVersion.precedence`) of an MCP server's version,
+    which was checked when it was created."""
     return semantic_version(version, "version").precedence()
 
 

@@ -53,7 +53,7 @@ class PromptlabRequest(Protocol):
 
 
 class Prompt(NamedTuple):
-    """A prompt that was tried in the lab, with its parameters, model, input and output."""
+    """A prompt that a user tried in the UI's prompt lab, with parameters, model, input, output."""
 
     template: str
     parameters: Sequence[Param]

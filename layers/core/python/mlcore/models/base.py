@@ -1,4 +1,4 @@
-"""Base classes of the models: common attributes, index keys, and the shared connection."""
+"""Base classes of the items' PynamoDB models: attributes, index keys, the shared connection."""
 
 from __future__ import annotations
 
@@ -79,7 +79,8 @@ def _shared_connection() -> TableConnection:
 
 
 class Item(Model):
-    """An item of the table; base of all models. Subclasses set the pattern of their key."""
+    """An item of the DynamoDB table; base class of the PynamoDB models of all items. Subclasses
+    set the pattern of their key."""
 
     pattern: ClassVar[Pattern]
 

@@ -1,4 +1,4 @@
-"""Declares the items of an experiment itself."""
+"""Declares the DynamoDB items of an experiment itself: its item, its tags and its name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Declares the items of the AI gateway."""
+"""Declares the DynamoDB items in which the AI gateway's configuration and budgets are stored."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ class ModelTag(ChildItem):
 
 
 class ModelAlias(ChildItem):
-    """Maps an alias, which is in the key, to a version of the model."""
+    """Maps an alias of a registered model to one of its versions. The item's key has the alias."""
 
     pattern = keys.MODEL_ALIAS
 

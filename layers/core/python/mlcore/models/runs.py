@@ -1,4 +1,4 @@
-"""Declares the items of runs."""
+"""Declares the DynamoDB items in which runs are stored."""
 
 from __future__ import annotations
 

@@ -8,8 +8,8 @@ from mlcore.models.base import Item
 
 
 class Skill(Item):
-    """A skill. ``icons``, ``tags``, ``aliases`` (alias → version) and ``states`` (version →
-    [status, type of source, fingerprint], without deleted versions) are JSON."""
+    """A skill. Four attributes are JSON: ``icons``, ``tags``, ``aliases`` (alias → version), and
+    ``states`` (version, if not deleted → [status, type of source, hash of source])."""
 
     pattern = keys.SKILL
 

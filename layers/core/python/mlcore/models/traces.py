@@ -1,4 +1,4 @@
-"""Declares the items of traces."""
+"""Declares the DynamoDB items in which traces are stored."""
 
 from __future__ import annotations
 

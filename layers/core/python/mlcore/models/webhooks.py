@@ -1,4 +1,4 @@
-"""Declares the items of webhooks."""
+"""Declares the DynamoDB items in which webhooks are stored."""
 
 from __future__ import annotations
 

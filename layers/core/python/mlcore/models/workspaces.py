@@ -1,4 +1,4 @@
-"""Declares the items of workspaces."""
+"""Declares the DynamoDB items in which workspaces are stored."""
 
 from __future__ import annotations
 

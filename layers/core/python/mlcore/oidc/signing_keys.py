@@ -20,8 +20,8 @@ _ALGORITHMS: Final = {"RSA": "RS256", "EC": "ES256"}
 
 
 class SigningKeys:
-    """The public keys of an issuer, by id. While the issuer does not answer, the last keys stay in
-    use."""
+    """The public keys of an OpenID Connect issuer, by id. While the issuer does not answer, the
+    last keys stay in use."""
 
     __slots__ = ("_fetched_at", "_keys", "issuer")
 

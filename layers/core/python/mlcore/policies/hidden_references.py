@@ -218,8 +218,8 @@ def mcp_server(access: Access, message: Any, body: Json) -> None:
 
 
 def mcp_access_endpoint(access: Access, message: Any, body: Json) -> None:
-    """Sets the version fields of an answer that is one access endpoint to null if versions of its
-    MCP server are denied."""
+    """Sets the version fields in the JSON of one MCP access endpoint to null if the caller is
+    denied the versions of its MCP server."""
     _hide_in_mcp_endpoints(access, [body])
 
 

@@ -102,8 +102,8 @@ def _on_experiment(access: Access, number: int, action: str) -> bool:
 
 
 def required_reference(request: RegistryRequest, field: str) -> int:
-    """Returns the Kubeflow number in a field that the request's parser has required; ``NO_ENTITY``
-    if the field holds none."""
+    """Returns the number of a Kubeflow entity in a field that the request's parser has required;
+    ``NO_ENTITY`` if the field is empty."""
     number = request.reference(field)
     return NO_ENTITY if number is None else number
 
@@ -118,7 +118,7 @@ def external_number(access: Access, kind: EntityKind, request: RegistryRequest) 
 
 
 def reads_workspace(access: Access) -> bool:
-    """Whether the caller may read resources that are open to everybody in the workspace."""
+    """Whether the caller may read Kubeflow entities that everybody in the workspace may read."""
     return access.allows(Requirement(REGISTERED_MODEL, "", "read")) or access.may_create()
 
 

@@ -85,7 +85,8 @@ def find_service(access: Access, request: RegistryRequest) -> bool:
 
 
 def create_service(access: Access, request: RegistryRequest) -> bool:
-    """Requires the right to update the model that the inference service will serve."""
+    """Requires the right to update the model that the inference service will serve, and to read the
+    model version if the request names one."""
     model = required_reference(request, "registeredModelId")
     return on_model_numbered(access, model, "update") and _names_readable_version(access, request)
 

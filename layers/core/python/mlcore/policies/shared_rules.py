@@ -37,8 +37,8 @@ Follow = Callable[[Access, Any, Mapping[str, Any]], None]
 
 
 def anybody(access: Access, message: Any) -> bool:
-    """Allows every logged-in user. The route's function removes what the caller may not read from
-    its answer."""
+    """Allows every logged-in user. The route's function leaves out of its answer what the caller
+    may not read."""
     return True
 
 
@@ -105,8 +105,8 @@ def create_inside(experiment_id: str, resource_type: str) -> tuple[Requirement, 
 def inside_each(
     experiment_ids: Iterable[str], resource_type: str, action: str
 ) -> list[Requirement] | None:
-    """Returns the requirements for an action on resources in several experiments; None if no
-    experiment is named."""
+    """Returns what permissions an action on resources of a type in several experiments requires;
+    None if no experiment is named."""
     distinct = list(dict.fromkeys(experiment_ids))
     return [
         requirement

@@ -33,7 +33,8 @@ _REVEALING_WORDS: Final = {
 
 
 def experiments_of(access: Access, trace_ids: Sequence[str]) -> list[str] | None:
-    """Returns the ids of the experiments of traces; None if a trace is missing."""
+    """Returns the id of the experiment of each trace, in the order of the traces; None instead of
+    the list if any trace is missing."""
     return _experiments(traces.find_many(trace_ids, access.workspace))
 
 

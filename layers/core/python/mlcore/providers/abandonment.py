@@ -147,8 +147,8 @@ def check() -> None:
 
 
 def pause(seconds: float) -> None:
-    """Waits between two attempts of this thread's model call. Raises CallerLeft as soon as the call
-    is abandoned."""
+    """Waits before this thread repeats its request to a model provider. Raises CallerLeft as soon
+    as the call is abandoned: its caller has left, or the server stops."""
     call = _current()
     if call is None:
         time.sleep(seconds)

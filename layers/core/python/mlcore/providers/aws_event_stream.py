@@ -39,8 +39,8 @@ _STRING: Final = 7
 
 
 def events(parts: Iterator[bytes], redactor: CredentialRedactor) -> Iterator[tuple[str, Json]]:
-    """Decodes a binary event stream and yields (type, content) of each event. Raises the errors of
-    :func:`messages`."""
+    """Decodes a binary event stream of Amazon Bedrock and yields (type, content) of each event.
+    Raises the errors of :func:`messages`."""
     return ((event.kind, event.data) for event in messages(parts, redactor))
 
 

@@ -13,7 +13,7 @@ _TIMEOUT: Final = "MLFLOW_GATEWAY_ROUTE_TIMEOUT_SECONDS"
 
 
 def private_allowed() -> bool:
-    """Whether an ``api_base`` that a secret configures may resolve to private addresses."""
+    """Whether the URL ``api_base`` of a gateway secret may resolve to private IP addresses."""
     return os.environ.get(ALLOW_PRIVATE, "").lower() in ("true", "1")
 
 

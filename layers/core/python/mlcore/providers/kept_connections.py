@@ -76,8 +76,8 @@ class KeptConnections:
         return None if connection is None else connection.pool
 
     def keep(self, destination: Destination, pool: HTTPConnectionPool) -> None:
-        """Keeps a pool for a later call. The last answer on its connection must have been read to
-        the end."""
+        """Keeps a pool of one connection to a model provider for a later call. The last answer on
+        the connection must have been read to the end."""
         with self._lock:
             self._unused.append(_Kept(destination, pool, time.time(), time.monotonic()))
             excess = [self._unused.popleft() for _ in range(len(self._unused) - MAX_KEPT)]

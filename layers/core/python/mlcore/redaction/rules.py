@@ -61,7 +61,7 @@ class Rule(NamedTuple):
 
 
 class Rules(NamedTuple):
-    """All redaction rules of a deployment, in the order of the setting."""
+    """All redaction rules of a deployment, in the order in which its setting lists them."""
 
     rules: tuple[Rule, ...]
 

@@ -104,7 +104,8 @@ def _packed(text: str) -> bytes:
 
 
 def unpacked(data: bytes) -> Any:
-    """Decompresses stored bytes and parses them as JSON; returns None for empty bytes."""
+    """Decompresses stored bytes of the model catalog and parses them as JSON; returns None for
+    empty bytes."""
     return json.loads(zlib.decompress(data)) if data else None
 
 

@@ -128,8 +128,8 @@ class Document(NamedTuple):
 
     @property
     def overflowed(self) -> list[str]:
-        """Names of the maps that have, or once had, values in child items, because the item had no
-        room for them."""
+        """Names of the entity's maps (such as its tags) that have, or once had, values in child
+        items, because the entity's item had no room for them."""
         return (MetaItem.of(self.item).overflow or "").split()
 
     def texts(self, attribute: str) -> dict[str, str]:

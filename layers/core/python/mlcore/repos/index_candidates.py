@@ -37,7 +37,8 @@ _SORT_KEY: Final = Item.SK.attr_name
 
 
 class Range(Protocol):
-    """A part of an experiment's index, read page by page; ``done`` is true after the last page."""
+    """A part of an index that lists an experiment's runs or traces, read page by page; ``done`` is
+    true after the last page."""
 
     @property
     def done(self) -> bool: ...

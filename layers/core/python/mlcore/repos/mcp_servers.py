@@ -61,8 +61,8 @@ def of_workspace(workspace: str) -> list[MCPServer]:
 
 
 def find_versions(wanted: Sequence[tuple[MCPServer, str]]) -> list[MCPServerVersion | None]:
-    """Returns for each (MCP server, version) pair the version, in the order of the pairs; None for
-    deleted ones."""
+    """Returns, for each pair of MCP server and version name, that version, in the order of the
+    pairs; None for a missing or deleted version."""
     if not wanted:
         return []
     raws = table.batch_get(

@@ -80,7 +80,8 @@ def version(entity: MCPServerVersion, server: MCPServer) -> Json:
 
 
 def endpoint(entity: AccessEndpoint, resolved: MCPServerVersion, server: MCPServer) -> Json:
-    """Returns the JSON of one access endpoint of an MCP server, with the tools of its version."""
+    """Returns the JSON of one access endpoint of an MCP server, with the tools of the server's
+    version to which it leads."""
     fields = _endpoint(entity, version(resolved, server))
     fields["tools"] = _tools(resolved.tools)
     return fields

@@ -38,7 +38,7 @@ def end_with_parent() -> None:
 
 
 def check_alone() -> None:
-    """Checks that this process has neither threads nor children. Raises NoCage."""
+    """Checks that this process has no other thread and no child process; else raises NoCage."""
     until = time.monotonic() + _ENDED_SECONDS
     while (
         threads := len(list(Path("/proc/self/task").iterdir())) - 1

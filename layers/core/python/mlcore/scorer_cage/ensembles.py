@@ -1,5 +1,5 @@
-"""Runs an ensemble of scorers and combines their values by one of MLflow's functions
-(``mlflow.genai.scorers.ensemble``), with its rules and messages."""
+"""Combines the values of an ensemble's scorers into one feedback, by one of MLflow's functions
+(``mlflow.genai.scorers.ensemble``), with MLflow's rules and error messages."""
 
 from __future__ import annotations
 

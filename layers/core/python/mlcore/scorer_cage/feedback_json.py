@@ -68,7 +68,7 @@ def feedback(scorer_name: str, result: Any) -> list[dict[str, Any]]:
 
 
 def failure(scorer_name: str, error: BaseException) -> list[dict[str, Any]]:
-    """Returns the JSON of feedback with the error of a scorer that failed."""
+    """Returns the JSON of a list with one feedback: the error of a scorer that failed."""
     text = _text(error)
     fields = {"error_code": SCORER_ERROR, "error_message": text, "stack_trace": stack_trace(error)}
     return [{"name": scorer_name, "source_id": scorer_name, "error": fields}]

@@ -50,8 +50,8 @@ class _Silence(io.TextIOBase):
 
 
 def main() -> None:
-    """Reads a request from standard input, runs its scorer, writes the feedback to the answer's
-    pipe, and ends the process."""
+    """Reads the server's request from standard input, runs the scorer in it, writes the scorer's
+    feedback to the pipe for the answer, and ends the process."""
     request = json.loads(sys.stdin.buffer.read())
     scorer = request["scorer"]
     _keep_the_answer()

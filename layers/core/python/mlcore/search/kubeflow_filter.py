@@ -64,8 +64,8 @@ PropertyCondition = tuple[str, str, Any]
 
 
 class PropertyTest(NamedTuple):
-    """A node of a parsed filter: true if the entity's property has a value of a type in ``tests``
-    that passes this type's test."""
+    """A node of a parsed Kubeflow filter: true if the entity's property has a value of a type in
+    ``tests`` that passes this type's test."""
 
     name: str
     known: bool
@@ -88,7 +88,7 @@ class AnyOf(NamedTuple):
 
 
 class AnyPart(NamedTuple):
-    """A node of a parsed filter: true if at least one part of the entity meets all of ``nodes``."""
+    """A Kubeflow filter's node: true if any part (artifact) of an entity meets all ``nodes``."""
 
     nodes: tuple[Node, ...]
 

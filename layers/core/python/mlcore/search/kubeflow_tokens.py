@@ -31,7 +31,7 @@ class KubeflowToken(NamedTuple):
 
 
 def syntax_error(why: str) -> InvalidParameterValue:
-    """Returns the error to raise for a malformed filter; the message includes ``why``."""
+    """Returns the error to raise for a malformed Kubeflow filter; the message includes ``why``."""
     return InvalidParameterValue(
         f"invalid filter query syntax: {why}. Hint: conditions such as name = 'x' are joined by "
         "AND and OR in upper case; texts stand in quotes"

@@ -62,7 +62,7 @@ def sortable_experiment_id(experiment_id: str) -> str:
 
 
 def restore_text(value: object, *, ascending: bool) -> str:
-    """Returns the text from which :func:`value_field` made this value of a sort key.
+    """Returns the text from which :func:`value_field` made this value, which a page token holds.
 
     Raises InvalidParameterValue if value_field cannot have made the value.
     """

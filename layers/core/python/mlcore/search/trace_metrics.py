@@ -86,7 +86,7 @@ class MetricFilter(NamedTuple):
 
 
 class MetricRow(NamedTuple):
-    """The time, dimensions and value of one trace, span or assessment in a metric query."""
+    """The time, dimensions and value of a trace, span or assessment in a query of trace metrics."""
 
     time: float
     """The time in milliseconds, which decides the time bucket."""

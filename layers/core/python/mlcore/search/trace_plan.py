@@ -88,8 +88,8 @@ def is_asynchronous(access: Access) -> bool:
 
 
 def field_of(kind: str, key: str) -> str:
-    """Returns the name of the full-text field that holds the values that a condition with this kind
-    (such as ``tag``) and key tests."""
+    """Returns the name of the full-text field that holds the values that a condition of a trace
+    filter tests. The condition has a kind (such as ``tag``) and a key."""
     if kind == SPAN:
         return text_fields.CONTENT
     if kind == TAG:

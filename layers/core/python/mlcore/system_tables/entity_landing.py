@@ -17,8 +17,8 @@ from mlcore.system_tables.trace_landing import Record
 
 
 class ChangedEntities:
-    """Collects the entities with system tables (such as jobs) that changed, and makes the lines of
-    their landing object."""
+    """Collects the changed entities that have a system table (such as jobs), and makes the lines of
+    their landing object, a file that the publisher reads."""
 
     def __init__(self) -> None:
         self._changes: dict[tuple[str, EntityRef], bool] = {}
@@ -42,8 +42,8 @@ class ChangedEntities:
         self._changes[table, ref] = whole or self._changes.get((table, ref), False)
 
     def lines(self) -> Iterator[str]:
-        """Yields the lines of the landing object, one per changed entity, in a fixed order, so that
-        equal changes give equal objects."""
+        """Yields the lines of the landing object (a file of changes to publish), one per changed
+        entity, in a fixed order, so that equal changes give equal objects."""
         for (table, ref), whole in sorted(self._changes.items(), key=lambda entry: entry[0]):
             fields: dict[str, Any] = {"k": table, "p": ref}
             if whole:

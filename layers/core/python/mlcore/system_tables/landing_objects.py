@@ -84,7 +84,7 @@ def encode(points: Iterable[PointRow], changed: Changed) -> bytes:
 
 
 def compress(lines: Iterable[str]) -> bytes:
-    """Compresses lines of JSON to the content of a landing object."""
+    """Compresses lines of JSON to the content of a landing object (a file of changes)."""
     return gzip.compress("\n".join([*lines, ""]).encode(), _LEVEL, mtime=0)
 
 

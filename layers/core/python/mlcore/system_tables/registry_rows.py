@@ -43,8 +43,8 @@ class ModelRow(NamedTuple):
 
 
 class VersionRow(NamedTuple):
-    """A row of ``model_versions``, without the column of the AWS account and without the columns
-    whose values are those of the model's row."""
+    """A row of the system table ``model_versions``, without the column of the AWS account and those
+    whose values are the same as in the row of the registered model."""
 
     registered_model_id: str
     version: int

@@ -45,8 +45,8 @@ class Stored(NamedTuple):
 
 
 def find_experiments(experiment_ids: Sequence[str]) -> dict[str, Stored]:
-    """Returns those of the experiments that exist, each with its row of the system table, by id.
-    Sends one BatchGetItem per hundred ids."""
+    """Returns by id those of the experiments that exist, each with its row of the system table
+    ``experiments``. Sends one BatchGetItem per hundred ids."""
     experiments_by_id: dict[str, Stored] = {}
     for at in range(0, len(experiment_ids), TOGETHER):
         wanted = experiment_ids[at : at + TOGETHER]
@@ -113,7 +113,7 @@ def points_of(experiment_id: str, run_id: str) -> Iterator[PointRow]:
 
 
 def experiment_ids() -> Iterator[str]:
-    """Yields the ids of all experiments; the list may lag by seconds."""
+    """Yields the ids of all workspaces' experiments; the list may lag by seconds."""
     for name in workspaces.names():
         yield from experiments.ids_of_workspace(name)
 

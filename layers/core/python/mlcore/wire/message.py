@@ -139,8 +139,8 @@ Store = Callable[[dict[str, Any], str, Any, list[bool]], None]
 
 
 class MessageField(NamedTuple):
-    """How a field of a message is read: a scalar by ``convert``; a list, map or message by
-    ``store``."""
+    """How a field of a request message is read from JSON: a scalar by ``convert``; a list, map or
+    message by ``store``."""
 
     name: str
     json_name: str

@@ -57,8 +57,8 @@ def column_of(node: exp.Expr) -> exp.Column | None:
 
 
 def columns_of(tree: exp.Expr) -> frozenset[str]:
-    """Returns the names of all columns from which an SQL statement's lookups in maps (``m['k']``)
-    are read in place of the map."""
+    """Returns the names of the columns that an SQL statement reads in place of a map: some lookups
+    in maps, such as ``m['k']``, have a column of their own."""
     return frozenset(
         column.name for lookup in lookups(tree) if (column := column_of(lookup.node)) is not None
     )

@@ -1,4 +1,4 @@
-"""Keys of the settings of the deployment."""
+"""Keys of the DynamoDB items that hold the settings of the deployment."""
 
 from __future__ import annotations
 

@@ -76,8 +76,8 @@ def trace_prefix(trace_id: str = "") -> str:
 
 
 def trace_of(key: Key) -> Key:
-    """Returns the key of the trace to which an item belongs; a trace's own key is returned
-    unchanged."""
+    """Returns the key of the trace's item, given the key of an item of a trace, such as a tag;
+    the key of a trace's item is returned unchanged."""
     return Key(key.pk, "#".join(key.sk.split("#")[:2]))
 
 

@@ -29,7 +29,7 @@ class JobModel(NamedTuple):
 
     @property
     def tags(self) -> dict[str, str]:
-        """The tags of a run that name the model."""
+        """The tags by which a job's run names the job's model."""
         endpoint = {"endpoint_name": self.endpoint_name} if self.endpoint_name else {}
         return {"model": self.uri, **endpoint}
 

@@ -132,7 +132,7 @@ def json_type_name(value: Any) -> str:
 
 
 def last_tagged_user(records: Iterable[Mapping[str, Any]]) -> str | None:
-    """Returns the value of the tag ``mlflow.user`` of the last dataset record that has it; None if
+    """Returns the tag ``mlflow.user`` of the last of the given dataset records that has it; None if
     no record has it."""
     users = [tags[USER_TAG] for record in records if USER_TAG in (tags := record.get("tags") or {})]
     return users[-1] if users else None

@@ -250,8 +250,8 @@ def _is_primitive(value: Any) -> bool:
 
 
 def aggregations(data: dict[str, Any]) -> tuple[str, ...]:
-    """Returns the names of a scorer's aggregations (statistics of its ratings, such as ``median``);
-    only ``mean`` if the JSON has none."""
+    """Returns the names of the aggregations in a scorer's JSON (statistics of its ratings, such as
+    ``median``); only ``mean`` if the JSON does not have the field."""
     names = data.get("aggregations")
     if names is None:
         return ("mean",)

@@ -139,7 +139,7 @@ def replacement(job: Job) -> Put:
 
 
 def delete(workspace: str, job_id: str) -> None:
-    """Deletes a job. A worker of the job stops when it next writes its progress."""
+    """Deletes a background job. A worker of the job stops when it next writes its progress."""
     table.delete(keys.job(workspace, job_id))
 
 
@@ -150,7 +150,7 @@ def find(workspace: str, job_id: str) -> Job | None:
 
 
 def of_workspace(workspace: str) -> Iterator[Job]:
-    """Yields a workspace's jobs, oldest first; one consistent Query per MB."""
+    """Yields a workspace's background jobs, oldest first; one consistent Query per MB."""
     pk = keys.job(workspace, "").pk
     return map(of_item, table.query_all(pk, prefix=keys.job_prefix()))
 

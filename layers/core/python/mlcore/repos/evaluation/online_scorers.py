@@ -81,7 +81,7 @@ def active() -> list[OnlineScorer]:
 
 
 def delete(workspace: str, experiment_id: str, name: str) -> None:
-    """Deletes the online settings of a deleted scorer. Idempotent."""
+    """Deletes a deleted scorer's settings for judging new traces automatically. Idempotent."""
     table.delete(keys.online_scorer(workspace, experiment_id, name))
 
 

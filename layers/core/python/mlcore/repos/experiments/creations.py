@@ -102,8 +102,8 @@ def _check_own(
 
 
 def is_of(experiment: Experiment, item: Raw) -> bool:
-    """Whether an item was written by the creation of this very experiment, not by another creation
-    that took the same id."""
+    """Whether an experiment's item is that of ``experiment``, not of a later or earlier experiment
+    with the same id: compares the creation times."""
     return ExperimentItem.of(item).creation_time == experiment.creation_time
 
 

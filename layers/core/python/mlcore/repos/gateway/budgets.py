@@ -48,7 +48,7 @@ def write(policy: BudgetPolicy) -> None:
 
 
 def delete(policy: BudgetPolicy) -> None:
-    """Deletes a budget policy. Idempotent."""
+    """Deletes a budget policy of the AI gateway. Idempotent."""
     table.delete(keys.gateway_budget(policy.budget_policy_id))
 
 

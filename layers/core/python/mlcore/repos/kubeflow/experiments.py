@@ -89,8 +89,8 @@ def find(number: int, workspace: str) -> Record | None:
 
 
 def get(number: int, workspace: str) -> Record:
-    """Returns the experiment with a Kubeflow number. Raises ResourceDoesNotExist if the workspace
-    has none."""
+    """Returns the experiment whose integer id in Kubeflow's API is ``number``. Raises
+    ResourceDoesNotExist if the workspace has none."""
     record = find(number, workspace)
     if record is None:
         raise missing_id(KIND.words, number)

@@ -212,8 +212,8 @@ def _reference(number: int, workspace: str, run_id: str, key: keys.Key, parent: 
 
 
 def numbered(reads: Sequence[NumberedRun]) -> list[NumberedRun]:
-    """Returns the runs after assigning a Kubeflow number to each that has none; leaves out those
-    that were deleted meanwhile."""
+    """Returns the runs after assigning a number (Kubeflow's integer id) to each that has none;
+    leaves out those that were deleted meanwhile."""
     return numbers.numbered(reads, lambda read: read.item.number, _number)
 
 

@@ -68,7 +68,7 @@ def record(raw: Raw | None, model: ContextRef) -> VersionOfModel | None:
 
 
 def entity_of(read: VersionOfModel) -> Entity:
-    """Returns an MLflow version as an entity of Kubeflow's API. It must have a number there."""
+    """Returns a model version as an entity of Kubeflow's API, where it must have an id already."""
     item = read.item
     fields: dict[str, Any] = {
         "registeredModelId": str(read.model.number),

@@ -33,7 +33,7 @@ perhaps imported into another experiment."""
 
 
 class StoredLoggedModel(NamedTuple):
-    """A logged model as it was read: its document (item and maps) and its item."""
+    """A logged model as it was read: its parsed item, and a document (raw item and maps)."""
 
     document: Document
     item: LoggedModelItem

@@ -50,8 +50,8 @@ class Setting(Generic[T]):
         return self.learn(table.get(self.key))
 
     def learn(self, item: Raw | None) -> T:
-        """Caches and returns the value in a setting's item, which the caller has read at
-        :attr:`key`."""
+        """Caches and returns the value in the setting's item that the caller has read at
+        :attr:`key`; without an item (None), the setting's default."""
         value = None if item is None else json.loads(Config.of(item).value)
         parsed = self._parse(value)
         _values.put(self._name, parsed)

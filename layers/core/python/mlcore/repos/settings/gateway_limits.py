@@ -17,17 +17,17 @@ def current() -> GatewayLimits:
 
 
 def key() -> Key:
-    """Returns the key of the item of the setting ``gateway_limits``, for a caller that reads it
+    """Returns the key of the item with the limits of AI gateway calls, for a caller that reads it
     together with other items and then calls :func:`learn`."""
     return _limits.key
 
 
 def is_read() -> bool:
-    """Whether the limits of gateway calls are cached, so that :func:`current` needs no request."""
+    """Whether the limits of AI gateway calls are cached: :func:`current` then needs no request."""
     return _limits.remembered() is not None
 
 
 def learn(item: Raw | None) -> None:
-    """Caches the limits of gateway calls from the setting's item that a caller has read at
-    :func:`key`."""
+    """Caches the limits of AI gateway calls from the setting's item that a caller has read at
+    :func:`key`; None if there is no such item."""
     _limits.learn(item)

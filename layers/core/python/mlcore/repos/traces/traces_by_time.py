@@ -63,7 +63,7 @@ class Through(NamedTuple):
         return attribute
 
     def key_of(self, entry: Raw) -> str:
-        """Returns the sort key that a trace's entry has in this index."""
+        """Returns the sort key of a trace in this local index, from the trace's index entry."""
         key: str = getattr(TraceItem.of(entry), self.sort)
         return key
 

@@ -39,7 +39,7 @@ _owners: Final[ProcessCache[str, str]] = ProcessCache("owner of an API key")
 
 
 class TokenOfKey(NamedTuple):
-    """A new API key and its token, which is not stored."""
+    """A user's new API key, and its token, which only the user gets: it is not stored."""
 
     key: ApiKey
     token: str

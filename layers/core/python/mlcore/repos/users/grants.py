@@ -44,7 +44,8 @@ def put(user: User, workspace: str, grant: Grant) -> None:
 
 
 def granting(user: User, workspace: str, grant: Grant) -> list[Put]:
-    """Returns the operations that create or change a user's grant, for a larger transaction."""
+    """Returns the puts of items that create or replace a user's grant (the permission on a
+    resource), for a larger transaction."""
     return [Put(_item(user, workspace, grant)), _listing(user, workspace, grant)]
 
 

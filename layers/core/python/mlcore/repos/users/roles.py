@@ -243,7 +243,7 @@ def assign(user: User, role_id: int) -> Assignment:
 
 
 def unassign(user: User, role_id: int) -> None:
-    """Takes a role from a user. Raises NotAssigned."""
+    """Takes a role from a user. Raises NotAssigned if the user does not have it."""
     mine = ConditionExpression()
     mine.require_equal(UserRole.user_id, user.user_id)
     try:

@@ -27,8 +27,8 @@ def scorer(version: ScorerVersion) -> dict[str, Any]:
 
 
 def online_config(config: OnlineScorer) -> dict[str, Any]:
-    """Returns the JSON of ``OnlineScoringConfig``. The field of the filter is left out if there is
-    no filter."""
+    """Returns the JSON of MLflow's ``OnlineScoringConfig``. Its ``filter_string`` is left out if a
+    scorer has no filter of traces."""
     fields: dict[str, Any] = {
         "online_scoring_config_id": config.config_id,
         "scorer_id": config.scorer_id,

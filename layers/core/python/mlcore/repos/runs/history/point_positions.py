@@ -52,7 +52,7 @@ def position_of(at: Order) -> str:
 
 
 def position_prefix(timestamp: int, step: int) -> str:
-    """Returns the text with which the positions of a metric's points of this time and step begin."""
+    """Returns the prefix of the positions of a metric's points with this time and step."""
     return int64_hex(timestamp) + int64_hex(step)
 
 

@@ -122,8 +122,8 @@ def every(experiment_id: str) -> Iterator[tuple[str, list[Ranked]]]:
 
 
 def every_row(experiment_id: str) -> Iterator[Raw]:
-    """Yields the items with the rows of an experiment: metric values of runs that are in no segment
-    yet."""
+    """Yields the items with the rows of an experiment's index of metric values: values of runs that
+    are in no sorted segment yet."""
     pk = keys.experiment(experiment_id).pk
     return table.query_all(pk, prefix=keys.rank_rows_prefix())
 
@@ -143,8 +143,8 @@ def _joined(items: Iterable[dict[str, list[Ranked]]]) -> dict[str, list[Ranked]]
 
 
 def values_of(segment: Segment, pages: Iterable[Raw | None]) -> list[Ranked]:
-    """Returns the values of a segment (values of one metric in order), from its own item and from
-    those of its pages that exist."""
+    """Returns the values in a segment of the index of metric values (values of one metric, sorted),
+    from its own item and from those of its pages that exist."""
     ranked = [*(segment.entries or ())]
     for page in pages:
         ranked += [] if page is None else page_of(page)
