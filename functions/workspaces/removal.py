@@ -10,19 +10,19 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Iterable
 from typing import Any, Final
 
 from mlcore import errors
 from mlcore.db import keys
 from mlcore.db.expression import Raw
 from mlcore.db.keys import Key
-from mlcore.db.table import table
+from mlcore.db.table import key_of_item, table
 from mlcore.entities.workspaces import DEFAULT_WORKSPACE
 from mlcore.http import Request
 from mlcore.ids import now_ms
 from mlcore.limits import workspaces as limits
 from mlcore.models.experiments import Experiment
+from mlcore.models.registry import RegisteredModel
 from mlcore.models.workspaces import Workspace
 from mlcore.optimistic_retry import WriteConflict, retry_on_conflict
 from mlcore.repos import alerts, mcp_servers, saved_queries, skills, webhooks
@@ -31,14 +31,14 @@ from mlcore.repos.evaluation import datasets as evaluation_datasets
 from mlcore.repos.experiments import experiments
 from mlcore.repos.gateway import budgets
 from mlcore.repos.gateway import configuration as gateway
-from mlcore.repos.registry import registered_models
+from mlcore.repos.registry import homes, registered_models
 from mlcore.repos.removal import former_root_locations, permanent_deletion, remains, workspace_moves
 from mlcore.repos.removal.remains import OutOfTime
 from mlcore.repos.removal.workspace_moves import NameTakenInTarget
 from mlcore.repos.settings import system_tables_readers
 from mlcore.repos.users import grants, roles, users
 from mlcore.repos.users.grants import GrantMissing
-from mlcore.repos.workspaces import workspaces
+from mlcore.repos.workspaces import recent_entities, workspaces
 from workspaces import messages as m
 from workspaces.service import check_enabled
 
@@ -77,6 +77,7 @@ def delete_workspace(message: m.DeleteWorkspace, request: Request) -> dict[str, 
             raise _unfinished(name) from None
         if not workspaces.delete(item):
             raise WriteConflict
+        recent_entities.delete(name)
         return {}
 
     return retry_on_conflict("workspace", attempt)
@@ -271,8 +272,9 @@ def _delete_grants(name: str) -> None:
 
 def _experiments(name: str) -> list[str]:
     """Returns the ids of the workspace's experiments. The index may still list deleted ones, so
-    each is read."""
-    ids = list(experiments.ids_of_workspace(name))
+    each is read; it may lack new ones, which are found with strong consistency."""
+    recent, _ = recent_entities.find(name)
+    ids = list(dict.fromkeys([*experiments.ids_of_workspace(name), *recent]))
     items = table.batch_get([keys.experiment(experiment_id) for experiment_id in ids])
     return [
         experiment_id
@@ -283,11 +285,20 @@ def _experiments(name: str) -> list[str]:
 
 def _models(name: str) -> list[tuple[str, Key]]:
     """Returns the names and keys of the workspace's models. The index may still list deleted ones,
-    so each is read."""
-    listed: Iterable[tuple[str, Key]] = registered_models.listed(name)
-    entries = list(listed)
-    items = table.batch_get([key for _, key in entries])
-    return [entry for entry, item in zip(entries, items, strict=True) if item is not None]
+    so each is read; it may lack new and renamed ones, which are found with strong consistency."""
+    entries: dict[Key, str] = {key: model for model, key in registered_models.listed(name)}
+    _, recent = recent_entities.find(name)
+    for owner in homes.owners_of(recent):
+        listed = keys.model_at(owner.model_pk) in entries
+        item = None if listed else homes.model_of(owner)
+        if item is not None and RegisteredModel.of(item).workspace == name:
+            entries[key_of_item(item)] = RegisteredModel.of(item).name
+    items = table.batch_get(list(entries))
+    return [
+        (model, key)
+        for (key, model), item in zip(entries.items(), items, strict=True)
+        if item is not None
+    ]
 
 
 def _conflicts(name: str, names: list[str]) -> errors.InvalidState:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -26,11 +27,14 @@ from mlcore.http import lambda_handler
 from mlcore.repos import mcp_servers, skills, webhooks
 from mlcore.repos.users import grants, roles, users
 from mlcore.repos.workspaces import workspaces as repo
-from tests.contract.conftest import Store
+from tests.contract import route_environment
+from tests.contract.api import Api
+from tests.contract.conftest import Store, enable_workspaces
 from tests.contract.interleaved_calls import meetings
 from tests.contract.logged_runs import killed_at
 from tests.contract.logins import ADMIN, called_as
 from tests.contract.workspace_calls import V3, ask, world
+from tests.doubles.fixtures import Doubles
 from workspaces.app import RPCS
 from workspaces.service import DEFAULT_ROLES
 
@@ -219,3 +223,30 @@ def test_a_killed_creation_is_completed_with_its_roles(
             assert granted_by_role == [Grant(WORKSPACE, ANY, level)], request
         if is_complete:
             return
+
+
+@pytest.mark.parametrize("mode", ["CASCADE", "SET_DEFAULT"])
+def test_a_removal_misses_nothing_that_the_indexes_lack(
+    broken: tuple[Api, Doubles], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str
+) -> None:
+    """The global indexes never follow: what was created or renamed is deleted, or moved."""
+    route_environment.prepare(monkeypatch, tmp_path)
+    monkeypatch.setenv("INDEX_LAG_MS", "0")
+    enable_workspaces(monkeypatch, "team")
+    registry = "/api/2.0/mlflow/registered-models"
+    experiment_id = new_experiment("team").body["experiment_id"]
+    for name in ("kept", "renamed"):
+        assert ask("POST", f"{registry}/create", {"name": name}, "team").status == 200
+    renamed = {"name": "renamed", "new_name": "new"}
+    assert ask("POST", f"{registry}/rename", renamed, "team").status == 200
+    refused = ask("DELETE", f"{V3}/team", None, "", mode="RESTRICT")
+    assert (refused.status, "still contains 2" in refused.text) == (400, True)
+    assert ask("DELETE", f"{V3}/team", None, "", mode=mode).status in {200, 204}
+    shown = [
+        ask("GET", "/api/2.0/mlflow/experiments/get", None, "", experiment_id=experiment_id),
+        *(ask("GET", f"{registry}/get", None, "", name=name) for name in ("kept", "new")),
+    ]
+    assert {each.status for each in shown} == {404 if mode == "CASCADE" else 200}
+    _, doubles = broken
+    items = doubles.direct.scan(TableName=doubles.table)["Items"]
+    assert not [item for item in items if item["PK"]["S"] == "WORKSPACE#team"]

@@ -99,6 +99,11 @@ CASES = {
     "model_tag": (keys.model_tag("RM#n", "k"), "RM#n", "M#TAG#k"),
     "model_alias": (keys.model_alias("RM#n", "a"), "RM#n", "M#ALIAS#a"),
     "workspace": (keys.workspace("w"), "WORKSPACE#w", "WS#META"),
+    "recent_entity": (
+        keys.recent_entity("w", "experiment", "1"),
+        "WORKSPACE#w",
+        "WS#NEW#experiment#1",
+    ),
     "workspace_name": (keys.workspace_name("w"), "WORKSPACES", "WORKSPACES#w"),
     "user": (keys.user("u"), "USER#u", "U#META"),
     "experiment_permission": (keys.experiment_permission("u", "1"), "USER#u", "U#PERM#1"),

@@ -30,3 +30,14 @@ class WorkspaceName(Item):
     pattern = keys.WORKSPACE_NAME
 
     name = TextAttribute()
+
+
+class RecentEntity(Item):
+    """An experiment (``entity`` is its id) or a registered model (``entity`` is its incarnation,
+    ``home`` the partition of its versions) that was created or renamed in a workspace in the last
+    days."""
+
+    pattern = keys.RECENT_ENTITY
+
+    entity = TextAttribute()
+    home = TextAttribute(null=True)

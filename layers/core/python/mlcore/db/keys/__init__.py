@@ -67,6 +67,7 @@ Items: under each partition key its sort keys, and the items' ``type``::
         M#END#<version>                                     model_end
     WORKSPACE#<workspace>
         WS#META                                             workspace
+        WS#NEW#<entity_type>#<entity>                       recent_entity
     WORKSPACES
         WORKSPACES#<workspace>                              workspace_name
     USER#<username>

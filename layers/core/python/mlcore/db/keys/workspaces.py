@@ -9,7 +9,14 @@ WORKSPACE_NAME = Pattern(
     "workspace_name", "WORKSPACES", "WORKSPACES#<workspace>", "lists the workspaces"
 )
 
-WORKSPACE_PATTERNS = (WORKSPACE, WORKSPACE_NAME)
+RECENT_ENTITY = Pattern(
+    "recent_entity",
+    "WORKSPACE#<workspace>",
+    "WS#NEW#<entity_type>#<entity>",
+    "an experiment (by id) or a model (by incarnation) that was created or renamed recently",
+)
+
+WORKSPACE_PATTERNS = (WORKSPACE, WORKSPACE_NAME, RECENT_ENTITY)
 
 
 def workspace(name: str) -> Key:
@@ -18,3 +25,11 @@ def workspace(name: str) -> Key:
 
 def workspace_name(name: str) -> Key:
     return Key(WORKSPACE_NAME.pk.text, WORKSPACE_NAME.sk.build(name))
+
+
+def recent_entity(workspace: str, entity_type: str, entity: str) -> Key:
+    return Key(RECENT_ENTITY.pk.build(workspace), RECENT_ENTITY.sk.build(entity_type, entity))
+
+
+def recent_entity_prefix() -> str:
+    return RECENT_ENTITY.sk.prefix()

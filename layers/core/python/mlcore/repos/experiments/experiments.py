@@ -40,7 +40,7 @@ from mlcore.repos.experiments.creations import (
     put_if_possible,
 )
 from mlcore.repos.files import location_list
-from mlcore.repos.workspaces import workspaces
+from mlcore.repos.workspaces import recent_entities, workspaces
 
 
 class StoredExperiment(NamedTuple):
@@ -213,7 +213,8 @@ def create(experiment: Experiment, also: Sequence[Operation] = (), more: Raw | N
         experiment.experiment_id, experiment.artifact_location, experiment.workspace
     )
     entering = workspaces.creation_guard(experiment.workspace)
-    put(experiment, {**item, **(more or {})}, [*entering, *elsewhere, *also])
+    recent = recent_entities.experiment(experiment.experiment_id, experiment.workspace)
+    put(experiment, {**item, **(more or {})}, [*entering, *recent, *elsewhere, *also])
 
 
 def _items(experiment: Experiment) -> tuple[Raw, list[Raw]]:

@@ -21,7 +21,7 @@ from mlcore.repos import document
 from mlcore.repos.kubeflow_keys import list_keys
 from mlcore.repos.registry import homes
 from mlcore.repos.registry.registered_models import MAPS, StoredRegisteredModel, missing, of_item
-from mlcore.repos.workspaces import workspaces
+from mlcore.repos.workspaces import recent_entities, workspaces
 from mlcore.webhooks import announcement
 
 
@@ -119,11 +119,12 @@ def _claim(
         attributes |= list_keys.unnumbered_item_keys(model.workspace, item.type, incarnation)
     named = {**item.serialize(), **names(model.workspace, model.name), **attributes}
     entering = workspaces.creation_guard(model.workspace)
-    first = 2 + len(entering)
+    recent = recent_entities.model(incarnation, home, model.workspace)
+    first = 2 + len(entering) + len(recent)
     following = also(key, home, incarnation) if callable(also) else also
     try:
         table.transact(
-            [Put(named, absent), Put(owner.serialize(), absent), *entering, *following],
+            [Put(named, absent), Put(owner.serialize(), absent), *entering, *recent, *following],
             token=new_ulid(),
         )
     except TransactionFailed as failed:
@@ -183,6 +184,8 @@ def rename(stored: StoredRegisteredModel, new_name: str, also: Sequence[Operatio
                 Delete(stored.document.key, unchanged),
                 ItemUpdate(keys.model_home(stored.home), mine),
                 *_moving(old, key, new_name, now),
+                *workspaces.creation_guard(workspace),
+                *recent_entities.model(old.incarnation, stored.home, workspace),
                 *also,
             ],
             token=new_ulid(),
