@@ -39,9 +39,9 @@ How keys are written:
 - Numbers in keys are padded to one length, so that keys sort in the order of the numbers.
 - The fields `<inv_value>` (with NaN last), `<inv_run_id>`, `<inv_trace_id>` and `<inv_model_id>`
   are written in a form that sorts in descending order.
-- Ids, and texts in a key that are followed by another field, are escaped: `#` is written as `$23`,
-  `$` as `$24`. In keys that sort by a name or a value, characters of the name or value that sort
-  before `#` are escaped, too. A text at the end of an item's key is not escaped.
+- Ids, and texts in a key that are followed by another field, are escaped: in a key, `#` is written
+  as `$23`, and `$` as `$24`. In keys that sort by a name or a value, characters of the name or
+  value that sort before `#` are escaped, too. A text at the end of an item's key is not escaped.
 - A field with which a key would exceed DynamoDB's limits (2,048 bytes for a partition key, 1,024
   for a sort key) is cut and ends in `~` and a hash. So a cut key still identifies one item, but the
   whole name of an entity is only in the attributes of its item.

@@ -20,10 +20,11 @@ INTRODUCTION: Final = f"""\
 
 `make docs` generates this page from the tables in `functions/*/app.py`; a test keeps the page true.
 
-A path that begins with a version is served below `/api` and, for the web UI, also below
-`/ajax-api`. Paths marked *UI* are served below `/ajax-api` only. All other paths are served as the
-tables show them. A route marked *preview* is also served under `/2.0/preview/mlflow/…`, which
-clients before 2.0 call. A request to a path without a route gets `ENDPOINT_NOT_FOUND`.
+A path that begins with an API version, such as `/2.0/`, is served below `/api` and, for the web UI,
+also below `/ajax-api`. Paths marked *UI* are served below `/ajax-api` only. A path that begins with
+no API version, such as `/health`, is served as the tables show it. A route marked *preview* is also
+served under `/2.0/preview/mlflow/…`, which clients before 2.0 call. A request to a path without a
+route gets `ENDPOINT_NOT_FOUND`.
 
 - **Function** is the Python function that answers, as module and name below `functions/`.
 - **Who may** is the policy that decides who may call the route, a function of `mlcore/policies`.

@@ -34,8 +34,8 @@ RPCS = (
         ajax_only=True,
         cost=4,
         deviation="The request's tags are stored. If a param or tag of the new run cannot be "
-        "stored, the answer is 400, from MLflow's server 500. The files of the prompt's logged "
-        "model name no versions of pip and setuptools.",
+        "stored, the answer is 400, from MLflow's server 500. The files of the logged model "
+        "that the request creates name no versions of pip and setuptools.",
     ),
     get(
         "/mlflow/runs/get",

@@ -20,16 +20,16 @@ RPCS = (
         function=absent_features.proxy_to_gateway,
         policy="shared_rules.anybody",
         cost=0,
-        deviation="The route `gateway-proxy` answers like an MLflow server without a deployments "
-        "gateway.",
+        deviation="The route `gateway-proxy` answers like an MLflow server without "
+        "MLFLOW_DEPLOYMENTS_TARGET.",
     ),
     post(
         "/mlflow/gateway-proxy",
         function=absent_features.proxy_to_gateway,
         policy="shared_rules.anybody",
         cost=0,
-        deviation="The route `gateway-proxy` answers like an MLflow server without a deployments "
-        "gateway.",
+        deviation="The route `gateway-proxy` answers like an MLflow server without "
+        "MLFLOW_DEPLOYMENTS_TARGET.",
     ),
     get(
         "/mlflow/ui-telemetry",
@@ -77,8 +77,8 @@ PLAIN_ROUTES = (
         execution.answer,
         policy="shared_rules.anybody",
         since="2.11",
-        deviation="GraphQL's directives @include and @skip work; a query that cannot be parsed "
-        "gets 200 with errors, not 500.",
+        deviation="GraphQL queries may use the directives @include and @skip; a query that cannot "
+        "be parsed gets 200 with errors, not 500.",
     ),
     PlainRoute(
         "POST",
@@ -88,8 +88,8 @@ PLAIN_ROUTES = (
         policy="shared_rules.anybody",
         reads=True,
         since="2.11",
-        deviation="GraphQL's directives @include and @skip work; a query that cannot be parsed "
-        "gets 200 with errors, not 500.",
+        deviation="GraphQL queries may use the directives @include and @skip; a query that cannot "
+        "be parsed gets 200 with errors, not 500.",
     ),
 )
 

@@ -74,9 +74,8 @@ RPCS = (
         status=204,
         since="3.10",
         cost=19,
-        deviation="In the mode CASCADE, the workspace's files are deleted, too; an unfinished "
-        "deletion gets 503, "
-        "so that the client repeats the request.",
+        deviation="In the mode CASCADE, the artifact files of the workspace are deleted, too; an "
+        "unfinished deletion gets 503, so that the client repeats the request.",
     ),
     get(
         _READERS,
