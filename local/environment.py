@@ -1,5 +1,5 @@
-"""Sets the environment variables that the functions read. This happens before any function is
-imported."""
+"""Sets the environment variables that the local Lambda functions read, before any of these
+functions is imported."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ memory of an idle runner small."""
 
 
 class Function:
-    """One Lambda function of the template. Its module is imported by the first call."""
+    """A Lambda function of template.yaml in this process. Its first call imports its module."""
 
     def __init__(self, definition: FunctionDefinition) -> None:
         self.definition = definition

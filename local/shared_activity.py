@@ -56,7 +56,7 @@ class SharedActivity:
         return last > 0.0 and time.monotonic() - last < seconds
 
     def close(self) -> None:
-        """Unmaps the shared memory and closes its descriptor."""
+        """Unmaps the memory that the server shares with its child, and closes the descriptor."""
         self._memory.close()
         os.close(self.descriptor)
 

@@ -26,7 +26,7 @@ _IS_PROMPT: Final = f"tags.`{reserved_tags.IS_PROMPT}` = 'true'"
 
 
 class Tool(NamedTuple):
-    """A tool of the MCP server, with the JSON Schema of its arguments."""
+    """A tool of this deployment's own MCP server, with the JSON Schema of the tool's arguments."""
 
     name: str
     description: str

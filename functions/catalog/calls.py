@@ -76,7 +76,7 @@ class CatalogCall(NamedTuple):
         return self.request.workspace
 
     def arguments(self) -> dict[str, str]:
-        """Returns the arguments of the query string by name, without empty ones."""
+        """Returns the URL's query-string arguments by name, without empty ones."""
         return self.parsed.arguments
 
     def list_argument(self, *names: str) -> list[str]:

@@ -100,8 +100,8 @@ class Generation:
         return [source for source in visible.values() if asset_type in (None, source["assetType"])]
 
     def source_keys(self, workspace: str, asset_type: str) -> frozenset[str]:
-        """Returns the keys of those model catalog sources of an asset type that :meth:`sources`
-        returns for a workspace."""
+        """Returns, as keys, those of the model catalog's sources that :meth:`sources` returns for a
+        workspace and an asset type (models or MCP servers)."""
         return frozenset(
             source_key(source["workspace"], source["id"])
             for source in self.sources(workspace, asset_type)

@@ -1,4 +1,4 @@
-"""Lists and returns the catalog's MCP servers, their tools and their logos."""
+"""Lists and returns the MCP servers of the model catalog, their tools and their logos."""
 
 from __future__ import annotations
 

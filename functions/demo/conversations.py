@@ -20,7 +20,8 @@ _BY_JUDGE: Final = {"source_type": "LLM_JUDGE", "source_id": "mlflow-demo-judge"
 
 
 class Turn(NamedTuple):
-    """A question to the assistant, the passages that it retrieved, and its answer."""
+    """A turn of a demo conversation: a question, the assistant's answer, and the passages that the
+    assistant retrieved."""
 
     session: str
     user: str

@@ -32,7 +32,7 @@ def create(
     tags: Mapping[str, str],
     start_time: int,
 ) -> dict[str, Any]:
-    """Creates a run and returns its ``info``. ``start_time`` is in milliseconds."""
+    """Creates a run of the demo by the API and returns its ``info``. ``start_time`` is in ms."""
     made = client.post(
         "/2.0/mlflow/runs/create",
         experiment_id=experiment_id,

@@ -108,7 +108,7 @@ def search_datasets(message: m.SearchEvaluationDatasets, request: Request) -> di
 
 
 def set_dataset_tags(message: m.SetDatasetTags, request: Request) -> dict[str, Any]:
-    """Adds or overwrites tags of a dataset. A tag whose value is null is left unchanged."""
+    """Adds or overwrites tags of an evaluation dataset. A null value leaves a tag unchanged."""
     given = _json_object(message.tags, "tags")
     added = {key: str(value) for key, value in given.items() if value is not None}
 

@@ -12,7 +12,7 @@ from mlcore.repos.experiments import experiments
 
 def get(experiment_id: str, request: Request) -> Experiment:
     """Returns an experiment of the request's workspace, active or deleted. Raises
-    ResourceDoesNotExist."""
+    ResourceDoesNotExist, or InvalidParameterValue if the text cannot be an id."""
     return experiments.get(limits.experiment_id(experiment_id), request.workspace).experiment
 
 

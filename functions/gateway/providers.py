@@ -46,7 +46,7 @@ def list_providers(message: m.EmptyRequest, request: Request) -> dict[str, Any]:
 
 
 def list_models(message: m.ProviderRequest, request: Request) -> dict[str, Any]:
-    """Returns the models of one provider, or of all providers if the request names none."""
+    """Returns the known models of one model provider, or of all if the request names none."""
     by_name: dict[tuple[str, str], dict[str, Any]] = {}
     for name, models in _models().items():
         provider = _provider(name)

@@ -73,7 +73,7 @@ def google_fields(status: int, message: str) -> Json:
 
 
 def aws_name(status: int) -> str:
-    """Returns the name of Amazon Bedrock's exception for a status."""
+    """Returns the name of Amazon Bedrock's exception for an HTTP status."""
     unknown = "ValidationException" if status < 500 else "InternalServerException"
     return _AWS_NAMES.get(status, unknown)
 

@@ -39,7 +39,7 @@ BUFFERED_SECONDS: Final = 29.0
 
 
 class InvocationContext:
-    """The ``context`` argument of the handler: how much time is left, and whether it may stream."""
+    """The ``context`` of a Lambda handler: how much time is left, and whether it may stream."""
 
     def __init__(self, headers: Message, *, streams: bool) -> None:
         """
@@ -189,7 +189,8 @@ def _error_body(kind: str) -> bytes:
 
 
 def main() -> None:
-    """Imports the handler that the function's configuration names, and serves it."""
+    """Imports the handler that the Lambda function's configuration names, and calls it for each
+    invocation. Reports a failed import to Lambda and exits with status 1."""
     api = RuntimeApi(os.environ["AWS_LAMBDA_RUNTIME_API"])
     module, _, name = os.environ["_HANDLER"].rpartition(".")
     try:

@@ -104,7 +104,8 @@ class JobExecution:
         return self._dollars
 
     def enter_stage(self, stage: str) -> None:
-        """Stores a phrase that tells users what the job is doing now. Raises JobStopped."""
+        """Stores a phrase that tells users what the job is doing now. Raises JobStopped if this
+        execution must not continue the job."""
         if self._job.stage != stage:
             self._write(lease_until=ids.now_ms() + self._lease_ms, stage=stage, **self._progress())
             self._job = self._job._replace(stage=stage)
@@ -147,8 +148,8 @@ class JobExecution:
             self._done += traces
 
     def record_judgement(self) -> None:
-        """Records that a code scorer made a judgement in this execution, so that
-        :meth:`pause_throttled` begins with short pauses again."""
+        """Records that a code scorer made a judgement in this execution of the job, so that the
+        next pause of the throttled job (:meth:`pause_throttled`) is short again."""
         self._has_judged = True
 
     def add_cost(self, dollars: float) -> None:
@@ -208,8 +209,8 @@ class JobExecution:
         return summary
 
     def pause(self) -> None:
-        """Stores the results so far and releases the lease, so that another call can continue.
-        Raises JobStopped."""
+        """Stores the job's results so far and releases its lease, so that another function call can
+        continue. Raises JobStopped if this execution no longer runs the job."""
         self._write(status=PENDING, lease_until=None, **self._progress())
 
     def pause_throttled(self) -> int:
@@ -226,7 +227,7 @@ class JobExecution:
         self._write(status=SUCCEEDED, lease_until=None, result=result, completed=self._job.total)
 
     def fail(self, message: str) -> None:
-        """Ends the job with an error. Raises JobStopped if it was stopped meanwhile."""
+        """Ends the job as failed. Raises JobStopped if this execution no longer runs the job."""
         self._write(status=FAILED, lease_until=None, result=None, error_message=message)
 
     def _heartbeat(self) -> None:

@@ -17,7 +17,7 @@ from mlcore.entities.evaluation.prompt_optimization import EvolutionSettings
 
 
 class Evaluated(NamedTuple):
-    """A record with the answer to a prompt and its scores."""
+    """A dataset record's result in prompt optimization: the model's answer and the scores of it."""
 
     position: int
     """The record's position in the dataset."""

@@ -120,8 +120,8 @@ def objects(answer: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
 
 
 def indexes(answer: Mapping[str, Any], name: str, count: int) -> list[int]:
-    """Returns the distinct numbers from 0 to ``count`` - 1 in the list ``answer[name]``; anything
-    else is left out."""
+    """Returns the distinct integers from 0 to ``count`` - 1 in the list ``answer[name]`` of a judge
+    model's JSON answer; leaves out anything else."""
     values = answer.get(name)
     numbers = values if isinstance(values, list) else []
     return [

@@ -13,6 +13,6 @@ def health(_parsed: None, request: Request) -> Response:
 
 
 def is_dirty(_parsed: None, request: Request) -> Response:
-    """Answers whether a migration of the schema was interrupted: always ``false``, because there
-    are no migrations."""
+    """Answers Kubeflow's question whether a migration of the database schema was interrupted:
+    always ``false``, because there are no migrations."""
     return Response(200, "false", JSON)

@@ -45,8 +45,8 @@ EntitiesAbove = Callable[[int], Iterable[Entity]]
 def page(
     call: KubeflowCall, kind: str, entities: Iterable[Entity], order: PageOrder | None = None
 ) -> Any:
-    """Returns a page of those Kubeflow entities that match the request's filter. They may come in
-    any order; all are read and sorted."""
+    """Returns a page of those of the Kubeflow ``entities`` that match the request's filter. The
+    given entities may be in any order: all are read, and the matching ones are sorted."""
     order = order or pages.order_of(call.parsed.arguments)
     matching = filtered(call, kind, entities)
     return pages.page(order.sorted(matching), order, call.api)

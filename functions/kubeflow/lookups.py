@@ -44,8 +44,8 @@ def find_child(
     by_name: Callable[[int, str], R | None],
     by_number: Callable[[int, str], R | None],
 ) -> R:
-    """Like :func:`find_one`, for a record within a parent, such as a version of a model:
-    ``by_name`` takes the parent's number and the record's name."""
+    """Like :func:`find_one` (the Kubeflow entity that a request names), for an entity within a
+    parent, such as a model's version: ``by_name`` takes the parent's number and the name."""
 
     def by_external_id(external_id: str) -> list[R]:
         record = _by_external_id(call, kind, external_id, by_number)

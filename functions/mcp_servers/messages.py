@@ -1,4 +1,4 @@
-"""Requests of the MCP registry, in the field order of MLflow's FastAPI models."""
+"""The requests to the MCP registry, with fields in the order of MLflow's FastAPI models."""
 
 from __future__ import annotations
 

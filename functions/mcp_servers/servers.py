@@ -114,7 +114,7 @@ def set_mcp_server_alias(message: m.SetMCPServerAlias, request: Request) -> dict
 
 
 def delete_mcp_server_alias(message: m.DeleteMCPServerAlias, request: Request) -> dict[str, Any]:
-    """Deletes an alias of an MCP server and the access endpoints that name it."""
+    """Deletes an alias of an MCP server, and the server's access endpoints that use the alias."""
     missing = errors.ResourceDoesNotExist(
         f"Alias '{message.alias}' not found on MCP server '{message.name}'"
     )

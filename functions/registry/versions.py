@@ -120,7 +120,7 @@ def get_model_version_by_alias(
 
 
 def get_latest_versions(message: m.GetLatestVersions, request: Request) -> dict[str, Any]:
-    """Returns a model's newest version of each stage, or of the requested stages."""
+    """Returns a registered model's newest version of each stage, or of the requested stages."""
     limits.check_name(message.name)
     model = registered_models.get(request.workspace, message.name)
     stages = {limits.canonical_stage(stage) for stage in message.stages or limits.STAGES}

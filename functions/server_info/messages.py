@@ -1,4 +1,4 @@
-"""Requests about the server itself."""
+"""Declares the request for the server's capabilities."""
 
 from __future__ import annotations
 

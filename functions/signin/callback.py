@@ -1,4 +1,4 @@
-"""Completes a sign-in: checks the issuer's answer and starts a session."""
+"""Completes a sign-in: checks the issuer's answer and starts a browser session."""
 
 from __future__ import annotations
 

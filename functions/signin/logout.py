@@ -1,4 +1,4 @@
-"""Signs a user out: ends the session on this server and at the issuer."""
+"""Signs a user out: ends the browser session on this server, and the session at the issuer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The requests of SQL and of the list of who did what, and their checks."""
+"""The requests to run SQL and to list who did what (the audit log), and their checks."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def page_size(value: Any) -> None:
 
 
 def milliseconds(value: Any) -> None:
-    """Raises CheckFailed unless a time in milliseconds since 1970 lies in the years 1 to 9999."""
+    """Raises CheckFailed unless a time in ms since 1970 lies in the years 1 to 9999, or is None."""
     if value is not None and not -62_135_596_800_000 <= int(value) < 253_402_300_800_000:
         raise CheckFailed
 

@@ -24,7 +24,7 @@ KEPT_SECONDS: Final = 600.0
 
 
 class KeptResult(NamedTuple):
-    """The result of a query, as the process that ran it returned it."""
+    """The result of an SQL query, in the bytes that the query process returned."""
 
     versions: str
     """The digest of the versions of the tables that the query read."""
@@ -42,7 +42,7 @@ class ResultCache:
         self._bytes = 0
 
     def get(self, key: str) -> KeptResult | None:
-        """Returns the result of a query, or None if none is kept."""
+        """Returns the kept result of an SQL query, or None if none is kept."""
         with self._lock:
             self._drop_expired()
             if key not in self._results:

@@ -1,5 +1,5 @@
-"""Version 2 of the trace RPCs, used by clients up to 3.3: one request starts a trace, another ends
-it."""
+"""Version 2 of the trace RPCs, used by MLflow clients up to 3.3: one request starts a trace,
+another ends it."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ _FIELDS: Final = """<form action="{target}" method="post">
 
 
 class Form(NamedTuple):
-    """The fields that the form of the sign-up page sends, and the cookie."""
+    """The fields that the form of the sign-up page sends, and the token of the CSRF cookie."""
 
     token: str
     cookie_token: str

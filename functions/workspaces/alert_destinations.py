@@ -47,7 +47,7 @@ def parse(sent: Any, *, tells_addresses: bool) -> list[WantedDestination]:
 
 
 def are_stored(wanted: list[WantedDestination], alert: Alert) -> bool:
-    """Whether the alert has exactly these destinations."""
+    """Whether the alert's stored destinations are exactly these, in this order."""
     if len(wanted) != len(alert.destinations):
         return False
     return all(

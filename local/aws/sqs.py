@@ -51,7 +51,7 @@ _CLOCK_TOLERANCE_SECONDS: Final = 0.5
 
 
 class ReceivedMessage(NamedTuple):
-    """A message that :meth:`Queues.receive` returned."""
+    """A message of an SQS queue, as :meth:`Queues.receive` returns it."""
 
     message_id: str
     handle: str

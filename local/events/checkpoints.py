@@ -58,7 +58,7 @@ class Checkpoints:
         )
 
     def set(self, stream: str, mapping: str, shard: str, sequence_number: str) -> None:
-        """Records that a mapping has processed a shard up to this sequence number."""
+        """Records that an event source mapping has processed a stream's shard up to this number."""
         with self._lock:
             self._values[f"{stream} {mapping} {shard}"] = sequence_number
             self._dirty = True

@@ -1,4 +1,4 @@
-"""Does what API Gateway does between a connection and the functions. Routes come from
+"""Does what API Gateway does between an HTTP client and the Lambda functions. Routes come from
 template.yaml."""
 
 from __future__ import annotations

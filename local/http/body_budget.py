@@ -24,7 +24,7 @@ class BodyBudget:
         self._left = limit
 
     def take(self, size: int) -> bool:
-        """Reserves ``size`` bytes of the limit. Returns False if fewer are free."""
+        """Reserves ``size`` bytes for request bodies in memory; False if fewer are left."""
         with self._lock:
             if size > self._left:
                 return False

@@ -66,7 +66,7 @@ class RequestThrottle:
         return slot
 
     def leave(self, slot: Slot) -> None:
-        """Frees a slot, and gives it to the request that has waited longest, if one waits."""
+        """Frees the slot of an ended request, and gives it to the request that waits longest."""
         with self._lock:
             self._held.discard(slot)
             if self._waiting:

@@ -62,7 +62,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 class Server:
-    """Serves an application on a bound socket until it is stopped."""
+    """Answers HTTP requests on a bound socket with ``application``, until the server is stopped."""
 
     def __init__(
         self,

@@ -158,7 +158,7 @@ def checked_values(values: Any) -> tuple[Raw, int]:
 
 
 def size_of(value: Raw) -> int:
-    """Returns the size in bytes of a valid attribute value."""
+    """Returns the bytes that DynamoDB counts for a valid attribute value."""
     text = value.get("S")
     if text is not None:
         return len(text) if text.isascii() else _text_bytes(text)

@@ -49,8 +49,8 @@ class Unusable(BotoCoreError):
 
 
 class Untouched(Unusable, NotExecuted):
-    """Raised if SQLite refused a transaction before it changed the file, for example because
-    another process locks it.
+    """Raised if SQLite refused a transaction before it changed the database file, for example
+    because another process locks the file.
     """
 
 
@@ -282,7 +282,7 @@ class Database:
 
 
 def connect(path: Path) -> Connection:
-    """Opens a connection to an existing file. The caller begins and ends transactions.
+    """Opens a connection to an existing SQLite file. The caller begins and ends transactions.
 
     Raises:
         sqlite3.Error: the file does not exist or cannot be opened.

@@ -81,8 +81,8 @@ class TableFile:
             lock.close()
 
     def make_private(self) -> None:
-        """Restricts the permissions of the table's files to their owner, for example after a
-        copy."""
+        """Restricts the permissions of the SQLite files of the table to their owner, for example
+        after a copy."""
         for path in self._files():
             with contextlib.suppress(OSError):
                 path.chmod(0o600)

@@ -118,14 +118,14 @@ def _fitting(sizes: list[int], room: int, *, least: int) -> int:
 
 
 def key_texts(index: Index, row: Any) -> tuple[str, ...]:
-    """Returns an item's key in an index of the table: the texts of the index's key attributes."""
+    """Returns an item's key in a DynamoDB index: the texts of the index's key attributes."""
     if isinstance(row, tuple):
         return row
     return tuple([row[name]["S"] for name in index.key])
 
 
 def entry_sizes(index: Index, rows: list[Any]) -> list[int]:
-    """Returns the size in bytes of each row's entry in an index of the table."""
+    """Returns for each SQLite row (an item) the bytes of the item's entry in a DynamoDB index."""
     if rows and isinstance(rows[0], tuple):
         names = sum(map(len, index.key))
         return [names + name_size("".join(row)) for row in rows]

@@ -1,4 +1,4 @@
-"""Applies projection expressions, which select the parts of an item that an answer contains."""
+"""Applies a ProjectionExpression, which selects the parts of an item that an answer contains."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from local.store.placeholders import Placeholders
 
 
 class Projection:
-    """A parsed projection: the selected document paths, with names in place of placeholders."""
+    """A parsed ProjectionExpression: document paths, with names in place of placeholders."""
 
     __slots__ = ("_are_names", "_paths", "names")
 

@@ -249,7 +249,7 @@ class Schema:
 
     @cached_property
     def triggers(self) -> list[str]:
-        """The SQL statements that create the triggers, which write the stream's rows."""
+        """The SQL statements that create the SQLite triggers that write the stream's records."""
         if not self.has_stream:
             return []
         made = []

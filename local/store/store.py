@@ -87,8 +87,8 @@ def register() -> None:
 
 
 class Store:
-    """The tables of a folder, as a client of DynamoDB's protocol. Callable from many threads and
-    processes."""
+    """The tables that a folder holds in SQLite files, with the operations of a DynamoDB client.
+    Callable from many threads and processes."""
 
     is_embedded: Final = True
 

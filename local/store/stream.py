@@ -54,7 +54,7 @@ class StreamReader:
         self._opened: sqlite3.Connection | None = None
 
     def describe_stream(self, **_: Any) -> dict[str, Any]:
-        """Returns the description of the stream with its one shard."""
+        """Answers DescribeStream for the table's stream, which has one shard."""
         return {"StreamDescription": {"Shards": [{"ShardId": f"shardId-00000001-{self._table}"}]}}
 
     def get_shard_iterator(self, **parameters: Any) -> dict[str, Any]:

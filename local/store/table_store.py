@@ -46,7 +46,7 @@ class Statement(NamedTuple):
 
 
 class TableStore:
-    """An open table: its file and schema. Callable from many threads."""
+    """An open table of the local store: its SQLite file and schema. Callable from many threads."""
 
     def __init__(self, path: Path) -> None:
         """Opens the table's file.

@@ -59,7 +59,7 @@ def _compiled(text: str) -> _CompiledUpdate:
 
 
 class BoundUpdate:
-    """A compiled update expression together with the values of its placeholders."""
+    """A compiled UpdateExpression of DynamoDB, together with the values of its placeholders."""
 
     __slots__ = ("_changes", "_given", "paths")
 

@@ -26,8 +26,8 @@ _RETURNED: Final = {
 
 
 class ItemChange(NamedTuple):
-    """An item before a write (``old``) and after it (``new``), with its sizes in bytes. None stands
-    for an item that does not exist.
+    """A DynamoDB item before a write (``old``) and after it (``new``), and its sizes in bytes. None
+    stands for an item that does not exist.
     """
 
     old: Raw | None

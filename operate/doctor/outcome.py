@@ -29,7 +29,7 @@ class LeftOut(Exception):
 
 
 class StepOutcome(NamedTuple):
-    """The result of one step of a checkup."""
+    """The result of one step of the checkup that ``doctor`` makes of a server."""
 
     step: str
     status: str

@@ -39,8 +39,8 @@ MAPS: Final = ("tags", "trace_metadata", "assessments")
 
 
 def entry_changes(texts: Mapping[str, str], name: str, new: str) -> dict[str, str]:
-    """Returns those entries of an item's map (such as tags) that name the user, with the pseudonym
-    ``new`` in place of the name."""
+    """Returns those entries of an item's map (such as tags) that contain the user's name, ``name``,
+    with the pseudonym ``new`` in its place."""
     return {
         key: text for key, old in texts.items() if (text := _new_entry(key, old, name, new)) != old
     }

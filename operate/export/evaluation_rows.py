@@ -1,4 +1,4 @@
-"""Writes evaluation datasets and scorers as rows of MLflow's own tables."""
+"""Exports evaluation datasets and scorers to the SQL tables of MLflow's own store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes experiments and runs as rows of MLflow's own tables."""
+"""Exports experiments and runs to the SQL tables of MLflow's own store."""
 
 from __future__ import annotations
 

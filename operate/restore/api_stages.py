@@ -47,7 +47,7 @@ class State(NamedTuple):
 
 
 class Stage(Protocol):
-    """A stage of an API in API Gateway, whose requests can be stopped."""
+    """A stage of an API in API Gateway, which can be made to refuse all requests."""
 
     name: str
 

@@ -148,8 +148,8 @@ def unset_secrets(workspace: str) -> list[str]:
 
 
 def model_definition(snapshot: GatewaySnapshot, fields: Json) -> TransferItem:
-    """Returns the transfer item of a gateway model definition. A definition whose secret was
-    deleted is transferred without a secret."""
+    """Returns a gateway model definition as an item to transfer from a server to the table. A
+    definition whose secret was deleted is transferred without a secret."""
     workspace = snapshot.server.workspace
     definition_id = snapshot.ids[fields["model_definition_id"]]
     secret_id = snapshot.ids.get(fields.get("secret_id", ""))

@@ -10,8 +10,8 @@ from mlcore.kubeflow.kinds import REFERENCE
 
 
 def values(entity: Entity) -> body.Values:
-    """Returns the values of a Kubeflow entity in the form of a checked request body, without ids of
-    other entities."""
+    """Returns the fields of a Kubeflow entity as a parsed request body that would set them; fields
+    with ids of other entities are left out."""
     left_out = {field.name for field in entity.of_kind.fields if field.type == REFERENCE} | {
         RESOLVED
     }

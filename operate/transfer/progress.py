@@ -14,8 +14,8 @@ WIDTH = 24
 
 
 class TransferProgress:
-    """Counts the items that a transfer has processed, by kind, and prints the progress to standard
-    error."""
+    """Counts the objects that a transfer from another server has processed, by kind, and prints the
+    progress to standard error."""
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()

@@ -36,8 +36,8 @@ _TEXTS: Final[tuple[TextAttribute[Any], ...]] = (
 
 
 def names(server: Server) -> list[str]:
-    """Returns the names of all registered models and prompts. Recent servers list prompts only if a
-    filter asks for them."""
+    """Returns the names of all registered models and prompts of an MLflow server. Recent servers
+    list prompts only if a filter asks for them."""
     model_names: dict[str, None] = {}
     for condition in ({}, {"filter": _PROMPT}):
         try:

@@ -68,7 +68,7 @@ def values_by_key(pairs: list[Json] | None) -> dict[str, str]:
 
 
 def empty_if_unsupported(entries: Iterator[Json]) -> Iterator[Json]:
-    """Yields the entries that the server lists; none if the server lacks the route."""
+    """Yields what a route of the source server lists; nothing if that server lacks the route."""
     try:
         yield from entries
     except SourceFailed as failed:

@@ -1,4 +1,4 @@
-"""One item to transfer: functions that read it from the server and from the table, and write it."""
+"""An object to transfer: functions to read it from the source server or the table, and write it."""
 
 from __future__ import annotations
 

@@ -28,8 +28,8 @@ def listed(server: Server) -> list[Json]:
 
 
 def items(entries: list[Json]) -> Iterator[TransferItem]:
-    """Yields the transfer items of all workspaces of an MLflow server except the default one, which
-    always exists."""
+    """Yields, as items to transfer, all workspaces of an MLflow server except the default one,
+    which always exists."""
     for entry in entries:
         if entry["name"] != DEFAULT_WORKSPACE:
             yield _item(entry)

@@ -106,8 +106,8 @@ def matches_key(experiment_id: str, item: Raw) -> bool:
 
 
 def items_needed_by(fts_items: Iterable[Raw], first_page: Page) -> list[Raw]:
-    """Returns the items of the full-text dictionary that must exist for the given FTS items. Texts
-    on the dictionary's first page need none."""
+    """Returns the items that an experiment's full-text dictionary must have for the given FTS items
+    (its full-text index). Texts on the dictionary's first page need no items."""
     entries = dict.fromkeys(_entries_of(fts_items))
     return [item for entry in entries if entry.name not in first_page for item in items(entry)]
 

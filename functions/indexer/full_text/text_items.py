@@ -242,8 +242,8 @@ def lists_more(stored: Raw, required: Raw) -> bool:
 
 
 def posting_of(stored: Raw) -> Posting:
-    """Returns the posting (field and token) of an FTS item. Raises KeyError if an attribute is
-    missing."""
+    """Returns the posting (field and token) of an FTS item of the full-text index. Raises KeyError
+    if an attribute of the item is missing."""
     fts = Fts.of(stored)
     field = NAME if fts.field is None else fts.field
     return Posting(field, IndexToken(fts.level, fts.token))

@@ -104,7 +104,8 @@ def children(current: Raw | None, owner: Owner, maps: Maps, changed: Changes) ->
 
 
 def is_outside(item: Raw) -> bool:
-    """Whether a child item holds a value that did not fit into its source item."""
+    """Whether a child item holds a value (such as a tag) that the run, trace or experiment item to
+    which it belongs had no room for."""
     return ChildItem.of(item).outside is not None
 
 

@@ -30,8 +30,8 @@ class Index(NamedTuple):
 
 
 def key_of(run: Owner, attribute: str, key: str, text: str | None) -> Key | None:
-    """Returns the key of the index item of an entry in the run's map ``attribute``; None without an
-    entry (``text``, its value, is None)."""
+    """Returns the key of the item that indexes the entry ``key`` of a run's map ``attribute``, such
+    as ``params``; None if the entry's value, ``text``, is None: the run has no such entry."""
     return None if text is None else INDEXES[attribute].key_of(run, key, text)
 
 

@@ -75,8 +75,8 @@ def segment_items(
 
 
 def put(segments: Iterable[SegmentItems]) -> None:
-    """Puts the pages of all given segments of the index of metric values, then the segments' own
-    items."""
+    """Writes segments of the index of metric values: first the items with pages of all the given
+    segments, then the segments' own items."""
     all_items = list(segments)
     table.batch_write([page for items in all_items for page in items.pages])
     table.batch_write([items.segment for items in all_items])

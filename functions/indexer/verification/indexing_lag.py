@@ -37,8 +37,8 @@ class IndexingLag:
         self._traces = {keys.trace_of(key_of_item(item)) for item in marked}
 
     def covers(self, finding: ItemDifference) -> bool:
-        """Whether a difference (``finding``) will be repaired without a rebuild: by the indexer, or
-        by the next reader of a run's history."""
+        """Whether a wrong or missing derived item (``finding``) will be repaired without a rebuild:
+        by the indexer, or by the next reader of a run's history."""
         if finding.problem == expected_items.UNWRITTEN:
             return True
         run_id, trace = finding_source(finding)

@@ -120,8 +120,8 @@ def marked_runs(experiment_id: str) -> set[str]:
 
 
 def suspects(partition: Partition) -> Iterator[Suspects]:
-    """Reads an experiment, its runs with their child items, then its index items; yields the keys
-    of derived items that may be wrong."""
+    """Reads an experiment, its runs with their child items, its traces, then its index items;
+    yields the keys of derived items that may be wrong or missing."""
     unseen: set[int] = set()
     yield from _experiment(partition, unseen)
     for run_items in run_scan.runs_with_items(partition.pk):

@@ -22,8 +22,8 @@ class Link(NamedTuple):
 
 
 class Span(NamedTuple):
-    """A span. Times are nanoseconds since the epoch, 0 for none. Attribute values are JSON values
-    or bytes."""
+    """A span of an OTLP request. Times are in nanoseconds since the epoch, 0 for none. Attribute
+    values are JSON values or bytes."""
 
     trace_id: bytes
     span_id: bytes

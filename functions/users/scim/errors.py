@@ -61,7 +61,7 @@ def taken(detail: str) -> ScimError:
 
 
 def error_body(status: int, detail: str, scim_type: str = "") -> dict[str, Any]:
-    """Returns the JSON of an error of SCIM."""
+    """Returns the JSON body of a SCIM error response."""
     body: dict[str, Any] = {"schemas": [ERROR_SCHEMA], "status": str(status)}
     if scim_type:
         body["scimType"] = scim_type

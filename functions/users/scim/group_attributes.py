@@ -1,4 +1,4 @@
-"""The attributes of groups: their checks, and the operations of PATCH on them."""
+"""The attributes of SCIM groups: their checks, and the operations of PATCH requests on them."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ def of_body(body: Mapping[str, Any]) -> GroupChange:
 
 
 def of_operations(operations: Sequence[Operation]) -> GroupChange:
-    """Returns the change of a group that the operations of a PATCH make together. Raises
-    ScimError."""
+    """Returns the change of a SCIM group that the operations of a PATCH request make together.
+    Raises ScimError."""
     change = GroupChange()
     for op, path, value in operations:
         if path is not None:

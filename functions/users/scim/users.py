@@ -1,4 +1,4 @@
-"""Creates, reads, changes, deactivates and deletes users for a directory."""
+"""Creates, reads, changes, deactivates and deletes users for a directory (SCIM)."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def replace_user(message: ScimRequest, request: Request) -> Response:
 
 
 def patch_user(message: ScimRequest, request: Request) -> Response:
-    """Changes attributes of a user."""
+    """Changes attributes of a SCIM user as the operations of a PATCH request say."""
     return _change(message, request, lambda before: patched(before, message.operations))
 
 

@@ -49,8 +49,8 @@ def _remove(checkup: Checkup) -> None:
 
 
 def delete(checkup: Checkup, experiment: str) -> None:
-    """Deletes an experiment, as MLflow's API does, and the files of its runs. An experiment that is
-    already deleted is not an error."""
+    """Deletes a checkup's experiment through MLflow's API, and the files of its active runs (a page
+    of runs). An experiment that is already deleted or missing is not an error."""
     api = checkup.api
     for run in api.post("runs/search", experiment_ids=[experiment]).get("runs", ()):
         _delete_files(checkup, run["info"]["artifact_uri"])

@@ -1,4 +1,4 @@
-"""Checks that a trace exported in OpenTelemetry's protocol can be read at once."""
+"""Checks that a trace can be read as soon as it was exported in OpenTelemetry's protocol."""
 
 from __future__ import annotations
 

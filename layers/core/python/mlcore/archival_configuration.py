@@ -82,7 +82,8 @@ def effective_retention(
 
 
 def archive_now(tags: Mapping[str, str]) -> ArchiveNow | None:
-    """Returns the archival request in an experiment's tags; None without one, or if malformed."""
+    """Returns the request in an experiment's tags to archive the experiment's traces now; None if
+    there is none or it is malformed."""
     text = tags.get(reserved_tags.ARCHIVE_NOW)
     fields = _object(text)
     if text is None or fields is None:

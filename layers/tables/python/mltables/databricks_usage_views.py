@@ -115,8 +115,8 @@ class UsageView:
         belongs to the statement around it."""
 
     def tables_read(self, columns: Collection[str]) -> Mapping[str, frozenset[str]]:
-        """Returns the tables from which these columns of the view are computed, each with the
-        columns that are read of it."""
+        """Returns the system tables from which these columns of the SQL view are computed, each
+        with those of its columns that are read."""
         return gateway_usage_view.tables_read(self._read(columns))
 
     def definition(self, schema: str, columns: Collection[str]) -> str:

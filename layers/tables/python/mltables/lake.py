@@ -107,8 +107,8 @@ class Lake:
             delta.create_checkpoint()
 
     def expect_commits(self, table: str) -> None:
-        """Records that other writers may have committed to a table, so that the next :meth:`open`
-        looks for their commits."""
+        """Records that other writers may have committed to a system table, so that the next
+        :meth:`open` of the table looks for their commits in S3."""
         if self._is_remote:
             self._log(table).expect_more()
 

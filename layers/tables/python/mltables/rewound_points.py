@@ -28,8 +28,8 @@ def deletes(point: str, inserted: str) -> str:
 
 
 def published(point: str) -> str:
-    """Returns the SQL condition under which the row ``w`` of ``rewinds`` deletes a point in the
-    published metric history."""
+    """Returns the SQL condition under which the row ``w`` of the table ``rewinds`` (a run's points
+    after a step are deleted) deletes a point of the published metric history."""
     return deletes(point, f"epoch_ms({point}.insert_time)")
 
 

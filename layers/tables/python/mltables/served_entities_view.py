@@ -68,8 +68,8 @@ TABLES: Final = gateway_usage_view.TABLES
 
 
 def tables_read(columns: Collection[str]) -> Mapping[str, frozenset[str]]:
-    """Returns the tables from which these columns of the view are computed, each with the columns
-    that are read of it."""
+    """Returns the system tables from which these columns of the view ``served_entities`` are
+    computed, each with those of the table's columns that are read."""
     return gateway_usage_view.tables_read(_read(columns))
 
 

@@ -59,7 +59,7 @@ class Table(NamedTuple):
 
     @property
     def names(self) -> str:
-        """Returns the columns of the system table that queries see, separated by commas."""
+        """Returns those of the system table's columns that SQL queries see, separated by commas."""
         return ", ".join(name for name, *_ in self.columns)
 
     @property
@@ -116,7 +116,7 @@ def structs_column(name: str, fields: dict[str, tuple[str, Type]]) -> Column:
 
 
 def texts_column(name: str) -> Column:
-    """Returns the definition of a column whose values are maps from text to text."""
+    """Returns the definition of a system table's column with maps from text to text as values."""
     return (name, TEXTS, MAP_OF_TEXTS, False)
 
 

@@ -102,8 +102,8 @@ def key_in_workspace(path: str, workspace: str) -> str:
 
 
 def is_hidden(key: str, name: str) -> bool:
-    """Whether a listing of ``key`` omits a name because it belongs to another workspace or to the
-    product."""
+    """Whether a list of the artifact folder ``key`` omits a name, because that file or folder
+    belongs to another workspace or to the product."""
     return key == "" and name.casefold() in (INTERNAL, WORKSPACES)
 
 

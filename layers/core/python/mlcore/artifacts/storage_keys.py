@@ -60,6 +60,6 @@ def history_folder(experiment_id: str, run_id: str = "") -> str:
 
 
 def internal_key(workspace: str, path: str) -> str:
-    """Returns the key of a file that only the product itself reads and writes."""
+    """Returns the storage key of a file that only the product itself reads and writes."""
     root = INTERNAL if workspace == DEFAULT_WORKSPACE else f"{INTERNAL}/{WORKSPACES}/{workspace}"
     return f"{root}/{path}"

@@ -72,7 +72,8 @@ class _Values:
 
 
 def of_entries(kind: str, entries: Iterable[CatalogEntry]) -> Options:
-    """Returns the filter options of the entries of one source of the model catalog."""
+    """Returns, for the entries of one source of the model catalog, the values by which each field
+    can be filtered: its texts, and the least and greatest number."""
     fields = _MODEL_FIELDS if kind == MODEL else _SERVER_FIELDS
     values_by_name: dict[str, _Values] = {name: _Values() for name in fields}
     for entry in entries:

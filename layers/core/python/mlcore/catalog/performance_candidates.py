@@ -28,7 +28,7 @@ _FAST_MS: Final = 100.0
 
 
 class PropertyNames(NamedTuple):
-    """The names of the custom properties that hold an artifact's measurements."""
+    """Names of the custom properties with the measurements of a catalog's performance artifact."""
 
     rate: str = "requests_per_second"
     latency: str = "ttft_p90"
@@ -128,7 +128,7 @@ def _never_dearer(faster: Measurement, other: Measurement) -> bool:
 
 
 def of_model(model: CatalogEntry, names: PropertyNames) -> list[Measurement]:
-    """Returns the measurements of a model's performance artifacts that have a latency."""
+    """Returns the measurements in a catalog model's performance artifacts that state a latency."""
     measurements = []
     for child in model.children:
         if child.fields.get("metricsType") != PERFORMANCE:

@@ -50,7 +50,8 @@ Columns = Mapping[str, Column]
 
 
 class ColumnCollector:
-    """Collects the columns of a generation of the model catalog while it is written."""
+    """Collects the values of a model catalog's attributes and custom properties as columns, while a
+    generation of the catalog is written."""
 
     def __init__(self) -> None:
         self._attributes: dict[str, _OpenColumn] = {}

@@ -77,8 +77,8 @@ def client() -> TableClient:
 
 
 def transport(service: str, protocol: Protocol) -> Transport:
-    """Returns a new client of an AWS service, configured as :func:`client`. It is not shared: the
-    caller keeps it."""
+    """Returns a new client of an AWS service, which is not shared: the caller keeps it. It finds
+    region, endpoint and credentials as :func:`client` does."""
     region, endpoint, keys = _from_environment(service) or _from_botocore(service)
     host = urlsplit(endpoint).hostname or ""
     return Transport(

@@ -85,7 +85,7 @@ class Update:
         self.changes.append((attribute, raw, 0))
 
     def set_once(self, attribute: ItemAttribute[V], value: V) -> None:
-        """Sets the attribute only if the item lacks it."""
+        """Sets a DynamoDB attribute only if the item lacks it."""
         path = self._path(attribute)
         self.sets_only_values = False
         self._set.append(f"{path}=if_not_exists({path},{self._value(attribute, value)})")

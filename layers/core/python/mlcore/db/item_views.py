@@ -18,8 +18,8 @@ Raw = dict[str, Any]
 
 
 class View:
-    """Base of views of raw items; each model has a subclass with a property for each of its
-    attributes."""
+    """Base of views of raw DynamoDB items. Each item class has a view class with a property for
+    each attribute of the item."""
 
     __slots__ = ("raw",)
 

@@ -22,7 +22,7 @@ class Credentials(NamedTuple):
 
 
 class Signer:
-    """Signs requests to one service in one region. The signing key, valid for a day, is cached."""
+    """Signs requests to one AWS service in one region. Caches the signing key, valid for a day."""
 
     __slots__ = ("_derived", "_region", "_service")
 

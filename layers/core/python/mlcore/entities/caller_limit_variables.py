@@ -1,4 +1,4 @@
-"""Limits on the number of requests of each caller, from a function's environment variables."""
+"""Limits on each caller's number of requests, from a Lambda function's environment variables."""
 
 from __future__ import annotations
 

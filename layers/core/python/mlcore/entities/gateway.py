@@ -52,7 +52,8 @@ class Secret(NamedTuple):
 
 
 class ModelDefinition(NamedTuple):
-    """A model of a model provider, with the secret to call it. The secret may have been deleted."""
+    """A provider's model that the gateway can call, with the id of the secret (credentials) for it.
+    The secret may have been deleted."""
 
     model_definition_id: str
     name: str
@@ -108,7 +109,7 @@ class ModelMapping(NamedTuple):
 
 
 class Binding(NamedTuple):
-    """Records that a resource, such as a scorer, uses an endpoint."""
+    """Records that a resource, such as a scorer, uses a gateway endpoint."""
 
     resource_type: str
     resource_id: str
@@ -199,8 +200,8 @@ class Configuration(NamedTuple):
         return secret
 
     def guardrails_of(self, endpoint: Endpoint) -> list[GuardrailUse]:
-        """Returns the existing guardrails of an endpoint in execution order; those without an order
-        come last."""
+        """Returns a gateway endpoint's guardrails that exist, in execution order; those without an
+        order come last."""
         uses = [use for use in endpoint.guardrails if use.guardrail_id in self.guardrails]
         return sorted(
             uses, key=lambda use: (use.execution_order is None, use.execution_order or 0, use[0])

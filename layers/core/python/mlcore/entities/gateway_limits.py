@@ -53,8 +53,8 @@ class GatewayLimits(NamedTuple):
 
 
 def parsed(value: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> GatewayLimits:
-    """Makes the limits from the value of the setting ``gateway_limits``, which was checked
-    before."""
+    """Makes the AI gateway's limits from the value of the setting ``gateway_limits``, which was
+    checked before."""
     return GatewayLimits(
         {
             scope: {name: CallLimits(**limits) for name, limits in entries.items()}

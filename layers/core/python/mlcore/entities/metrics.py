@@ -35,7 +35,7 @@ class MetricColumns(NamedTuple):
 
     @classmethod
     def of(cls, points: Sequence[Metric]) -> MetricColumns:
-        """Makes the columns from points of one metric."""
+        """Returns the steps, timestamps and values of points of one metric as columns."""
         return cls(
             [point.step for point in points],
             [point.timestamp for point in points],

@@ -1,4 +1,4 @@
-"""Budgets of the gateway: refuses calls once a budget is spent, and adds the cost of each call."""
+"""Budgets of the AI gateway: refuses calls once a budget is spent, and counts each call's cost."""
 
 from __future__ import annotations
 

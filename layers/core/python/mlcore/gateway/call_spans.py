@@ -120,7 +120,7 @@ class Span:
 
 
 class Recording:
-    """The spans of one call through the gateway. The first one covers the whole call."""
+    """Records the spans of a call through the AI gateway; the first span covers the whole call."""
 
     def __init__(self, endpoint: Endpoint, workspace: str, caller: Caller) -> None:
         self.endpoint = endpoint
@@ -136,8 +136,8 @@ class Recording:
 
     @property
     def is_traced(self) -> bool:
-        """Whether the call's trace will be written, because the endpoint tracks its usage in an
-        experiment."""
+        """Whether a trace of the gateway call will be written, because the gateway endpoint tracks
+        its usage in an experiment."""
         return self.endpoint.usage_tracking and self.endpoint.experiment_id is not None
 
     def stored_spans(self, trace_id: str) -> list[StoredSpan]:
@@ -148,7 +148,7 @@ class Recording:
 
     @contextmanager
     def span(self, name: str, kind: str) -> Iterator[Span]:
-        """Records a span. Spans that start inside the ``with`` block become its children."""
+        """Records a span of a gateway call. Spans begun in the ``with`` block are its children."""
         span = Span(name, kind, self._open_spans[-1] if self._open_spans else None)
         self.spans.append(span)
         self._open_spans.append(span)

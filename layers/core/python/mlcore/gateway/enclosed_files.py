@@ -154,7 +154,8 @@ class Holder:
 
     @property
     def media_types(self) -> list[Any]:
-        """The values of the object's members ``media_type`` and ``mime_type``, in any spelling."""
+        """The values of this JSON object's members ``media_type`` and ``mime_type``, however these
+        two names are spelled (``mimeType``, for example)."""
         if self._media_types is None:
             self._media_types = [
                 value for name, value in self.members.items() if _plain(name) in _TYPES

@@ -50,7 +50,7 @@ The violation: {rationale}
 
 
 class EndpointGuardrails:
-    """The guardrails of an endpoint, prepared for one call."""
+    """The guardrails of a gateway endpoint, prepared for one call of the endpoint."""
 
     def __init__(
         self, route: Route, record: Recording, redactions: tuple[RequestRedaction, ...]
@@ -78,7 +78,7 @@ class EndpointGuardrails:
 
     @property
     def checks_answers(self) -> bool:
-        """Whether one of the guardrails checks answers."""
+        """Whether one of the gateway endpoint's guardrails checks the answers of models."""
         return any(guardrail.stage != BEFORE for guardrail in self._guardrails)
 
     def before(self, request: Json, shape: Shape | None = None) -> Json:

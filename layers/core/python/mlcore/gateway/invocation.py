@@ -43,8 +43,8 @@ class Guardrails(Protocol):
 
     @property
     def checks_answers(self) -> bool:
-        """Whether a guardrail checks answers, so that they must be complete and cannot be
-        streamed."""
+        """Whether a guardrail checks the answers of models, so that the answers must be complete
+        and cannot be streamed."""
 
     def before(self, request: Json, shape: Shape | None = None) -> Json: ...
 

@@ -1,5 +1,5 @@
-"""Passthrough: requests in a provider's own form, which are sent to it without a conversion. Only
-endpoints of that provider accept them.
+"""Passthrough: gateway requests in a model provider's own form, which the gateway sends to the
+provider without a conversion. Only gateway endpoints of that provider accept them.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ def _in_time() -> Iterator[None]:
 
 
 class RequestRedaction(NamedTuple):
-    """Applies the rules of one endpoint to the requests that its calls send to providers."""
+    """Applies a gateway endpoint's redaction rules to the requests for model providers."""
 
     rules: RequestRules
 

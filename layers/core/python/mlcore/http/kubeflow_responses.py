@@ -36,8 +36,8 @@ Answer = dict[str, Any] | AnswerWithStatus | Response | None
 
 
 def arguments(sent: Sent) -> dict[str, str]:
-    """Returns the query parameters that are not empty. Raises InvalidParameterValue if one holds a
-    NUL or a lone surrogate."""
+    """Returns the URL's query parameters that are not empty. Raises InvalidParameterValue if one
+    holds a NUL or a lone surrogate."""
     parameters = sent.arguments()
     check_text(parameters)
     return {name: value for name, value in parameters.items() if value}

@@ -123,8 +123,8 @@ def base_path(environment: Mapping[str, str]) -> str:
 
 
 def path_of(event: Event, base: str) -> str:
-    """Returns the event's path without the deployment's base path. API Gateway's own domain name,
-    which CloudFront uses, has no base path."""
+    """Returns the URL path in an API Gateway event without the custom domain's base path. API
+    Gateway's own domain name, which CloudFront uses, has no base path."""
     path: str = event.get("rawPath") or "/"
     about = event["requestContext"]
     if not base or about.get("domainPrefix") == about.get("apiId"):

@@ -18,7 +18,7 @@ _OF_API_GATEWAY: Final = ("principalId", "integrationLatency")
 
 
 def is_rest_event(event: Event) -> bool:
-    """Whether an event is one of a REST API, for a function or for an authorizer."""
+    """Whether a Lambda event (for a function or an authorizer) comes from a REST API."""
     return "httpMethod" in event
 
 

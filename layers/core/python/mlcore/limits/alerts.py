@@ -74,7 +74,8 @@ def check_range(name: str, value: int, least: int, most: int) -> None:
 
 
 def check_count(existing: int) -> None:
-    """Raises InvalidParameterValue if a user who has ``existing`` alerts may create no more."""
+    """Raises InvalidParameterValue if ``existing`` alerts of a user in a workspace are too many to
+    create another."""
     if existing >= MAX_ALERTS:
         raise InvalidParameterValue(f"A user has at most {MAX_ALERTS} alerts in a workspace.")
 

@@ -128,8 +128,8 @@ def check_transition(status: str, new_status: str) -> None:
 
 
 def check_transport(transport_type: str) -> str:
-    """Returns the transport type of an access endpoint unchanged. Raises InvalidParameterValue for
-    an unknown one."""
+    """Returns the transport type of an MCP server's access endpoint unchanged. Raises
+    InvalidParameterValue for an unknown type."""
     if transport_type not in TRANSPORTS:
         raise InvalidParameterValue(f"Invalid transport_type: '{transport_type}'")
     return transport_type

@@ -49,7 +49,7 @@ class ParsedSource(NamedTuple):
 
     @property
     def is_model_uri(self) -> bool:
-        """Whether the scheme of the source is ``models:``; the URI may be malformed."""
+        """Whether the model version's source begins with ``models:``; the URI may be malformed."""
         return self.parts.scheme == "models"
 
     @property
@@ -187,8 +187,8 @@ def check_absolute(source: ParsedSource) -> None:
 
 
 def run_of(source: ParsedSource) -> str | None:
-    """Returns the run that a ``runs:/`` source names; None for other sources. Raises
-    InvalidParameterValue if the URI is malformed."""
+    """Returns the id of the run that a model version's ``runs:/`` source names; None for other
+    sources. Raises InvalidParameterValue if the URI is malformed."""
     if source.parts.scheme != "runs":
         return None
     if source.parts.netloc:

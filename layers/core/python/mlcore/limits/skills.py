@@ -88,8 +88,8 @@ def check_organization(organization: str) -> None:
 
 
 def identities_of(texts: Iterable[str]) -> set[SkillIdentity]:
-    """Returns the skills that a search selects by ``name`` or ``@organization/name``; a single
-    empty text selects none. Raises InvalidParameterValue."""
+    """Returns the identities of the skills that a search names as ``name`` or
+    ``@organization/name``; none for a single empty text. Raises InvalidParameterValue."""
     listed = list(texts)
     if listed == [""]:
         return set()

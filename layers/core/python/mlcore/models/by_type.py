@@ -1,4 +1,4 @@
-"""Imports all item classes, for code that needs every ``type`` of item."""
+"""Imports all classes of DynamoDB items, for code that needs every ``type`` of item."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Declares the items of counters, from which ids are assigned."""
+"""Declares the DynamoDB items of counters, from which ids are assigned."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Declares the items of evaluation datasets, scorers, jobs, label schemas, review queues and
-issues."""
+"""Declares the DynamoDB items of evaluation datasets, scorers, background jobs, label schemas,
+review queues and issues."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ class Experiment(StagedItem):
 
 
 class ExperimentTag(ChildItem):
-    """A tag of an experiment."""
+    """A tag of an experiment, in a DynamoDB item of its own."""
 
     pattern = keys.EXPERIMENT_TAG
 

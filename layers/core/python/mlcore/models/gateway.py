@@ -14,7 +14,7 @@ from mlcore.models.base import Item
 
 
 class GatewayItem(Item):
-    """Common attributes of gateway items; ``version`` counts writes."""
+    """Base of the AI gateway's DynamoDB items; ``version`` counts the writes of an item."""
 
     version = IntAttribute()
     created_by = TextAttribute(null=True)
@@ -91,8 +91,8 @@ class GatewayGuardrail(GatewayItem):
 
 
 class GatewayBudget(GatewayItem):
-    """A budget policy of ``workspace``: the US dollars that calls may cost in each window of
-    time."""
+    """A budget policy of ``workspace``: the US dollars that calls of the AI gateway may cost in
+    each window of time."""
 
     pattern = keys.GATEWAY_BUDGET
 

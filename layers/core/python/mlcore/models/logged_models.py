@@ -45,7 +45,7 @@ class LoggedModelReference(Item):
 
 
 class LoggedModelParam(ChildItem):
-    """A param of a logged model."""
+    """A param of a logged model, in a DynamoDB item of its own."""
 
     pattern = keys.LOGGED_MODEL_PARAM
 
@@ -61,8 +61,8 @@ class LoggedModelTag(ChildItem):
 
 
 class LoggedModelPoints(Item):
-    """The metric points of one request: JSON ``[time of the request, [[key, value, timestamp, step,
-    run_id, dataset_name, dataset_digest], …]]``."""
+    """A logged model's metric points that one request logged: JSON ``[time of the request, [[key,
+    value, timestamp, step, run_id, dataset_name, dataset_digest], …]]``."""
 
     pattern = keys.LOGGED_MODEL_POINTS
 

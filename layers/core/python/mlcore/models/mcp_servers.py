@@ -1,4 +1,4 @@
-"""Declares the items of the MCP registry."""
+"""Declares the DynamoDB items of the MCP registry."""
 
 from __future__ import annotations
 

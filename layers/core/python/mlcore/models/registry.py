@@ -1,4 +1,4 @@
-"""Declares the items of the model registry: models, their versions, tags, aliases."""
+"""Declares the DynamoDB items of registered models, their versions, tags and aliases."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ class RunReference(Item):
 
 
 class RunMetric(ChildItem):
-    """The latest point of one metric of a run."""
+    """The latest point of one metric of a run, in a DynamoDB item of its own."""
 
     pattern = keys.RUN_METRIC
 

@@ -1,4 +1,4 @@
-"""Declares the item of a saved SQL query."""
+"""Declares the DynamoDB item of a saved SQL query."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ class EntityEntry(Item):
 
 
 class ExperimentEntry(Item):
-    """Base of the indexer's items that name their experiment."""
+    """Base of those DynamoDB items of the indexer that have their experiment's id."""
 
     experiment_id = TextAttribute()
 

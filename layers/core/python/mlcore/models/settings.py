@@ -1,4 +1,4 @@
-"""Declares the item of a setting of the deployment."""
+"""Declares the DynamoDB item of a setting of the deployment."""
 
 from __future__ import annotations
 

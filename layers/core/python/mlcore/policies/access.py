@@ -194,7 +194,7 @@ class Access:
         return True
 
     def allows(self, *requirements: Requirement) -> bool:
-        """Whether the caller meets every requirement; an administrator meets all."""
+        """Whether the caller's grants meet every given requirement; an administrator meets all."""
         return self.is_admin or self.grants().allow(requirements)
 
     def _predicate(self, resource_type: str, *requirements: Requirement) -> Reader:
@@ -325,7 +325,7 @@ def grants_of(profile: Profile, assigned: Iterable[Role], workspace: str) -> Gra
 
 
 def administrated_workspaces(profile: Profile, assigned: Iterable[Role]) -> set[str]:
-    """Returns the workspaces that a user administers."""
+    """Returns the workspaces that a user administers, by own grants or by assigned roles."""
     return {
         role.workspace
         for role in assigned

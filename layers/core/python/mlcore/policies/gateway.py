@@ -192,8 +192,8 @@ def hide_in_model_definitions(access: Access, definitions: Iterable[Json]) -> No
 
 
 def hide_in_mappings(access: Access, mappings: Iterable[Json]) -> None:
-    """Removes denied model definitions from the mappings of endpoints to models, and denied secrets
-    from the remaining definitions."""
+    """Removes what the caller is denied from a response's mappings of gateway endpoints to models:
+    model definitions, and secrets of the remaining definitions."""
     for mapping in mappings:
         not_denied = Requirement(
             GATEWAY_MODEL_DEFINITION, mapping["model_definition_id"], NOT_DENIED

@@ -39,7 +39,7 @@ def signed_caller(identity: Mapping[str, Any], workspace: str) -> Access | None:
 
 
 def is_iam_administrator(username: str) -> bool:
-    """Whether the settings make an IAM identity with this user name an administrator."""
+    """Whether the setting ``IAM_ADMINISTRATORS`` lists an IAM identity that has this user name."""
     administrators = _setting_entries("IAM_ADMINISTRATORS")
     if not administrators:
         return False

@@ -50,8 +50,8 @@ def _on_model_named(access: Access, name: str, action: str) -> bool:
 
 
 def on_version_of(access: Access, model_name: str, action: str) -> bool:
-    """Whether the caller may do the action on the versions of a model. Versions inherit the model's
-    grants."""
+    """Whether the caller may do the action on the versions of a registered model, which inherit the
+    grants on the model."""
     parent_model = InheritedFrom(REGISTERED_MODEL, model_name, action)
     return access.allows(
         Requirement(REGISTERED_MODEL, model_name, "read"),
@@ -240,8 +240,8 @@ def find_artifact(access: Access, request: RegistryRequest) -> bool:
 
 
 def list_artifacts(access: Access, request: RegistryRequest) -> bool:
-    """Allows everybody in the workspace to list artifacts. The route's function removes those that
-    the caller may not read."""
+    """Allows everybody in the workspace to list Kubeflow's artifacts. The route's function removes
+    those that the caller may not read."""
     return reads_workspace(access)
 
 

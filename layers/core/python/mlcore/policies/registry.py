@@ -39,8 +39,8 @@ def kind_of_tags(tags: Mapping[str, str]) -> str:
 
 
 def on_model(action: str) -> Policy:
-    """Returns the policy that requires the action on a model or prompt. A missing one is treated as
-    a model without a grant."""
+    """Returns the policy that requires the action on a registered model or prompt. A missing name
+    is treated as a model without a grant."""
 
     def policy(access: Access, message: Any) -> bool:
         name = subject(message, "name")
@@ -93,8 +93,8 @@ def delete(access: Access, message: Any) -> bool:
 
 
 def on_alias(action: str) -> Policy:
-    """Returns the policy that requires the action on the model and the right to read its versions,
-    since an alias names a version."""
+    """Returns the policy that requires the action on the registered model or prompt and the right
+    to read its versions, since an alias names a version."""
 
     def policy(access: Access, message: Any) -> bool:
         kind = kind_of(access.workspace, subject(message, "name"))

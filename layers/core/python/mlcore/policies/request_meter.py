@@ -95,7 +95,8 @@ class RequestMeter:
         self._begin_window(total, now)
 
     def refusal(self, now: int) -> Refusal | None:
-        """Returns the limit that a request would exceed now; None if it may pass."""
+        """Returns the request limit that the caller would exceed with one more request now; None if
+        the request may pass."""
         per_second, per_day = self._limit
         if per_day is not None and self._used() >= per_day:
             seconds = math.ceil((self._day + DAY_MS - now) / 1000)
@@ -127,8 +128,8 @@ class RequestMeter:
         return self._unreported / (per_day or (per_second or 1) * DAY_MS / 1000)
 
     def take_report(self) -> CountedRequests:
-        """Returns the unreported requests as a report. The caller adds it to the table and then
-        calls :meth:`reported` or :meth:`not_reported`."""
+        """Returns the number of unreported requests as a report. The code that called this adds it
+        to the table's counter and then calls :meth:`reported` or :meth:`not_reported`."""
         report = CountedRequests(self._day, self._unreported)
         self._reporting += report.requests
         self._unreported = 0
@@ -153,8 +154,8 @@ class RequestMeter:
         self._begin_window(total, now)
 
     def not_reported(self, report: CountedRequests, now: int) -> None:
-        """Records that a report was not added to the table. The next report, at least a minute
-        later, includes its requests."""
+        """Records that a report of counted requests was not added to the table. The next report, at
+        least a minute later, includes these requests."""
         self._retry_at = now + RETRY_MS
         if report.day == self._day:
             self._reporting -= report.requests

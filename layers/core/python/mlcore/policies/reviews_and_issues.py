@@ -87,7 +87,7 @@ def review(access: Access, message: Any) -> bool:
 
 
 def search_issues(access: Access, message: Any) -> bool:
-    """Requires the right to read the experiment. DENY on runs refuses a filter by source run."""
+    """Requires the right to read the issues' experiment. DENY on runs refuses a filter by run."""
     if not message.experiment_id:
         return False
     not_denied = (
@@ -115,7 +115,7 @@ def hide_queues(access: Access, message: Any, body: Json) -> None:
 
 
 def hide_source_runs(access: Access, message: Any, body: Mapping[str, Any]) -> None:
-    """Removes the source run of issues if runs are denied."""
+    """Removes source runs from the issues in a response ``body`` if the caller is denied runs."""
     issues = [issue for issue in (body.get("issue"), *body.get("issues", ())) if issue]
     if any("source_run_id" in issue for issue in issues) and not access.allows(
         Requirement(RUN, ANY, NOT_DENIED)

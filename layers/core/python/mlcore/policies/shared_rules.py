@@ -76,8 +76,8 @@ def on_experiment(action: str) -> Policy:
 
 
 def inside(experiment_id: str, resource_type: str, action: str) -> tuple[Requirement, Requirement]:
-    """Returns the requirements for an action on a resource in an experiment, which inherits the
-    experiment's grants."""
+    """Returns the requirements for an action on a resource (such as a run) in an experiment; the
+    resource inherits the grants on the experiment."""
     return (
         Requirement(EXPERIMENT, experiment_id, "read"),
         inherited(experiment_id, resource_type, action),

@@ -85,8 +85,8 @@ class AbandonableCall:
 
 
 def begin() -> AbandonableCall:
-    """Notes that this thread begins a call of a model, and returns an object for the call. Other
-    threads may abandon it until :func:`end`."""
+    """Notes that this thread begins a call of a model, and returns an object by which other threads
+    may abandon the call until :func:`end`."""
     call = AbandonableCall()
     _thread.call = call
     return call

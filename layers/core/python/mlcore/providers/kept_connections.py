@@ -84,7 +84,7 @@ class KeptConnections:
         _close(excess)
 
     def close(self) -> None:
-        """Closes all unused connections to providers."""
+        """Closes all kept connections to model providers that no request uses."""
         with self._lock:
             unused = list(self._unused)
             self._unused.clear()

@@ -1,4 +1,4 @@
-"""Finds the class that calls a model, by the name of its provider."""
+"""Finds the class that calls a model provider, by the provider's name."""
 
 from __future__ import annotations
 

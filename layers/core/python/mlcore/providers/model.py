@@ -1,4 +1,4 @@
-"""A provider's model with decrypted credentials, ready to be called."""
+"""A model provider's model with decrypted credentials, ready to be called."""
 
 from __future__ import annotations
 

@@ -130,8 +130,8 @@ class Provider:
         raise self._unsupported("The proxy endpoint is")
 
     def usage(self, answer: Json) -> dict[str, int]:
-        """Returns the token counts in a provider's own answer, or in one event of its stream, by
-        MLflow's names."""
+        """Returns, by MLflow's names, the token counts of an answer in the model provider's own
+        form, or of one event of such a streamed answer. Empty unless a subclass overrides this."""
         return {}
 
     def chat_usage(self, answer: Json) -> dict[str, int]:

@@ -51,7 +51,7 @@ class ProxiedRequest(NamedTuple):
         return self.content if self.body is None else json.dumps(self.body).encode()
 
     def sent_type(self) -> str | None:
-        """Returns the content type that is sent to the provider; None if there is none."""
+        """Returns the content type that is sent to the model provider; None if there is none."""
         return (self.content_type or None) if self.body is None else _JSON
 
 

@@ -1,4 +1,4 @@
-"""Token counts in the answers of providers: MLflow's names for them, and their limits."""
+"""Token counts in the answers of model providers: MLflow's names for them, and their limits."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ class Searched:
 
     @property
     def numbers(self) -> list[Range]:
-        """The ranges of the searched text that may hold numbers of at least seven characters."""
+        """The (start, end) ranges of ``text`` that may hold numbers of seven characters or more."""
         if self._numbers is None:
             expression = _ASCII_NUMBER if self.text.isascii() else _NUMBER
             self._numbers = [match.span() for match in expression.finditer(self.text)]

@@ -23,7 +23,7 @@ def normalized(name: str) -> str:
 
 
 def below(paths: Paths, key: str) -> Paths:
-    """Returns the paths of the member ``key`` of an object, from the paths of the object."""
+    """Returns the redaction paths of a JSON object's member ``key``, from those of the object."""
     name = normalized(key)
     return tuple(f"{path}.{name}" if path else name for path in paths)
 
@@ -60,7 +60,8 @@ def parse(text: str, replacement: str) -> RedactedField:
 
 
 def replacement_at(fields: Sequence[RedactedField], paths: Paths) -> str | None:
-    """Returns the replacement of the first field that names one of the paths; None if none does."""
+    """Returns the text that replaces a value with these ``paths``: that of the first redaction rule
+    whose field matches a path; None if no rule matches."""
     for field in fields:
         if any(map(field.expression.fullmatch, paths)):
             return field.replacement

@@ -19,8 +19,8 @@ _LARGEST_WHOLE: Final = 1e21
 
 
 class Leaves(NamedTuple):
-    """The searchable parts of a value: its texts, its numbers as texts, and the names of all
-    members of its objects."""
+    """The parts of JSON values in which redaction rules search: texts, numbers as texts, and the
+    names of all members of objects."""
 
     texts: list[str]
     names: set[str]

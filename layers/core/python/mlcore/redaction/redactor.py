@@ -132,7 +132,7 @@ class Redactor:
         return self._value(value, normalized)
 
     def matches(self, text: str) -> bool:
-        """Whether a rule matches in a text. Rules on fields are not considered."""
+        """Whether a redaction rule matches in a text. Rules on fields are not considered."""
         return self._once(text, ()) != text
 
     def preview(self, text: str, *paths: str) -> str:

@@ -106,7 +106,7 @@ class Rules(NamedTuple):
 
 
 class RequestRules(NamedTuple):
-    """The rules (at least one) for the requests that one call of the gateway sends to providers."""
+    """The redaction rules (at least one) for the requests of a gateway call to model providers."""
 
     rules: tuple[Rule, ...]
 

@@ -142,7 +142,7 @@ class Candidates:
 
     @property
     def named(self) -> int:
-        """Number of runs or traces that the entries read so far refer to."""
+        """Number of runs or traces that the index entries read so far refer to."""
         return sum(len(entries.items) for entries in self._entries())
 
     @property

@@ -39,7 +39,7 @@ def find(workspace: str, name: str) -> SavedQuery | None:
 
 
 def get(workspace: str, name: str) -> SavedQuery:
-    """Returns a saved query as :func:`find`. Raises ResourceDoesNotExist."""
+    """Like :func:`find` (a saved SQL query by name), but raises ResourceDoesNotExist if missing."""
     query = find(workspace, name)
     if query is None:
         raise errors.ResourceDoesNotExist(f"The workspace has no saved query {name!r}.")

@@ -29,8 +29,8 @@ def covered_fields(experiment: Raw) -> IndexedFields | None:
 
 
 def maintained_fields(experiment: Raw) -> IndexedFields | None:
-    """Returns the fields that the indexer must keep in an experiment's full-text index; None if it
-    keeps none, not even names."""
+    """Returns the fields that the indexer must keep in an experiment's full-text index; None if
+    there is no index that it must keep."""
     item = Experiment.of(experiment)
     both = [text_fields.decode(text) for text in (item.fts, item.fts_next)]
     there = [index for index in both if index is not None]

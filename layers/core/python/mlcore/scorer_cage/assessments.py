@@ -18,7 +18,7 @@ _CAGE: Final = __file__.rpartition("/")[0]
 
 
 class MlflowException(Exception):
-    """MLflow's exception, for scorers that raise or catch it."""
+    """Takes the place of MLflow's exception for code scorers that raise or catch it."""
 
     def __init__(self, message: Any, error_code: Any = "INTERNAL_ERROR", **_: Any) -> None:
         super().__init__(str(message))

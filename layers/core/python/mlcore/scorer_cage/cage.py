@@ -94,7 +94,7 @@ class Judgement(NamedTuple):
 
 
 def allowed_packages() -> tuple[str, ...]:
-    """Returns the names of the packages that scorers may import, as the operator has configured."""
+    """Returns the Python packages that code scorers may import, as the operator has configured."""
     return tuple(filter(None, map(str.strip, os.environ.get(PACKAGES, "").split(","))))
 
 

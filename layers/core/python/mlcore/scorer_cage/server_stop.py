@@ -21,9 +21,9 @@ running: Final[set[Stoppable]] = set()
 
 
 def stop_all() -> None:
-    """Ends all running and future judgements of this process with
-    :class:`mlcore.scorer_cage.cage.ServerStops`. Their jobs pause, and continue after the next
-    start."""
+    """Ends all judgements of code scorers in this process, running and future, with
+    :class:`mlcore.scorer_cage.cage.ServerStops`. The scorers' jobs pause, and continue after the
+    server's next start."""
     requested.set()
     for judgement in list(running):
         judgement.stop()

@@ -209,7 +209,7 @@ class Trace:
 
 
 def trace(fields: Json) -> Trace:
-    """Returns a trace from the JSON of its information (``info``) and of its spans (``spans``)."""
+    """Returns a trace for a code scorer, from the JSON of its ``info`` and of its ``spans``."""
     return Trace(TraceInfo(fields["info"]), TraceData([Span(span) for span in fields["spans"]]))
 
 

@@ -260,7 +260,7 @@ def _number(key: str, right: ClauseItem, integers_only: bool) -> int | float:
 
 
 def unquote_required(text: str) -> str:
-    """Returns the text without its quotes. Raises InvalidParameterValue if it has none."""
+    """Returns a filter's value without its quotes. Raises InvalidParameterValue if it has none."""
     inner = strip_quotes(text, "'\"")
     if inner is text:
         raise InvalidParameterValue(

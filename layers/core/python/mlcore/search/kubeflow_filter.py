@@ -155,7 +155,7 @@ def required_tests(node: Node) -> Iterator[PropertyTest]:
 
 
 def compile_test(node: Node, source: PropertySource) -> Test:
-    """Returns a function that says whether an entity meets the parsed filter."""
+    """Returns a function that says whether an entity meets a parsed filter of Kubeflow's API."""
     match node:
         case PropertyTest():
             return _leaf(node, source)

@@ -79,7 +79,7 @@ def _general(pattern: str) -> Callable[[str], bool]:
 
 
 def unescape(pattern: str) -> str:
-    """Returns the pattern without backslashes. A wildcard (% or _) after a backslash becomes a
+    """Returns the LIKE pattern without backslashes. A wildcard (% or _) after a backslash becomes a
     placeholder, which :func:`with_escapes` matches literally."""
     return re.sub(r"\\(.)", _literal, pattern, flags=re.DOTALL)
 

@@ -109,7 +109,7 @@ class ModelsByName(NamedTuple):
 
 
 class ModelsByRun(NamedTuple):
-    """An access path of a search: the logged models that this run made."""
+    """An access path of a search for logged models: reads those that the run ``run_id`` made."""
 
     run_id: str
 

@@ -103,7 +103,7 @@ def _dataset(comparison: Comparison) -> Predicate:
 
 
 def value_test(comparison: Comparison) -> Callable[[Any], bool]:
-    """Returns a function that says whether a value (not None) meets a comparison of the filter."""
+    """Returns a function that says whether a value (not None) meets a comparison of a filter."""
     operand = comparison.value
     match comparison.operator:
         case "LIKE":

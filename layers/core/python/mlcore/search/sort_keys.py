@@ -27,8 +27,8 @@ _END = "\u0100"
 
 
 def metric_field(value: float, *, ascending: bool) -> Key:
-    """Returns the two elements (rank, value) that a metric's value contributes to a search's sort
-    key."""
+    """Returns the two elements (rank, value) that a metric's value contributes to the key by which
+    a search sorts what it found (no DynamoDB key)."""
     return (PRESENT, value if ascending else -value) if value == value else _NOT_A_NUMBER  # noqa: PLR0124 - NaN
 
 

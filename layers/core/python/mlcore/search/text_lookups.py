@@ -37,8 +37,8 @@ class FullTextLookup(NamedTuple):
     """Whether the word or value may be a number; numbers have no trigrams in the index."""
 
     def test(self) -> Callable[[str], bool]:
-        """Returns a function that says whether a word or value found in the index meets the
-        condition."""
+        """Returns a function that says whether a word or value found in the full-text index meets
+        the search's condition."""
         condition = self.condition
         return condition.is_in if isinstance(condition, Fragment) else value_test(condition)
 

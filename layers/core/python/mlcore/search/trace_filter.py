@@ -118,8 +118,8 @@ def parse_filter(text: str) -> TraceFilter:
 
 
 def parse_order_by(texts: Sequence[str]) -> tuple[OrderBy, ...]:
-    """Parses ``order_by`` entries to orderings, most significant first. If a field is repeated,
-    only its first ordering is kept."""
+    """Parses the ``order_by`` of a search for traces to orderings, most significant first. If a
+    field is repeated, only its first ordering is kept. Raises InvalidParameterValue."""
     check_ordering_count(texts)
     orders: dict[tuple[str, str], OrderBy] = {}
     for text in texts:

@@ -38,7 +38,7 @@ def rules_of(key: str, workspace: str) -> Redactor | None:
 
 
 def can_be_redacted(key: str) -> bool:
-    """Whether a key is that of a trace's ``traces.json``, the only file that can be redacted."""
+    """Whether a storage key is that of a trace's ``traces.json``, the only redactable file."""
     match = _FILE_OF_TRACE.search(key)
     return match is not None and match[2].lower() == _SPANS_FILE
 

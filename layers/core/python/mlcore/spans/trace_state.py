@@ -24,7 +24,7 @@ Texts = Mapping[str, str]
 
 
 class ReportedState(NamedTuple):
-    """The data that a client has reported about the trace itself. Times are in milliseconds."""
+    """What a client has reported about a trace, apart from its spans. Times are in milliseconds."""
 
     request_time: int
     execution_duration: int | None = None

@@ -20,7 +20,7 @@ _NOTIFIED: Final[Mapping[str, bool]] = {"sns": True, "nobody": False}
 
 
 def when(sql: str) -> str | None:
-    """Returns the text after ``-- when:`` in an alert's SQL; None if there is no such line."""
+    """Returns the condition in an alert's SQL, the text after ``-- when:``; None if it has none."""
     match = _WHEN.search(sql)
     return match[1].strip() if match else None
 

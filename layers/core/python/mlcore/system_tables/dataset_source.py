@@ -68,7 +68,7 @@ def find_records(refs: Collection[EntityRef]) -> Iterator[RecordRow]:
 
 
 def records_of(ref: EntityRef) -> Iterator[RecordRow]:
-    """Yields the system table's rows of all records of an evaluation dataset; one Query per MB."""
+    """Yields the system table rows of all records of an evaluation dataset; one Query per MB."""
     dataset_id = ref[0]
     pk = keys.evaluation_record(dataset_id, "").pk
     for raw in table.query_all(pk, prefix=keys.evaluation_record_prefix()):
@@ -77,7 +77,7 @@ def records_of(ref: EntityRef) -> Iterator[RecordRow]:
 
 def dataset_refs() -> Iterator[EntityRef]:
     """Yields the references (dataset id, workspace) of all evaluation datasets; one Query per
-    workspace and MB."""
+    workspace and MB, after those for the names of the workspaces."""
     for workspace in workspaces.names():
         pk = keys.evaluation_dataset(workspace, "").pk
         for raw in table.query_all(pk, prefix=keys.evaluation_dataset_prefix()):

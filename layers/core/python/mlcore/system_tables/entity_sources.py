@@ -1,4 +1,4 @@
-"""Declares how the system tables' rows of the ``entity_kinds`` are read from the DynamoDB table."""
+"""Declares for each kind of entity how its rows of system tables are read from DynamoDB."""
 
 from __future__ import annotations
 

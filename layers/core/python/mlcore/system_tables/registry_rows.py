@@ -68,7 +68,7 @@ class VersionRow(NamedTuple):
 
 
 def model_row(stored: StoredRegisteredModel) -> ModelRow:
-    """Converts a registered model, or a prompt, to its row of the system table."""
+    """Converts a registered model, or a prompt, to its row of the table ``registered_models``."""
     model, item = stored.model, stored.item
     return ModelRow(
         registered_model_id=item.incarnation,

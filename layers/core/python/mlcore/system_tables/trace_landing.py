@@ -77,8 +77,8 @@ class ChangedTraces:
         self._deleted.add((experiment_id, trace_id))
 
     def lines(self) -> Iterator[str]:
-        """Yields the lines of the landing object, one per changed trace, in a fixed order, so that
-        equal changes give equal objects."""
+        """Yields the lines of the landing object (the file by which the publisher learns of changed
+        traces): one per trace, in a fixed order, so that equal changes give equal objects."""
         for identity, times in sorted(self._times.items(), key=lambda entry: entry[0]):
             fields: dict[str, Any] = {"x": identity[0], "t": identity[1]}
             if times is not None:

@@ -1,5 +1,5 @@
-"""Messages about alerts: the data of their events, and the bodies that a Slack webhook, an
-ordinary webhook and a topic of SNS receive."""
+"""Messages of alerts (on SQL queries and budgets): the data of an alert's events, and the bodies
+that a Slack webhook, an ordinary webhook and an SNS topic receive."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def body(event: EventName, time_ms: int, data: Mapping[str, Any], workspace: str
 
 
 def signature(secret: str, delivery_id: str, timestamp: str, text: str) -> str:
-    """Returns the signature of a delivery: ``v1,`` and the Base64 of the HMAC-SHA256 of
+    """Returns the signature of a webhook delivery: ``v1,`` and the Base64 of the HMAC-SHA256 of
     ``id.time.body``."""
     signed = f"{delivery_id}.{timestamp}.{text}".encode()
     digest = hmac.new(secret.encode(), signed, hashlib.sha256).digest()

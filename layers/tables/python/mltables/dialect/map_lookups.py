@@ -25,8 +25,8 @@ class MapLookup(NamedTuple):
     key: str
 
     def read_from(self, name: str) -> None:
-        """Records that this lookup is to be read from the column ``name`` of the same table or
-        struct, in place of the map."""
+        """Records that the generated SQL is to read the column ``name``, of the same table or
+        struct as the map's column, in place of this lookup of a key in the map."""
         column = self.column.copy()
         column.set("this", exp.to_identifier(name, quoted=True))
         self.node.meta[_COLUMN] = column

@@ -49,7 +49,7 @@ def is_time(node: exp.Expr) -> bool:
 
 
 def may_be_date(node: exp.Expr) -> bool:
-    """Whether an expression may have the type DATE although the syntax tree does not show it."""
+    """Whether an SQL expression may be a DATE although the syntax tree does not show its type."""
     return not (isinstance(node, exp.Anonymous) and node.name.lower() in _TIMES) and not isinstance(
         node, exp.Cast | exp.CurrentTimestamp | exp.Interval | exp.Placeholder
     )

@@ -1,4 +1,4 @@
-"""What a SELECT reads in the syntax tree, and the names of the columns of that."""
+"""Finds in an SQL syntax tree what a SELECT reads (FROM and JOIN), and the columns' names."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def sources_of(select: exp.Select) -> list[exp.Expr]:
 
 
 def columns_of_query(query: exp.Expr) -> list[str] | None:
-    """Returns the column names of a query; None if some have no explicit name."""
+    """Returns the column names of an SQL query; None if some have no explicit name."""
     if isinstance(query, exp.Subquery):
         return columns_of_query(query.this)
     if isinstance(query, exp.SetOperation):
@@ -37,7 +37,7 @@ def columns_of_query(query: exp.Expr) -> list[str] | None:
 
 
 def ctes_named(source: exp.Table) -> list[exp.CTE]:
-    """Returns the common table expressions of the statement that have the name of a source."""
+    """Returns the SQL statement's common table expressions that have the name of a FROM source."""
     name = source.name.lower()
     return [cte for cte in source.root().find_all(exp.CTE) if cte.alias.lower() == name]
 

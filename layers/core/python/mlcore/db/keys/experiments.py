@@ -1,4 +1,4 @@
-"""Keys of experiments and their datasets in an experiment's partition."""
+"""DynamoDB keys of experiments, of their unique names, and of the datasets of their runs."""
 
 from __future__ import annotations
 

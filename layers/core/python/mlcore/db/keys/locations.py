@@ -54,7 +54,7 @@ def locations_below(path: str) -> str | None:
 
 
 def stem(path: str) -> str:
-    """Returns as many first segments of an artifact path as fit into STEM_BYTES."""
+    """Returns the first segments of an artifact path, as many as fit into STEM_BYTES bytes."""
     if len(path.encode()) <= STEM_BYTES:
         return path
     return path.encode()[: STEM_BYTES + 1].decode(errors="ignore").rpartition("/")[0]

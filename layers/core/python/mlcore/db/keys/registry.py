@@ -56,8 +56,8 @@ _partition = remembering(REGISTERED_MODEL.pk.build)
 
 
 def place_of_model(workspace: str, name: str) -> str:
-    """Returns the text by which keys name a registered model: its name in the default workspace,
-    ``:workspace:name`` in any other."""
+    """Returns the text by which DynamoDB keys name a registered model: its name in the default
+    workspace, ``:workspace:name`` in any other."""
     return name if workspace == DEFAULT_WORKSPACE else f":{workspace}:{name}"
 
 

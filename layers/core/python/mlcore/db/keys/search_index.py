@@ -144,7 +144,7 @@ def runs_of_rank_params(sort_keys: Iterable[str]) -> list[str]:
 
 
 def rank_param_value_prefix(key: str, value: str) -> str:
-    """Returns the prefix of the sort keys of the runs that logged exactly this value of a param."""
+    """Returns the sort-key prefix of the index items of runs that logged this value of a param."""
     return RANK_PARAM.sk.prefix(key, value)
 
 

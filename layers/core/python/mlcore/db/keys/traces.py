@@ -1,4 +1,4 @@
-"""Keys of traces, in their experiment's partition, and of references to them."""
+"""DynamoDB keys of traces, in their experiment's partition, and of references to traces."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keys of users: their grants, roles, API keys, logins and sessions."""
+"""DynamoDB keys of users: their grants, roles, API keys, logins and browser sessions."""
 
 from __future__ import annotations
 

@@ -74,8 +74,8 @@ class State(NamedTuple):
     last_run_id: str | None = None
 
     def to_json(self) -> str:
-        """Returns the JSON text that the server writes into the tag with the schedule's state, as
-        MLflow does."""
+        """Returns the JSON text that the server writes into the experiment tag with the state of
+        the schedule of issue detection, as MLflow does."""
         values = {
             "version": VERSION,
             "lastFireTimeMs": self.last_fire_time,

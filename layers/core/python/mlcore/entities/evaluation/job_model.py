@@ -23,7 +23,7 @@ class JobModel(NamedTuple):
 
     @property
     def params(self) -> dict[str, Any]:
-        """The entries of a job's ``params`` that name the model."""
+        """The entries that name this model in the ``params`` of a background job that asks it."""
         key = {} if self.saved_key is None else {"saved_key": list(self.saved_key)}
         return {"model": self.uri, "endpoint_name": self.endpoint_name, **key}
 

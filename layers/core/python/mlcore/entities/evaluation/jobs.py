@@ -54,7 +54,7 @@ NOBODY: Final = Creator(None)
 
 
 class Job(NamedTuple):
-    """A job with its status, progress and result. Times are in milliseconds since the epoch."""
+    """A background job with its status, progress and result. Times are in ms since the epoch."""
 
     job_id: str
     workspace: str
@@ -112,7 +112,7 @@ def expected_dollars(job: Job) -> float | None:
 
 
 def deadline(job: Job) -> int:
-    """Returns the time at which a job times out, in milliseconds since the epoch."""
+    """Returns the time at which a background job times out, in ms since the epoch."""
     seconds = DEFAULT_SECONDS if job.timeout is None else min(job.timeout, MAX_SECONDS)
     return job.creation_time + int(seconds * 1000)
 

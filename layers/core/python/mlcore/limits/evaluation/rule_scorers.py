@@ -19,7 +19,8 @@ _UNITS: Final = ("chars", "words")
 
 
 def check_settings(scorer_class: str, settings: Mapping[str, Any]) -> None:
-    """Raises InvalidParameterValue if the class of a scorer does not accept its settings."""
+    """Raises InvalidParameterValue if the settings of a rule scorer (one that asks no model) do not
+    suit the scorer's class, such as ``RegexMatch``."""
     _CHECKS[scorer_class](settings)
 
 

@@ -22,13 +22,13 @@ def create(schema: LabelSchema) -> None:
 
 
 def find(schema_id: str, workspace: str) -> LabelSchema | None:
-    """Returns a label schema; None if it does not exist or if it is in another workspace. Two round
-    trips."""
+    """Returns a label schema; None if it does not exist or if it is in another workspace. At most
+    two round trips."""
     return entities.find(_KIND, schema_id, workspace)
 
 
 def find_by_name(experiment: Experiment, name: str) -> LabelSchema | None:
-    """Returns the label schema of an experiment that has a name; None if there is none. Two
+    """Returns an experiment's label schema with this name; None if there is none. At most two
     consistent GetItem."""
     return entities.find_by_name(_KIND, _NAMES, experiment, name)
 

@@ -46,8 +46,8 @@ def of_experiment(experiment: Experiment) -> list[ReviewQueue]:
 
 
 def replace(before: ReviewQueue, after: ReviewQueue) -> None:
-    """Writes a changed review queue. Raises WriteConflict if it was written since ``before`` was
-    read, EntityNameTaken if another queue has the new name."""
+    """Writes a changed review queue. Raises WriteConflict if it was written or deleted since
+    ``before`` was read, EntityNameTaken if another queue of the experiment has the new name."""
     entities.rename(_KIND, _NAMES, before, after)
 
 

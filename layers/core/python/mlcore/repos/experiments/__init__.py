@@ -1,1 +1,1 @@
-"""Experiments, their names and ids."""
+"""Reads and writes experiments, their names and ids in DynamoDB."""

@@ -252,7 +252,7 @@ def existing_holders(
 
 
 def is_version(item: Raw) -> bool:
-    """Whether an item is a model version that is not deleted."""
+    """Whether a DynamoDB item is a model version that is not deleted."""
     version = ModelVersion.of(item)
     return version.type == keys.MODEL_VERSION.name and version.current_stage != DELETED_VERSION
 

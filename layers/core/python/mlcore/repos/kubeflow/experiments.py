@@ -36,8 +36,8 @@ FIELDS = ("owner",)
 
 
 def number_of(read: Record) -> int | None:
-    """Returns Kubeflow's number of an experiment; None if its MLflow id is not a number and
-    Kubeflow has not given it one yet."""
+    """Returns the number of an experiment in Kubeflow's API: the MLflow id if it is a number below
+    2**31, otherwise the number that was assigned; None if none was assigned yet."""
     own = _own_number(read.experiment.experiment_id)
     return _item(read).number if own is None else own
 

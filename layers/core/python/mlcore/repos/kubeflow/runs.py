@@ -35,7 +35,7 @@ from mlcore.repos.runs.core.runs import StoredRun as RunRecord
 
 
 class NumberedRun(NamedTuple):
-    """A run that was read, with the Kubeflow number of its experiment."""
+    """A run that was read, with the number that identifies its experiment in Kubeflow's API."""
 
     run: RunRecord
     experiment: int
@@ -85,7 +85,7 @@ def find(number: int, workspace: str) -> NumberedRun | None:
 
 def at(reference: ContextRef) -> NumberedRun | None:
     """Returns the run that a reference (the item that maps Kubeflow's number to MLflow's item)
-    points to; None if it was deleted. One BatchGetItem."""
+    points to; None if that run no longer exists. One BatchGetItem."""
     key = numbers.key_of(reference)
     experiment_id = keys.experiment_id_of(key.pk)
     raw, meta = table.batch_get([key, keys.experiment(experiment_id)])
@@ -120,8 +120,8 @@ def record(raw: Raw, experiment: ExperimentRecord) -> NumberedRun:
 
 
 def of_experiment(experiment: ExperimentRecord) -> list[NumberedRun]:
-    """Returns all runs of an experiment, after assigning a Kubeflow number to each that has none;
-    one consistent Query per MB."""
+    """Returns all runs of an experiment, active and deleted; one consistent Query per MB. First
+    assigns a Kubeflow number to each run that has none, which takes more requests."""
     pk = keys.experiment(experiment.experiment.experiment_id).pk
     items = table.query_all(pk, index="LSI2", prefix=keys.lsi2_run_prefix())
     return numbered([record(item, experiment) for item in items])

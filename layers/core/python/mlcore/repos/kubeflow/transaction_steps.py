@@ -1,4 +1,4 @@
-"""Transactions whose operations carry the error to raise if their condition does not hold."""
+"""DynamoDB transactions whose operations carry the error to raise if their condition fails."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def execute(steps: Sequence[TransactionStep]) -> None:
 
 
 def error_of(steps: Sequence[TransactionStep], failed: TransactionFailed) -> Exception:
-    """Returns the error to raise for a failed transaction of ``steps``: the first error of the
-    failed steps, WriteConflict if none has one."""
+    """Returns the error to raise for a failed DynamoDB transaction of ``steps``: the error of the
+    first failed step that has one; WriteConflict if none has."""
     errors = (steps[position].error for position in sorted(failed.items))
     return next((error for error in errors if error is not None), WriteConflict())
 

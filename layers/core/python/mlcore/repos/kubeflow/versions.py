@@ -39,7 +39,7 @@ _OF_MLFLOW: Final = re.compile(r"(?:mlflow-)?([1-9][0-9]{0,17})")
 
 
 class VersionOfModel(NamedTuple):
-    """A model version as it was read, and its model's reference (number → MLflow's item)."""
+    """A model version as it was read, with the item that links its model to a Kubeflow number."""
 
     model: ContextRef
     document: Document
@@ -144,7 +144,7 @@ def _number_named(model: ContextRef, name: str) -> VersionOfModel | None:
 
 
 def of_model(model: ContextRef) -> list[VersionOfModel]:
-    """Returns every version of a model by number; those without a Kubeflow number get one first."""
+    """Returns a model's versions in order; those without a Kubeflow number get one first."""
     records = []
     pattern = ModelVersionItem.pattern.name
     for item in table.query_all(model.home or "", prefix=keys.model_version_prefix()):

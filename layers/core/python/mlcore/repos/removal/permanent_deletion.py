@@ -199,8 +199,8 @@ def registered_model(key: Key, deadline: float = float("inf")) -> None:
 
 
 def workspace_files(name: str) -> None:
-    """Deletes all files below a workspace's folders, except those of experiments that were moved
-    out of it."""
+    """Deletes all files in a workspace's folders of the artifact store, except those of experiments
+    that were moved out of the workspace."""
     file_owners.remove_areas(file_owners.of_workspace(name))
 
 

@@ -104,8 +104,8 @@ def inline_content(item: Raw) -> str | None:
 
 
 def put_first(owner: Owner, pack: Pack) -> bool:
-    """Puts a pack of spans at the key of the trace's first pack; returns False if another pack has
-    it."""
+    """Writes a pack of spans at the key of the trace's first pack; returns False, and writes
+    nothing, if another pack has that key."""
     free = ConditionExpression()
     free.require_absent_or_equal(TraceSpans.suffix, pack.suffix)
     try:
@@ -116,7 +116,7 @@ def put_first(owner: Owner, pack: Pack) -> bool:
 
 
 def put(owner: Owner, packs: Iterable[Pack]) -> None:
-    """Puts packs of spans after a trace's first one; packs that exist already stay unchanged."""
+    """Writes a trace's packs of spans except the first; packs that exist already stay unchanged."""
     calls: list[Callable[[], None]] = [partial(_put, owner, pack) for pack in packs]
     table.parallel(calls)
 

@@ -146,7 +146,7 @@ def transfer(workspace: str, resource_type: str, resource_id: str, new_id: str) 
 
 
 def holders(workspace: str, resource_type: str, resource_id: str) -> list[str]:
-    """Returns the names of the users who have a grant on a resource."""
+    """Returns the names of the users who themselves (not by a role) have a grant on a resource."""
     pk = keys.grantee(workspace, resource_type, resource_id, "").pk
     return [Grantee.of(item).username for item in table.query_all(pk)]
 

@@ -50,8 +50,8 @@ def find_named(name: str) -> ScimGroup | None:
 
 
 def find_by_external_id(external_id: str) -> list[ScimGroup]:
-    """Returns the SCIM groups that have an external id, which the directory gave them. One Query
-    per MB and one BatchGetItem per hundred."""
+    """Returns the SCIM groups to which the directory gave this external id. One Query per MB and
+    one BatchGetItem per hundred groups."""
     pk = keys.scim_value(GROUP, EXTERNAL_ID, external_id, "").pk
     groups = _find_many([ScimValue.of(item).scim_id for item in table.query_all(pk)])
     return [group for group in groups if group.external_id == external_id]

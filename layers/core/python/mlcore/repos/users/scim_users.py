@@ -41,7 +41,7 @@ class UserNameTaken(Exception):
 
 
 def find(scim_id: str) -> ScimUser | None:
-    """Returns the user with a SCIM id; None if there is none. One BatchGetItem."""
+    """Returns the user with a SCIM id; None if there is none. At most one BatchGetItem."""
     return next(iter(find_many([scim_id])), None)
 
 

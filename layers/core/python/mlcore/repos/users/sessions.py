@@ -21,7 +21,7 @@ MAXIMUM_SECONDS: Final = 30 * 86_400
 
 
 def start(session: Session) -> None:
-    """Writes a new browser session. DynamoDB deletes it some time after its end."""
+    """Stores a new browser session. DynamoDB deletes its item some time after it has expired."""
     key = _key(session.username, session.session_id)
     item = SessionItem(
         PK=key.pk,

@@ -45,7 +45,7 @@ def find(username: str) -> User | None:
 
 
 def get(username: str) -> User:
-    """Returns a user. Raises ResourceDoesNotExist."""
+    """Returns the user with this name. Raises ResourceDoesNotExist if there is none."""
     user = find(username)
     if user is None:
         raise missing(username)

@@ -1,4 +1,4 @@
-"""Converts jobs to the JSON of MLflow's two routes that return them."""
+"""Converts background jobs to the JSON of MLflow's two routes that return jobs."""
 
 from __future__ import annotations
 

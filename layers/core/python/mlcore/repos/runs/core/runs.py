@@ -242,7 +242,7 @@ def named_datasets(document: Document) -> tuple[DatasetInput, ...]:
 
 def with_datasets(outlines: Sequence[Run]) -> list[Run]:
     """Returns the runs with all fields of their datasets; one BatchGetItem per hundred datasets
-    that are not cached."""
+    that are not cached, and more for fields that are stored in pieces."""
     known = datasets.of_runs(outlines)
     return [
         run._replace(dataset_inputs=run_children.resolve(run, known)) if run.dataset_inputs else run

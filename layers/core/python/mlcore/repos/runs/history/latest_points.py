@@ -35,8 +35,8 @@ _MOMENT: Final = itemgetter(3, 2)
 
 
 class PagePosition(NamedTuple):
-    """Which page of a history to read: at most ``size`` points after the point ``after`` (None for
-    the first page)."""
+    """Which page of a metric's history to read: at most ``size`` points after the point ``after``
+    (None for the first page)."""
 
     after: Order | None
     size: int

@@ -51,8 +51,8 @@ _sorted: ProcessCache[str, int] = ProcessCache("how often rows of an experiment 
 
 
 class Segment(NamedTuple):
-    """Values of one metric in order, across runs: in the segment's item if they are few, else on
-    pages."""
+    """A part of the index of metric values: values of one metric across runs, in order. They are in
+    the segment's item if they are few, else in items called pages."""
 
     key: str
     level: int

@@ -57,8 +57,8 @@ _ranked = partial(tuple.__new__, Ranked)
 
 
 class RunRanks(NamedTuple):
-    """The metric values of one run, as a part of an item of rows (values that are in no segment
-    yet)."""
+    """The latest metric values of one run, as an item of the index of metric values stores them
+    until they are sorted into segments."""
 
     run_id: str
     version: int
