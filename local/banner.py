@@ -53,8 +53,8 @@ def reachable_name(host: str) -> str:
 
 
 def text(facts: BannerValues, environ: Mapping[str, str] = os.environ) -> str:
-    """Returns the banner's lines as one text. Other programs that start this one parse the lines
-    with the address, ``data``, ``table`` and ``ready``.
+    """Returns the lines that the local server prints at its start, as one text. Programs that start
+    the server parse the lines with the address, ``data``, ``table`` and ``ready``.
     """
     url = f"http://{reachable_name(facts.host)}:{facts.port}"
     kind = " (thrown away at the end)" if facts.folder.ephemeral else ""

@@ -121,8 +121,8 @@ def own_host_names(host: str) -> str:
 
 
 def answer_to_own_names(host: str, environ: MutableMapping[str, str] = os.environ) -> None:
-    """Limits the accepted Host headers to :func:`own_host_names`, unless the user names hosts. This
-    stops DNS rebinding, as MLflow's server does."""
+    """Limits the accepted Host headers to :func:`own_host_names`, unless the environment names
+    others. This stops DNS rebinding, as MLflow's server does."""
     environ.setdefault("MLFLOW_SERVER_ALLOWED_HOSTS", own_host_names(host))
 
 

@@ -80,7 +80,7 @@ class QueueDefinition(NamedTuple):
 
 
 class QueueMapping(NamedTuple):
-    """One event source mapping from a queue. Fields are named as in Lambda."""
+    """An event source mapping from an SQS queue to a Lambda function, with Lambda's field names."""
 
     name: str
     function: str

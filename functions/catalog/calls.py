@@ -91,8 +91,8 @@ class CatalogCall(NamedTuple):
         return [each.strip() for value in values for each in value.split(",") if each.strip()]
 
     def flag(self, name: str) -> bool:
-        """Returns a boolean argument of the query; False if it is omitted. Raises
-        InvalidParameterValue."""
+        """Returns a boolean argument of the URL's query; False if it is omitted. Raises
+        InvalidParameterValue if it is no boolean."""
         text = self.arguments().get(name, "false")
         if text not in _BOOLEANS:
             raise invalid(f"invalid {name}: must be true or false")

@@ -42,8 +42,8 @@ def server_json(entry: CatalogEntry, tool_limit: int | None = None) -> dict[str,
 
 
 def tool_json(entry: CatalogEntry) -> dict[str, Any]:
-    """Returns the JSON of a tool. Unlike the JSON of other entries, it omits empty custom
-    properties."""
+    """Returns the JSON of a tool of an MCP server in the catalog. Unlike the JSON of other catalog
+    entries, it omits empty custom properties."""
     fields = entry_json(entry)
     if not entry.types:
         del fields["customProperties"]

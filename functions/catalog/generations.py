@@ -147,8 +147,8 @@ class Generation:
 
     @staticmethod
     def attribute_part(level: str, name: str) -> str:
-        """Returns the name, as :meth:`fetch` takes it, of the stored part with one attribute of all
-        models or of all artifacts."""
+        """Returns the name, as :meth:`fetch` takes it, of the stored part with the values of one
+        attribute of all models, or all artifacts, of the catalog."""
         return f"attribute:{property_columns.attribute_name(level, name)}"
 
     def properties_part(self, name: str) -> str:
@@ -205,8 +205,8 @@ class Generation:
 
     @property
     def candidates(self) -> Candidates:
-        """The artifacts of all models that recommendations compare, with the values that they
-        compare by default (such as latency)."""
+        """The artifacts of all catalog models that a recommendation of a model compares, with the
+        values (such as latency) that it compares by default."""
         data = self._part(CANDIDATES, None)
         return (
             performance_candidates.CandidateCollector().candidates()
@@ -305,7 +305,7 @@ def _weight(entry: CatalogEntry) -> int:
 
 
 def current() -> Generation:
-    """Returns the newest generation of the catalog (the result of its last load). One round
+    """Returns the newest generation of the model catalog (the result of its last load). One round
     trip."""
     head = catalog.current()
     generation = _current.get(head.generation)

@@ -21,8 +21,8 @@ _VERSIONS: Final = Versions({_OLD: _V1})
 
 
 def reload(_message: None, request: Request) -> dict[str, Any]:
-    """Loads the catalog whether or not its files have changed. Kubeflow has no such route; it is
-    our extension."""
+    """Loads the model and MCP catalog whether or not its files have changed. Kubeflow has no such
+    route; it is our extension."""
     return loading.load(files(), force=True)._asdict()
 
 

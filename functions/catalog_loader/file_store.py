@@ -84,7 +84,7 @@ class BucketFiles:
 
 
 def files() -> Files:
-    """Returns the store of the model catalog's files that the environment configures."""
+    """Returns the folder or bucket, as the environment sets it, with the model catalog's files."""
     folder = os.environ.get(FOLDER)
     return FolderFiles(folder) if folder else BucketFiles()
 

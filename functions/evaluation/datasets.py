@@ -64,8 +64,8 @@ def get_dataset(message: m.GetDataset, request: Request) -> dict[str, Any]:
 
 
 def delete_dataset(message: m.DeleteDataset, request: Request) -> dict[str, Any]:
-    """Deletes the records and then the dataset, so that an interrupted call can be repeated.
-    Deleting a missing dataset is not an error."""
+    """Deletes the records of an evaluation dataset, then the dataset, so that an interrupted call
+    can be repeated. Deleting a missing dataset is not an error."""
     dataset = evaluation_datasets.find(request.workspace, message.dataset_id)
     if dataset is not None:
         evaluation_records.delete_all(dataset)

@@ -28,8 +28,8 @@ def parse_token(token: str, query: str) -> Position | None:
 
 
 def rows_after(rows: Iterable[Row[T]], after: Position | None) -> list[Row[T]]:
-    """Returns the rows of a list in order, newest first, from the first one after the position
-    ``after``; all rows if it is None."""
+    """Returns the entries (``rows``) of a list page in order, newest first, from the first one
+    after the position ``after`` of a page token; all entries if it is None."""
     return [row for row in sorted(rows) if after is None or row[:2] > after]
 
 

@@ -39,7 +39,7 @@ _interrupted: ProcessCache[tuple[str, CreationAttempt], Experiment] = ProcessCac
 
 
 def remember(attempt: CreationAttempt, experiment: Experiment) -> None:
-    """Remembers the experiment that a failed request may have created."""
+    """Remembers the experiment that a failed request may have created, for :func:`take`."""
     _interrupted.put((settings().table_name, attempt), experiment)
 
 

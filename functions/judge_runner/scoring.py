@@ -18,8 +18,8 @@ from mlcore.judges.trace_content import Subject
 
 
 class Scoring(NamedTuple):
-    """The functions by which a scorer assesses a trace or a session. All return assessments and may
-    raise the errors of :mod:`judge_runner.code_scoring`."""
+    """The functions by which a scorer assesses a trace or a session of traces. All return
+    assessments and may raise the errors of :mod:`judge_runner.code_scoring`."""
 
     trace: Callable[[Subject], list[Assessment]]
     session: Callable[[Sequence[Subject]], list[Assessment]]

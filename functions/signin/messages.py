@@ -22,7 +22,7 @@ class Start(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """The issuer's answer, which the browser delivers, and the browser's cookies."""
+    """The OpenID Connect issuer's answer, which the browser delivers, and the browser's cookies."""
 
     issuer: str
     """The issuer's name, from the URL's path; empty for the deployment's own."""

@@ -35,11 +35,11 @@ _NO_ROWS: Final = ReadableRows([], [])
 
 
 class Evaluation:
-    """One evaluation of an alert.
+    """One evaluation of an SQL or budget alert.
 
     Raises:
-        Busy: no query can be run at the moment.
-        MlflowError: the table cannot be read at the moment.
+        Busy: no SQL query can be run at the moment.
+        MlflowError: the DynamoDB table cannot be read at the moment.
     """
 
     def __init__(self, alert: Alert, sql: str, fault: str = "") -> None:

@@ -30,7 +30,7 @@ MAX_RETRY_AFTER_SECONDS: Final = 900.0
 
 
 class NotDelivered(Exception):
-    """Raised if a delivery failed, but a retry may succeed.
+    """Raised if the delivery of an event to a webhook failed, but a retry may succeed.
 
     ``retry_after`` is the minimum number of seconds before the retry.
     """

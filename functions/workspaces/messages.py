@@ -163,7 +163,7 @@ class ListTrash(Message):
 
 
 class RestoreTrash(Message):
-    """The request to restore runs and logged models; without ids, the experiment itself."""
+    """The request to restore deleted runs and logged models; without ids, their experiment."""
 
     experiment_id: str
     run_ids: list[str]
@@ -197,7 +197,7 @@ _OF_QUERY: Final = {
 
 
 class CreateQuery(Message):
-    """The request to save a query. ``parameters`` are objects with ``name``, ``type`` and
+    """The request to save an SQL query. Its ``parameters`` are objects with ``name``, ``type`` and
     ``default``."""
 
     name: str
@@ -295,8 +295,8 @@ class UpdateAlert(Message):
 
 
 class DeleteAlert(Message):
-    """The request to delete an alert. With ``revision`` it fails if the alert has another
-    revision."""
+    """The request to delete an alert (over SQL or a budget). With ``revision`` it fails if the
+    alert has another revision."""
 
     alert_id: str
     revision: int

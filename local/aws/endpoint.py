@@ -21,8 +21,8 @@ MAXIMUM_REQUEST_BYTES = 4 * 1024 * 1024
 
 
 class ServiceError(Exception):
-    """Raised by an operation that fails; it holds the error code of AWS that the client
-    receives."""
+    """Raised if an operation of the local KMS or SQS fails; it holds the AWS error code that the
+    client receives."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)

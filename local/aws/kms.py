@@ -28,7 +28,7 @@ _KEY_BYTES = 32
 
 
 class Kms:
-    """The operations Encrypt and Decrypt of KMS. The key is created at the first use."""
+    """Stands in for KMS: its operations Encrypt and Decrypt. Creates the key at the first use."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

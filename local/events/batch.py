@@ -83,8 +83,8 @@ class DeadLetters:
 
 
 class BatchQueue:
-    """The batches of one shard, processed strictly in order: a batch waits until the one before it
-    is processed or given up."""
+    """The batches of records of one shard of a DynamoDB stream, processed strictly in order: a
+    batch waits until the batch before it is processed or given up."""
 
     def __init__(
         self,

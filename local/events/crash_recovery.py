@@ -44,7 +44,7 @@ class InterruptedWrites:
         self._thread.start()
 
     def stop(self) -> None:
-        """Ends the thread after the experiment that is being checked; waits 5 s at most."""
+        """Ends the checking thread after the experiment that it checks now; waits 5 s at most."""
         self._stop.set()
         if self._thread.is_alive():
             self._thread.join(5)

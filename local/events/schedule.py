@@ -33,7 +33,7 @@ class Schedule:
         self._thread.start()
 
     def stop(self) -> None:
-        """Ends the thread; a running call gets three seconds to finish."""
+        """Ends the thread that calls functions on schedules; a running call gets three seconds."""
         self._stop.set()
         if self._thread.is_alive():
             self._thread.join(STOP_SECONDS)

@@ -32,7 +32,7 @@ class StreamJob(NamedTuple):
     unknown."""
 
     def text(self) -> str:
-        """Returns the parameters of the stream process as one line of JSON."""
+        """Returns the parameters of the process that reads DynamoDB streams, as a line of JSON."""
         return json.dumps(self._asdict(), default=str)
 
     @classmethod

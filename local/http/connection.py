@@ -219,7 +219,7 @@ class Connection:
         self._until = time.monotonic() + seconds
 
     def in_time(self) -> None:
-        """Cancels the timeout that :meth:`within` has set, because the function has returned."""
+        """Cancels the timeout that :meth:`within` has set: the Lambda function has answered."""
         self._until, self._late = math.inf, None
 
     def send(self, response: HttpResponse) -> int:

@@ -44,7 +44,7 @@ _NO_COPY_BYTES: Final = 15
 
 class ValueSize:
     """Validates and measures DynamoDB's attribute values. Afterwards ``is_normal`` says whether all
-    of them were in normal form."""
+    had the form in which they are stored, such as ``1`` for ``1.0``."""
 
     __slots__ = ("is_normal",)
 

@@ -15,7 +15,8 @@ TRANSACTION_FACTOR: Final = 2
 
 
 class Capacity:
-    """Adds up the capacity units that one request consumes, for the table and for each index."""
+    """Adds up the DynamoDB capacity units that one request consumes, for the table and for each
+    index."""
 
     __slots__ = ("_indexes", "_schema", "_table")
 

@@ -190,8 +190,8 @@ class TableFile:
         return keys
 
     def unread_keys(self, processed: int) -> set[tuple[str, str]]:
-        """Returns the keys of the items with stream records after the sequence number
-        ``processed``.
+        """Returns the keys of the items that have records in the table's stream after the sequence
+        number ``processed``.
         """
         with self._connection() as connection:
             return set(

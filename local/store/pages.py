@@ -1,4 +1,4 @@
-"""Reads pages of a table or an index: at most 1 MB of items or of index entries per page."""
+"""Reads pages of a DynamoDB table or of its index: at most 1 MB of items or index entries each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks that expressions use exactly the placeholders that a request defines."""
+"""Checks that the expressions of a DynamoDB request use exactly the placeholders it defines."""
 
 from __future__ import annotations
 

@@ -209,8 +209,8 @@ class Schema:
 
     @property
     def statements(self) -> list[str]:
-        """The SQL statements that create a new file with an empty table: its tables, indexes and
-        triggers."""
+        """The SQL statements that create the SQLite tables, indexes and triggers of a new file,
+        which holds one empty DynamoDB table."""
         return [*self.tables, *self.sql_indexes, *self.triggers]
 
     @cached_property

@@ -31,8 +31,8 @@ _NEWEST: Final = "SELECT max(id) FROM stream"
 
 
 class StreamReader:
-    """Executes the calls of a DynamoDB Streams client on the table's file. It may have only one
-    caller at a time.
+    """Executes the calls of a DynamoDB Streams client on the SQLite file of the local table. It may
+    have only one caller at a time.
     """
 
     def __init__(

@@ -37,7 +37,7 @@ class ItemChange(NamedTuple):
 
 
 class Write:
-    """One checked write. ``kind`` is Put, Update, Delete or ConditionCheck."""
+    """A validated DynamoDB write of one item. ``kind`` is Put, Update, Delete or ConditionCheck."""
 
     __slots__ = ("_indexed", "_item", "_request", "_size", "condition", "key", "kind", "update")
 

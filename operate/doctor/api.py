@@ -1,5 +1,5 @@
-"""Calls the server that a checkup checks over HTTP, with the credentials that MLflow's client would
-use."""
+"""Calls, over HTTP, the MLflow server that a checkup checks. Uses the credentials that MLflow's
+client would use."""
 
 from __future__ import annotations
 

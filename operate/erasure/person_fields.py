@@ -75,8 +75,8 @@ def rewritten(item: Raw, name: str, new: str) -> Raw:
 
 
 def mentions(item: Raw, name: str) -> bool:
-    """Whether any text of an item contains the user's name as a word, which may mean something
-    else there."""
+    """Whether any text of a DynamoDB item contains the user name ``name`` as a word. In that text,
+    the word may mean something other than the user."""
     # A dot may end a sentence or be part of a name.
     word = re.compile(rf"(?<![\w@+-])(?<!\w\.){re.escape(name)}(?![\w@+-]|\.\w)")
     maps = [

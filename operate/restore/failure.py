@@ -4,4 +4,4 @@ from __future__ import annotations
 
 
 class CannotRestore(Exception):
-    """Raised if a restore cannot continue. The message says why, and what to do."""
+    """Raised if a restore of the table and files cannot go on; says why, and what to do."""

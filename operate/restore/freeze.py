@@ -20,7 +20,7 @@ _REST: Final = ("Streams", "StreamsStage")
 
 
 class Freeze:
-    """Refuses and admits the requests to a stack, at every API that the stack has."""
+    """Makes every API Gateway API of a stack refuse all requests (429), or admit them again."""
 
     def __init__(self, cloudformation: Any, http_apis: Any, rest_apis: Any, stack: str) -> None:
         """``http_apis`` is a client for ``apigatewayv2``, ``rest_apis`` one for ``apigateway``.

@@ -324,8 +324,8 @@ def binding_identity(endpoint_id: str, binding: Binding) -> str:
 
 
 def existing_endpoint(known: Configuration, endpoint_id: str) -> Endpoint:
-    """Returns the table's endpoint with this id. Raises ResourceDoesNotExist if it was not
-    transferred."""
+    """Returns the gateway endpoint that the target table has under this id. Raises
+    ResourceDoesNotExist if it was not transferred."""
     stored = known.endpoints.get(endpoint_id)
     if stored is None:
         raise errors.ResourceDoesNotExist(

@@ -29,7 +29,8 @@ _OF_ENDPOINT: Final = ("url", "transport_type", "server_version", "server_alias"
 
 
 def listed(server: Server) -> list[Json]:
-    """Returns the MCP servers; empty from a server before 3.15, or with its data in files."""
+    """Returns the MCP servers of an MLflow server; empty if that is older than 3.15 or keeps its
+    data in files."""
     path = f"{API_3}/mcp-servers"
     return none_if_unsupported(server.pages("GET", path, "mcp_servers", max_results=_PAGE)) or []
 

@@ -58,7 +58,7 @@ def name_of_experiment(image: Raw | None) -> dict[str, str]:
 
 
 def postings(texts: Texts, indexed: IndexedFields | None) -> set[Posting]:
-    """Returns the postings (field and word or value) of all texts of an entity whose fields an
+    """Returns the postings (field and word or value) of those texts of an entity that the full-text
     index covers; none if ``indexed`` is None."""
     if indexed is None:
         return set()

@@ -1,5 +1,5 @@
-"""Derives problems (findings) from failures: the model labels each failure, groups the labels, and
-describes each group as one problem."""
+"""Derives problems (findings) from traces with failures: a language model labels each failure,
+groups the labels, and describes each group as one problem."""
 
 from __future__ import annotations
 

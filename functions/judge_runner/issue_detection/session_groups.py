@@ -25,8 +25,8 @@ class Group(NamedTuple):
 
 
 def sample(stored: Sequence[StoredTrace], most: int) -> list[Group]:
-    """Returns the groups of traces. If there are more than ``most``, returns a sample of them,
-    which is the same each time."""
+    """Groups traces by session; a trace without a session is a group. Of more than ``most`` groups,
+    returns a sample, which is the same each time."""
     by_name: dict[tuple[str, str], list[StoredTrace]] = {}
     for trace in stored:
         session = trace.document.texts("trace_metadata").get(reserved_tags.TRACE_SESSION)

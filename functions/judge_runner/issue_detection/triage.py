@@ -55,7 +55,7 @@ _SCHEMA: Final = object_schema(
 
 
 class FailedGroup(NamedTuple):
-    """A session or trace in which the model found a problem."""
+    """A trace, or session of traces, in which issue detection's language model found a problem."""
 
     group: Group
     rationale: str

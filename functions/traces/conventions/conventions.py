@@ -48,8 +48,8 @@ def value_of(attributes: Attributes, key: str) -> Any:
 
 
 class Convention:
-    """The attribute names of one instrumentation. Methods return None for data that a span
-    lacks."""
+    """The names that an OpenTelemetry instrumentation gives to span attributes. Methods return None
+    for data that a span lacks."""
 
     kind_key: str | None = None
     kinds: ClassVar[Mapping[str, str]] = MappingProxyType({})

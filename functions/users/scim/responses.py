@@ -1,4 +1,4 @@
-"""The responses of SCIM: resources, lists, versions and addresses."""
+"""Makes the responses of SCIM: users and groups with their versions and addresses, and lists."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def list_users(message: ScimRequest, request: Request) -> Response:
 
 
 def replace_user(message: ScimRequest, request: Request) -> Response:
-    """Replaces the attributes of a user. Without ``active`` the user stays as active as before."""
+    """Replaces a user's SCIM attributes (PUT). If ``active`` is omitted, it keeps its value."""
     sent = of_body(message.body)
 
     def edited(before: Attributes) -> Attributes:
@@ -67,7 +67,7 @@ def patch_user(message: ScimRequest, request: Request) -> Response:
 
 
 def delete_user(message: ScimRequest, request: Request) -> Response:
-    """Deletes a user with all rights, keys and sessions. A repeated request gets 404."""
+    """Deletes a user with rights, API keys and sign-in sessions. A repeated request gets 404."""
     entity = scim_users.find(message.scim_id)
     if entity is None:
         raise missing("User", message.scim_id)

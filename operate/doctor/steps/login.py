@@ -1,4 +1,4 @@
-"""Checks that the server accepts the right logins only."""
+"""Checks that the MLflow server accepts the given login and refuses a missing or wrong one."""
 
 from __future__ import annotations
 

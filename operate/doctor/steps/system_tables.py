@@ -1,4 +1,4 @@
-"""Checks SQL over the system tables: the checkup's run has to become a row."""
+"""Checks SQL over the system tables: the MLflow run that the checkup made has to be in them."""
 
 from __future__ import annotations
 

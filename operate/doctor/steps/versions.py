@@ -1,4 +1,4 @@
-"""Checks which version of each function callers reach."""
+"""Checks which version of each Lambda function of the stack callers reach through its alias."""
 
 from __future__ import annotations
 

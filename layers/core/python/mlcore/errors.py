@@ -307,11 +307,11 @@ class ServerStops(CallerLeft):
 
 
 class AllModelsFailed(GatewayCallFailed):
-    """All models of an endpoint failed, its fallbacks included."""
+    """Raised if all models of a gateway endpoint failed, its fallbacks included."""
 
 
 class GuardrailViolation(GatewayCallFailed):
-    """A guardrail of an endpoint blocked a request or a response."""
+    """Raised if a guardrail of a gateway endpoint blocks a request or a response."""
 
     def __init__(self, name: str, rationale: str) -> None:
         super().__init__(400, f"Guardrail '{name}' blocked: {rationale}")

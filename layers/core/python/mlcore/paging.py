@@ -29,7 +29,7 @@ def token(position: Position, query: object = None) -> str:
     """Returns the page token for the page after ``position``.
 
     Args:
-        query: identifies the query (JSON values); the token is valid for this query only.
+        query: identifies the list or search request (JSON values); the token is valid for it only.
     """
     content = json.dumps([_digest(query), list(position)], separators=(",", ":"))
     return base64.urlsafe_b64encode(content.encode()).decode()

@@ -52,7 +52,7 @@ _ALL: Final = frozenset("*")
 
 
 class NoRoomForColumns(Exception):
-    """Raised if the disk has no space for the columns that a query reads."""
+    """Raised if the disk has no space to cache the table columns that an SQL query reads."""
 
     def __init__(self) -> None:
         super().__init__(

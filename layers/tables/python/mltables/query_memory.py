@@ -36,7 +36,7 @@ class QueryLimits(NamedTuple):
 
     @property
     def text(self) -> str:
-        """Returns the memory in words, for an error message."""
+        """Returns the memory that an SQL query may use as text (``450 MB``), for error messages."""
         return f"{self.memory // _MEGABYTE} MB"
 
 
@@ -49,7 +49,7 @@ _MOST_ON_MACHINE: Final = 2_000 * _MEGABYTE
 
 @functools.cache
 def here() -> QueryLimits:
-    """Returns the limits of an SQL statement in this Lambda function or on this machine."""
+    """Returns the memory and threads for an SQL query in this Lambda function or machine."""
     processors = _processors()
     if function := os.environ.get(FUNCTION_MEMORY):
         return of_function(int(function), processors)

@@ -61,7 +61,7 @@ _CTE: Final = "cte_"
 
 
 class TranslatedStatement(NamedTuple):
-    """A statement in DuckDB's SQL, its placeholders written ``$name``."""
+    """A user's SQL statement, translated to DuckDB's SQL, with placeholders written ``$name``."""
 
     sql: str
     parameters: frozenset[str]

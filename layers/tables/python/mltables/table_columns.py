@@ -121,7 +121,7 @@ def texts_column(name: str) -> Column:
 
 
 def integers_column(name: str) -> Column:
-    """Returns the definition of a column whose values are maps from text to integer."""
+    """Returns the definition of a system table's column of maps from text to integer."""
     return (name, "MAP(VARCHAR, BIGINT)", MapType(TEXT, PrimitiveType("long")), False)
 
 

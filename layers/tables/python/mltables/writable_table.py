@@ -32,8 +32,8 @@ class ListedFile(NamedTuple):
 
 
 class WritableTable:
-    """A system table that a publication reads and writes: a snapshot of the table, and the folder
-    for its new files."""
+    """A system table that the publisher reads and writes: a snapshot of the Delta table, and the
+    folder for its new files."""
 
     def __init__(
         self, connection: duckdb.DuckDBPyConnection, lake: Lake, snapshot: Snapshot, folder: Path

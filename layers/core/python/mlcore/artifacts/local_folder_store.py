@@ -96,7 +96,7 @@ class Incoming:
 
 
 class Folder:
-    """A file store in a folder, which is created if it is missing."""
+    """A file store in a local folder (in S3's place), which is created if it is missing."""
 
     def __init__(self, path: str | Path) -> None:
         root = Path(path).resolve()
@@ -213,7 +213,7 @@ class Folder:
             self._drop_empty(folder)
 
     def find(self, key: str) -> Path | None:
-        """Returns the path on disk of the file with this key; None if it does not exist."""
+        """Returns the path on disk of the artifact with this key; None if it does not exist."""
         path = self._path(key)
         return path if path.is_file() else None
 

@@ -89,8 +89,8 @@ class Store(Protocol):
         """Deletes a file; does nothing if it does not exist."""
 
     def delete_tree(self, key: str, keep: Sequence[str] = ()) -> None:
-        """Deletes a file, or a directory with everything below it, except what is at or below one
-        of the keys in ``keep``."""
+        """Deletes the file with this key, or a directory with everything below it, except the files
+        at or below one of the keys in ``keep``."""
 
     def delete_older(self, key: str, before: float, keep: Sequence[str] = ()) -> None:
         """Deletes every file below a directory that was written at or before a time.
@@ -119,7 +119,7 @@ class Store(Protocol):
         requires exactly this Content-Type; a local folder ignores it."""
 
     def create_upload(self, key: str) -> str:
-        """Begins a multipart upload and returns its id."""
+        """Begins a multipart upload of the file with this key. Returns the upload's id."""
 
     def part_url(self, key: str, upload_id: str, number: int, *, seconds: int, origin: str) -> str:
         """Returns a signed URL that accepts one part of an artifact's multipart upload by PUT; the

@@ -124,7 +124,7 @@ class Grants:
         return self._at_least_default(self._absent if granted is None else granted)
 
     def allow(self, requirements: Sequence[Requirement]) -> bool:
-        """Whether the user meets every requirement."""
+        """Whether these grants of a user meet every permission requirement of an operation."""
         return self.administrates or all(map(self.meets, requirements))
 
     def meets(self, requirement: Requirement) -> bool:

@@ -72,8 +72,8 @@ def _with_alternatives(known: dict[str, str]) -> dict[str, str]:
 
 
 def attribute(entry: CatalogEntry, name: str) -> Any:
-    """Returns the value of a catalog entry's attribute, by the name that filters use; None if the
-    entry has none."""
+    """Returns the value of an attribute of a catalog entry (such as a model or an MCP server), by
+    the name that a ``filterQuery`` uses; None if the entry has none."""
     match name:
         case "id":
             return entry.id

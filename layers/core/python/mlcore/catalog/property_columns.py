@@ -83,8 +83,8 @@ class ColumnCollector:
             property_column.add(index, entry.properties[name])
 
     def attributes(self) -> Iterator[tuple[str, str]]:
-        """Yields (name, JSON text) of the columns of attributes that every model or artifact of the
-        model catalog may have."""
+        """Yields (name, JSON text) of each column that lists of the model catalog filter by: the
+        values of one built-in attribute of all models, or of all artifacts."""
         for column_name, column in self._attributes.items():
             level = column_name.partition(":")[0]
             yield column_name, column.json(self._counts[level])

@@ -190,5 +190,5 @@ def run_in_turn(measurement: Measurement | None, calls: Sequence[Callable[[], T]
 
 
 def in_branch() -> bool:
-    """Returns whether this thread is running one of several parallel calls."""
+    """Returns whether this thread runs one of several function calls that run in parallel."""
     return getattr(_thread, "in_branch", False)

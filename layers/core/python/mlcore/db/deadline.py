@@ -50,7 +50,7 @@ def within(context: Any, most: float = math.inf) -> Iterator[None]:
 
 
 def with_current_deadline(call: Callable[[], T]) -> Callable[[], T]:
-    """Wraps a call so that the thread that runs it has the deadline of the thread that
+    """Wraps a call so that the thread that runs it has the request deadline of the thread that
     wrapped it."""
     return functools.partial(_run, current(), call)
 

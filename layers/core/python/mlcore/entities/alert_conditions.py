@@ -27,7 +27,7 @@ _COMPARISONS: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
 
 
 class InvalidCondition(ValueError):
-    """Raised for an alert without a valid condition; the message explains the fault."""
+    """Raised if an alert has no valid condition on its SQL result or budget; says what is wrong."""
 
 
 class AlertCondition(NamedTuple):

@@ -44,7 +44,7 @@ class AlertDestination(NamedTuple):
 
 
 class AlertState(NamedTuple):
-    """The state of an alert after its last evaluation."""
+    """The state of an alert (over an SQL query or a budget) after its last evaluation."""
 
     state: str = UNKNOWN
     since: int | None = None

@@ -19,8 +19,8 @@ class CallerLimit(NamedTuple):
 
 
 def variables(kind: str) -> tuple[str, str]:
-    """Returns the names of the environment variables with the limits of a kind of caller (``key``,
-    ``user`` or ``workspace``): per second, per day."""
+    """Returns the names of the two environment variables that limit the requests of a kind of
+    caller (``key``, ``user`` or ``workspace``): per second, per day."""
     return f"{kind.upper()}_REQUESTS_PER_SECOND", f"{kind.upper()}_REQUESTS_PER_DAY"
 
 

@@ -1,4 +1,4 @@
-"""Embeddings through an endpoint, in the form of OpenAI's API."""
+"""Asks a gateway endpoint's models for embeddings, in the form of OpenAI's API."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ it may be a text in UTF-16."""
 
 
 class File(NamedTuple):
-    """A file in Base64 that a member of a request holds."""
+    """A file in Base64 in a member of the JSON of a request to a model provider."""
 
     head: str
     """The text before the Base64: the beginning of a data URL; empty without one."""
@@ -149,7 +149,7 @@ class Holder:
 
     @property
     def is_block(self) -> bool:
-        """Whether the object is a part of a chat message."""
+        """Whether this JSON object of a model request is one part of a chat message."""
         return self.is_item and self.name in _BLOCKS
 
     @property

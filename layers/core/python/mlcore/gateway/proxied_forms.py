@@ -44,7 +44,7 @@ class Form(NamedTuple):
 
 
 class Field(NamedTuple):
-    """A part of a proxied request's form: a field or a file."""
+    """A field or file in the multipart form of a request that the gateway passes on."""
 
     headers: bytes
     name: str
@@ -95,8 +95,8 @@ def _delimiter(request: ProxiedRequest) -> bytes:
 
 
 def fields(request: ProxiedRequest) -> Iterator[Field]:
-    """Yields the parts of the form that a request sends. Raises GatewayCallFailed (400) as
-    :func:`read` does."""
+    """Yields the parts of the ``multipart/form-data`` form that a proxied request sends. Raises
+    GatewayCallFailed (400) as :func:`read` does."""
     for headers, value in _parts(request.content or b"", _delimiter(request)):
         name, is_file = _field(headers)
         yield Field(headers, name, is_file, value)

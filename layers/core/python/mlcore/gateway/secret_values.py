@@ -13,8 +13,8 @@ from mlcore.errors import GatewayCallFailed
 
 
 def seal(values: Mapping[str, str], secret_id: str) -> str:
-    """Encrypts the values of a secret to the text that the secret's item stores. Raises the errors
-    of :func:`mlcore.secrets.seal`."""
+    """Encrypts the values of a gateway secret to the text that the secret's item stores. Raises the
+    errors of :func:`mlcore.secrets.seal`."""
     return secrets.seal(json.dumps(values), _encryption_context(secret_id))
 
 

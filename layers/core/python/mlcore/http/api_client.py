@@ -91,8 +91,8 @@ class ApiClient:
             return None
 
     def remove(self, method: str, path: str, **fields: Any) -> None:
-        """Sends a request that deletes a resource, or one that prepares its deletion. A missing
-        resource is not an error."""
+        """Sends a request that deletes an entity of this deployment, or prepares its deletion. A
+        missing entity is not an error."""
         try:
             self._ask(method, path, fields or None)
         except errors.ResourceDoesNotExist:

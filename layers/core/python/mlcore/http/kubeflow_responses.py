@@ -24,8 +24,8 @@ _SUNSET: Final = "Fri, 31 Dec 2027 23:59:59 GMT"
 
 
 class AnswerWithStatus(NamedTuple):
-    """An answer of a function together with its status, if that is not 200, such as 201 for a
-    created entity."""
+    """The answer of the function that handles a Kubeflow request, with its HTTP status if that is
+    not 200, such as 201 for a created entity."""
 
     answer: dict[str, Any]
     status: int = 201
@@ -64,7 +64,8 @@ class Versions:
         }
 
     def headers(self, path: str) -> Mapping[str, str]:
-        """Returns the deprecation headers for a path; none for current versions."""
+        """Returns the deprecation headers for a path of Kubeflow's API; none for a current version
+        of that API."""
         for beginning, headers in self._deprecation_headers.items():
             if path.startswith(beginning):
                 return headers

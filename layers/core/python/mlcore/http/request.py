@@ -100,7 +100,7 @@ class Request(NamedTuple):
 
 
 def request_of(sent: Sent, workspace: str, request_id: str) -> Request:
-    """Returns the context of a raw request, with ``access`` still None."""
+    """Returns the Request that describes an HTTP request, with ``access`` (rights) still None."""
     arguments = sent.query()
     signed = _SIGNATURE in arguments
     return Request(
@@ -134,7 +134,7 @@ def path_of(event: Event, base: str) -> str:
 
 
 def headers_of(event: Event) -> dict[str, str]:
-    """Returns the headers of an event, with names in lower case."""
+    """Returns the headers of an API Gateway event, with their names in lower case."""
     return {name.lower(): value for name, value in (event.get("headers") or {}).items()}
 
 

@@ -35,7 +35,7 @@ class RegistryRequest(NamedTuple):
         return bool(self.arguments.get("name") and self.arguments.get("parentResourceId"))
 
     def of_kind(self) -> EntityKind:
-        """Returns the kind of the entity in the request's body. The request must have a body."""
+        """Returns the kind of the Kubeflow entity in the request's body, which must exist."""
         assert self.kind is not None  # noqa: S101 -- the route's parser reads a body
         return self.kind
 

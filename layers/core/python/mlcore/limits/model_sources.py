@@ -87,8 +87,8 @@ def check_source(uri: str, *, is_prompt: bool) -> ParsedSource:
 
 
 def model_of(source: ParsedSource) -> ModelUri | None:
-    """Returns the model that a ``models:/`` source names; None for other sources. Raises
-    InvalidParameterValue if the URI is malformed."""
+    """Returns the logged model or model version that a ``models:/`` source names; None for other
+    sources. Raises InvalidParameterValue if the URI is malformed."""
     if source.is_model_uri and source.model is None:
         raise not_owned(source, "model_id")
     return source.model

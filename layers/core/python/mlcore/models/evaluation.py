@@ -16,7 +16,8 @@ from mlcore.models.base import IndexedItem, Item
 
 
 class EvaluationDataset(Item):
-    """An evaluation dataset; ``experiment_ids`` have spaces between them."""
+    """The item of an evaluation dataset; ``experiment_ids`` is one text of ids with spaces between
+    them."""
 
     pattern = keys.EVALUATION_DATASET
 

@@ -71,13 +71,13 @@ class NumberedItem(IndexedItem):
 
 
 class ServingEnvironment(NumberedItem):
-    """An environment in which models are served."""
+    """The item of a serving environment, in which Kubeflow serves registered models."""
 
     pattern = keys.SERVING_ENVIRONMENT
 
 
 class InferenceService(NumberedItem):
-    """A model served in the environment ``parent``."""
+    """The item of a Kubeflow inference service; ``parent`` is its serving environment's number."""
 
     pattern = keys.INFERENCE_SERVICE
 

@@ -1,4 +1,4 @@
-"""Declares the items of the skill registry."""
+"""Declares the DynamoDB items of the skill registry."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads JSON documents of an issuer over HTTPS, with limits on time and size."""
+"""Reads JSON documents of an OpenID Connect issuer over HTTPS, with limits on time and size."""
 
 from __future__ import annotations
 

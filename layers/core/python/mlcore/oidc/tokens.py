@@ -1,4 +1,4 @@
-"""Verifies signed tokens of an issuer. Tokens are never logged."""
+"""Verifies tokens (JWTs) that an OpenID Connect issuer has signed. Tokens are never logged."""
 
 from __future__ import annotations
 

@@ -153,8 +153,8 @@ def files_of_models(access: Access, model_ids: Sequence[str], action: str) -> bo
 
 
 def files_of_run(action: str) -> Policy:
-    """Returns the policy that requires the action on the files of the run that a message names in
-    ``run_id`` or ``run_uuid``."""
+    """Returns a permission check: the caller must have the right to the action on the artifact
+    files of the run that a request message names in ``run_id`` or ``run_uuid``."""
 
     def policy(access: Access, message: Any) -> bool:
         run_id = message.run_id or subject(message, "run_uuid", "run_id")

@@ -138,8 +138,8 @@ def detach_model(access: Access, message: Any) -> bool:
 
 
 def list_bindings(access: Access, message: Any) -> bool:
-    """Allows reading the bindings of one readable endpoint; all bindings only for
-    administrators."""
+    """Allows reading the bindings of one gateway endpoint (to its scorers) to those who may read
+    the endpoint; all bindings only for administrators."""
     return bool(message.endpoint_id) and access.allows(
         Requirement(GATEWAY_ENDPOINT, message.endpoint_id, "read")
     )

@@ -140,7 +140,7 @@ def end_waiting() -> None:
 
 
 def check() -> None:
-    """Raises CallerLeft if this thread's call of a model was abandoned."""
+    """Raises CallerLeft if this thread's call to a model provider was abandoned."""
     call = _current()
     if call is not None:
         call.check()

@@ -52,7 +52,8 @@ class CredentialRedactor:
         self._signs = (*self._encoded, *_ESCAPES) if self._values else ()
 
     def may_occur_in(self, data: bytes) -> bool:
-        """Whether a credential occurs in the bytes of an answer, or may occur with escapes."""
+        """Whether bytes of a model provider's answer contain one of the model's credentials, or may
+        contain it with escapes."""
         return any(sign in data for sign in self._signs)
 
     def text(self, text: str) -> str:

@@ -81,8 +81,8 @@ def token_counts(
 
 
 def with_total(usage: dict[str, int]) -> dict[str, int]:
-    """Adds ``total_tokens`` to the counts if it is missing and both parts are known. Returns the
-    same dict."""
+    """Adds ``total_tokens`` to token counts if it is missing and input and output are known.
+    Returns the same dict."""
     if "total_tokens" not in usage and {"input_tokens", "output_tokens"} <= usage.keys():
         usage["total_tokens"] = usage["input_tokens"] + usage["output_tokens"]
     return usage

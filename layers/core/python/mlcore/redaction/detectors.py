@@ -273,7 +273,8 @@ DETECTORS: Final[Mapping[str, Callable[[Searched], Iterator[Range]]]] = {
 
 
 def replaced(kind: str, text: str, replacement: str) -> str:
-    """Returns the text with each entity of the kind (such as e-mail addresses) replaced."""
+    """Returns the text with each entity of the kind (such as an e-mail address) replaced by
+    ``replacement``."""
     parts: list[str] = []
     end = 0
     # Sorted, because the detector of AWS keys yields all access keys before the secrets.

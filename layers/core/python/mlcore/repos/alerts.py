@@ -39,7 +39,8 @@ _LISTED: Final = (
 
 
 def find(workspace: str, alert_id: str) -> Alert | None:
-    """Returns an alert; None if the workspace has none with this id. One consistent GetItem."""
+    """Returns an alert (over an SQL query or a budget) by its id; None if the workspace has no such
+    alert. One consistent GetItem."""
     item = table.get(keys.alert(workspace, alert_id))
     return None if item is None else of_item(item)
 
@@ -108,7 +109,7 @@ def delete(alert: Alert) -> None:
 
 
 def remove(alert: Alert) -> None:
-    """Deletes an alert, even if it was written since it was read. Idempotent."""
+    """Deletes an alert (over SQL or a budget), even if it changed since it was read. Idempotent."""
     table.delete(keys.alert(alert.workspace, alert.alert_id))
 
 
@@ -128,7 +129,8 @@ def move(alert: Alert, workspace: str, destinations: tuple[AlertDestination, ...
 
 
 def of_item(raw: Raw) -> Alert:
-    """Returns the alert that an item holds, for example the item in a stream record."""
+    """Returns the alert (over an SQL query or a budget) that a DynamoDB item holds, for example the
+    item in a stream record."""
     item = AlertItem.of(raw)
     state = AlertState(
         state=item.state,

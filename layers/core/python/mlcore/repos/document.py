@@ -139,7 +139,7 @@ class Document(NamedTuple):
         return {**self.outside.get(attribute, {}), **inline} if self.outside else inline
 
     def inline(self) -> dict[str, dict[str, str]]:
-        """Returns the keys and values that are in the item itself, by the map's name."""
+        """Returns the keys and values of maps (such as tags) in the item itself, by map's name."""
         return {name: entry.field.of(self.item) for name, entry in self.maps.items()}
 
     @property
@@ -224,7 +224,7 @@ def _read_outside(entry: Map, owner: Owner) -> dict[str, str]:
 
 
 def weight(contents: Mapping[str, Texts]) -> int:
-    """Returns how many bytes the given keys and values of maps take in their item."""
+    """Returns how many bytes the keys and values of maps (such as tags) take in a DynamoDB item."""
     return sum(weight_of(key, text) for texts in contents.values() for key, text in texts.items())
 
 

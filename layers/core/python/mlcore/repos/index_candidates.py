@@ -153,8 +153,8 @@ class Candidates:
 
     @property
     def most(self) -> int | None:
-        """Upper bound of the number of runs or traces that can meet the condition; None if it is
-        unknown before the index is read."""
+        """Upper bound of the number of runs or traces that can meet a search condition; None if it
+        is unknown before the items of the search index are read."""
         return None
 
     def sort_keys(self) -> dict[str, None]:

@@ -9,7 +9,7 @@ from mlcore.entities.alerts import WEBHOOK, Alert, AlertDestination
 
 
 def alert(entity: Alert, *, with_sql: bool = True) -> dict[str, Any]:
-    """Returns the JSON of an alert.
+    """Returns the JSON of an alert over an SQL query or a budget.
 
     Args:
         with_sql: whether the JSON contains the alert's SQL; lists omit it.

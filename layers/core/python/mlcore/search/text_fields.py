@@ -67,8 +67,8 @@ class IndexedFields:
         return IndexedFields([*_WHOLE, *(field.removeprefix(_TRACES) for field in own)])
 
     def encode(self) -> str:
-        """Returns the set as JSON, with the version of the rules that make tokens, for
-        :func:`decode`."""
+        """Returns this set of fields as JSON, with the version of the rules that make full-text
+        tokens, for :func:`decode`."""
         return json.dumps({"rules": RULES_VERSION, "fields": sorted(self.fields)})
 
 

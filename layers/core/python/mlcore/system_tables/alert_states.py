@@ -27,7 +27,7 @@ some seconds early or late."""
 
 
 class ConditionOutcome(NamedTuple):
-    """The result of one evaluation of an alert's condition."""
+    """The result of one evaluation of the condition of an alert over an SQL query or a budget."""
 
     is_met: bool
     value: float | None = None

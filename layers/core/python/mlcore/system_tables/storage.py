@@ -47,7 +47,7 @@ def table_uri(table: str) -> str:
 
 
 def table_key(table: str) -> str:
-    """Returns the key prefix of a system table's files in :func:`store`."""
+    """Returns the prefix of the keys of a system table's files in the file store :func:`store`."""
     return f"{_TABLES}/{table}"
 
 

@@ -54,8 +54,8 @@ def parse(text: str) -> Announcement:
 
 
 def parse_all(text: str) -> list[Announcement]:
-    """Parses the attribute ``event`` of one write, which holds one announcement of webhook events a
-    line. Returns the announcements."""
+    """Parses ``event``, an attribute that a DynamoDB write sets: each line announces webhook events
+    to the indexer. Returns the announcements, one for each line."""
     return [parse(line) for line in text.splitlines()]
 
 

@@ -31,8 +31,8 @@ def open_address(destination: AlertDestination, workspace: str) -> Address:
 
 
 def moved(destination: AlertDestination, workspace: str, new_workspace: str) -> AlertDestination:
-    """Returns the destination of an alert that moves to another workspace: its address is encrypted
-    again for that workspace."""
+    """Returns the destination of messages of an alert that moves to another workspace: the
+    destination's address is encrypted again for that workspace."""
     if not destination.sealed:
         return destination
     address = open_address(destination, workspace)

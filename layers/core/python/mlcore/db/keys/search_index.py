@@ -199,8 +199,8 @@ def fts_begin(level: str, text: str) -> str:
 
 
 def fts_numbers(level: str) -> tuple[str, str]:
-    """Returns inclusive bounds of sort keys that contain all full-text tokens of a level that are
-    numbers, and some others."""
+    """Returns inclusive bounds of the sort keys of a level (whole values or words) of the full-text
+    index. They contain all tokens that are numbers, and some others."""
     return FTS.sk.prefix(level) + "0", FTS.sk.prefix(level) + "9" + UPPER_BOUND
 
 

@@ -17,7 +17,7 @@ MAX_USERS: Final = 10
 
 
 def user_of(text: str) -> str:
-    """Returns the name of a review queue's member as it is stored: stripped, in lower case."""
+    """Returns the user name of a queue's reviewer as it is stored: stripped, in lower case."""
     return text.strip().lower()
 
 

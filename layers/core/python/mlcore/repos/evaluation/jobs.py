@@ -144,7 +144,7 @@ def delete(workspace: str, job_id: str) -> None:
 
 
 def find(workspace: str, job_id: str) -> Job | None:
-    """Returns a job; None if the workspace has none with this id. One consistent GetItem."""
+    """Returns an MLflow job; None if the workspace has none of this id. One consistent GetItem."""
     raw = table.get(keys.job(workspace, job_id))
     return None if raw is None else of_item(raw)
 

@@ -74,8 +74,8 @@ def with_ids(workspace: str, scorer_ids: Collection[str]) -> list[OnlineScorer]:
 
 
 def active() -> list[OnlineScorer]:
-    """Returns the online settings of the scorers of all workspaces whose sample rate is above 0;
-    one consistent Query per MB."""
+    """Returns the online settings, of scorers in all workspaces, whose sample rate is above 0; one
+    consistent Query per MB."""
     configs = map(_config, table.query_all(_pk(), prefix=keys.online_scorer_prefix()))
     return [config for config in configs if config.sample_rate > 0]
 

@@ -35,7 +35,7 @@ def find(queue_id: str, workspace: str) -> ReviewQueue | None:
 
 
 def find_by_name(experiment: Experiment, name: str) -> ReviewQueue | None:
-    """Returns the review queue of an experiment that has a name, ignoring case; None if there is
+    """Returns the review queue with this name in an experiment, ignoring case; None if there is
     none. At most two consistent GetItem."""
     return entities.find_by_name(_KIND, _NAMES, experiment, name)
 

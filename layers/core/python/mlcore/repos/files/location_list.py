@@ -173,8 +173,8 @@ def of_version(
 
 
 def of_experiments(experiment_ids: Iterable[str]) -> list[tuple[str, str]]:
-    """Returns (id, store key) of those of the experiments whose creator chose a location in our
-    store. One BatchGetItem per hundred."""
+    """Returns (id, key of the location) of those of the experiments whose creator chose an artifact
+    location in the deployment's artifact store. One BatchGetItem per hundred."""
     locations = []
     for item in table.batch_get([keys.experiment(each) for each in dict.fromkeys(experiment_ids)]):
         if item is None:

@@ -1,1 +1,1 @@
-"""The items that only Kubeflow's registry has, and its view of MLflow's items."""
+"""Stores what only Kubeflow's model registry has, and shows MLflow's entities as Kubeflow's."""

@@ -35,8 +35,8 @@ class ArchivedKey(NamedTuple):
 
 
 def kind(key: ArchivedKey) -> str:
-    """Returns the key of the setting ``ttl_policy`` that says how long an archived model, or an
-    archived version, is kept."""
+    """Returns the key in the setting ``ttl_policy`` for how long an archived registered model, or
+    an archived model version, is kept."""
     return VERSIONS if key.version else MODELS
 
 

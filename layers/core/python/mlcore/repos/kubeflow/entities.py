@@ -107,8 +107,8 @@ def _texts(kind: EntityKind, fields: Mapping[str, Any]) -> dict[str, str]:
 
 
 def list_kind(kind: str) -> str:
-    """Returns the name of the list in which the entities of a kind appear: all kinds of artifacts
-    share one list."""
+    """Returns the name of the list in which the Kubeflow entities of a kind appear: all kinds of
+    artifacts share one list."""
     return "artifact" if KINDS[kind].artifact_type else kind
 
 

@@ -274,7 +274,8 @@ def _remove_service(raw: Raw, workspace: str) -> None:
 
 
 def delete_serve(raw: Raw, service: int, workspace: str) -> None:
-    """Deletes a serve model. Raises ResourceDoesNotExist if it belongs to another service."""
+    """Deletes a serve model of Kubeflow's registry. Raises ResourceDoesNotExist if it belongs to an
+    inference service other than ``service``."""
     serve = ServeModel.of(raw)
     if serve.parent != service:
         raise missing_id(SERVE_MODEL.words, serve.number)

@@ -1,4 +1,5 @@
-"""Versions of all models, found through global indexes, which may lag."""
+"""Lists the versions of all registered models for Kubeflow. It finds them through global secondary
+indexes, which may lag."""
 
 from __future__ import annotations
 

@@ -385,8 +385,8 @@ def _complete(read: VersionOfModel, after: Entity, events: str | None, update: U
 
 
 def delete(read: VersionOfModel, allowed: Callable[[], Sequence[Operation]]) -> None:
-    """Deletes a model version as :func:`mlcore.repos.registry.stages.delete` does, with its
-    ``allowed``. Raises ResourceDoesNotExist if the version was deleted before."""
+    """Deletes a model version as :func:`mlcore.repos.registry.stages.delete` does, to which it
+    passes ``allowed``. Raises ResourceDoesNotExist if the version was deleted before."""
 
     def remove(model: ModelRecord) -> None:
         stages.delete(model_versions.of_item(read.document.item, model), allowed)

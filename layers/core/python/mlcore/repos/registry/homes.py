@@ -24,8 +24,8 @@ from mlcore.repos.kubeflow_keys import context_items
 
 
 def owner_of(home: str) -> ModelHome | None:
-    """Returns the item that says which model owns a home (the partition of a model's versions);
-    None if none does. One consistent GetItem."""
+    """Returns the item that says which registered model owns a home (the partition of its
+    versions); None if the home has no owner. One consistent GetItem."""
     item = table.get(keys.model_home(home))
     return None if item is None else ModelHome.of(item)
 

@@ -84,7 +84,7 @@ def get(workspace: str, name: str) -> StoredRegisteredModel:
 
 def find_many(places: Sequence[keys.Key], workspace: str) -> list[StoredRegisteredModel]:
     """Returns the registered models at the keys ``places``, without those that do not exist in the
-    workspace; one BatchGetItem per hundred."""
+    workspace. One BatchGetItem per hundred, and a Query for each map with child items."""
     items = [
         item
         for item in table.batch_get(places)

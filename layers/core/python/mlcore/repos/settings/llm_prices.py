@@ -11,8 +11,8 @@ _prices: Setting[Own] = Setting(SETTING, lambda value: own_prices(value or {}))
 
 
 def own() -> Own:
-    """Returns the prices of language models that the deployment itself sets; one GetItem per
-    minute."""
+    """Returns the prices of language models that the deployment itself sets; at most one GetItem
+    per minute and process."""
     return _prices.current()
 
 

@@ -38,8 +38,8 @@ def kept_seconds(kind: str) -> int | None:
 
 
 def expires_at(kind: str) -> int | None:
-    """Returns when an item of a kind that is created now expires, in seconds since the epoch; None
-    for never."""
+    """Returns when an entity of a kind (``runs``, ``traces``, …) that is created now expires, in
+    seconds since the epoch; None for never."""
     seconds = kept_seconds(kind)
     return None if seconds is None else int(time.time()) + seconds
 

@@ -31,7 +31,7 @@ LATEST = 2**63 - 1
 
 
 class TracePosition(NamedTuple):
-    """A position in the order "newest request time first, then smallest trace id"."""
+    """A position among traces in the order "newest request time, then smallest trace id"."""
 
     request_time: int
     trace_id: str

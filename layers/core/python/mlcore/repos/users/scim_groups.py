@@ -133,7 +133,7 @@ def update(group_id: str, edit: Edit) -> ScimGroup | None:
 
 
 def set_roles(group_id: str, role_ids: tuple[int, ...]) -> None:
-    """Sets the roles that a group gives. Does nothing if the group is missing."""
+    """Sets the roles that a SCIM group gives to its members. Does nothing if it is missing."""
     update(group_id, lambda group: group._replace(role_ids=role_ids))
 
 

@@ -37,7 +37,7 @@ Edit = Callable[[ScimUser], ScimUser]
 
 
 class UserNameTaken(Exception):
-    """Another user has the name, perhaps in another spelling."""
+    """Raised if another user has the user name, perhaps in another letter case."""
 
 
 def find(scim_id: str) -> ScimUser | None:

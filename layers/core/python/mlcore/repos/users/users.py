@@ -31,7 +31,7 @@ class UserExists(Exception):
 
 
 class Deactivated(errors.PermissionDenied):
-    """The directory does not let this user log in."""
+    """Raised if the company's directory (a SCIM client) does not let this user log in."""
 
 
 def missing(username: str) -> errors.ResourceDoesNotExist:
@@ -71,7 +71,7 @@ def get_profile(username: str) -> Profile:
 
 
 def find_all() -> list[Profile]:
-    """Returns every user with grants and roles, ordered by name."""
+    """Returns all users, each with their own grants and roles, ordered by user name."""
     names = [
         UserName.of(item).username
         for item in table.query_all(keys.USER_NAME.pk.text, attributes=[UserName.username])

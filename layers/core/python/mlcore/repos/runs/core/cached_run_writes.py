@@ -76,8 +76,8 @@ def write(run_id: str, workspace: str, decide: Decision, metrics: Sequence[Metri
 
 
 def write_texts(run_id: str, workspace: str, decide: Decision) -> None:
-    """Writes the values that ``decide`` returns to a run, reading the run first if it is not
-    cached. Raises as :func:`write`."""
+    """Sets and removes the texts of a run (such as tags) that ``decide`` returns. Reads the run
+    first if it is not cached. Raises as :func:`write`."""
     if not write(run_id, workspace, decide):
         run_writes.write(runs.load(run_id, workspace), decide)
 

@@ -30,7 +30,7 @@ def in_order(stored: HistoryParts, key: str) -> MetricColumns | None:
 
 
 def holds(columns: MetricColumns, point: Metric) -> bool:
-    """Whether ``columns``, which are ordered by step and timestamp, contain a point."""
+    """Whether ``columns``, the points of a metric by step and timestamp, contain ``point``."""
     steps, timestamps, values = columns
     begin = bisect_left(steps, point.step)
     end = bisect_left(steps, point.step + 1, begin)

@@ -235,7 +235,7 @@ def of_run(experiment_id: str, run_id: str) -> Iterator[Metric]:
 
 
 def with_times(experiment_id: str, run_id: str) -> Iterator[tuple[Metric, int]]:
-    """Yields all points of a run as :func:`of_run`, each with the time at which its item was
+    """Yields all metric points of a run as :func:`of_run`, each with the time at which its item was
     written, in milliseconds since the epoch."""
     pk = keys.run(experiment_id, run_id).pk
     files = []

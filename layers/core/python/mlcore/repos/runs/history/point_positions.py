@@ -57,8 +57,8 @@ def position_prefix(timestamp: int, step: int) -> str:
 
 
 def step_of(text: str) -> str:
-    """Returns the part of a metric point's position (as text) that all points of its timestamp and
-    step share."""
+    """Returns the first 32 of the 48 hexadecimal digits of a metric point's position in the
+    history: its timestamp and step."""
     return text[:32]
 
 
