@@ -4,14 +4,16 @@ to issues."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from hashlib import blake2b
+from itertools import count
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from mlcore import errors
 from mlcore.entities.traces import Assessment
 from mlcore.http import Request
-from mlcore.ids import now_ms
+from mlcore.ids import now_ms, now_us
 from mlcore.repos.traces import assessments as trace_assessments
 from mlcore.repos.traces import redaction, run_assessments, traces
 from mlcore.repos.traces.traces import StoredTrace, TraceChange
@@ -29,18 +31,18 @@ def create_assessment(message: m.CreateAssessment, request: Request) -> dict[str
     assessment = from_message(message.assessment or m.Assessment(), message.trace_id)
     trace = traces.find(message.trace_id, request.workspace)
     if trace is not None:
-        assessment = _stored(redaction.redactor_of(trace), assessment)
+        assessment = _stored(redaction.redactor_of(trace), assessment, now_us())
 
     def add(current: StoredTrace) -> TraceChange | None:
         texts = current.document.texts("assessments")
-        text = trace_assessments.text(assessment)
-        if texts.get(assessment.assessment_id) == text:
-            return None  # a repeated request
-        if assessment.assessment_id in texts:
+        known = texts.get(assessment.assessment_id)
+        if known is not None:
+            if trace_assessments.is_repetition(known, assessment):
+                return None
             raise errors.ResourceAlreadyExists(
                 f"Assessment with ID '{assessment.assessment_id}' already exists."
             )
-        sets = {assessment.assessment_id: text}
+        sets = {assessment.assessment_id: trace_assessments.text(assessment)}
         if assessment.overrides:
             overridden = texts.get(assessment.overrides)
             if overridden is None:
@@ -139,17 +141,18 @@ def from_message(fields: m.Assessment, trace_id: str) -> Assessment:
 
 
 def stored_texts(rules: Redactor | None, new: Iterable[Assessment]) -> dict[str, str]:
-    """Returns the JSON texts of new assessments as they are stored, by the assessments' ids.
+    """Returns the JSON texts of new assessments as they are stored, by the assessments' ids. They
+    keep their order.
 
     Args:
         rules: replaces sensitive texts in the assessments; None if there are no redaction rules.
     """
-    stored = (_stored(rules, assessment) for assessment in new)
+    stored = map(partial(_stored, rules), new, count(now_us()))
     return {assessment.assessment_id: trace_assessments.text(assessment) for assessment in stored}
 
 
-def _stored(rules: Redactor | None, new: Assessment) -> Assessment:
-    """Returns a new assessment as it is stored: redacted, and with an id.
+def _stored(rules: Redactor | None, new: Assessment, arrived: int) -> Assessment:
+    """Returns a new assessment as it is stored: redacted, with an id and the time of its arrival.
 
     An empty id becomes a digest of the content, so a repeated request makes the same assessment.
     Two assessments with equal content differ in their time. The content is redacted before the
@@ -157,9 +160,9 @@ def _stored(rules: Redactor | None, new: Assessment) -> Assessment:
     """
     redacted = redaction.redacted_assessment(rules, new)
     if redacted.assessment_id:
-        return redacted
+        return redacted._replace(arrived=arrived)
     digest = blake2b(trace_assessments.text(redacted).encode(), digest_size=16)
-    return redacted._replace(assessment_id=f"a-{digest.hexdigest()}")
+    return redacted._replace(assessment_id=f"a-{digest.hexdigest()}", arrived=arrived)
 
 
 def _content(fields: m.Assessment) -> tuple[str, Any, dict[str, str | None] | None]:

@@ -32,6 +32,7 @@ from mlcore.repos.traces import (
     span_packs,
     traces,
 )
+from mlcore.repos.traces import assessments as trace_assessments
 from mlcore.repos.traces import traces_by_time as trace_pages
 from mlcore.repos.traces.span_packs import Owner
 from mlcore.repos.traces.traces import StoredTrace, TraceChange
@@ -181,7 +182,11 @@ def create_or_complete(
             change = trace_state.with_report(
                 current, _with_known_previews(current, report), located, metadata
             )
-            return change._replace(sets={**change.sets, "assessments": assessments_by_id})
+            made = assessments_by_id
+            if made:
+                known = current.document.texts("assessments")
+                made = trace_assessments.in_known_places(made, known)
+            return change._replace(sets={**change.sets, "assessments": made})
 
         written = traces.write(trace, add)
         if written is None:

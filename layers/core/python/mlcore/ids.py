@@ -22,3 +22,8 @@ def new_model_id() -> str:
 def now_ms() -> int:
     """Returns the current time in milliseconds since the epoch."""
     return time.time_ns() // 1_000_000
+
+
+def now_us() -> int:
+    """Returns the current time in microseconds since the epoch."""
+    return time.time_ns() // 1_000

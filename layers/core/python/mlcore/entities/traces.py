@@ -27,6 +27,9 @@ class Assessment(NamedTuple):
     metadata: dict[str, str] | None
     overrides: str | None
     valid: bool
+    arrived: int | None = None
+    """When the server got it, in microseconds since the epoch; None if the server made it itself,
+    or 0.1.0 stored it."""
 
 
 class Trace(NamedTuple):

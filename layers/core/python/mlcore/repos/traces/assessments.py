@@ -24,12 +24,29 @@ def parse(text: str) -> Assessment:
     return Assessment(**{name: fields.get(name) for name in Assessment._fields})
 
 
+def is_repetition(known: str, new: Assessment) -> bool:
+    """Returns whether a new assessment is the stored one, apart from the time of its arrival."""
+    return text(parse(known)._replace(arrived=None)) == text(new._replace(arrived=None))
+
+
+def in_known_places(new: Mapping[str, str], known: Mapping[str, str]) -> dict[str, str]:
+    """Returns the texts of new assessments by id; those that replace a stored one have its place
+    in the order."""
+    return {
+        assessment_id: text(parse(made)._replace(arrived=parse(known[assessment_id]).arrived))
+        if assessment_id in known
+        else made
+        for assessment_id, made in new.items()
+    }
+
+
 def in_order(texts: Mapping[str, str]) -> tuple[Assessment, ...]:
     """Returns all assessments of a trace from their stored texts, in the order in which they were
-    made."""
-    assessments = map(parse, texts.values())
-    return tuple(
-        sorted(
-            assessments, key=lambda assessment: (assessment.create_time, assessment.assessment_id)
-        )
-    )
+    stored: the times that clients give them may be equal, or of any order."""
+    return tuple(sorted(map(parse, texts.values()), key=_place))
+
+
+def _place(assessment: Assessment) -> tuple[int, int, str]:
+    created = assessment.create_time
+    arrived = created * 1_000 if assessment.arrived is None else assessment.arrived
+    return arrived, created, assessment.assessment_id

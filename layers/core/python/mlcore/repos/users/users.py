@@ -261,10 +261,8 @@ def _profile(items: Sequence[Raw]) -> Profile | None:
 
 
 def _grants(user: User, items: Iterable[Raw]) -> Iterator[HeldGrant]:
-    """Yields a user's grants, the latest last."""
-    given = [UserGrant.of(item) for item in items if Item.of(item).type in _GRANTS]
-    for held in sorted(given, key=lambda each: each.updated_at or 0):
-        if held.user_id == user.user_id:
+    for item in items:
+        if Item.of(item).type in _GRANTS and (held := UserGrant.of(item)).user_id == user.user_id:
             grant = Grant(held.resource_type, held.resource_pattern, held.permission)
             yield HeldGrant(held.workspace, grant)
 
