@@ -120,6 +120,7 @@ def test_functions_of_duckdb_alone_are_refused(engine: Engine) -> None:
         *macros.FUNCTIONS, *aggregate_functions.AGGREGATES, *aggregate_functions.WITHIN,
         *collection_functions.SPECIAL, *text_functions.SPECIAL, *time_functions.SPECIAL,
         "extract", "substr", "substring", "position", "trim", "inline", "inline_outer",
+        "stack", "json_tuple",
     }  # fmt: skip
     rows = engine.connection.execute("SELECT DISTINCT function_name FROM duckdb_functions()")
     names = {name for (name,) in rows.fetchall() if re.fullmatch(r"[a-z_0-9]+", name)}
@@ -146,7 +147,7 @@ def test_functions_of_duckdb_alone_are_refused(engine: Engine) -> None:
         ("SELECT 1 + explode(array(1))", "stands alone"),
         ("SELECT date_format(now(), 'QQQ')", "may not have QQQ"),
         ("SELECT params:lr FROM system.mlflow.runs_latest", "get_json_object"),
-        ("SELECT INTERVAL '1 2' DAY TO HOUR", "interval of several units"),
+        ("SELECT INTERVAL '1-2' DAY TO HOUR", "interval of several units"),
         ("SELECT row_number()", "needs OVER"),
         ("SELECT * FROM (SELECT * FROM runs_latest) UNPIVOT (v FOR n IN (a))", "names its columns"),
         ("SELECT * FROM runs_latest UNPIVOT (v FOR n IN (1))", "columns of its source"),
@@ -216,6 +217,54 @@ def test_parameters_have_the_types_of_their_values(engine: Engine) -> None:
         n=1, since="2024-01-05", text="a", lr="0.1",
     )  # fmt: skip
     assert answer["rows"] == [[2, "2024-01-05T00:00:00.000Z", "ax", True]]
+
+
+def test_members_of_a_range_are_parameters(engine: Engine) -> None:
+    """As dashboards of Databricks name the ends of a range of dates."""
+    sql = (
+        "SELECT count(*) FROM runs_latest WHERE start_time >= :days.min AND start_time < :days.max"
+    )
+    answer = engine.ask(sql, days_min="2024-03-01", days_max="2024-03-02")
+    assert answer["rows"] == [[1]]
+
+
+def test_a_column_is_left_to_the_other_view_only_where_both_are_joined(engine: Engine) -> None:
+    joined = (
+        "SELECT endpoint_name, count(*) AS m FROM system.serving.endpoint_usage u "
+        "JOIN system.serving.served_entities e USING (served_entity_id) GROUP BY endpoint_name"
+    )
+    alone = "SELECT endpoint_name, count(*) AS n FROM system.serving.endpoint_usage GROUP BY 1"
+    sql = f"WITH a AS ({alone}), j AS ({joined}) SELECT * FROM a JOIN j USING (endpoint_name)"
+    assert engine.ask(f"{sql} ORDER BY 1")["columns"] == ["endpoint_name", "n", "m"]
+    for statement, columns in ((joined, False), (alone, True), (sql, True)):
+        reads = engine.gate.translate(statement).reads["serving_endpoint_usage"]
+        assert ("endpoint_name" in reads) == columns
+
+
+def test_identifier_names_only_what_a_plain_name_may(engine: Engine) -> None:
+    for sql in (
+        "SELECT run_id FROM IDENTIFIER('{}') LIMIT 1",
+        "SELECT IDENTIFIER('{}') FROM system.mlflow.runs_latest LIMIT 1",
+    ):
+        for name in (
+            "/etc/passwd", "`/etc/passwd`", "a.parquet", "`a.parquet`", "inner_spans", "run_id) --",
+            "duckdb_settings()", "`duckdb_settings`", "information_schema.tables", "", "``", "a..b",
+            "system.mlflow.runs_latest.run_id.x.y",
+        ):  # fmt: skip
+            assert engine.failure(sql.format(name)), (sql, name)
+    assert engine.failure("SELECT * FROM IDENTIFIER(:name)")
+    assert engine.ask("SELECT count(*) FROM IDENTIFIER('system.' || 'mlflow.RUNS_LATEST')")["rows"]
+
+
+def test_a_sample_has_about_its_part_of_the_rows(engine: Engine) -> None:
+    rows = "(SELECT explode(sequence(1, 20000)) AS x LIMIT 20000)"
+    sql = f"SELECT count(*) FROM {rows} TABLESAMPLE (25 PERCENT) WHERE x > 0 OR x < 0"
+    ((count,),) = engine.ask(sql)["rows"]
+    assert 4_500 < count < 5_500
+    for sample in ("5 ROWS", "BUCKET 1 OUT OF 2", "101 PERCENT", "1 PERCENT) REPEATABLE (1"):
+        assert "TABLESAMPLE" in (
+            engine.failure(f"SELECT 1 FROM {rows} TABLESAMPLE ({sample})") or ""
+        )
 
 
 def test_types_are_told_in_words_of_databricks(engine: Engine) -> None:

@@ -53,7 +53,8 @@ def columns_read(query: exp.Query, schema: str) -> Mapping[str, Columns]:
         read -= {
             name
             for name, other in VIEWS[view].left_to.items()
-            if _are_joined(query, view, other) and not _is_qualified(query, view, name)
+            if (joins := _joins_of(query, view, other))
+            and not _is_mentioned(query, view, name, qualified=any(map(_shows_all, joins)))
         }
         _add_view(reads, view, frozenset(read))
     return reads
@@ -79,18 +80,27 @@ def _add_view(reads: dict[str, Columns], view: str, columns: Columns) -> None:
         reads[table] = reads.get(table, frozenset()) | needed
 
 
-def _are_joined(query: exp.Query, view: str, other: str) -> bool:
-    """Whether two views are sources of one SELECT."""
-    return any(
-        {view, other} <= {source.name for source in sources_of(select)}
+def _joins_of(query: exp.Query, view: str, other: str) -> list[exp.Select]:
+    """Returns the SELECTs of which two views are sources."""
+    return [
+        select
         for select in query.find_all(exp.Select)
-    )
+        if {view, other} <= {source.name for source in sources_of(select)}
+    ]
 
 
-def _is_qualified(query: exp.Query, view: str, name: str) -> bool:
-    """Whether a query names a column together with its view, as in ``u.endpoint_name``."""
+def _shows_all(select: exp.Select) -> bool:
+    return any(projection.is_star for projection in select.expressions)
+
+
+def _is_mentioned(query: exp.Query, view: str, name: str, *, qualified: bool) -> bool:
+    """Whether a query names a column of a view: together with the view, as in ``u.endpoint_name``,
+    or, unless ``qualified``, alone. (``SELECT *`` of both views must not show the column, which the
+    statement may then name alone.)"""
     mentions = (table for table in query.find_all(exp.Table) if table.name == view)
-    aliases = {table.alias_or_name.lower() for table in mentions}
+    aliases = {table.alias_or_name.lower() for table in mentions} | (
+        {""} if not qualified else set()
+    )
     return any(
         column.name.lower() == name and column.table.lower() in aliases
         for column in query.find_all(exp.Column)

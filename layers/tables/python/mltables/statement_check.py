@@ -20,6 +20,7 @@ from mltables import (
     aggregated_lists,
     attribute_lookups,
     inlined_ctes,
+    left_columns,
     time_travel,
     unjoined_lists,
 )
@@ -36,6 +37,7 @@ from mltables.dialect import (
     row_generators,
     sql_generator,
     time_windows,
+    written_names,
 )
 from mltables.dialect.parser import Reader
 from mltables.exploded_lists import join_lists
@@ -91,6 +93,7 @@ def translate(
         if (answer := metadata_queries.metadata_query(text)) is not None:
             return TranslatedStatement(answer, frozenset(), {}, {})
         query = _parse_query(text)
+        written_names.rewrite(query)
         as_of = time_travel.take_past_tables(query)
         allowed_syntax.check(query)
         json_paths.rewrite(query)
@@ -99,6 +102,7 @@ def translate(
         row_generators.rewrite(query)
         pivots.rewrite(query)
         _point_to_views(query)
+        left_columns.qualify(query, SCHEMA)
         placeholders = frozenset(
             _placeholder(placeholder) for placeholder in query.find_all(exp.Placeholder)
         )

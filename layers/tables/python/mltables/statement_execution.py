@@ -72,7 +72,10 @@ def prepare_rows(request: dict[str, Any], folder: Path) -> dict[str, Any]:
         passed = statement_check.translate(
             str(request["sql"]), request.get("casts") or {}, from_maps=whole
         )
-        given = request.get("parameters") or {}
+        given = {
+            name.replace(".", "_"): value  # of :range.min
+            for name, value in (request.get("parameters") or {}).items()
+        }
         named = passed.parameters.union(*(as_of.parameters for as_of in passed.as_of))
         missing = sorted(named - given.keys())
         if missing:

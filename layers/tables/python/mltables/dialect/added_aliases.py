@@ -17,10 +17,11 @@ def name_columns(query: exp.Query) -> None:
             if _is_named(expression):
                 projections.append(expression)
             else:
+                is_cast = isinstance(expression, exp.Cast)
+                is_of_column = is_cast and isinstance(expression.this, exp.Column)
+                name = databricks_name(expression.this if is_of_column else expression)
                 # DuckDB takes no empty name.
-                projections.append(
-                    exp.alias_(expression, databricks_name(expression) or " ", quoted=True)
-                )
+                projections.append(exp.alias_(expression, name or " ", quoted=True))
         select.set("expressions", projections)
 
 

@@ -15,8 +15,8 @@ MOST_NODES: Final = 20_000
 _NAMES: Final = """
 Add Alias Aliases All And Anonymous Any Between BitwiseAnd BitwiseNot BitwiseOr BitwiseXor Boolean
 Bracket Case Cast Column Concat CTE Cube CurrentDate CurrentTimestamp DataType DataTypeParam
-Distinct Div Dot DPipe EQ Escape Except Exists Extract Filter From Group GroupingSets GT GTE
-Having Hint Identifier If IgnoreNulls ILike In IntDiv Intersect Interval Is Join JoinHint
+Distinct Div Dot DPipe EQ Escape Except Exists Extract Filter From Group GroupingSets GT GTE Having
+Hint Identifier If IgnoreNulls ILike In IntDiv Intersect Interval IntervalSpan Is Join JoinHint
 JSONExtract JSONPath JSONPathKey JSONPathRoot JSONPathSubscript Lambda Lateral Like Limit Literal LT
 LTE Mod Mul Neg NEQ Not Null NullSafeEQ NullSafeNEQ Offset Or Order Ordered Paren Pivot PivotAlias
 Placeholder Qualify RawString RegexpLike RespectNulls Rollup Select Star StrPosition Sub Subquery
@@ -30,13 +30,11 @@ _TOLD: Final = {
     exp.DML: "statements that write",
     exp.Into: "INTO",
     exp.MatchRecognize: "MATCH_RECOGNIZE",
-    exp.TableSample: "TABLESAMPLE",
     exp.Parameter: "variables",
     exp.SessionParameter: "variables",
     exp.Lock: "locks",
     exp.JSONPathPart: "a path into JSON with more than keys and indexes",
     exp.Array: "an index after array(…): use get(array(…), 0)",
-    exp.IntervalSpan: "an interval of several units: add two intervals",
     exp.Sort: "SORT BY: use ORDER BY",
 }
 

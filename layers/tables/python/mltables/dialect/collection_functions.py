@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
+from mltables.dialect.json_inference import schema_of_json
 from mltables.dialect.json_schemas import from_json
 from mltables.dialect.refusal import StatementRefused
 from mltables.dialect.text_functions import is_list, literal
@@ -244,6 +245,7 @@ SPECIAL: Final[dict[str, Callable[[Generator, exp.Anonymous], str | None]]] = {
     "arrays_zip": _arrays_zip,
     "array_sort": _array_sort,
     "from_json": from_json,
+    "schema_of_json": schema_of_json,
     "round": _round,
     "reverse": _reverse,
 }

@@ -192,6 +192,9 @@ def _position(node: exp.StrPosition) -> str:
 
 def _interval(node: exp.Interval) -> str:
     unit = node.args.get("unit")
+    if isinstance(unit, exp.IntervalSpan):
+        units = (unit.args[key].name.upper() for key in ("this", "expression"))
+        return f"INTERVAL '{node.name}' {' TO '.join(units)}"
     return f"INTERVAL '{node.name}' {unit.name.upper().rstrip('S') if unit else ''}".strip()
 
 

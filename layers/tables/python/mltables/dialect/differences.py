@@ -21,9 +21,9 @@ def plus_or_minus(writer: Generator, expression: exp.Binary, sign: str) -> str:
         if operand_types.is_date(a):
             # In Databricks a date stays a date unless hours are added.
             kind = "DATE" if time_functions.is_of_days(b) else "TIMESTAMPTZ"
-            return f"CAST({writer.grouped(a)} {sign} {writer.text(b)} AS {kind})"
+            return f"CAST({writer.grouped(a)} {sign} {writer.grouped(b)} AS {kind})"
         if operand_types.may_be_date(a):
-            return f"inner_no_date({writer.text(a)}) {sign} {writer.text(b)}"
+            return f"inner_no_date({writer.text(a)}) {sign} {writer.grouped(b)}"
     elif sign == "-" and operand_types.is_date(a) and operand_types.is_date(b):
         return f"to_days(CAST({writer.grouped(a)} - {writer.grouped(b)} AS INTEGER))"
     elif sign == "-" and not operand_types.is_number(a) and not operand_types.is_number(b):

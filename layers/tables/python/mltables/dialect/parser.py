@@ -28,9 +28,19 @@ _CALL_OF_WINDOW = (TokenType.WINDOW, TokenType.L_PAREN)
 def _cast(parser: Any, *, safe: bool) -> exp.Expr:
     """Parses CAST and marks the node as explicit. In the syntax tree ``DATE '2026-01-05'`` and
     ``1.5D`` are casts too; they get no mark."""
-    cast: exp.Expr = parser._parse_cast(not safe, safe=safe)
+    return _marked(parser._parse_cast(not safe, safe=safe))
+
+
+def _marked(cast: exp.Expr) -> exp.Expr:
     cast.meta["written"] = True
     return cast
+
+
+def _shortened_cast(parser: Any, value: exp.Expr, kind: exp.Expr) -> exp.Expr:
+    """Makes a cast of ``value::kind``. That of a number gets no mark: the tokens of ``1.5D`` are
+    those of ``1.5::DOUBLE``."""
+    cast = parser.build_cast(strict=parser.STRICT_CAST, this=value, to=kind)
+    return cast if isinstance(value, exp.Literal) and not value.is_string else _marked(cast)
 
 
 class Reader(Databricks):
@@ -43,6 +53,10 @@ class Reader(Databricks):
             **{name: DatabricksParser.FUNCTION_PARSERS[name] for name in _SPECIAL},
             "CAST": lambda self: _cast(self, safe=False),
             "TRY_CAST": lambda self: _cast(self, safe=True),
+        }
+        COLUMN_OPERATORS: ClassVar = {
+            **DatabricksParser.COLUMN_OPERATORS,
+            TokenType.DCOLON: _shortened_cast,
         }
         NO_PAREN_FUNCTION_PARSERS: ClassVar = {
             name: DatabricksParser.NO_PAREN_FUNCTION_PARSERS[name] for name in ("CASE", "IF")

@@ -3,6 +3,7 @@ replacements are in DuckDB's SQL."""
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from sqlglot import exp
@@ -27,6 +28,7 @@ _GENERATORS: Final = frozenset(
     (
         *("explode", "explode_outer", "posexplode", "posexplode_outer"),
         *("inline", "inline_outer", "variant_explode"),
+        *("stack", "json_tuple"),
     )
 )
 _OF_STRUCTS: Final = frozenset(("inline", "inline_outer", "variant_explode"))
@@ -51,6 +53,9 @@ _NESTED_COLUMNS: Final = frozenset(
 )
 _MAKE_NESTED: Final = frozenset(("array", "arrays_zip", "struct", "named_struct", *_MAPS))
 
+_MOST_ROWS: Final = 1000
+"""Most rows that a call of stack() makes."""
+_KEY: Final = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 EXPLODED: Final = "unnest({0})"
 """The template of explode() of a list."""
 
@@ -81,6 +86,10 @@ def names_of(call: exp.Anonymous) -> list[str]:
     name = call.name.lower()
     if name in _OF_STRUCTS:
         return []
+    if name == "stack":
+        return [f"col{place}" for place in range(_width(call))]
+    if name == "json_tuple":
+        return [f"c{place}" for place in range(len(call.expressions) - 1)]
     names = ["key", "value"] if is_map(call.expressions[0]) else ["col"]
     return ["pos", *names] if name.startswith("pos") else names
 
@@ -109,6 +118,10 @@ def _made(call: exp.Anonymous, named: int) -> list[exp.Expr]:
     Args:
         named: how many names the query gives.
     """
+    if call.name.lower() == "stack":
+        return _stacked(call)
+    if call.name.lower() == "json_tuple":
+        return _members_of_json(call)
     if len(call.expressions) != 1:
         raise StatementRefused(f"{call.name}() takes one argument.")
     name, (value,) = call.name.lower(), call.expressions
@@ -135,6 +148,44 @@ def _made(call: exp.Anonymous, named: int) -> list[exp.Expr]:
             places = f"CASE WHEN len({{0}}) > 0 THEN {places} ELSE [NULL] END"
         made.insert(0, f"unnest({places})")
     return [Duck(this=template, expressions=[value.copy()]) for template in made]
+
+
+def _width(call: exp.Anonymous) -> int:
+    """Returns the number of columns of ``stack(rows, a, b, …)``."""
+    rows, *values = call.expressions or [exp.Null()]
+    count = int(rows.name) if isinstance(rows, exp.Literal) and rows.is_int else 0
+    if not 0 < count <= _MOST_ROWS or not values:
+        raise StatementRefused(f"stack() takes a number from 1 to {_MOST_ROWS}, and values.")
+    return -(-len(values) // count)
+
+
+def _stacked(call: exp.Anonymous) -> list[exp.Expr]:
+    """Returns the columns of ``stack(2, a, b, c, d)``, whose rows are (a, b) and (c, d)."""
+    width, values = _width(call), call.expressions[1:]
+    missing = width * int(call.expressions[0].name) - len(values)
+    values = [*values, *(exp.Null() for _ in range(missing))]
+    return [
+        Duck(
+            this=f"unnest([{', '.join(f'{{{place}}}' for place in range(len(members)))}])",
+            expressions=[member.copy() for member in members],
+        )
+        for members in (values[column::width] for column in range(width))
+    ]
+
+
+def _members_of_json(call: exp.Anonymous) -> list[exp.Expr]:
+    """Returns the columns of ``json_tuple(text, 'a', 'b')``."""
+    text, *keys = call.expressions or [exp.Null()]
+    if not keys or not all(
+        isinstance(key, exp.Literal) and key.is_string and _KEY.fullmatch(key.name) for key in keys
+    ):
+        raise StatementRefused("json_tuple() takes a text and keys that are written as texts here.")
+    return [
+        exp.Anonymous(
+            this="get_json_object", expressions=[text.copy(), exp.Literal.string(f"$.{key.name}")]
+        )
+        for key in keys
+    ]
 
 
 def _generators_of(select: exp.Select) -> None:
@@ -183,7 +234,8 @@ def _lateral(lateral: exp.Lateral, position: int) -> exp.Join:
     call = lateral.this
     if not is_generator(call):
         raise StatementRefused(
-            "LATERAL takes explode(), posexplode(), inline() or variant_explode()."
+            "LATERAL takes explode(), posexplode(), inline(), stack(), json_tuple() or "
+            "variant_explode()."
         )
     alias = lateral.args.get("alias")
     names = [column.name for column in alias.columns] if alias else []

@@ -66,6 +66,41 @@ _FIELDS: Final = {
     "secs": "second",
     "seconds": "second",
 }
+_SIZES: Final = ("day", "hour", "minute", "second")
+_NUMBERS: Final = {
+    "hour": r"(?:[01]?\d|2[0-3])",
+    "minute": r"[0-5]?\d",
+    "second": r"[0-5]?\d",
+}
+"""Patterns of the numbers of units after the first one."""
+_ANY: Final = r"\d+"
+_FRACTION: Final = r"(?:\.\d+)?"
+_GAPS: Final = {"day": " +", "hour": ":", "minute": ":"}
+"""What stands after the number of a unit in an interval of several units."""
+
+
+def _spelling(first: str, last: str) -> re.Pattern[str]:
+    """Returns the pattern of the text of an interval from a unit to a smaller one."""
+    units = _SIZES[_SIZES.index(first) : _SIZES.index(last) + 1]
+    numbers = "".join(
+        f"(?P<{unit}>{_ANY if unit == first else _NUMBERS[unit]}"
+        f"{_FRACTION if unit == 'second' else ''}){_GAPS[unit] if unit != last else ''}"
+        for unit in units
+    )
+    return re.compile(rf"\s*(?P<sign>[+-]?){numbers}\s*", re.ASCII)
+
+
+_SPANS: Final = {
+    ("year", "month"): re.compile(
+        r"\s*(?P<sign>[+-]?)(?P<year>\d+)-(?P<month>\d|1[01])\s*", re.ASCII
+    ),
+    **{
+        (first, last): _spelling(first, last)
+        for place, first in enumerate(_SIZES)
+        for last in _SIZES[place + 1 :]
+    },
+}
+"""Patterns of the texts of intervals of several units, by the first and the last unit."""
 _LETTERS: Final = {
     "yyyy": "%Y",
     "y": "%Y",
@@ -114,7 +149,12 @@ def _known_unit(node: exp.Expr) -> str:
 
 
 def is_interval(node: exp.Expr) -> bool:
-    """Whether an SQL expression is a time interval by its syntax (``INTERVAL '1' DAY``)."""
+    """Whether an SQL expression is a time interval by its syntax (``INTERVAL '1' DAY``), or a sum
+    of such intervals."""
+    if isinstance(node, exp.Paren):
+        return is_interval(node.this)
+    if isinstance(node, exp.Add):
+        return is_interval(node.this) and is_interval(node.expression)
     return isinstance(node, exp.Interval) or (
         isinstance(node, exp.Anonymous) and node.name.lower() == "make_dt_interval"
     )
@@ -122,12 +162,20 @@ def is_interval(node: exp.Expr) -> bool:
 
 def is_of_days(interval: exp.Expr) -> bool:
     """Whether the syntax of an SQL interval shows that it consists of whole days or months."""
+    if isinstance(interval, exp.Paren):
+        return is_of_days(interval.this)
+    if isinstance(interval, exp.Add):
+        return is_of_days(interval.this) and is_of_days(interval.expression)
     unit = interval.args.get("unit")
+    if isinstance(unit, exp.IntervalSpan):
+        unit = unit.this if unit.this.name.lower() == "year" else None
     return isinstance(unit, exp.Var) and _unit(unit) in {"day", "week", *_MONTHS}
 
 
 def interval(writer: Generator, node: exp.Interval) -> str:
     unit = node.args.get("unit")
+    if isinstance(unit, exp.IntervalSpan):
+        return _span(node.this, unit)
     if not isinstance(unit, exp.Var) or node.this is None:
         raise StatementRefused("An interval is a number and a unit here, such as INTERVAL 7 DAYS.")
     name = _known_unit(unit)
@@ -141,6 +189,23 @@ def interval(writer: Generator, node: exp.Interval) -> str:
             )
         return f"INTERVAL {quoted(f'{value.name.strip()} {name}')}"
     return f"(INTERVAL '1 {name}' * CAST({writer.text(value)} AS INTEGER))"
+
+
+def _span(value: exp.Expr, units: exp.IntervalSpan) -> str:
+    """Returns the DuckDB SQL of an interval of several units, as ``INTERVAL '1 02:30' DAY TO
+    MINUTE``."""
+    first, last = (_unit(units.args[key]) for key in ("this", "expression"))
+    pattern = _SPANS.get((first, last))
+    match = pattern.fullmatch(literal(value, "An interval of several units")) if pattern else None
+    if match is None:
+        raise StatementRefused(
+            "An interval of several units is like INTERVAL '1 02:30' DAY TO MINUTE here: its units "
+            "are neighbours or DAY, HOUR or MINUTE TO a smaller one, each with its number."
+        )
+    parts = match.groupdict()
+    sign = "-" if parts.pop("sign") == "-" else ""
+    texts = [f"{sign}{number} {unit}" for unit, number in parts.items()]
+    return f"INTERVAL {quoted(' '.join(texts))}"
 
 
 def _day_time_interval(writer: Generator, call: exp.Anonymous) -> str:
