@@ -3,7 +3,7 @@
     python -m local.admin verify  [--experiment ID | --all] [--data DIR]
     python -m local.admin reindex [--experiment ID | --all] [--data DIR]
     python -m local.admin sizes   [--experiment ID | --all] [--data DIR]
-    python -m local.admin replay  --queue URL | --lander-queue URL
+    python -m local.admin replay  --queue URL | --lander-queue URL | --job-queue URL
     python -m local.admin create-admin [--name NAME | --oidc NAME] [--replace] [--data DIR]
     python -m local.admin keys    create USER --name NAME [--scope SCOPE …] [--days N] [--data DIR]
     python -m local.admin keys    list USER | revoke KEY | create-account NAME [--data DIR]
@@ -60,6 +60,7 @@ from operate import (
     settings,
     source_address,
     system_tables,
+    unfinished_jobs,
 )
 from operate.arguments import PARTS, TRANSFERS, parse
 from operate.doctor import command as doctor
@@ -103,6 +104,8 @@ def _run(given: argparse.Namespace) -> int:
         if given.command in _OF_USERS:
             return _OF_USERS[given.command](given)
         if given.command == "replay":
+            if given.job_queue:
+                return unfinished_jobs.run(given.job_queue)
             return replay.run(given.queue, given.lander_queue)
         if given.command in TRANSFERS:
             return _transfer(given)

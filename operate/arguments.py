@@ -47,6 +47,11 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     queues.add_argument(
         "--lander-queue", metavar="URL", help="the stack's output LanderFailureQueueUrl"
     )
+    queues.add_argument(
+        "--job-queue",
+        metavar="URL",
+        help="the queue of jobs: sends the messages of unfinished jobs after a restore",
+    )
     command.set_defaults(data=None)
     does = "create an administrator; asks for the password, or reads it from standard input"
     command = commands.add_parser("create-admin", help=does, description=does)

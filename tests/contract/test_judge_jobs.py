@@ -14,6 +14,7 @@ from mlcore.entities.evaluation.jobs import DEFAULT_SECONDS
 from mlcore.errors import TemporarilyUnavailable
 from mlcore.repos.evaluation import jobs
 from mlcore.repos.runs.core import endings
+from operate import unfinished_jobs
 from tests.contract import trace_calls
 from tests.contract.conftest import Store
 from tests.contract.judges_world import World, ask, assessments, builtin, judge
@@ -34,6 +35,27 @@ def test_a_message_that_comes_twice_asks_once(world: World) -> None:
     assert world.work() == []
     assert len(world.model.asked) == 3
     assert world.job(job_id)["status"] == "SUCCEEDED"
+
+
+def test_unfinished_jobs_go_on_after_a_restore(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The restored table has the jobs, but the new queue lacks their messages."""
+    yes = judge("Is {{ outputs }} right?")
+    done = world.done(yes, [world.trace("q", "a")])
+    (job_id,) = world.invoke(yes, [world.trace("q", "a")])
+    world.queue.waiting.clear()
+    world.queue.broken = True
+    assert unfinished_jobs.run("https://queue/new") == 1
+    world.queue.broken = False
+    for expected in (1, 1, 0):
+        capsys.readouterr()
+        assert unfinished_jobs.run("https://queue/new") == 0
+        assert f"of {expected} unfinished jobs" in capsys.readouterr().out
+        if len(world.queue.waiting) == 2:
+            assert world.work() == []
+    assert done["status"] == world.job(job_id)["status"] == "SUCCEEDED"
+    assert len(world.model.asked) == 2
 
 
 def test_a_queue_that_takes_nothing(world: World) -> None:
