@@ -75,6 +75,23 @@ def test_an_upload_that_is_completed_twice_at_once(
         assert folder.get(key) == bytes([1] * 7 + [2] * 7 + [3] * 7)
 
 
+def test_an_upload_that_is_aborted_when_its_file_is_there(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As by a client that gives up an upload whose completion takes long: it is complete."""
+    upload = folder.create_upload("a")
+    part = send(folder, "a", upload, 1, b"x")
+    publish = Folder.publish
+
+    def publish_and_abort(self: Folder, source: Path, target: Path, key: str) -> None:
+        publish(self, source, target, key)
+        self.abort_upload("a", upload)
+
+    monkeypatch.setattr(Folder, "publish", publish_and_abort)
+    folder.complete_upload("a", upload, [part])
+    assert folder.get("a") == b"x"
+
+
 def test_an_upload_in_parts(folder: Folder) -> None:
     upload = folder.create_upload("a/b")
     parts = [send(folder, "a/b", upload, number, bytes([number]) * 7) for number in (2, 1)][::-1]

@@ -303,10 +303,12 @@ class Folder:
                 )
         finally:
             incoming.discard()
-        completed.touch()
-        for leftover in upload.iterdir():
-            if leftover.name.isdigit():
-                leftover.unlink(missing_ok=True)
+        # The upload may be aborted at the same time, after the file was made visible.
+        with _disk_errors_translated(), contextlib.suppress(FileNotFoundError):
+            completed.touch()
+            for leftover in upload.iterdir():
+                if leftover.name.isdigit():
+                    leftover.unlink(missing_ok=True)
 
     def abort_upload(self, key: str, upload_id: str) -> None:
         with contextlib.suppress(errors.ResourceDoesNotExist):
