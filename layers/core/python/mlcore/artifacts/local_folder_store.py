@@ -303,12 +303,10 @@ class Folder:
                 )
         finally:
             incoming.discard()
-        # The upload may be aborted at the same time, after the file was made visible.
-        with _disk_errors_translated(), contextlib.suppress(FileNotFoundError):
+        with _disk_errors_translated(), contextlib.suppress(FileNotFoundError):  # aborted meanwhile
             completed.touch()
-            for leftover in upload.iterdir():
-                if leftover.name.isdigit():
-                    leftover.unlink(missing_ok=True)
+            for leftover in upload.glob("[0-9]*"):
+                leftover.unlink(missing_ok=True)
 
     def abort_upload(self, key: str, upload_id: str) -> None:
         with contextlib.suppress(errors.ResourceDoesNotExist):
