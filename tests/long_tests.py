@@ -35,7 +35,10 @@ LONG: Final = {
     "tests/e2e/test_code_scorers.py::test_a_server_stops": "test_limits.py stops cages",
     "tests/e2e/test_gateway_bench.py": "measures calls whose answers other tests check",
     "tests/e2e/test_example.py": "the browser's tests train as well, in an experiment of their own",
-    "tests/e2e/test_export.py::test_a_target_that_cannot_be_used[http": "that of PostgreSQL stays",
+    "tests/e2e/test_export.py::test_a_target_that_cannot_be_used[http": "as the next",
+    "tests/e2e/test_export.py::test_a_target_that_cannot_be_used[postgresql": (
+        "MLflow itself tries for a minute; that of a folder stays"
+    ),
     "tests/e2e/test_import.py::test_a_killed_import_goes_on[three": "that of one kill stays",
     "tests/e2e/test_files.py::test_a_folder[2.22.1": _OTHER_CLIENT,
     "tests/e2e/test_files.py::test_older_clients_go_on_to_send_small_files_through_a_function[2.": (
@@ -44,8 +47,13 @@ LONG: Final = {
     "tests/e2e/test_caller_limits.py::test_clients_wait_and_lose_nothing[2.9.2": _OTHER_CLIENT,
     "tests/e2e/test_clients.py::test_client[3.1.4]": _OTHER_CLIENT,
     "tests/e2e/test_clients.py::test_client[3.6.0]": _OTHER_CLIENT,
+    "tests/e2e/test_clients.py::test_client[3.17.2]": _OTHER_CLIENT,
+    "tests/e2e/test_login.py::test_accounts[3.7.0]": _OTHER_CLIENT,
+    "tests/e2e/test_registry.py::test_client[registry_script.py-3.1.4]": _OTHER_CLIENT,
+    "tests/e2e/test_registry.py::test_client[prompt_script.py-3.1.4]": _OTHER_CLIENT,
     "tests/e2e/test_key_clients.py::test_mlflow[3.1.4]": _OTHER_CLIENT,
     "tests/e2e/test_key_clients.py::test_mlflow[3.6.0]": _OTHER_CLIENT,
+    "tests/e2e/test_key_clients.py::test_mlflow[3.7.0]": _OTHER_CLIENT,
     "tests/e2e/test_key_clients.py::test_model_registry[model-registry 0.3.14]": _OTHER_CLIENT,
     _KUBEFLOW + "test_all_that_a_client_offers[model-registry 0.3.14]": _OTHER_CLIENT,
     _KUBEFLOW + "test_both_clients[model-registry 0.3.14]": _OTHER_CLIENT,

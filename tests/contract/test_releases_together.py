@@ -92,7 +92,7 @@ def disagreements(store: Store, mixture: Mixture, world: World, seed: int) -> li
     return [*differ, *wrong]
 
 
-@pytest.mark.parametrize("seed", range(2 * EXAMPLES))
+@pytest.mark.parametrize("seed", range(2 * EXAMPLES if EXAMPLES > 1 else 1))
 def test_any_mixture_answers_as_one(seed: int, store: Store, last: Path, folder: Path) -> None:
     with mixed(store, (last, ROOT), folder) as (mixture, world):
         assert disagreements(store, mixture, world, seed) == []
