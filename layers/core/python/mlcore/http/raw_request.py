@@ -81,7 +81,7 @@ class Sent(NamedTuple):
         """Whether API Gateway replaced bytes that are not UTF-8 by U+FFFD, which needs three bytes:
         the text is then longer than what the client sent. False if that length is unknown."""
         sent = self.headers.get("content-length", "")
-        return sent.isdecimal() and int(sent) != len(body.encode())
+        return sent.isdecimal() and int(sent) != len(body.encode("utf-8", "surrogatepass"))
 
     def body_is_incomplete(self) -> bool:
         """Whether the body probably differs from what the client sent: dropped by a proxy for its
