@@ -10,8 +10,9 @@ from typing import Any, Final
 from mlcore.system_tables import landing_objects
 
 AGE: Final = "SystemTablesAge"
-"""The metric: seconds that the oldest batch has waited when a publication starts. It is not written
-while nothing waits, as CloudWatch charges a metric by the hours in which it is written."""
+"""The metric: seconds that the oldest batch, or the oldest trace that is too large to be published,
+has waited when a publication starts. It is not written while nothing waits, as CloudWatch charges a
+metric by the hours in which it is written."""
 
 
 def handler(event: Mapping[str, Any], context: Any) -> dict[str, Any]:
@@ -25,16 +26,15 @@ def handler(event: Mapping[str, Any], context: Any) -> dict[str, Any]:
             n}`` sets the time after which no new step begins.
     """
     upkeep = bool(event.get("upkeep"))
-    waiting = landing_objects.waiting(
-        (*landing_objects.KINDS, landing_objects.DEFERRED) if upkeep else landing_objects.KINDS
-    )
-    if not upkeep and not waiting:
-        return {}
-    age = landing_objects.age(waiting, time.time())
+    landed = landing_objects.waiting((*landing_objects.KINDS, landing_objects.DEFERRED))
+    waiting = landed if upkeep else landing_objects.without_deferred(landed)
+    age = landing_objects.age(landed, time.time())
     if age is not None:
         from mlcore.observability import seconds  # noqa: PLC0415 -- not needed if nothing waits
 
         seconds({AGE: age}, {})
+    if not upkeep and not waiting:
+        return {}
     from mltables import publisher  # noqa: PLC0415 -- 500 ms and 100 MB that most calls do not need
 
     counts = publisher.publish(_seconds(event, context), waiting)._asdict()

@@ -139,6 +139,7 @@ def test_functions_of_duckdb_alone_are_refused(engine: Engine) -> None:
         ("SELECT max(x) - x FROM VALUES (date'2024-01-01') t(x) GROUP BY x", "datediff"),
         ("SELECT sum(1) OVER (PARTITION BY CAST('x' AS INT))", "value 'x' of the type \"STRING\""),
         ("SELECT CAST('x' AS INT) IS NULL", "CAST_INVALID_INPUT"),
+        ("SELECT CASE WHEN x > 0 THEN 'none' ELSE x END FROM VALUES (1) t(x)", "Conversion Error"),
         ("SELECT arrays_zip(array(1), NULL)", "takes lists"),
         ("SELECT strftime(now(), '%Y')", "The function strftime() does not exist here"),
         ("SELECT list_sum(array(1))", "list_sum() does not exist"),

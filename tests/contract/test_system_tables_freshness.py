@@ -13,7 +13,7 @@ import pytest
 from lander import app as lander
 from mlcore import observability
 from mlcore.environment import settings
-from mlcore.system_tables import landing_objects
+from mlcore.system_tables import landing_objects, trace_landing
 from publisher import app as publisher
 from tests.contract.conftest import Store
 from tests.contract.lake import Tables, tables
@@ -56,6 +56,33 @@ def test_a_publication_tells_how_long_the_oldest_batch_has_waited(
     assert publisher.handler({}, None) == {}
     assert publisher.handler({"upkeep": True}, None)["runs"] == 0
     assert lines == [line]
+
+
+def test_a_deferred_trace_counts_until_it_is_published(
+    store: Store, tables: Tables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise nobody would hear of a trace that never fits into memory."""
+    ages: list[float] = []
+    monkeypatch.setattr(observability, "_metrics_enabled", True)
+
+    def keep_age(_message: str, extra: dict[str, Any]) -> None:
+        if publisher.AGE in extra:
+            ages.append(extra[publisher.AGE])
+
+    monkeypatch.setattr(observability._requests, "info", keep_age)
+    experiment = store.api.new_experiment("deferred")
+    trace_landing.defer(experiment, "tr-large", is_deleted=True)
+    (path,) = tables.folder.glob(f"files/landing/*/*{landing_objects.DEFERRED}")
+    landed = time.time() - WAITED
+    os.utime(path, (landed, landed))
+
+    assert publisher.handler({}, None) == {}
+    assert len(ages) == 1
+    assert WAITED - 1 <= ages[0] < WAITED + 600
+    publisher.handler({"upkeep": True}, None)
+    assert len(ages) == 2
+    assert publisher.handler({}, None) == {}
+    assert len(ages) == 2
 
 
 def test_a_publication_takes_what_had_landed_when_it_began(

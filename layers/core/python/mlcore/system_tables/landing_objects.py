@@ -106,14 +106,23 @@ def waiting(kinds: tuple[str, ...] = KINDS) -> list[Landed]:
     return sorted(landed, key=lambda each: each.key.startswith(_BACKFILLS))
 
 
+def without_deferred(landed: Iterable[Landed]) -> list[Landed]:
+    """Returns the landing objects that a publication without upkeep publishes."""
+    return [each for each in landed if not each.key.endswith(DEFERRED)]
+
+
 def age(landed: Iterable[Landed], now: float) -> float | None:
     """Returns for how many seconds the oldest of these landing objects has waited to be published;
-    None if none waits. Objects of a backfill do not count.
+    None if none waits. Objects of a backfill do not count, except deferred traces.
 
     Args:
         now: seconds since 1970.
     """
-    times = [each.modified for each in landed if not each.key.startswith(_BACKFILLS)]
+    times = [
+        each.modified
+        for each in landed
+        if each.key.endswith(DEFERRED) or not each.key.startswith(_BACKFILLS)
+    ]
     return max(0.0, now - min(times)) if times else None
 
 

@@ -8,7 +8,10 @@ from typing import Final
 
 _ZERO: Final = "Division by zero"
 _NO_FORM: Final = re.compile(r"Macro (?:spark|inner)_(\w+)\(\) (?:does not support|has multiple)")
-_FAILED: Final = re.compile(r"Conversion Error: Could not convert string '(\D.*?)(?:' to UINT8)?$")
+_CONVERSION: Final = "Conversion Error: Could not convert string '"
+_TARGET: Final = re.compile(r"' to [A-Z0-9_]+$")
+_FAILED: Final = "' to UINT8"
+"""The end of an error of ``inner_fail()``, unless the line is cut."""
 _OWN: Final = re.compile(r"\b(?:spark|inner|cte)_(\w+)")
 
 
@@ -20,6 +23,7 @@ def databricks_text(text: str) -> str:
         return "[DIVIDE_BY_ZERO] Division by zero: try_divide() gives NULL where the divisor is 0."
     if match := _NO_FORM.search(text):
         return f"{match[1]}() does not take arguments of these types, or not so many."
-    if match := _FAILED.search(text):
-        return match[1]
+    target = _TARGET.search(text)
+    if text.startswith(_CONVERSION) and (target is None or target[0] == _FAILED):
+        return text.removeprefix(_CONVERSION).removesuffix(_FAILED)
     return _OWN.sub(r"\1", text.removeprefix("Invalid Input Error: "))

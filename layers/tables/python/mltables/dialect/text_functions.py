@@ -81,7 +81,10 @@ def _concat_ws(writer: Generator, call: exp.Anonymous) -> str:
     sql = lists[0] if lists else "CAST([] AS VARCHAR[])"
     for argument in lists[1:]:
         sql = f"list_concat({sql}, {argument})"
-    return f"array_to_string(spark_array_compact({sql}), {writer.text(separator)})"
+    joined = f"array_to_string(spark_array_compact({sql}), {writer.text(separator)})"
+    if isinstance(separator, exp.Literal):
+        return joined
+    return f"CASE WHEN {writer.text(separator)} IS NOT NULL THEN {joined} END"
 
 
 def pattern(writer: Generator, node: exp.Expr) -> str:
