@@ -56,7 +56,7 @@ class CannotStart(Exception):
 
 
 class UnsafeOptions(CannotStart):
-    """Raised if other machines could connect and the administrator has the default password."""
+    """Raised if other machines could connect to a server whose admin has the default password."""
 
     code = 2
 

@@ -36,14 +36,14 @@ class SharedActivity:
         _MOMENT.pack_into(self._memory, _ANSWERED, time.monotonic())
 
     def is_serving(self) -> bool:
-        """Returns whether a request was answered within the last :data:`BUSY_SECONDS`; then another
-        one will probably follow.
+        """Returns whether the local server answered an HTTP request within the last
+        :data:`BUSY_SECONDS`; then another request will probably follow.
         """
         return self._is_since(_ANSWERED, BUSY_SECONDS)
 
     def set_index_lagging(self, lagging: bool) -> None:
-        """Records whether the index lags far behind, as the last page of records that was read from
-        the stream shows."""
+        """Records whether the indexer lags far behind, as the last page of records shows that it
+        read from the table's stream."""
         _MOMENT.pack_into(self._memory, _BEHIND, time.monotonic() if lagging else 0.0)
 
     def is_index_lagging(self) -> bool:

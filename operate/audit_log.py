@@ -1,4 +1,5 @@
-"""``python -m local.admin audit``: verifies, exports and erases in the table ``audit_log``."""
+"""``python -m local.admin audit``: verifies the hashes of the table ``audit_log``, exports its
+rows, and erases a person's name from them."""
 
 from __future__ import annotations
 

@@ -109,8 +109,8 @@ def statement(book: dict[str, Any], lines: list[str], grain: str) -> str:
 
 
 def used(sql: str, values: dict[str, str]) -> dict[str, str]:
-    """Returns only those of ``values`` that the statement ``sql`` uses as parameters
-    (``:name``)."""
+    """Returns those of the parameter values ``values`` (by name) that the SQL statement ``sql``
+    uses as ``:name``."""
     return {name: values[name] for name in _PLACEHOLDER.findall(sql)}
 
 

@@ -80,7 +80,7 @@ class FailureQueue:
                 yield FailedBatch(message["ReceiptHandle"], self._records(batch))
 
     def done(self, failure: FailedBatch) -> None:
-        """Deletes from the queue a message that :meth:`failures` has returned."""
+        """Deletes from the failure queue the message of a batch that :meth:`failures` yielded."""
         self._sqs.delete_message(QueueUrl=self._url, ReceiptHandle=failure.receipt)
 
     def _records(self, batch: dict[str, Any]) -> tuple[Record, ...] | None:

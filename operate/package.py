@@ -30,7 +30,7 @@ _METADATA: Final = "\nMetadata:\n"
 
 
 class NotPackaged(Exception):
-    """Raised if the build cannot be uploaded; the message says why."""
+    """Raised if the product's SAM build cannot be uploaded to S3; the message says why."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -169,8 +169,8 @@ def sql(
 
 
 def text_of(statement: str) -> str:
-    """Returns the SQL statement; ``@file.sql`` is replaced by the content of the file. Raises
-    CannotRun if the file cannot be read."""
+    """Returns the SQL that an argument of the command gives: the argument itself, or for
+    ``@file.sql`` the content of the file. Raises CannotRun if the file cannot be read."""
     if not statement.startswith("@"):
         return statement
     try:

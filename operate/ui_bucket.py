@@ -43,8 +43,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def bucket_of(cloudformation: Any, stack: str) -> str:
-    """Returns the name of the bucket that a stack has for the UI. Raises CannotPublish if it has
-    none."""
+    """Returns the name of the S3 bucket that a CloudFormation stack has for the UI's files. Raises
+    CannotPublish if the stack has none."""
     described = cloudformation.describe_stacks(StackName=stack)["Stacks"][0]
     for output in described.get("Outputs", ()):
         if output["OutputKey"] == OUTPUT:

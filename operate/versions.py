@@ -78,7 +78,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def functions(cloudformation: Any, service: Any, stack: str) -> list[Function]:
-    """Returns the Lambda functions of a stack, ordered by name."""
+    """Returns the Lambda functions of a CloudFormation stack, ordered by name."""
     pages = cloudformation.get_paginator("list_stack_resources").paginate(StackName=stack)
     names = sorted(
         resource["PhysicalResourceId"]

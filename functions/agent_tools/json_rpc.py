@@ -37,8 +37,8 @@ class NotJsonRpc(NamedTuple):
 
 
 def parse(sent: Sent) -> RpcRequest | NotJsonRpc:
-    """Parses one message. Returns a :class:`NotJsonRpc` for a malformed one. A batch is malformed,
-    because this version of the protocol has no batches."""
+    """Parses the JSON-RPC message in an HTTP request. Returns a :class:`NotJsonRpc` for any other
+    request, also for a batch: this version of the Model Context Protocol has none."""
     media_type = sent.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type != "application/json":
         # Browsers send JSON from a page of another origin only after a preflight request.

@@ -29,7 +29,7 @@ DOWNLOAD_SECONDS: Final = 300
 
 
 def download_seconds() -> int:
-    """Returns for how many seconds a download URL is valid."""
+    """Returns for how many seconds a presigned URL to download an artifact is valid."""
     return int(os.environ.get("MLFLOW_PRESIGNED_DOWNLOAD_URL_TTL_SECONDS", DOWNLOAD_SECONDS))
 
 

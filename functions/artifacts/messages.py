@@ -141,7 +141,7 @@ def parse_proxy_upload(sent: Sent) -> ProxyUpload:
 
 
 def parse_run_file_upload(sent: Sent) -> RunFileUpload:
-    """Parses an upload by the UI. It names the run by ``run_id``; before 3.18, ``run_uuid``."""
+    """Parses the UI's upload of a run's file. MLflow before 3.18 called ``run_id`` ``run_uuid``."""
     arguments = sent.arguments()
     run_id = arguments.get("run_id") or arguments.get("run_uuid", "")
     return RunFileUpload(run_id, arguments.get("path", ""), sent.body())

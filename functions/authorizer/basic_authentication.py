@@ -62,7 +62,8 @@ def _secret() -> bytes:
 
 
 def credentials(authorization: str) -> tuple[str, str] | None:
-    """Returns the username and password in an Authorization header of scheme Basic, else None."""
+    """Returns the username and password in an Authorization header of scheme Basic; None for any
+    other header, a malformed one, or an empty username or password."""
     scheme, _, encoded = authorization.partition(" ")
     if scheme.lower() != "basic":
         return None

@@ -1,5 +1,6 @@
-"""Parses the arguments of requests to the model catalog, makes all pages of one list come from the
-same generation (the result of one load of the catalog), and builds the requested page."""
+"""Parses the arguments of requests to the model catalog and builds the requested page. All pages of
+one list come from the same generation (the result of one load of the catalog) while that is stored;
+after that they come from the newest one, or the page token is refused."""
 
 from __future__ import annotations
 

@@ -187,8 +187,8 @@ class Generation:
         return models
 
     def count(self, level: str) -> int:
-        """Returns the number of the catalog's models (``MODEL_LEVEL``) or artifacts
-        (``ARTIFACT_LEVEL``)."""
+        """Returns how many models (``MODEL_LEVEL``) or how many artifacts of models
+        (``ARTIFACT_LEVEL``) this generation of Kubeflow's model catalog has."""
         return len(self.models["id"]) if level == MODEL_LEVEL else int(self.models["artifacts"][-1])
 
     @property

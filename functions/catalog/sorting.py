@@ -1,5 +1,5 @@
-"""Sorts catalog entries by an attribute that all have or by a custom property, and models also by a
-custom property of their artifacts."""
+"""Sorts models or MCP servers of Kubeflow's catalog by an attribute that all have or by a custom
+property, and models also by a custom property of their artifacts."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ _HUB_SECONDS: Final = 18.0
 
 
 class Unprocessable(MlflowError):
-    """Raised (422) if the catalog source that a request previews is invalid or cannot be read."""
+    """Answers HTTP 422: the source of Kubeflow's catalog to preview is invalid or unreadable."""
 
     error_code = "INVALID_PARAMETER_VALUE"
     http_status = 422

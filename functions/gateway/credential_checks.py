@@ -1,5 +1,5 @@
-"""Checks the fields of a secret. As on MLflow's server, a secret may choose the destination of
-calls only by ``api_base``, which is validated."""
+"""Checks the fields of an AI gateway's secret. As on MLflow's server, a secret may choose the
+address that model calls go to only by ``api_base``, which is validated."""
 
 from __future__ import annotations
 

@@ -141,7 +141,7 @@ def update_config(message: m.UpdateEndpointGuardrailConfig, request: Request) ->
 
 
 def list_of_endpoint(message: m.ListEndpointGuardrailConfigs, request: Request) -> dict[str, Any]:
-    """Returns an endpoint's guardrails in execution order; those without an order come last."""
+    """Returns a gateway endpoint's guardrails in execution order; those without one come last."""
     current = configuration.read(request.workspace)
     endpoint = require_endpoint(current, message.endpoint_id, "Endpoint")
     shown = [

@@ -38,7 +38,7 @@ GuardrailAction = Annotated[
 
 
 class EmptyRequest(Message):
-    """A request that has no fields."""
+    """A request to the AI gateway's configuration API that has no fields."""
 
 
 class CreateGatewaySecret(Message):

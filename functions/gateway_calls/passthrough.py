@@ -1,5 +1,5 @@
-"""Forwards requests in a provider's own form to that provider, with the credentials of a gateway
-endpoint."""
+"""Forwards requests in the form of a model provider's own API to that provider, with the
+credentials of a gateway endpoint."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def _chat_events(chunks: Iterator[Json]) -> Iterator[bytes]:
 
 
 def openai_error_event(error: errors.MlflowError) -> bytes:
-    """Returns an error as an event in the form that clients of OpenAI's API read."""
+    """Returns an error as a server-sent event, in the form that clients of OpenAI's API read."""
     kind, message = "MlflowException", error.message
     if isinstance(error, errors.AllModelsFailed):
         kind = "AIGatewayException"

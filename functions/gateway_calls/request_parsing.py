@@ -74,7 +74,7 @@ def parse(sent: Sent) -> GatewayCall:
 
 
 class ProxyCall(NamedTuple):
-    """A request that is forwarded to any path of an endpoint's provider."""
+    """A request to forward to a path, which the caller chose, of a gateway endpoint's provider."""
 
     endpoint_name: str
     request: ProxiedRequest

@@ -64,7 +64,7 @@ gc_threshold.raise_gc_threshold()
 
 
 class NothingIndexed(Exception):
-    """The first record of the batch failed; the log has the reason."""
+    """Raised if the first stream record of a batch cannot be indexed; the log has the reason."""
 
 
 def handler(event: Mapping[str, Any], context: object) -> dict[str, Any]:
@@ -120,8 +120,8 @@ def run_side_effects(records: Sequence[Record]) -> None:
 
 
 def queues_of(records: Sequence[Record]) -> list[str]:
-    """Returns the names of the environment variables with the URLs of those queues that
-    :func:`run_side_effects` needs for these stream records."""
+    """Returns the names of the environment variables with the URLs of those SQS queues to which
+    :func:`run_side_effects` sends messages for these stream records."""
     names = []
     if any(map(_announces, records)):
         names.append(webhook_events.QUEUE)

@@ -127,8 +127,8 @@ class JobExecution:
         return self._remaining() / 1000
 
     def hold(self, seconds: float) -> None:
-        """Extends the lease to cover work of this many seconds, in which no heartbeat is sent.
-        Must be called after :meth:`check`. Raises JobStopped."""
+        """Extends the job's lease to cover work of this many seconds, in which no heartbeat is
+        sent. Must be called after :meth:`check`. Raises JobStopped if the job must not continue."""
         needed_ms = int(seconds * 1000) + 2 * LARGE_HEARTBEAT_MS
         with self._lock:
             is_longer = needed_ms > self._lease_ms

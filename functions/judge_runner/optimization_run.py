@@ -174,7 +174,8 @@ def loggable(values: Mapping[str, float]) -> dict[str, float]:
 
 
 def source_version(job: Job) -> StoredModelVersion:
-    """Returns the prompt version that a job optimizes. Raises ResourceDoesNotExist."""
+    """Returns the version of a prompt that the job ``job`` is to improve. Raises
+    ResourceDoesNotExist if there is no such version."""
     return model_versions.get(
         job.workspace, job.params["prompt_name"], job.params["prompt_version"]
     )

@@ -100,7 +100,7 @@ def evolve(
 
 
 def best(candidates: Sequence[Candidate]) -> Candidate:
-    """Returns the candidate with the best score over all records; the first of equal ones."""
+    """Returns the prompt that scores best over all evaluation records; of equal ones the first."""
     return max(candidates, key=lambda candidate: candidate.score)
 
 

@@ -61,7 +61,7 @@ _ROLES: Final = frozenset(("system", "developer", "user", "assistant"))
 
 
 class PromptProposals:
-    """Asks the model of an endpoint for better prompts than a given one."""
+    """Asks the AI model of a gateway endpoint for better prompts than a given one."""
 
     def __init__(
         self,

@@ -138,8 +138,8 @@ def create_service(call: KubeflowCall) -> AnswerWithStatus:
 
 
 def create_service_in_environment(call: KubeflowCall) -> AnswerWithStatus:
-    """Creates an inference service in the serving environment that the path names; one in the body
-    is ignored."""
+    """Creates an inference service in the serving environment that the path names. An environment
+    that the body names is ignored."""
     return _create_service(call, call.parsed.id, call.parsed.values)
 
 

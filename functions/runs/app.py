@@ -1,4 +1,4 @@
-"""The routes of runs and their metrics."""
+"""The API routes of MLflow runs and their metrics."""
 
 from __future__ import annotations
 

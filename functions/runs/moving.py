@@ -26,7 +26,9 @@ def move_runs(message: m.MoveRuns, request: Request) -> dict[str, Any]:
 
     Raises:
         InvalidParameterValue: the request names no run, or a run or the target is deleted.
-        InvalidState: a run cannot be moved now, or a logged model, a trace or an issue names it.
+        InvalidState: a run's state forbids the move, now or for good
+            (:func:`mlcore.repos.runs.core.moving.check_movable`), or a logged model, a trace or an
+            issue names the run.
         ResourceDoesNotExist: a run or the target does not exist in this workspace.
         RequestLimitExceeded: the time was too short for all runs.
     """

@@ -54,8 +54,8 @@ class QueryProcess:
         return self._process.pid if self._process else None
 
     def start(self) -> None:
-        """Starts the process unless it runs, and does not wait until it has loaded the SQL engines.
-        Raises OSError if the system starts none."""
+        """Starts the process that runs SQL queries, unless it runs; does not wait until it has
+        loaded the SQL engines. Raises OSError if the operating system cannot start it."""
         self._running_process()
 
     def ask(self, request: dict[str, Any], seconds: float) -> Reply:
@@ -81,7 +81,7 @@ class QueryProcess:
         raise NoAnswer
 
     def stop(self) -> None:
-        """Kills the process and all running queries."""
+        """Kills the process that runs SQL queries, and all queries that it runs."""
         if self._control is not None:
             self._end(self._control)
 

@@ -10,7 +10,7 @@ from ui import messages as m
 
 
 def proxy_to_gateway(message: m.Nothing, request: Request) -> dict[str, Any]:
-    """Returns the response of an MLflow server that is connected to no old gateway."""
+    """Returns no endpoints, like an MLflow server that has no separate (old) gateway server."""
     return {"endpoints": []}
 
 

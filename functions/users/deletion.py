@@ -1,4 +1,4 @@
-"""Deletes a user with all grants, API keys and sessions."""
+"""Deletes a user with all of the user's grants, API keys and sign-in sessions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The routes of webhooks, which send events to URLs."""
+"""The API routes that manage and test webhooks, by which events are sent to users' URLs."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def get_query(message: m.SavedQueryName, request: Request) -> dict[str, Any]:
 
 
 def list_queries(message: m.ListQueries, request: Request) -> dict[str, Any]:
-    """Returns a page of the workspace's saved queries, ordered by name, without their SQL."""
+    """Returns a page of the workspace's saved SQL queries, by name, without the text of the SQL."""
     limit = message.max_results if message.has("max_results") else DEFAULT_RESULTS
     check_max_results(limit, MAX_RESULTS)
     page = saved_queries.page(request.workspace, _name_in(message.page_token, request), limit)

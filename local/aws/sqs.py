@@ -150,7 +150,8 @@ class Queues:
         return received
 
     def delete(self, handle: str) -> None:
-        """Deletes the message that was received with this receipt handle."""
+        """Deletes the message that was received with this receipt handle, in whichever local queue
+        it is. A message that was received again since has another handle and stays."""
         with self._changed:
             self._database.execute("DELETE FROM messages WHERE handle = ?", (handle,))
 

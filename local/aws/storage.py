@@ -40,8 +40,8 @@ class Storage:
     def respond(
         self, method: str, url: str, headers: Headers, body: Iterator[bytes]
     ) -> HttpResponse:
-        """Returns the response to a GET, HEAD or PUT of a signed URL; an error response if the URL
-        is not valid.
+        """Returns the response to a GET, HEAD or PUT of the signed URL of an artifact file; an
+        error response if the URL is not valid.
         """
         if method == "PUT":
             return self.take(url, body)

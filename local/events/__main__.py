@@ -112,8 +112,8 @@ def main() -> int:
 def follow(
     stack: contextlib.ExitStack, job: StreamJob, checkpoints: Checkpoints
 ) -> list[StreamPoller]:
-    """Starts the pollers of the table's stream and the scheduled calls that ``job`` defines;
-    closing ``stack`` stops them. Returns the pollers."""
+    """Starts what ``job`` defines: the pollers of the table's stream, and the schedule by which
+    functions are called. Closing ``stack`` stops all of them. Returns the pollers."""
     functions = {definition.name: Function(definition) for definition in job.functions}
     for function in functions.values():
         try:

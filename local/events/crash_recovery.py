@@ -39,8 +39,8 @@ class InterruptedWrites:
         self._thread = threading.Thread(target=self._run, name="completion", daemon=True)
 
     def start(self) -> None:
-        """Starts the background thread that completes the interrupted writes of an earlier
-        process."""
+        """Starts the background thread that completes the writes of requests that were interrupted
+        when an earlier server process was killed."""
         self._thread.start()
 
     def stop(self) -> None:

@@ -1,4 +1,4 @@
-"""Calls functions at fixed intervals, as the template's schedule rules say."""
+"""Calls the local server's Lambda functions at fixed intervals, by the SAM template's rules."""
 
 from __future__ import annotations
 

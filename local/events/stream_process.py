@@ -71,7 +71,8 @@ class StreamProcess:
         return self._known.get(mapping)
 
     def position(self, mapping: str) -> Callable[[], int | None]:
-        """Returns a function without arguments that calls :meth:`processed` for this mapping."""
+        """Returns a function without arguments that calls :meth:`processed` for the event source
+        mapping with this name."""
         return partial(self.processed, mapping)
 
     def _run(self) -> None:

@@ -1,1 +1,2 @@
-"""The HTTP server: converts requests to API Gateway events, and functions' answers to responses."""
+"""The local HTTP server: converts HTTP requests to API Gateway events, and the answers of Lambda
+functions to HTTP responses."""

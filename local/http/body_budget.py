@@ -32,6 +32,6 @@ class BodyBudget:
             return True
 
     def give_back(self, size: int) -> None:
-        """Frees ``size`` bytes that :meth:`take` has reserved."""
+        """Frees ``size`` bytes that :meth:`take` has reserved for a request's body."""
         with self._lock:
             self._left += size

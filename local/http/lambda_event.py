@@ -106,7 +106,8 @@ def decoded_path(path: str) -> str:
 
 
 def from_http(request: HttpRequest, match: Match) -> dict[str, Any]:
-    """Returns the event of payload format 2.0 for a request and the route that it matched."""
+    """Returns the API Gateway event (payload format 2.0) of an HTTP request, for the route that it
+    matched."""
     headers: dict[str, str] = {}
     cookies: list[str] = []
     for raw_name, raw_value in request.headers:
@@ -176,7 +177,7 @@ def for_authorizer(event: dict[str, Any]) -> dict[str, Any]:
 
 
 def is_too_large(event: dict[str, Any]) -> bool:
-    """Returns whether a function's event exceeds the size that Lambda accepts."""
+    """Returns whether an event for a Lambda function exceeds the size that Lambda accepts."""
     return _exceeds(event, event.get("body", ""))
 
 

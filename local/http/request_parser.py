@@ -181,8 +181,8 @@ class RequestParser:
         self._body.append(part)
 
     def on_message_complete(self) -> None:
-        """Called by llhttp at the end of a request: appends the last part of the body to
-        ``events``, and None."""
+        """Called by llhttp at the end of a request: appends to ``events`` the last part of the
+        body, and then None, which marks the end."""
         self._end_part()
         self.events.append(None)
 

@@ -23,8 +23,8 @@ than the store, such as a model provider."""
 
 
 class Slot:
-    """The permission to serve one request. The caller gives it back with
-    :meth:`RequestThrottle.leave`."""
+    """One of the places that :class:`RequestThrottle` gives to requests that the local server
+    serves at the same time. The caller gives it back with :meth:`RequestThrottle.leave`."""
 
     __slots__ = ("given", "since")
 

@@ -19,8 +19,8 @@ Holds = Callable[[Raw, Given, Given], bool]
 
 
 class CompiledCondition(NamedTuple):
-    """A compiled condition. ``names`` and ``values`` are the placeholders in its text, ``paths``
-    its document paths.
+    """A compiled condition expression of DynamoDB. ``names`` and ``values`` are the placeholders in
+    the expression, ``paths`` the document paths in it.
     """
 
     holds: Holds
@@ -137,7 +137,7 @@ def _joined(kind: str, parts: tuple[Holds, ...]) -> Holds:
 
 def evaluation(operand: Operand) -> Evaluate:
     """Returns a function that computes the value of an operand of a condition expression from an
-    item, names and values."""
+    item and the request's ExpressionAttributeNames and ExpressionAttributeValues."""
     path = operand.path
     if operand.kind == "value":
         placeholder = path[0]

@@ -35,7 +35,7 @@ class Page(NamedTuple):
 
 
 class PageRequest(NamedTuple):
-    """Which rows of the SQLite table a Query or Scan reads, and which parts of them it needs."""
+    """Which items of the local table (in SQLite) a Query or Scan reads, and which parts of them."""
 
     source: Index
     """The index that is read, or the table itself."""

@@ -29,8 +29,8 @@ Path = tuple[str | int, ...]
 
 
 class Operand(NamedTuple):
-    """An operand of an expression. ``kind`` is ``path``, ``value`` (a placeholder), or a function's
-    name.
+    """An operand of a DynamoDB expression. ``kind`` is ``path``, ``value`` (a placeholder), or the
+    name of a function such as ``size``.
     """
 
     kind: str

@@ -1,4 +1,4 @@
-"""Executes DynamoDB's operations GetItem, BatchGetItem and TransactGetItems on the store."""
+"""Executes DynamoDB's GetItem, BatchGetItem and TransactGetItems on the local SQLite table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Delays Ctrl-C and SIGTERM until the answer to the running request has arrived."""
+"""Delays Ctrl-C and SIGTERM until the server has answered the request of the command ``doctor``."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Interruption:
     @contextlib.contextmanager
     def handled(self) -> Iterator[None]:
         """Context manager: during the block SIGINT and SIGTERM raise KeyboardInterrupt between two
-        requests. Restores the former handlers at the end."""
+        requests that ``doctor`` sends. Restores the former signal handlers at the end."""
         before = {number: signal.signal(number, self._handle) for number in SIGNALS}
         try:
             yield
@@ -37,7 +37,7 @@ class Interruption:
                 signal.signal(number, handler)
 
     def check(self) -> None:
-        """Raises KeyboardInterrupt if SIGINT or SIGTERM is pending."""
+        """Raises KeyboardInterrupt, once, if SIGINT or SIGTERM came during a request."""
         if self._pending:
             self._pending = False
             raise KeyboardInterrupt

@@ -54,7 +54,8 @@ class Deployment:
         }
 
     def ids(self, resource_type: str) -> dict[str, str]:
-        """Returns the physical ids of the stack's resources of a type, by logical id."""
+        """Returns the physical ids of the CloudFormation stack's resources of a type, by logical
+        id."""
         return {
             name: physical
             for name, (kind, physical) in self.resources.items()

@@ -56,7 +56,7 @@ _DERIVED: Final = frozenset(
 
 
 class ItemOfUser(NamedTuple):
-    """An item of the DynamoDB table that belongs to a user, names the user or mentions the name."""
+    """An item of the table that belongs to a user, or in which the user's name occurs."""
 
     kind: str
     """``delete`` (it belongs to the user), ``replace`` (it names the user), or ``mention`` (a text

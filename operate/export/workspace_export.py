@@ -35,7 +35,7 @@ _KIND: Final = "SPAN_KIND_INTERNAL"
 
 
 class ExportOptions(NamedTuple):
-    """The options of the command ``export``."""
+    """The options of the command ``export``, which copies experiments to an MLflow server."""
 
     source: str
     """The address of the product."""

@@ -127,8 +127,8 @@ def stored_in(cloudformation: Any, stack: str) -> dict[str, str]:
 
 
 def parameters_of(cloudformation: Any, stack: str) -> dict[str, str]:
-    """Returns the values of a stack's parameters by name. To be called before the stack is
-    deleted."""
+    """Returns the values of a CloudFormation stack's parameters by name. To be called before the
+    stack is deleted."""
     [described] = cloudformation.describe_stacks(StackName=stack)["Stacks"]
     return {
         parameter["ParameterKey"]: parameter["ParameterValue"]

@@ -37,7 +37,7 @@ NO_LIMITS: Final = Limits(None, None)
 
 
 class State(NamedTuple):
-    """An API Gateway stage as it is now."""
+    """How many requests a stage of API Gateway admits now, and admitted before it was stopped."""
 
     limits: Limits
     before: Limits | None
@@ -52,7 +52,7 @@ class Stage(Protocol):
     name: str
 
     def read(self) -> State:
-        """Reads the state from API Gateway."""
+        """Reads from API Gateway the limits of the stage, now and before it was stopped."""
 
     def write(self, limits: Limits, before: Limits | None) -> None:
         """Sets the request limits of the API Gateway stage, and keeps its earlier limits ``before``
@@ -110,8 +110,8 @@ class HttpStage:
 
 
 class RestStage:
-    """The stage of the REST API (``StreamsUrl``), which serves the calls of models that stream;
-    CloudFront's ``/gateway/*`` leads to it."""
+    """The stage of the deployment's REST API in API Gateway (``StreamsUrl``), which serves streamed
+    calls of AI models; CloudFront sends requests to ``/gateway/*`` there."""
 
     name = "StreamsUrl"
     _ALL: Final = "*/*"
@@ -161,8 +161,8 @@ def _http_limits(settings: dict[str, Any]) -> Limits:
 
 
 def limits_of(variable: str | None) -> Limits | None:
-    """Returns the limits that a stage variable of API Gateway names; None without it, or if
-    somebody else wrote it."""
+    """Returns the limits in the text of an API Gateway stage variable; None if there is no such
+    variable, or if its text is not one that ``Limits.__str__`` returns."""
     match = _WRITTEN.fullmatch(variable or "")
     if match is None:
         return None

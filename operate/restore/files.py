@@ -21,7 +21,8 @@ class Version(NamedTuple):
 
 
 class Done(NamedTuple):
-    """The numbers of a bucket's files that were restored and that were not changed."""
+    """How many files of an S3 bucket a restore has reset to an earlier version, and how many it has
+    left as they are."""
 
     restored: int
     kept: int

@@ -54,7 +54,7 @@ SHOWN = 100
 
 
 class TransferOptions(NamedTuple):
-    """The options of the commands ``import`` and ``compare``."""
+    """The options of ``import``, which copies from an MLflow server, and of ``compare``."""
 
     url: str
     experiments: Sequence[str]

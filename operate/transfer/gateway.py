@@ -43,8 +43,8 @@ _AUTHORS: Final = ("created_by", "last_updated_by")
 
 
 class GatewaySnapshot(NamedTuple):
-    """A workspace's gateway configuration as the source server returned it, and the ids of its
-    parts in the table."""
+    """The AI gateway's configuration of a workspace, as the MLflow server returned it from which an
+    import reads, and the ids that this product's table has for it."""
 
     server: Server
     secrets: list[Json]
@@ -142,7 +142,8 @@ def secret(snapshot: GatewaySnapshot, fields: Json) -> TransferItem:
 
 
 def unset_secrets(workspace: str) -> list[str]:
-    """Returns the names of the workspace's gateway secrets that have no value in the table yet."""
+    """Returns the names of the workspace's gateway secrets that were imported without their values
+    (API keys), which nobody has set since."""
     secrets = configuration.read(workspace).secrets.values()
     return sorted(secret.secret_name for secret in secrets if is_unset(secret) and secret.masked)
 

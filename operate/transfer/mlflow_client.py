@@ -28,7 +28,8 @@ _RETRIES: Final = urllib3.Retry(
 
 
 class SourceFailed(Exception):
-    """Raised if the server answers with an error, or does not answer (status 0)."""
+    """Raised if the MLflow server that a command reads or writes answers with an error, or gives no
+    answer (``status`` is 0)."""
 
     def __init__(self, status: int, message: str, code: str = "") -> None:
         super().__init__(message)

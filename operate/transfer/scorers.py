@@ -22,7 +22,7 @@ from operate.transfer.transfer_item import Content, TransferItem
 
 
 def names(source: SourceReader, experiment_id: str) -> list[str]:
-    """Returns the names of an active experiment's scorers; empty from a server before 3.4."""
+    """Returns the names of an active experiment's scorers; [] for an MLflow server before 3.4."""
     pages = source.server.pages(
         "GET", f"{API_3}/scorers/list", "scorers", experiment_id=experiment_id
     )

@@ -101,7 +101,8 @@ class SourceReader:
         self.workspace = server.workspace
 
     def experiments(self, names: list[str]) -> list[Experiment]:
-        """Returns all experiments, or those with the given names, oldest first."""
+        """Returns the MLflow server's experiments, deleted ones too, oldest first: all of them, or
+        those with the given names."""
         all_experiments = [
             _experiment(page, self.server)
             for page in self.server.pages(

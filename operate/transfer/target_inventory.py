@@ -29,8 +29,8 @@ def experiment_ids(workspace: str) -> Iterator[str]:
 
 
 def run_ids(experiment_id: str) -> Iterator[str]:
-    """Yields the ids of the runs that an experiment has in the table, including deleted ones, which
-    servers list too."""
+    """Yields the ids of the runs that an experiment has in this product's table, including deleted
+    runs, because the list of the other server includes them too."""
     return _of(experiment_id, "LSI2", keys.lsi2_run_prefix(), "run_id")
 
 
@@ -92,8 +92,8 @@ class GatewayUses(NamedTuple):
 
 
 def gateway_parts(workspace: str) -> Configuration:
-    """Returns the gateway configuration that a workspace has in the table: secrets, model
-    definitions and endpoints by id."""
+    """Returns the AI gateway's configuration of a workspace, as this product's table has it:
+    secrets, model definitions and endpoints by id, and more."""
     return configuration.read(workspace)
 
 

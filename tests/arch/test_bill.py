@@ -58,7 +58,7 @@ def test_descriptions_of_parameters_name_their_prices() -> None:
     for dollars in (version, 3 * version, 6 * version):
         assert f"{dollars:.2f}" in _description("SnapStart")
     start = memory * prices.SNAPSHOT_GB_RESTORED
-    assert f"each start from it costs ${start:.4f} more" in BOOK.read_text()
+    assert f"each start from the snapshot costs ${start:.4f} more" in BOOK.read_text()
     unit = prices.SECONDS * 1000
     assert f"{unit * prices.READ_UNIT:,.0f} dollars" in _description("TableMaxReadUnits")
     assert f"{unit * prices.WRITE_UNIT:,.0f} dollars" in _description("TableMaxWriteUnits")

@@ -112,8 +112,8 @@ def begin_leaving(entry: DictionaryEntry) -> bool:
 
 
 def end_leaving(entry: DictionaryEntry) -> None:
-    """Removes an entry from the full-text dictionary's first page if its state is still
-    ``leaving``."""
+    """Removes an entry from the first page of a full-text dictionary, unless its removal (state
+    ``leaving``) was cancelled meanwhile."""
     _change_state(entry, LEAVING)
 
 

@@ -62,8 +62,8 @@ def item_keys(entry: DictionaryEntry) -> list[Key]:
 
 
 def items(entry: DictionaryEntry) -> list[Raw]:
-    """Returns the items of an entry of the full-text dictionary, one for each trigram, in the order
-    of :func:`item_keys`."""
+    """Returns the DynamoDB items of an entry (a text) of the full-text dictionary, one for each
+    trigram of the text, in the order of :func:`item_keys`."""
     field, (_, token) = entry.posting
     version = getrandbits(_VERSION_BITS)
     fts_items = []

@@ -96,7 +96,7 @@ def pack_runs(runs: Sequence[Owner], *, read: bool = False) -> None:
 
 
 def pack_batches(batch_keys: Iterable[Key]) -> None:
-    """Packs the history of the runs to which the given keys of ``MBATCH`` items belong."""
+    """Packs the metric history of the runs whose ``MBATCH`` items have the given keys."""
     runs = list(dict.fromkeys(map(keys.run_of, batch_keys)))
     for at in range(0, len(runs), IN_PARALLEL):
         pack_runs(runs[at : at + IN_PARALLEL])

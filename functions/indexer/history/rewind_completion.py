@@ -1,4 +1,5 @@
-"""Completes rewinds of runs (deletions of the points after a step) whose process was killed."""
+"""Completes rewinds (deletions of a run's metric points after a step) that a killed process left
+incomplete."""
 
 from __future__ import annotations
 

@@ -79,7 +79,8 @@ def project(records: Sequence[Mapping[str, Any]]) -> None:
 
 def index_marked(experiment_id: str) -> None:
     """Indexes all traces and packs of spans of an experiment that have a mark (a key in LSI1: the
-    indexer has not processed them), and removes the marks."""
+    indexer has not processed them), and removes the marks. Traces with indexed texts in child items
+    (:func:`overflows`) and items that are written meanwhile keep their marks."""
     marked = list(
         map(key_of_item, trace_candidates.read_all(trace_candidates.marked(experiment_id)))
     )
@@ -125,8 +126,8 @@ def content_postings(pack: Raw, indexed: IndexedFields | None) -> set[Posting]:
 
 
 def pack_name(pack: Raw) -> str:
-    """Returns the part of a key that is the same in all FTS_REV items of one pack of spans and
-    differs between packs."""
+    """Returns a text that identifies a pack of spans among the packs of its trace. The keys of all
+    FTS_REV items (full-text entries) of the pack contain it."""
     suffix = key_of_item(pack).sk.rpartition("#")[2]
     return f"{text_fields.CONTENT}.{suffix}"
 

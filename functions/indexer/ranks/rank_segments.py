@@ -146,8 +146,8 @@ def _merge(experiment_id: str, group: Sequence[Segment]) -> None:
 
 
 def remove(experiment_id: str, segments: Sequence[Segment], pages: Sequence[Key]) -> None:
-    """Removes the items of segments of an experiment's index of metric values, then the given pages
-    of these segments."""
+    """Deletes the items of the given segments (lists of sorted values) of an experiment's index of
+    metric values, then the items ``pages``, which hold these segments' values."""
     table.batch_write(
         deletes=[
             keys.rank_segment(experiment_id, segment.key, segment.level, segment.segment_id)

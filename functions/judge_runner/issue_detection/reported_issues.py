@@ -1,5 +1,5 @@
-"""Reports findings as issues of the experiment: creates new issues, or updates known ones that were
-seen again."""
+"""Stores the problems that issue detection found in an experiment's traces as its issues: creates
+new ones, or updates known ones that were seen again."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Reads and writes the experiment's tag, in MLflow's form, that says up to which trace the
-scheduled detections of issues have come."""
+"""Reads and writes the tag of an experiment that says, in MLflow's form, up to which trace
+scheduled issue detection has analyzed the experiment's traces."""
 
 from __future__ import annotations
 

@@ -23,8 +23,8 @@ _KINDS: Final = {
 
 
 def read(data: bytes) -> list[ResourceSpans]:
-    """Returns the spans of an export request in OTLP's JSON format, by resource. Raises
-    InvalidExport if the data is not in this format."""
+    """Returns the spans of an OTLP export request in JSON, grouped by OpenTelemetry resource.
+    Raises InvalidExport if ``data`` is not in this format."""
     try:
         request = load_json(data)
         return [_resource_spans(entry) for entry in _list(request, "resourceSpans")]

@@ -22,8 +22,8 @@ class _Page(NamedTuple):
 
 
 def search_traces(message: m.SearchTracesV3, request: Request) -> dict[str, Any]:
-    """Searches traces of several experiments. A search for the newest traces takes two round
-    trips."""
+    """Searches traces of several experiments. A search for the newest traces without a filter takes
+    two round trips to DynamoDB, more if the page is long."""
     ids = [
         location.mlflow_experiment.experiment_id
         for location in message.locations

@@ -1,5 +1,5 @@
-"""The documents that describe the server to a directory: its features, the types of resources and
-their schemas (RFC 7643, sections 5 to 7)."""
+"""The SCIM documents that describe the server to a company's directory: its features, the types of
+resources and their schemas (RFC 7643, sections 5 to 7)."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ class GroupChange:
             self.added.pop(scim_id, None)
 
     def replace(self, scim_ids: Iterable[str]) -> None:
-        """Makes the users with these ids the only members of the group."""
+        """Makes the users with these SCIM ids the only members of the SCIM group."""
         self.keeps_members = False
         self.added, self.removed = dict.fromkeys(scim_ids), {}
 

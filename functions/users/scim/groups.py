@@ -38,7 +38,7 @@ def get_group(message: ScimRequest, request: Request) -> Response:
 
 
 def list_groups(message: ScimRequest, request: Request) -> Response:
-    """Lists groups, the oldest first, or those that a filter selects."""
+    """Lists all SCIM groups, the oldest first, or only those that the request's filter selects."""
     groups = _matching(parse_filter(message.filter)) if message.filter else scim_groups.find_all()
     page = groups[message.start - 1 :][: message.limit]
     resources = _resources(page, message, request)
@@ -46,7 +46,7 @@ def list_groups(message: ScimRequest, request: Request) -> Response:
 
 
 def replace_group(message: ScimRequest, request: Request) -> Response:
-    """Replaces the name, the external id and the members of a group."""
+    """Replaces the name, the external id and the members of a SCIM group of users."""
     _change(message, of_body(message.body))
     return _answer(message.scim_id, message, request)
 
@@ -58,7 +58,7 @@ def patch_group(message: ScimRequest, request: Request) -> Response:
 
 
 def delete_group(message: ScimRequest, request: Request) -> Response:
-    """Deletes a group: its members lose its roles at once. A repeated request gets 404."""
+    """Deletes a SCIM group: its members lose its roles at once. A repeated request gets 404."""
     group = _get(message)
     responses.check_version(message, group.version)
     scim_groups.delete(group)

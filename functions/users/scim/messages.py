@@ -1,4 +1,4 @@
-"""The requests of SCIM, parsed."""
+"""Parses SCIM requests, by which an identity provider manages users and groups."""
 
 from __future__ import annotations
 

@@ -51,8 +51,8 @@ def of_body(body: Mapping[str, Any]) -> Attributes:
 
 
 def patched(before: Attributes, operations: Sequence[Operation]) -> Attributes:
-    """Returns the attributes that a user has after the operations of a PATCH. Raises ScimError if
-    an operation is not possible."""
+    """Returns the attributes that a SCIM user has after the operations of a SCIM PATCH request.
+    Raises ScimError if an operation is not possible."""
     after = {**before, "emails": [dict(entry) for entry in before.get("emails", ())]}
     after["name"] = dict(before.get("name", {}))
     for operation in operations:

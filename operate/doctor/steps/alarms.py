@@ -1,4 +1,5 @@
-"""Checks the stack's alarms and the subscriptions to their topic."""
+"""The step of the command ``doctor`` that checks the CloudWatch alarms of a CloudFormation stack,
+and the subscriptions to the alarms' SNS topic."""
 
 from __future__ import annotations
 

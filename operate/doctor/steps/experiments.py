@@ -1,4 +1,5 @@
-"""Creates the checkup's own experiment, and removes what earlier, killed checkups left behind."""
+"""Creates the experiment in which the command ``doctor`` tests a server, and removes what earlier,
+killed calls of ``doctor`` left behind."""
 
 from __future__ import annotations
 

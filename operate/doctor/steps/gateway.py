@@ -1,4 +1,4 @@
-"""Checks the AI gateway, if it has endpoints."""
+"""The step of the command ``doctor`` that checks the AI gateway, if the gateway has endpoints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Checks the model registry: a model with a version and an alias."""
+"""The step of the command ``doctor`` that checks the model registry: it registers a model with a
+version and an alias."""
 
 from __future__ import annotations
 

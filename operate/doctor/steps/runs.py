@@ -1,4 +1,5 @@
-"""Checks that a run stores single and batched values, and that repeated requests change nothing."""
+"""The step of the command ``doctor`` that checks that a run stores single and batched values, and
+that repeated log requests change nothing."""
 
 from __future__ import annotations
 

@@ -9,7 +9,8 @@ from operate.doctor.checkup_state import Checkup
 
 
 class Step(NamedTuple):
-    """One step of a checkup. ``take`` returns its result as a text, or raises Wrong or LeftOut."""
+    """One step of the command ``doctor``. ``take`` runs the step and returns its result as a text,
+    or raises Wrong or LeftOut."""
 
     name: str
     seconds: float

@@ -188,7 +188,7 @@ class RunMoved(RequestLimitExceeded):
 
 
 class CallerLimitReached(MlflowError):
-    """A refusal because the caller has sent too many requests; it says nothing about the load."""
+    """A refusal because the caller exceeded a limit on requests, whatever the server's load is."""
 
     error_code = "REQUEST_LIMIT_EXCEEDED"
     http_status = 429

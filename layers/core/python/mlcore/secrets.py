@@ -39,8 +39,8 @@ class KeyClient(Protocol):
     requests and answers are bytes."""
 
     def encrypt(self, **parameters: Any) -> dict[str, Any]:
-        """Executes Encrypt; the returned answer has ``CiphertextBlob``. Raises ClientError as
-        botocore's client does."""
+        """Executes KMS's operation Encrypt; the returned answer has ``CiphertextBlob``. Raises
+        ClientError as botocore's client does."""
 
     def decrypt(self, **parameters: Any) -> dict[str, Any]:
         """Executes KMS's operation Decrypt; the returned answer has ``Plaintext``. Raises

@@ -69,8 +69,8 @@ _COMPUTED_KEY: Final = re.compile(r"[ -~]{1,100}")
 
 
 def column_of(key: str) -> str | None:
-    """Returns the name of the stored or computed column for an attribute of spans; None if the
-    attribute can have no column."""
+    """Returns the name of the column, stored or computed, that holds an attribute of spans in the
+    system table of spans; None if the attribute can have no column."""
     if key in COLUMNS:
         return COLUMNS[key]
     if _COMPUTED_KEY.fullmatch(key):

@@ -174,13 +174,13 @@ def open_views(
     sql: str | None = None,
 ) -> duckdb.DuckDBPyConnection:
     """Returns a connection to a new DuckDB database that has views of the sources (files with
-    rows). The database can read only the files of the sources, and does not spill to disk.
+    rows) and, over these, views of ``views.py``. The database can read only the files of the
+    sources, and does not spill to disk.
 
     Args:
-        views: the views of ``views.py`` that are created over these sources: by name, the columns
-            that each has.
-        sql: the statement. Views of sources that neither it nor ``views`` names are left out; None
-            means that all are needed.
+        views: for each view of ``views.py`` to create, by its name: the columns that it has.
+        sql: the statement. The view of a source is left out if neither the statement nor the
+            definition of a view in ``views`` mentions it; None means that all are needed.
     """
     limits = query_memory.here()
     connection = connect(None, limits.text, limits.threads)

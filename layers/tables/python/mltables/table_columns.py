@@ -48,7 +48,7 @@ class Table(NamedTuple):
 
     @property
     def file_order(self) -> str:
-        """Returns the SQL for ORDER BY that sorts the rows of a file."""
+        """Returns the SQL after ORDER BY by which each file of the system table is sorted."""
         return f"({self.first}) IS NOT TRUE, {self.order}" if self.first else self.order
 
     @property
@@ -70,7 +70,7 @@ class Table(NamedTuple):
 
     @property
     def nothing(self) -> str:
-        """Returns a FROM source without rows, used while the table has no files."""
+        """Returns SQL to use after FROM while the system table has no files: it yields no rows."""
         columns = [(name, kind) for name, kind, *_ in self.columns]
         if self.partition:
             columns.append((self.partition, "VARCHAR"))

@@ -326,7 +326,8 @@ def delta_schema(table: Table) -> Schema:
 
 
 def open_if_exists(lake: Lake, table: Table) -> DeltaTable | None:
-    """Opens the current version of a system table. None if nothing was published yet."""
+    """Opens the current version of a system table (a Delta table). Returns None if the table does
+    not exist, because nothing was published to it yet."""
     try:
         return DeltaTable(lake.uri(table.name), storage_options=lake.options)
     except TableNotFoundError:

@@ -53,7 +53,7 @@ def _disk_errors_translated() -> Iterator[None]:
 
 
 class Incoming:
-    """A file that is written in pieces. It becomes visible as a whole by :meth:`commit`."""
+    """An artifact file that is written in pieces. :meth:`commit` makes it visible as a whole."""
 
     def __init__(self, folder: Folder, key: str, target: Path) -> None:
         self._folder, self._key, self._target = folder, key, target

@@ -86,8 +86,8 @@ class Bucket:
             return None if response is None else response["Body"].read()
 
     def fetch(self, key: str, file: BinaryIO) -> None:
-        """Copies a stored file into an open local one, in chunks. Raises ResourceDoesNotExist if
-        the stored file does not exist."""
+        """Copies a file of the S3 bucket into the open local ``file``, in chunks. Raises
+        ResourceDoesNotExist if the bucket has no file with this key."""
         with _errors_translated():
             response = self._request_file(key)
             if response is None:

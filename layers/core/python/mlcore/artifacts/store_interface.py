@@ -61,7 +61,7 @@ class Store(Protocol):
         file exists, or if another caller is writing it."""
 
     def get(self, key: str) -> bytes | None:
-        """Returns the content of a file; None if it does not exist."""
+        """Returns the whole content of the file with this key; None if the store has none."""
 
     def read(self, key: str, begin: int, length: int) -> bytes | None:
         """Returns up to ``length`` bytes of an artifact file from ``begin`` on, fewer at its end;
@@ -115,8 +115,8 @@ class Store(Protocol):
         """
 
     def upload_url(self, key: str, *, seconds: int, content_type: str | None, origin: str) -> str:
-        """Returns a signed URL that accepts the file by PUT. If ``content_type`` is given, S3
-        requires exactly this Content-Type; a local folder ignores it."""
+        """Returns a signed URL to which a client can upload the artifact file ``key`` by PUT. S3
+        requires exactly this ``content_type``, if it is given; a local folder ignores it."""
 
     def create_upload(self, key: str) -> str:
         """Begins a multipart upload of the file with this key. Returns the upload's id."""

@@ -59,7 +59,8 @@ class ColumnCollector:
         self._counts = {MODEL_LEVEL: 0, ARTIFACT_LEVEL: 0}
 
     def add(self, model: CatalogEntry) -> None:
-        """Adds the values of the catalog's next model and of its artifacts to the columns."""
+        """Adds the values of the next model of Kubeflow's catalog, and of the model's artifacts, to
+        the columns."""
         self._add(MODEL_LEVEL, model)
         for child in model.children:
             self._add(ARTIFACT_LEVEL, child)

@@ -158,8 +158,8 @@ class TextMapAttribute(ItemAttribute[V]):
         return {key: text[STRING] for key, text in value.items()}
 
     def get_value(self, value: dict[str, Any]) -> Any:
-        """Returns the value that PynamoDB passes to :meth:`deserialize`, from either stored
-        form."""
+        """Returns the value that PynamoDB passes to :meth:`deserialize`, from a map that is stored
+        as a DynamoDB map or as one text."""
         return self.serialize(texts_in(value)) if STRING in value else super().get_value(value)
 
 
@@ -167,8 +167,8 @@ _EMPTY: Final[Mapping[str, Any]] = {MAP: {}}
 
 
 def texts_in(value: Mapping[str, Any]) -> dict[str, str]:
-    """Returns the map in a stored value (DynamoDB JSON) of a :class:`TextMapAttribute`, from either
-    stored form."""
+    """Returns the map in a stored value (DynamoDB JSON) of a :class:`TextMapAttribute`, which is
+    stored as a DynamoDB map or as one text."""
     if STRING in value:
         return _texts_of(value[STRING])
     return {key: text[STRING] for key, text in value[MAP].items()}

@@ -160,8 +160,8 @@ def side_by_side(measurement: Measurement | None, count: int) -> Iterator[list[M
 
 
 def run_branch(branch: Measurement, call: Callable[[], T]) -> T:
-    """Runs a call and counts its DynamoDB calls in the branch's measurement instead of this
-    thread's."""
+    """Runs ``call`` and counts its DynamoDB requests in ``branch``, the measurement of a parallel
+    branch of a request, instead of in the measurement of this thread."""
     outer = current()
     _thread.measurement, _thread.in_branch = branch, True
     try:

@@ -44,7 +44,7 @@ def is_embedded(endpoint: str) -> bool:
 
 
 def client_for(endpoint: str) -> TableClient:
-    """Returns a new client of the table store that is registered for the endpoint's scheme.
+    """Returns a new client of the store, used in place of DynamoDB, for ``endpoint``'s URL scheme.
 
     Raises:
         ValueError: no store is registered for the scheme.

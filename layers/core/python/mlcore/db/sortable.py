@@ -155,8 +155,8 @@ def escape(text: str) -> str:
 
 
 def escape_ordered(text: str) -> str:
-    """Escapes a text like :func:`escape`, and also all characters below ``#``, so that texts
-    followed by the separator always sort like the texts."""
+    """Escapes a field of a key like :func:`escape`, and also all characters below ``#``, so that
+    escaped texts followed by ``#``, the separator of fields, always sort like the texts."""
     return text.translate(_ESCAPES)
 
 

@@ -54,8 +54,8 @@ class AlertCondition(NamedTuple):
         return None if number is None else float(number)
 
     def is_met(self, value: float | None) -> bool:
-        """Whether the value meets the condition. Compares as the query engine does: NaN equals NaN,
-        and is greater than any other number."""
+        """Whether the value meets the condition; None never does. Compares as the SQL engine does:
+        NaN equals NaN, and is greater than any other number."""
         if value is None:
             return False
         return _COMPARISONS[self.comparison](_ordered(value), _ordered(self.bound))

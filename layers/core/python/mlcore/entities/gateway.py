@@ -119,7 +119,7 @@ class Binding(NamedTuple):
 
 
 class GuardrailUse(NamedTuple):
-    """The attachment of a guardrail to an endpoint."""
+    """The attachment of a guardrail to an endpoint of the AI gateway."""
 
     guardrail_id: str
     execution_order: int | None

@@ -36,7 +36,8 @@ class CallLimits(NamedTuple):
 
 
 class GatewayLimits(NamedTuple):
-    """All limits of a deployment, by scope (keys, users, endpoints, workspaces) and name."""
+    """All limits of a deployment's AI gateway, by scope (API keys, users, gateway endpoints,
+    workspaces) and name."""
 
     by_scope: Mapping[str, Mapping[str, CallLimits]]
 

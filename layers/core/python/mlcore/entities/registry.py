@@ -38,10 +38,10 @@ class ModelVersion(NamedTuple):
 
     @property
     def version_number(self) -> int:
-        """The version's number, under the name by which filters call it."""
+        """The number of the model version. Search filters call it ``version_number``."""
         return self.version
 
     @property
     def source_path(self) -> str:
-        """The version's source, under the name by which filters call it."""
+        """The source of the model version. Search filters call it ``source_path``."""
         return self.source

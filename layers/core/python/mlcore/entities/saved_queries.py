@@ -16,7 +16,7 @@ Value = str | int | float | bool | None
 
 
 class QueryParameter(NamedTuple):
-    """A parameter of a saved query, which its SQL calls ``:name``."""
+    """A parameter of a saved SQL query. The SQL text refers to it as ``:name``."""
 
     name: str
     kind: str

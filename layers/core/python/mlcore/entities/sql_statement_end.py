@@ -22,7 +22,7 @@ _COMMENT_MARK: Final = re.compile(r"/\*|\*/")
 
 
 def without_end(sql: str) -> str:
-    """Returns a statement without the semicolons, comments and spaces after its last token."""
+    """Returns an SQL statement without semicolons, comments and spaces after its last token."""
     position = end = 0
     while match := _PART.match(sql, position):
         if match["comment"]:

@@ -34,7 +34,7 @@ EVALUATOR: Final = "EVALUATOR"
 
 
 class Span:
-    """A timed step of a gateway call, which becomes a span of the call's trace."""
+    """A timed step of a call of MLflow's AI gateway. It becomes a span of the call's trace."""
 
     __slots__ = (
         *("attributes", "end", "error", "model", "name", "named_models", "parent", "span_id"),

@@ -38,8 +38,8 @@ Usage = Callable[[Provider, Any], dict[str, int]]
 
 
 class Guardrails(Protocol):
-    """The interface of guardrails: ``before`` checks a request before it is sent, ``after`` checks
-    an answer before it is returned."""
+    """The interface of the AI gateway's guardrails: ``before`` checks a request before a model gets
+    it, ``after`` checks the model's answer before the caller gets it."""
 
     @property
     def checks_answers(self) -> bool:
@@ -240,7 +240,7 @@ class Invocation:
         return {**counted, "total_tokens": sum(counted.values())}
 
     def refuse(self) -> None:
-        """Takes the gateway call out of the counts of its limits, because it is not made."""
+        """Takes this AI gateway call out of the counts of its rate limits: no model is called."""
         self._admission.put_back()
 
     def _finish(self) -> None:

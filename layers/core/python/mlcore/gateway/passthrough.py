@@ -121,8 +121,8 @@ def _stream(
 
 
 def proxied_action(path: str) -> str | None:
-    """Returns the passthrough action whose answers have the same form as those at a provider's
-    path; None if the path is not known."""
+    """Returns the passthrough action whose answers have the same form as a model provider's answers
+    at ``path``, by the end of the path; None if that is not known."""
     plain = path.partition("?")[0]
     return next((action for end, action in _PROXIED_ACTIONS if plain.endswith(end)), None)
 

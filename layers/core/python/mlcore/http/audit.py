@@ -73,8 +73,8 @@ class Keeper(Protocol):
     """The interface of a store of audit entries."""
 
     def check(self) -> None:
-        """Called before an audited write is executed. Raises InsufficientStorage if an entry cannot
-        be kept now; the request is not executed then."""
+        """Called before a write request is executed that gets an audit entry. Raises
+        InsufficientStorage if no entry can be stored now; the request is not executed then."""
 
     def record(self, request: Mapping[str, Any], /) -> None:
         """Stores ``rpc``, ``method``, ``status``, ``request_id``, ``audit`` and the costs

@@ -74,8 +74,8 @@ class Versions:
     def answering(
         self, function: Callable[[Any, Request], Answer]
     ) -> Callable[[Any, Request], Response]:
-        """Wraps a function that returns an answer, so that it returns the HTTP response with the
-        deprecation headers of its path."""
+        """Wraps a function of Kubeflow's API that returns the JSON value to answer, so that it
+        returns the HTTP response, with the deprecation headers for the API version in the path."""
 
         @functools.wraps(function)
         def answer(message: Any, request: Request) -> Response:

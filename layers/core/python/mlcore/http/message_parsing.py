@@ -36,7 +36,7 @@ def decode_request(message: type[Message], sent: Sent) -> Message:
     if sent.method in ("POST", "PUT"):
         _check_content_type(sent.headers)
     try:
-        data = _json(sent.text())
+        data = _json(sent)
         if isinstance(data, dict):
             data.update(sent.parameters)
             if message.from_arguments:
@@ -69,7 +69,7 @@ def readable_request(message: type[Message], sent: Sent) -> Message:
                 data[field.name] = values if field.repeated else values[0]
     else:
         with contextlib.suppress(ValueError, errors.InvalidParameterValue):
-            data = _json(sent.text())
+            data = _json(sent)
     if not isinstance(data, dict):
         return message.readable(sent.parameters)
     for field in fields_of(message):
@@ -128,14 +128,14 @@ def _check_content_type(headers: Mapping[str, str]) -> None:
         )
 
 
-def _json(body: str) -> Any:
-    """Returns the parsed body; {} if it is empty, null, not JSON, or an empty list (R and PHP send
-    that for an empty object). A JSON string is parsed once more."""
+def _json(sent: Sent) -> Any:
+    """Returns the parsed body of a request; {} if it is empty, null, not JSON in UTF-8, or an empty
+    list (R and PHP send that for an empty object). A JSON string is parsed once more."""
     try:
-        data = load_json(body)
+        data = load_json(sent.text())
     except NestedTooDeeply:
         raise
-    except ValueError:
+    except (ValueError, errors.InvalidParameterValue):
         return {}
     if isinstance(data, str):
         try:

@@ -1,4 +1,4 @@
-"""Calls the models of judges, through the gateway's endpoints."""
+"""Calls the AI models of judges, through endpoints of the AI gateway."""
 
 from __future__ import annotations
 

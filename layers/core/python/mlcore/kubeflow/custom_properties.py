@@ -71,7 +71,7 @@ Properties = Mapping[str, Property]
 
 
 def is_reserved(key: str) -> bool:
-    """Whether a tag is reserved for MLflow or for fields of Kubeflow's entities."""
+    """Whether a tag's key is reserved for MLflow or for the fields of Kubeflow's entities."""
     return key.startswith("mlflow.") or key in _FIELD_TAGS
 
 
@@ -208,8 +208,8 @@ def _typed(type_name: str, text: str) -> Property | None:
 
 
 def stored(values: Properties) -> dict[str, str]:
-    """Returns, by key, each property as the text ``<type> <value>``. Items of entities that only
-    Kubeflow's API has store properties in this form."""
+    """Returns, by key, each custom property as the text ``<type> <value>``. The items of entities
+    that only Kubeflow's registry has store their custom properties in this form."""
     return {key: f"{value.type} {value.text()}" for key, value in values.items()}
 
 

@@ -20,7 +20,7 @@ _PYTHON: Final = re.compile(r"OpenAPI-Generator/[^/]+/python")
 
 
 def reads_nan(user_agent: str) -> bool:
-    """Whether a client can read the literal ``NaN``: those generated for Python can."""
+    """Whether a client of Kubeflow's API can read ``NaN`` in JSON: generated Python clients can."""
     return _PYTHON.fullmatch(user_agent) is not None
 
 

@@ -1,4 +1,5 @@
-"""MLflow's rules about the gateway's configuration: names, weights, and the masking of secrets."""
+"""MLflow's rules about the configuration of the AI gateway: endpoint names, weights of an
+endpoint's models, and the masking of secrets."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Checks the setting ``gateway_limits``: how many requests and tokens API keys, users, endpoints
-and workspaces may use.
+"""Checks the setting ``gateway_limits``: how many requests and tokens of the AI gateway an API key,
+user, gateway endpoint or workspace may use.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Checks the setting ``redaction``: which texts are replaced before a trace is stored, or before a
-provider of models gets them."""
+"""Checks the setting ``redaction``: rules that replace sensitive texts before a trace is stored, or
+before a model provider gets them."""
 
 from __future__ import annotations
 

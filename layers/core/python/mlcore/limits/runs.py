@@ -63,7 +63,7 @@ class LogBatch(NamedTuple):
 
 
 def check_metric(metric: MetricFields, path: str = "") -> Metric:
-    """Checks one point of a metric and returns it. Raises InvalidParameterValue.
+    """Returns a point of a metric. Raises InvalidParameterValue if its key or timestamp is invalid.
 
     Args:
         path: its position in a batch, such as ``metrics[3]``; empty outside batches.

@@ -58,15 +58,15 @@ def check_length(noun: str, limit: int, value: str) -> None:
 
 
 def check_text(noun: str, limit: int, value: str) -> None:
-    """Checks the length of a text, and that it has no NUL. Raises InvalidParameterValue."""
+    """Raises InvalidParameterValue if a text has a NUL or more than ``limit`` characters."""
     if "\x00" in value:
         raise InvalidParameterValue(f"'{noun}' cannot contain NUL (0x00) characters")
     check_length(noun, limit, value)
 
 
 def truncated(noun: str, limit: int, value: str) -> str:
-    """Returns the value, cut to ``limit`` characters. Raises InvalidParameterValue if it is longer
-    and MLFLOW_TRUNCATE_LONG_VALUES is off."""
+    """Returns the value of a param or tag, cut to ``limit`` characters. Raises
+    InvalidParameterValue if it is longer and MLFLOW_TRUNCATE_LONG_VALUES is off."""
     if len(value) <= limit:
         return value
     if os.environ.get("MLFLOW_TRUNCATE_LONG_VALUES", "true").lower() in ("true", "1"):

@@ -54,8 +54,8 @@ _IMAGE_DIGEST: Final = re.compile("sha256:[0-9a-f]{64}")
 
 
 def check_type(source_type: str | None) -> None:
-    """Refuses the source type of an uploaded skill version, which only the server may set. Raises
-    InvalidParameterValue."""
+    """Raises InvalidParameterValue if a request sets the ``source_type`` that marks skill versions
+    with uploaded files: only the server may set it."""
     if source_type == MLFLOW:
         raise InvalidParameterValue(
             f"'source_type' '{MLFLOW}' is set by the server from the creation flow and cannot be "

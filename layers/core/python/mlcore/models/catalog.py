@@ -13,8 +13,8 @@ from mlcore.models.base import Item
 
 
 class Catalog(Item):
-    """Names the current generation of the model catalog; ``data`` holds its sources, labels and
-    named queries."""
+    """The item that names the current generation of Kubeflow's model catalog; ``data`` holds the
+    catalog's sources, labels and named queries (named filters)."""
 
     pattern = keys.CATALOG
 

@@ -220,7 +220,7 @@ class ReviewQueueName(Item):
 
 
 class ReviewQueueItem(Item):
-    """A trace in a review queue."""
+    """The item of one trace in a review queue, with the state of the trace's review."""
 
     pattern = keys.REVIEW_QUEUE_ITEM
 

@@ -57,7 +57,8 @@ class ExperimentTag(ChildItem):
 
 
 class ExperimentNameRev(Item):
-    """The experiment's name, and in ``name_rev`` the name reversed."""
+    """The item with an experiment's name, and in ``name_rev`` the name reversed, by which searches
+    for the end of a name find the experiment."""
 
     pattern = keys.EXPERIMENT_NAME_REV
 

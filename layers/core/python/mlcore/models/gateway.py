@@ -47,7 +47,8 @@ class GatewaySecret(GatewayItem):
 
 
 class GatewayModelDefinition(GatewayItem):
-    """A model of a provider, with the secret to call it. The secret may have been deleted."""
+    """A model definition of the AI gateway: a provider's model, and the id of the secret (API key)
+    to call it. The secret may have been deleted."""
 
     pattern = keys.GATEWAY_MODEL_DEFINITION
 
@@ -77,8 +78,8 @@ class GatewayEndpoint(GatewayItem):
 
 
 class GatewayGuardrail(GatewayItem):
-    """A guardrail: a judge that checks requests or answers of endpoints. ``scorer`` (JSON) is a
-    copy of its scorer version, which never changes."""
+    """A guardrail of the AI gateway: a judge that checks requests to endpoints, or their answers.
+    ``scorer`` (JSON) is a copy of a scorer's version; versions never change."""
 
     pattern = keys.GATEWAY_GUARDRAIL
 

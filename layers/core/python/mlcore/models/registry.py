@@ -93,7 +93,7 @@ class ModelVersionTag(ChildItem):
 
 
 class ModelTag(ChildItem):
-    """A tag of a registered model."""
+    """The item of a registered model's tag that does not fit into the model's own item."""
 
     pattern = keys.MODEL_TAG
 

@@ -149,7 +149,8 @@ class RunInput(ChildItem):
 
 
 class RunLoggedModel(ChildItem):
-    """A logged model that the run created or used."""
+    """The item of one logged model that a run created or used, if the run's own item has no room
+    for it."""
 
     pattern = keys.RUN_LOGGED_MODEL
 

@@ -51,7 +51,7 @@ class TraceReference(Item):
 
 
 class TraceTag(ChildItem):
-    """A tag of a trace."""
+    """The item of one tag that does not fit into its trace's own item."""
 
     pattern = keys.TRACE_TAG
 
@@ -65,13 +65,13 @@ class TraceMetadata(ChildItem):
 
 
 class TraceAssessment(ChildItem):
-    """An assessment of a trace, as JSON."""
+    """The item of one assessment (JSON) that does not fit into its trace's own item."""
 
     pattern = keys.TRACE_ASSESSMENT
 
 
 class TracePrompt(ChildItem):
-    """A prompt version that was linked to a trace."""
+    """The item of one linked prompt version that does not fit into its trace's own item."""
 
     pattern = keys.TRACE_PROMPT
 

@@ -342,8 +342,9 @@ def default_permission() -> Permission:
 
 
 def permission_without_grant(workspace: str) -> Permission:
-    """Returns the permission on resources without a grant. With workspaces it is none, except in
-    the default workspace if ``GRANT_DEFAULT_WORKSPACE_ACCESS`` is set."""
+    """Returns what users may do with a resource without a grant on it: the default permission. If
+    workspaces are enabled, that holds only in the default workspace, and only if
+    ``GRANT_DEFAULT_WORKSPACE_ACCESS`` is true; otherwise users may do nothing."""
     if not workspaces_enabled():
         return default_permission()
     default_is_open = os.environ.get(GRANT_DEFAULT_WORKSPACE, "").lower() in {"1", "true"}

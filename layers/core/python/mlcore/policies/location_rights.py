@@ -34,7 +34,7 @@ _RUN_FILES: Final = "/artifacts"
 
 
 class ExperimentStorage(NamedTuple):
-    """The storage of an experiment: ``path`` is the prefix of the keys of its files."""
+    """Where an experiment's artifact files are stored: ``path`` is the prefix of their keys."""
 
     experiment_id: str
     path: str

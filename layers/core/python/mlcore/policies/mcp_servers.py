@@ -92,8 +92,8 @@ def search_endpoints(access: Access, message: Any) -> bool:
 
 
 def deleted(access: Access, message: Any, body: Mapping[str, Any]) -> None:
-    """Deletes the remaining grants on a deleted MCP server, for which the deleting transaction had
-    no room."""
+    """Deletes those grants on a deleted MCP server that did not fit into the transaction that
+    deleted the server."""
     grants.delete_on_resource(access.workspace, MCP_SERVER, message.name)
 
 

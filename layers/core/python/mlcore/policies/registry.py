@@ -189,8 +189,8 @@ def deleted(access: Access, message: Any, body: Mapping[str, Any]) -> None:
 
 
 def renamed(access: Access, message: Any, body: Mapping[str, Any]) -> None:
-    """Moves the remaining grants on a renamed registered model or prompt to its new name, for which
-    the renaming transaction had no room."""
+    """Moves to the new name of a renamed registered model or prompt those grants on it that did not
+    fit into the transaction that renamed it."""
     if message.name in (message.new_name, ANY):
         return
     for kind in (REGISTERED_MODEL, PROMPT):

@@ -58,8 +58,8 @@ def update_version(access: Access, message: Any) -> bool:
 
 
 def deleted(access: Access, message: Any, body: Mapping[str, Any]) -> None:
-    """Deletes the remaining grants on a deleted skill, for which the deleting transaction had no
-    room."""
+    """Deletes those grants on a deleted skill that did not fit into the transaction that deleted
+    the skill."""
     identity = SkillIdentity(message.organization, message.name)
     grants.delete_on_resource(access.workspace, SKILL, identity.resource_id)
 

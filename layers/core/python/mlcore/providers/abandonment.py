@@ -30,8 +30,8 @@ class ProviderConnection(Protocol):
 
 
 class AbandonableCall:
-    """A call of a model whose caller waits for the answer and may leave. Any thread may call
-    :meth:`abandon`."""
+    """A call of an AI model whose caller may disconnect before the answer is complete. Any thread
+    may call :meth:`abandon`, which ends the call."""
 
     def __init__(self) -> None:
         self._is_abandoned = threading.Event()

@@ -1,4 +1,4 @@
-"""Translates chats to and from Anthropic's Messages API, and calls it."""
+"""Translates chats from OpenAI's form to Anthropic's Messages API and back, and calls that API."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ class _Use(Enum):
 
 
 class Operation(NamedTuple):
-    """A request to Bedrock: an operation on a model, with further headers and the body."""
+    """A request to Amazon Bedrock: an operation's name, a model, extra headers and the body."""
 
     name: str
     model: str

@@ -60,8 +60,8 @@ def checked_address(host: str, *, guarded: bool) -> str:
 
 
 def forget_addresses(host: str) -> None:
-    """Removes the host's cached addresses after a call got no answer, so that the next call
-    resolves the host again."""
+    """Removes the cached IP addresses of a provider's host after a call got no answer, so that the
+    next call resolves the host again."""
     _resolved.pop(host)
 
 

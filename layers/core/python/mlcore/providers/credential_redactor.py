@@ -57,7 +57,7 @@ class CredentialRedactor:
         return any(sign in data for sign in self._signs)
 
     def text(self, text: str) -> str:
-        """Returns a text without credentials."""
+        """Returns ``text`` with the model's credentials replaced."""
         return _replaced(text, self._values)
 
     def json_text(self, text: str) -> str:
@@ -72,7 +72,7 @@ class CredentialRedactor:
             return _replaced(text, self._spelled)
 
     def value(self, value: Any) -> Any:
-        """Returns a JSON value without credentials in its strings, names and numbers."""
+        """Returns a JSON value with the credentials in its strings, names and numbers replaced."""
         return _redacted(value, self._values)
 
     def line(self, line: bytes) -> bytes:
@@ -93,8 +93,8 @@ class CredentialRedactor:
         return field + space + json.dumps(redacted).encode() + line[len(content) :]
 
     def content(self, data: bytes) -> bytes:
-        """Returns content of any type without credentials. Finds them unescaped anywhere, even if
-        they contain line breaks, and escaped in lines of JSON."""
+        """Returns content of any type with the model's credentials replaced. Finds them unescaped
+        anywhere, even if they contain line breaks, and escaped in lines of JSON."""
         if not self.may_occur_in(data):
             return data
         return b"".join(map(self.line, self._bytes(data).splitlines(keepends=True)))

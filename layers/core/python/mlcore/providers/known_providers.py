@@ -49,8 +49,8 @@ class TogetherAi(Compatible):
 
 
 class Other(Compatible):
-    """Any provider without a class: called by OpenAI's protocol, at the ``api_base`` of the model's
-    secret."""
+    """Any model provider that has no class of its own here: it is called by OpenAI's protocol, at
+    the ``api_base`` in the ``auth_config`` of the model's secret."""
 
     display_name = "OpenAI-compatible"
 
@@ -85,8 +85,8 @@ _UNSUPPORTED: Final = frozenset(("databricks", "databricks-model-serving", "vert
 
 
 def has_address(provider: str) -> bool:
-    """Whether this server can call models of the provider itself; most of them need no ``api_base``
-    in their secret, Azure's do."""
+    """Whether this server knows how to call the models of this model provider. Most of them need no
+    ``api_base`` in their secret; Azure's do."""
     return provider in _PROVIDERS
 
 

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 
 class Model(NamedTuple):
-    """A model of a provider with its decrypted credentials. Exists only during one call; its
-    printed form shows no credential."""
+    """An AI model at a model provider, with decrypted credentials. Exists only during one call of
+    the model; its printed form shows no credential."""
 
     provider: str
     name: str

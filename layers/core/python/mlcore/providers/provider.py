@@ -60,8 +60,8 @@ method, with which a POST could delete data that its caller may not delete."""
 
 
 class Provider:
-    """Calls one model at its provider. Chats, chunks and embeddings have the form of OpenAI's
-    API."""
+    """Calls one AI model at its provider. Chats, chunks of streamed completions, and embeddings
+    have the form of OpenAI's API."""
 
     display_name: ClassVar[str] = ""
     passthrough_paths: ClassVar[Mapping[str, str]] = {}
@@ -78,7 +78,7 @@ class Provider:
 
     @cached_property
     def credential_redactor(self) -> CredentialRedactor:
-        """The redactor that replaces the credentials of the model where an answer repeats them."""
+        """The object that replaces the model's credentials where a provider repeats them."""
         return CredentialRedactor(self._credentials())
 
     def _credentials(self) -> Iterable[str]:
@@ -148,7 +148,7 @@ class Provider:
             raise self.unsupported_action(action) from None
 
     def unsupported_action(self, action: str) -> GatewayCallFailed:
-        """Returns the error for a passthrough action that the provider does not have."""
+        """Returns the error for a passthrough route that this model provider does not support."""
         route = ROUTES[action]
         if not self.passthrough_paths:
             return GatewayCallFailed(

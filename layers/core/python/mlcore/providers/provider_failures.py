@@ -85,5 +85,6 @@ def detail(answer: Any, response: BaseHTTPResponse) -> Any:
 
 
 def reason(response: BaseHTTPResponse) -> str:
-    """Returns the reason phrase of a response, such as ``Not Found``, or its status as text."""
+    """Returns the reason phrase of a provider's HTTP response, such as ``Not Found``; without one,
+    a text such as ``Status 404``."""
     return response.reason or f"Status {response.status}"

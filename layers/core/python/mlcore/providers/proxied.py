@@ -74,7 +74,7 @@ class RawAnswer(NamedTuple):
 
 
 class CountedAnswer(NamedTuple):
-    """A JSON answer whose tokens are counted in headers."""
+    """A model provider's JSON answer whose token counts are in its HTTP headers."""
 
     body: Json
     headers: Mapping[str, str]
@@ -84,7 +84,7 @@ class CountedAnswer(NamedTuple):
 
 
 class BinaryEvent(NamedTuple):
-    """A message of an AWS event stream."""
+    """A message of a streamed answer in AWS's binary format ``vnd.amazon.eventstream``."""
 
     content: bytes
     """The message as it is sent on."""

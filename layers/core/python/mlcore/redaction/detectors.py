@@ -114,7 +114,7 @@ class Searched:
 
     @property
     def long_words(self) -> str:
-        """The words of the searched text with at least _TOKEN_LENGTH characters, one a line."""
+        """The words of at least _TOKEN_LENGTH characters in :attr:`text`, joined by newlines."""
         if self._long_words is None:
             words = self.text.split() if len(self.text) >= _TOKEN_LENGTH else ()
             self._long_words = "\n".join([word for word in words if len(word) >= _TOKEN_LENGTH])

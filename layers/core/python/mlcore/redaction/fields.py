@@ -17,8 +17,8 @@ of a path."""
 
 
 def normalized(name: str) -> str:
-    """Returns a field's name in lower case, without ``_`` and ``-``, as JSON paths contain it. So
-    ``userName``, ``user_name`` and ``User-Name`` are equal."""
+    """Returns the name of a JSON field in lower case, without ``_`` and ``-``, to compare it with a
+    redaction rule: so ``userName``, ``user_name`` and ``User-Name`` are equal."""
     return name.lower().replace("_", "").replace("-", "")
 
 

@@ -94,7 +94,8 @@ def find_versions(wanted: Sequence[tuple[Skill, int]]) -> list[SkillVersion | No
 def find_with_versions(
     workspace: str, identity: SkillIdentity
 ) -> tuple[Skill | None, list[SkillVersion]]:
-    """Returns a skill and all its versions that are not deleted; two reads in parallel."""
+    """Returns a skill and its versions that are not deleted; (None, []) if there is no such skill.
+    Reads the skill's item and the versions' items in parallel."""
     reads: list[Any] = table.parallel(
         [lambda: find(workspace, identity), lambda: _version_items(workspace, identity)]
     )
@@ -181,8 +182,8 @@ def delete(skill: Skill, also: Sequence[Operation] = ()) -> None:
 
 
 def is_taken(skill: Skill, workspace: str) -> bool:
-    """Whether a workspace has a skill of the same name that is another one: not the copy that an
-    interrupted :func:`move` has made."""
+    """Whether another skill in ``workspace`` has the name of ``skill``. A copy of ``skill`` that an
+    interrupted :func:`move` made there does not count."""
     other = find(workspace, skill.identity)
     return other is not None and other.created_at != skill.created_at
 

@@ -14,7 +14,7 @@ Json = dict[str, Any]
 
 
 def data(entity: Run) -> Json:
-    """Returns the JSON of MLflow's message ``mlflow.RunData``."""
+    """Returns a run's latest metrics, params and tags as the JSON of ``mlflow.RunData``."""
     return _filled(
         metrics=[metric(point) for _, point in sorted(entity.metrics.items())],
         params=_pairs(entity.params),

@@ -63,7 +63,8 @@ class CageUnavailable(Exception):
 
 
 class ServerStops(Exception):
-    """Raised if a judgement ends because the server stops, and not because of the scorer."""
+    """Raised if the run of a code scorer ends because the server stops, not by the scorer's
+    fault."""
 
 
 class CageLimits(NamedTuple):

@@ -75,7 +75,8 @@ def failure(scorer_name: str, error: BaseException) -> list[dict[str, Any]]:
 
 
 def dump(made: list[dict[str, Any]]) -> bytes:
-    """Returns the feedback as JSON. Raises ValueError or TypeError if a value has no JSON."""
+    """Returns the feedback of a scorer as JSON. Raises ValueError or TypeError if it holds a value
+    that JSON cannot express."""
     return json.dumps(made, allow_nan=False).encode()
 
 

@@ -144,7 +144,8 @@ class Span:
         ]
 
     def get_attribute(self, key: str) -> Any:
-        """Returns the value of an attribute, parsed from the JSON text in which it is stored."""
+        """Returns the value of an attribute, parsed from the JSON text in which it is stored; a
+        text that is not JSON unchanged, and None if the span has no such attribute."""
         if key not in self._values:
             value = self._attributes.get(key)
             if isinstance(value, str):

@@ -165,7 +165,7 @@ class Trace:
         name: str | re.Pattern[str] | None = None,
         span_id: str | None = None,
     ) -> list[Span]:
-        """Returns the spans that match all given criteria, in the order of the trace."""
+        """Returns the trace's spans that meet all criteria that are not None, in their order."""
         if not (name is None or isinstance(name, str | re.Pattern)):
             raise MlflowException.invalid_parameter_value(
                 f"Invalid type for 'name'. Expected str or re.Pattern. Got: {type(name)}"

@@ -66,8 +66,8 @@ class OrderBy(NamedTuple):
 
 
 def parse_filter(text: str | None, entity: SearchableEntity) -> tuple[Comparison, ...]:
-    """Parses the filter of a search to its comparisons, all of which must hold; none for an absent
-    or empty filter."""
+    """Parses the filter of a search for ``entity`` to its comparisons, all of which must hold;
+    returns () for an absent or empty filter."""
     # MLflow reads all clauses before it checks the first operator: the same refusal must win.
     clauses = [
         _clause(item, entity) for item in parse_conditions(text, entity.clause, entity.words)

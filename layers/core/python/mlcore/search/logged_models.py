@@ -92,8 +92,8 @@ class MetricDataset(NamedTuple):
 
 
 class ModelOrderBy(NamedTuple):
-    """An ordering by the column ``key`` or, if ``metric`` is true, by the latest point of the
-    metric ``key``."""
+    """An ordering of logged models by the field ``key`` or, if ``metric`` is true, by the latest
+    point of the metric ``key``."""
 
     key: str
     ascending: bool

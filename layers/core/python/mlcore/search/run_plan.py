@@ -116,7 +116,7 @@ def ranked_metrics(comparisons: Sequence[Comparison], ordering: Sequence[OrderBy
 
 
 def newest_first(ordering: Sequence[OrderBy]) -> bool:
-    """Returns whether the order is the default one: latest start time first, then by id."""
+    """Returns whether a search for runs has the default order: latest start first, then by id."""
     return not ordering or (
         len(ordering) == 1
         and (ordering[0].kind, ordering[0].key, ordering[0].ascending)

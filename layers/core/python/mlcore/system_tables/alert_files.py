@@ -34,7 +34,8 @@ def notifies(sql: str) -> bool | None:
 
 
 def stored() -> Iterator[tuple[str, str]]:
-    """Yields (alert name, SQL) of all alert files in the file store, ordered by name."""
+    """Yields (alert name, SQL) of each alert file, which are stored in the folder ``alerts`` beside
+    the system tables, ordered by name."""
     for entry in store().list(FOLDER):
         if entry.size is not None and entry.name.endswith(SUFFIX):
             content = store().get(f"{FOLDER}/{entry.name}")

@@ -1,5 +1,5 @@
-"""Converts stored jobs to rows of ``jobs``, without reading anything. Times are milliseconds since
-1970 here, and microseconds in the table."""
+"""Converts stored evaluation jobs to rows of the system table ``jobs``, without reading anything.
+Times are milliseconds since 1970 here, and microseconds in the table."""
 
 from __future__ import annotations
 

@@ -127,8 +127,8 @@ def age(landed: Iterable[Landed], now: float) -> float | None:
 
 
 def read(keys: Sequence[str]) -> Iterator[bytes]:
-    """Yields the decompressed contents of landing objects. Objects that another publisher has
-    removed meanwhile are skipped."""
+    """Yields the decompressed contents of landing objects (files of changes to publish to the
+    system tables), without those that another publisher has removed meanwhile."""
     for key in keys:
         content = store().get(key)
         if content is not None:

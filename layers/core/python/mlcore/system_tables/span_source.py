@@ -20,7 +20,7 @@ TOGETHER: Final = 16
 
 
 class SpanTrace(NamedTuple):
-    """The columns that the rows of a trace's spans share."""
+    """The columns with the same value in all rows of a trace in the system table of spans."""
 
     workspace_id: str
     experiment_id: str

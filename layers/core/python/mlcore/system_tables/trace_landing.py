@@ -67,7 +67,7 @@ class ChangedTraces:
             self.forget(removal.experiment_id, trace_id)
 
     def add(self, experiment_id: str, trace_id: str) -> None:
-        """Adds an existing trace whose earlier request times are unknown."""
+        """Adds an existing trace; which request times its older rows may have is unknown."""
         self._times[experiment_id, trace_id] = None
 
     def forget(self, experiment_id: str, trace_id: str) -> None:
@@ -122,8 +122,8 @@ def defer(experiment_id: str, trace_id: str, *, is_deleted: bool) -> None:
 
 
 def is_expiry(record: Record) -> bool:
-    """Whether DynamoDB itself removed the item, because the time in its attribute ``ttl`` has
-    passed."""
+    """Whether a stream record shows that DynamoDB itself removed the item, because the time in the
+    item's attribute ``ttl`` had passed."""
     identity = record.get("userIdentity") or {}
     return bool(identity.get("principalId") == _EXPIRY)
 

@@ -60,8 +60,8 @@ def parse_all(text: str) -> list[Announcement]:
 
 
 def join_texts(texts: Sequence[str]) -> str | None:
-    """Joins the texts of a write's announcements (webhook events) to the value of the attribute
-    ``event``; None without any."""
+    """Joins the texts of the events that one write announces to webhooks to one text, the value of
+    the item's attribute ``event``; None if there are none."""
     return "\n".join(texts) or None
 
 

@@ -1,4 +1,4 @@
-"""The queue message for one delivery to one webhook. It holds neither the secret nor the URL."""
+"""The SQS message for sending one event to one webhook, without the webhook's secret and URL."""
 
 from __future__ import annotations
 

@@ -25,7 +25,8 @@ def seal(address: Address, workspace: str, destination_id: str) -> str:
 
 
 def open_address(destination: AlertDestination, workspace: str) -> Address:
-    """Decrypts and returns the address (URL and secret) of an alert's destination that has one."""
+    """Decrypts and returns the address (URL and secret) to which a destination sends alerts. The
+    destination must have an address."""
     context = _encryption_context(workspace, destination.destination_id)
     return Address(**json.loads(secrets.open_sealed(destination.sealed, context)))
 

@@ -114,6 +114,8 @@ def _int32(value: Any) -> int:
 
 
 def _argument_int(value: Any) -> int:
+    if not isinstance(value, str):  # of a body, which the server does not read
+        return _int32(value)
     try:
         return _int64(int(string(value)))
     except ValueError:

@@ -23,7 +23,8 @@ _WORDS: Final = {
 
 
 def databricks_type(kind: str) -> str:
-    """Converts a type name: ``MAP(VARCHAR, VARCHAR)`` becomes ``MAP<STRING,STRING>``."""
+    """Converts DuckDB's name of a column type, such as ``MAP(VARCHAR, VARCHAR)``, to Databricks'
+    name: ``MAP<STRING,STRING>``."""
     kind = kind.strip()
     if kind.endswith("[]"):
         return f"ARRAY<{databricks_type(kind[:-2])}>"

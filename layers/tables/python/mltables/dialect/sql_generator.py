@@ -38,7 +38,7 @@ nested calls."""
 
 
 class Generator(DuckDBGenerator):
-    """Generates the DuckDB SQL of one statement."""
+    """Generates DuckDB SQL from the syntax tree of one statement in Databricks' SQL."""
 
     named = 0
     """Number of variables that :meth:`once` has introduced."""
@@ -175,7 +175,7 @@ class Generator(DuckDBGenerator):
         return self._around(expression)
 
     def over(self, window: exp.Window, inside: str) -> str:
-        """Returns the SQL of a window function, with ``inside`` in place of its call."""
+        """Returns the SQL of a call with OVER, with ``inside`` in place of what is before OVER."""
         plain = window.copy()
         plain.set("this", exp.Var(this=inside))
         return str(super().window_sql(plain))

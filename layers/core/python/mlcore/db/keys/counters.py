@@ -1,4 +1,4 @@
-"""Keys of counters, from which ids are assigned."""
+"""The primary keys of the counter items, from which new numeric ids are assigned."""
 
 from __future__ import annotations
 

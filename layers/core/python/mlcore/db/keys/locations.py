@@ -1,5 +1,5 @@
-"""Keys of the list of *locations*: artifact paths that differ from the default path of the
-experiment or version (the holder) that uses them.
+"""Keys of the list of *locations*: paths in the artifact store with the files of a *holder*, which
+is an experiment with files outside its default folder, a model version, or a run that was moved.
 
 The list is sorted by path, so all locations below a path are one range, and the locations above a
 path are one prefix for each of its segments. A key holds only the first segments of a path, at most

@@ -24,7 +24,7 @@ def saved_query(workspace: str, name: str) -> Key:
 
 
 def saved_queries_after(name: str) -> tuple[str, str]:
-    """Returns inclusive bounds of the sort keys of the saved queries whose names follow this one;
-    of all saved queries if it is empty."""
+    """Returns inclusive bounds of the sort keys of the saved SQL queries whose names sort after
+    ``name``; of all saved queries if ``name`` is empty."""
     first, last = prefix_range(SAVED_QUERY.sk.prefix())
     return (SAVED_QUERY.sk.build(name.lower()) + _AFTER if name else first), last

@@ -1,4 +1,5 @@
-"""Keys of what a company's directory provisions over SCIM: attributes of users, and groups."""
+"""Primary keys of the items with what a company's directory (such as Okta) sends over SCIM:
+attributes of users, and groups."""
 
 from __future__ import annotations
 

@@ -179,8 +179,8 @@ def rank_segment(experiment_id: str, key: str, level: int, segment_id: str) -> K
 
 
 def rank_segment_prefix(key: str | None = None) -> str:
-    """Returns the prefix of the sort keys of one metric's segments (sorted values), or of all
-    metrics' segments."""
+    """Returns the prefix of the sort keys of the rank segments (lists of sorted values) of the
+    metric ``key``, or with None of all metrics."""
     return RANK_SEGMENT.sk.prefix() if key is None else RANK_SEGMENT.sk.prefix(key)
 
 

@@ -365,7 +365,8 @@ def gsi5_experiment(workspace: str, name: str) -> IndexKey:
 
 
 def gsi5_model(workspace: str, name: str) -> IndexKey:
-    """Returns the GSI5 key of a registered model in any workspace, the default one included."""
+    """Returns the GSI5 key of a registered model: in the partition ``RM_LIST`` for the default
+    workspace, ``RM_LIST#<workspace>`` for another."""
     return IndexKey(gsi5_model_pk(workspace), GSI5_MODEL.sk.build(name))
 
 

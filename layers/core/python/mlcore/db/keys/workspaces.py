@@ -1,4 +1,4 @@
-"""Keys of workspaces."""
+"""The primary keys of the items that store workspaces."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ class JobModel(NamedTuple):
 
     @property
     def uri(self) -> str:
-        """The model as a URI: ``gateway:/<endpoint>`` or ``<provider>:/<model>``."""
+        """The URI of the job's AI model: ``gateway:/<endpoint>`` or ``<provider>:/<model>``."""
         if self.saved_key is None:
             return f"gateway:/{self.endpoint_name}"
         return f"{self.saved_key.provider}:/{self.saved_key.model_name}"

@@ -74,7 +74,7 @@ class StoredKind(Generic[E]):
         return self._item(entity).serialize()
 
     def unchanged(self, entity: E) -> ConditionExpression:
-        """Returns the condition that the item was not written since the entity was read."""
+        """Returns the condition that the item of ``entity`` was not written since it was read."""
         unchanged = ConditionExpression()
         unchanged.require_equal(self._version, entity.version)
         return unchanged

@@ -1,4 +1,5 @@
-"""Issues: one item each, in their experiment's partition."""
+"""Stores MLflow's issues (problems found in traces): an item in the experiment's partition, and an
+item that maps the issue's id to the experiment."""
 
 from __future__ import annotations
 
@@ -36,7 +37,8 @@ def of_experiment(experiment: Experiment) -> list[Issue]:
 
 
 def replace(issue: Issue) -> None:
-    """Writes a changed issue. Raises WriteConflict if it was written since it was read."""
+    """Writes a changed issue. Raises WriteConflict if it was written or deleted since it was
+    read."""
     entities.replace(_KIND, issue)
 
 

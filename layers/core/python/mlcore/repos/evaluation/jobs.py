@@ -113,7 +113,7 @@ def enqueue(job: Job) -> None:
 
 
 def create(job: Job) -> None:
-    """Stores a job. Raises InvalidParameterValue if its params are too large."""
+    """Stores a new evaluation job. Raises InvalidParameterValue if its params are too large."""
     table.put(*creation(job))
 
 

@@ -167,7 +167,7 @@ def find_stored_by_name(workspace: str, name: str) -> StoredExperiment | None:
 
 
 def ids_of_workspace(workspace: str) -> Iterator[str]:
-    """Yields the id of every experiment of a workspace, from GSI2, which may lag by seconds."""
+    """Yields the ids of a workspace's experiments, deleted ones too, from GSI2, which may lag."""
     pk = keys.gsi2_experiment(workspace, "")[0]
     has_default = workspace != DEFAULT_WORKSPACE
     for item in table.query_all(pk, index="GSI2", attributes=[ExperimentItem.PK]):

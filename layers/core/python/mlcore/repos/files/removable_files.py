@@ -99,8 +99,8 @@ def areas(parts: Sequence[FileOwner]) -> list[Area | None]:
 
 
 def is_here(part: FileOwner) -> bool:
-    """Whether the location of a part (a run, logged model, trace or experiment) lies in this
-    deployment's artifact store."""
+    """Whether the artifact location of ``part`` (a run, logged model, trace or experiment) lies in
+    this deployment's artifact store."""
     return location_list.key_of(part.location, part.workspace, part.experiment_id) is not None
 
 
@@ -263,8 +263,8 @@ def remove(parts: Sequence[FileOwner]) -> bool:
 
 
 def remove_areas(areas: Iterable[Area]) -> None:
-    """Deletes the files of each area (a store key and everything below it) from the artifact
-    store."""
+    """Deletes the files of each area from the artifact store: those at its ``key`` and below,
+    except those that ``keep`` names."""
     for area in areas:
         artifacts.store().delete_tree(area.key, area.keep)
 

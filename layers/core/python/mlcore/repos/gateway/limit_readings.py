@@ -1,4 +1,4 @@
-"""Reads the usage of the keys, users, endpoints and workspaces that have gateway limits."""
+"""Reads how much of their AI gateway limits API keys, users, endpoints and workspaces have used."""
 
 from __future__ import annotations
 

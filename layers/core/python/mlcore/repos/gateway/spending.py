@@ -58,7 +58,8 @@ def add_earlier(window: Window, end_ms: int, dollars: float, before: WindowSpend
     Args:
         end_ms: the end of the window, in milliseconds since the epoch.
         dollars: the cost of all these calls.
-        before: what the window had counted when the policy was written.
+        before: what the window had counted (:func:`counted`) when the caller read it: before the
+            policy was written or, after an attempt that returned False, again.
 
     Returns:
         False, and nothing is added, if another process has added such a cost since ``before`` was

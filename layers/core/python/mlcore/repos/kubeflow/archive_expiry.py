@@ -63,7 +63,7 @@ def is_archived(key: ArchivedKey) -> bool:
 
 
 def end_at(owner: ArchivedKey, end: int) -> None:
-    """Sets when an archived model or version expires, unless a later time is set.
+    """Sets when an archived registered model or version expires, unless a later time is set.
 
     Args:
         end: seconds since the epoch.

@@ -35,8 +35,8 @@ class Changes(NamedTuple):
 
 
 def fields_of(kind: EntityKind, tags: Mapping[str, str]) -> dict[str, Any]:
-    """Returns the values of those fields of a kind of entity that are stored as tags, from an
-    entity's tags."""
+    """Returns those fields of a Kubeflow entity of the given kind that are stored as tags of
+    MLflow's entity, from these tags."""
     fields: dict[str, Any] = {}
     for field in kind.fields:
         text = tags.get(PREFIX + field.name)
@@ -74,8 +74,8 @@ def tags_of(entity: Entity, fields: Sequence[str]) -> dict[str, str]:
 
 
 def tags_of_tracked(entity: Entity, fields: Sequence[str]) -> dict[str, str]:
-    """Returns the tags of a Kubeflow experiment or run, as :func:`tags_of`, and its description,
-    which is a tag too."""
+    """Returns the tags with which MLflow stores a Kubeflow experiment or run: those of
+    :func:`tags_of`, and the tag that holds the description, if there is one."""
     tags = tags_of(entity, fields)
     return tags if entity.description is None else {**tags, NOTE: entity.description}
 

@@ -27,8 +27,8 @@ class TransactionStep(NamedTuple):
 
 
 def execute(steps: Sequence[TransactionStep]) -> None:
-    """Executes steps in one transaction. Raises the first error of the failed steps; WriteConflict
-    if none has one."""
+    """Executes the operations of ``steps`` in one DynamoDB transaction. If conditions do not hold,
+    raises the error of the first failed step that has one; WriteConflict if no failed step has."""
     try:
         table.transact([step.operation for step in steps], token=new_ulid())
     except TransactionFailed as failed:

@@ -395,5 +395,5 @@ def delete(read: VersionOfModel, allowed: Callable[[], Sequence[Operation]]) -> 
 
 
 def reference_of(read: VersionOfModel) -> ContextRef:
-    """Returns the reference (number → MLflow's item) of a numbered version, without a request."""
+    """Returns a model version's reference (Kubeflow number → MLflow item), without a request."""
     return ContextRef.of(_reference(read.number, read.model, read.document.key).item)

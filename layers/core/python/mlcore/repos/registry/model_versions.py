@@ -82,7 +82,7 @@ def get(workspace: str, name: str, version: int) -> StoredModelVersion:
 
 
 def of_model(model: StoredRegisteredModel, version: int) -> StoredModelVersion:
-    """Returns a version of the model; one consistent GetItem. Raises ResourceDoesNotExist."""
+    """Returns a version of ``model`` (one consistent GetItem) or raises ResourceDoesNotExist."""
     item = table.get(keys.model_version(model.home, version))
     stored = None if item is None else of_item(item, model)
     if stored is None or stored.deleted:

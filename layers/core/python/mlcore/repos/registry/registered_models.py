@@ -50,7 +50,7 @@ class StoredRegisteredModel(NamedTuple):
 
     @property
     def home(self) -> str:
-        """The partition key of the model's versions, aliases and overflowing tags."""
+        """The partition key of the model's versions, aliases, and tags that overflow its item."""
         return home_of(self.document.item)
 
     @property

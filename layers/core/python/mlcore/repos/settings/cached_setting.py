@@ -1,4 +1,4 @@
-"""A setting that each process caches for a minute."""
+"""Reads settings of the deployment from the table; each process caches them for a minute."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Setting(Generic[T]):
         return keys.config(self._name)
 
     def remembered(self) -> T | None:
-        """Returns the cached value; None if :meth:`current` would need a request."""
+        """Returns the setting's cached value; None if :meth:`current` would read the table."""
         return _values.get(self._name)
 
     def current(self) -> T:

@@ -1,4 +1,4 @@
-"""The setting ``gateway_limits``: how much may be called through the AI gateway."""
+"""Reads the setting ``gateway_limits``, the limits on calls through the AI gateway."""
 
 from __future__ import annotations
 

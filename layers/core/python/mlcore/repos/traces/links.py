@@ -11,8 +11,8 @@ from mlcore.models.traces import TraceLink
 
 
 def put(run_id: str, trace_ids: Iterable[str]) -> None:
-    """Links traces to a run; one BatchWriteItem for each 25. Linking a trace again has no further
-    effect."""
+    """Links traces to a run; one BatchWriteItem for each 25 traces. Linking a trace again has no
+    further effect."""
     items = []
     for trace_id in dict.fromkeys(trace_ids):
         key = keys.trace_link(run_id, trace_id)

@@ -168,7 +168,7 @@ def _within(
 def matching(
     experiment_ids: Sequence[str], workspace: str, condition: TraceFilter
 ) -> Iterator[Trace]:
-    """Yields the traces of experiments that a filter accepts, newest first."""
+    """Yields those traces of the given experiments that meet the filter, newest first."""
     links = dict(zip(condition.runs, _links(condition.runs), strict=True))
     conditions = Conditions(condition, links, experiment_ids, workspace)
     records = _records(experiment_ids, workspace, condition, None, READ_TOGETHER)

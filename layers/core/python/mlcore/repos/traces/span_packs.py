@@ -154,7 +154,7 @@ def archive_folder(owner: Owner) -> str:
 
 def nodes(owner: Owner) -> dict[str, Node]:
     """Returns the nodes of all spans of a trace by span id. A node has the fields of a span that
-    aggregations need."""
+    trace filters and aggregated trace metrics need."""
     nodes_by_id: dict[str, tuple[_Rank, Node]] = {}
     for item in _items(owner, [TraceSpans.suffix, TraceSpans.nodes, TraceSpans.updated_at]):
         arrival = _arrival(item)

@@ -274,7 +274,7 @@ def entity(trace: StoredTrace) -> Trace:
 
 
 def after(trace: StoredTrace, change: TraceChange) -> Trace:
-    """Returns a trace as it would be after a change, redacted; writes nothing."""
+    """Returns a trace as it would be after a change, whose texts are redacted; writes nothing."""
     change = redaction.redacted_change(trace, change)
     maps = {
         name: {**trace.document.texts(name), **change.sets.get(name, {})}

@@ -46,7 +46,7 @@ class TokenOfKey(NamedTuple):
 
 
 def is_token(text: str) -> bool:
-    """Whether a bearer token or password has the form of an API key."""
+    """Whether a bearer token or password has the form of an API key of this product's users."""
     return TOKEN.fullmatch(text) is not None
 
 

@@ -26,7 +26,7 @@ class GrantExists(Exception):
 
 
 class GrantMissing(Exception):
-    """The user has no grant on the resource."""
+    """Raised if a grant is to be changed or deleted and the user has none on the resource."""
 
 
 def find(user: User, workspace: str, resource_type: str, resource_pattern: str) -> Grant | None:
@@ -61,7 +61,8 @@ def create(user: User, workspace: str, grant: Grant) -> None:
 
 
 def change(user: User, workspace: str, grant: Grant) -> None:
-    """Changes the permission of a user's existing grant. Raises GrantMissing."""
+    """Changes the permission of a user's grant. Raises GrantMissing if the user has no grant on the
+    resource pattern of ``grant``."""
     mine = ConditionExpression()
     mine.require_equal(UserGrant.user_id, user.user_id)
     try:
@@ -71,7 +72,7 @@ def change(user: User, workspace: str, grant: Grant) -> None:
 
 
 def delete(user: User, workspace: str, resource_type: str, resource_pattern: str) -> None:
-    """Deletes a user's grant on a resource. Raises GrantMissing."""
+    """Deletes a user's grant on a resource. Raises GrantMissing if the user has none."""
     key = keys.user_grant(user.username, workspace, resource_type, resource_pattern)
     listed = keys.grantee(workspace, resource_type, resource_pattern, user.username)
     mine = ConditionExpression()

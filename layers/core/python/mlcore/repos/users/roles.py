@@ -30,7 +30,7 @@ class RoleNameTaken(Exception):
 
 
 class PermissionExists(Exception):
-    """The role already has a permission of that type and pattern."""
+    """Raised if a role already has a permission on the same resource type and resource pattern."""
 
 
 class AlreadyAssigned(Exception):
@@ -38,7 +38,7 @@ class AlreadyAssigned(Exception):
 
 
 class NotAssigned(Exception):
-    """The user does not have the role."""
+    """Raised if a role is to be taken from a user who does not have it."""
 
 
 def missing(role_id: int) -> errors.ResourceDoesNotExist:
@@ -187,7 +187,8 @@ def add_permission(role_id: int, grant: Grant) -> RolePermission:
 
 
 def find_permission(permission_id: int) -> tuple[Role, RolePermission]:
-    """Returns a permission and its role. Raises ResourceDoesNotExist."""
+    """Returns the role that holds the permission with this id, and the permission. Raises
+    ResourceDoesNotExist if no role holds it."""
     item = table.get(keys.role(str(permission_id // PERMISSIONS_PER_ROLE)))
     if item is not None:
         role = _role(item)

@@ -43,8 +43,8 @@ def find(group_id: str) -> ScimGroup | None:
 
 
 def find_named(name: str) -> ScimGroup | None:
-    """Returns the SCIM group with a name, ignoring case; None if there is none. Two GetItem: the
-    lock of the name, then the group."""
+    """Returns the SCIM group with a name, ignoring case; None if there is none. One GetItem for the
+    lock item of the name and, if it exists, one for the group."""
     lock = table.get(keys.scim_name(GROUP, name.lower()))
     return None if lock is None else find(ScimName.of(lock).scim_id)
 
@@ -63,7 +63,7 @@ def find_all() -> list[ScimGroup]:
 
 
 def find_of_member(scim_id: str) -> list[ScimGroup]:
-    """Returns the groups of a user. One Query and one BatchGetItem."""
+    """Returns a user's SCIM groups. One Query per MB and one BatchGetItem per hundred groups."""
     parsed = parse_scim_id(scim_id)
     if parsed is None:
         return []
@@ -184,8 +184,8 @@ def remove_members(group_id: str, scim_ids: Iterable[str]) -> bool:
 
 
 def delete(group: ScimGroup) -> None:
-    """Deletes a SCIM group, then its members: without the group's item they give no roles.
-    Repeating it has no further effect."""
+    """Deletes a SCIM group, then the items of its memberships, which give no roles without the
+    group's item. The users stay. Repeating the call has no further effect."""
     name = keys.scim_name(GROUP, group.display_name.lower())
     mine = ConditionExpression()
     mine.require_absent_or_equal(ScimName.scim_id, group.group_id)

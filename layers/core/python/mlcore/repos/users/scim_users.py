@@ -70,8 +70,8 @@ def find_named(name: str) -> ScimUser | None:
 
 
 def find_by(attribute: str, text: str) -> list[ScimUser]:
-    """Returns the users whose external id, or e-mail address in any spelling, is ``text``. One
-    Query and one BatchGetItem.
+    """Returns the SCIM users whose external id, or e-mail address in any spelling, is ``text``. One
+    Query per MB, and one round trip that reads the users.
 
     Args:
         attribute: :data:`EXTERNAL_ID` or :data:`E_MAIL`.

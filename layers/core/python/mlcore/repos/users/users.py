@@ -27,7 +27,7 @@ _GRANTS = {keys.USER_GRANT.name, keys.EXPERIMENT_PERMISSION.name, keys.MODEL_PER
 
 
 class UserExists(Exception):
-    """Another user has the name."""
+    """Raised if a user is to be created with a name that another user has."""
 
 
 class Deactivated(errors.PermissionDenied):
@@ -156,7 +156,8 @@ def _check_not_provisioned(username: str) -> None:
 def update(
     username: str, *, password_hash: str | None = None, is_admin: bool | None = None
 ) -> None:
-    """Changes those fields of a user that are not None. Raises ResourceDoesNotExist."""
+    """Sets a user's password hash and whether the user is an administrator; what is None stays.
+    Raises ResourceDoesNotExist if there is no such user."""
     change = Update()
     if password_hash is not None:
         change.set(UserItem.password_hash, password_hash)

@@ -1,4 +1,4 @@
-"""Issues in the shape of MLflow's JSON."""
+"""Converts issues (problems found in traces) to the JSON of MLflow's API."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scorers in the shape of MLflow's JSON."""
+"""Converts scorers and their settings for online scoring to the JSON of MLflow's API."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ends the runs to which jobs of this server write their results."""
+"""Ends runs in which this server's jobs (such as evaluations) have stored their results."""
 
 from __future__ import annotations
 

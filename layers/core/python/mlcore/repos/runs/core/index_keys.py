@@ -19,7 +19,7 @@ Values = Sequence[tuple[ItemAttribute[Any], Any]]
 
 
 class LocalKeys(NamedTuple):
-    """The keys that a run item has in the local secondary indexes."""
+    """The sort keys that a run's item has in the five local secondary indexes of the table."""
 
     lsi1sk: str
     lsi2sk: str

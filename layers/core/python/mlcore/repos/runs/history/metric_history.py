@@ -212,7 +212,8 @@ def is_file(item: Raw) -> bool:
 
 
 def batch_points(item: Raw) -> dict[str, list[Metric]]:
-    """Returns the points of an ``MBATCH`` item by metric; none if :func:`refuse` removed them."""
+    """Returns the metric points of an ``MBATCH`` item by metric; an empty dict if :func:`refuse`
+    removed the points, because their request was forbidden."""
     data = RunMetricBatch.of(item).data
     return {} if data is None else point_columns.unpack(data)
 

@@ -34,7 +34,7 @@ _INT64: Final = 1 << 63
 
 
 class UnknownColumns(ValueError):
-    """The bytes with metric points were written by a later version of this software."""
+    """Raised if a later version of this software encoded the metric points that are to be read."""
 
 
 def pack(series: Mapping[str, Sequence[Metric]]) -> tuple[bytes, str]:

@@ -131,8 +131,8 @@ def check_unchanged(item: Run, before: Run) -> None:
 
 
 def require_unchanged(update: Update, item: Run) -> None:
-    """Adds to ``update`` the condition that no points of the run were deleted by a rewind since
-    ``item`` was read."""
+    """Adds to ``update`` the condition that no rewind (a deletion of the run's metric points after
+    a step) has begun or ended since ``item`` was read."""
     if item.rewinds is None:
         update.require_absent(Run.rewinds)
     else:
