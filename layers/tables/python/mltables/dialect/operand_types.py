@@ -37,7 +37,7 @@ def is_date(node: exp.Expr) -> bool:
         return is_date(node.this)
     if isinstance(node, exp.Anonymous):
         name = node.name.lower()
-        return name in _DATES or (name in _OF_SAME_TYPE and is_date(node.expressions[0]))
+        return name in _DATES or (name in _OF_SAME_TYPE and any(map(is_date, node.expressions[:1])))
     return isinstance(node, exp.CurrentDate)
 
 

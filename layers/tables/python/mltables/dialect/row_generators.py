@@ -55,6 +55,7 @@ _MAKE_NESTED: Final = frozenset(("array", "arrays_zip", "struct", "named_struct"
 
 _MOST_ROWS: Final = 1000
 """Most rows that a call of stack() makes."""
+_MOST_KEYS: Final = 50
 _KEY: Final = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 EXPLODED: Final = "unnest({0})"
 """The template of explode() of a list."""
@@ -176,10 +177,13 @@ def _stacked(call: exp.Anonymous) -> list[exp.Expr]:
 def _members_of_json(call: exp.Anonymous) -> list[exp.Expr]:
     """Returns the columns of ``json_tuple(text, 'a', 'b')``."""
     text, *keys = call.expressions or [exp.Null()]
-    if not keys or not all(
+    # Each key copies the expression of the text.
+    if not 0 < len(keys) <= _MOST_KEYS or not all(
         isinstance(key, exp.Literal) and key.is_string and _KEY.fullmatch(key.name) for key in keys
     ):
-        raise StatementRefused("json_tuple() takes a text and keys that are written as texts here.")
+        raise StatementRefused(
+            f"json_tuple() takes a text and up to {_MOST_KEYS} keys that are written as texts here."
+        )
     return [
         exp.Anonymous(
             this="get_json_object", expressions=[text.copy(), exp.Literal.string(f"$.{key.name}")]
