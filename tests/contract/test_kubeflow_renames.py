@@ -147,7 +147,7 @@ def test_a_model_that_is_being_renamed_is_not_taken_for_deleted(
 
     def act() -> None:
         archived.append(archive_expiry.is_archived(archive_expiry.ArchivedKey(home, 0)))
-        homes.clear(home, owner.incarnation)
+        homes.clear(home, owner.incarnation, executed=True)
 
     interleaved(order, [act, rename(shared_store.api, scene.name)])
     assert archived == [True]
