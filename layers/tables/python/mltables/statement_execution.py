@@ -55,6 +55,18 @@ UNCHANGED: Final = "unchanged"
 """A member of the JSON result of :func:`prepare_rows` if the caller has the result already."""
 
 
+def _given_parameters(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the values of parameters by the names that the translated SQL has for them. Raises
+    StatementRefused if two parameters have one such name."""
+    given: dict[str, Any] = {}
+    for name, value in parameters.items():
+        known = re.sub(r"\.(min|max)$", r"_\1", name)  # of :range.min
+        if known in given:
+            raise statement_check.StatementRefused(f"The parameter {known!r} has two values.")
+        given[known] = value
+    return given
+
+
 def prepare_rows(request: dict[str, Any], folder: Path) -> dict[str, Any]:
     """Checks and translates the SQL statement, and prepares the rows that the caller may read.
     Returns the statement in DuckDB's SQL, its parameters, the sources of its rows, the views that
@@ -72,10 +84,7 @@ def prepare_rows(request: dict[str, Any], folder: Path) -> dict[str, Any]:
         passed = statement_check.translate(
             str(request["sql"]), request.get("casts") or {}, from_maps=whole
         )
-        given = {
-            name.replace(".", "_"): value  # of :range.min
-            for name, value in (request.get("parameters") or {}).items()
-        }
+        given = _given_parameters(request.get("parameters") or {})
         named = passed.parameters.union(*(as_of.parameters for as_of in passed.as_of))
         missing = sorted(named - given.keys())
         if missing:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from sqlglot import exp
 
-from mltables.dialect import function_list, grouping
+from mltables.dialect import function_list, grouping, macros
 from mltables.dialect.aggregate_functions import AGGREGATES, FIRST_OR_LAST, WITHIN, Aggregate
 from mltables.dialect.refusal import StatementRefused
 
@@ -83,8 +83,23 @@ def aggregate(writer: Generator, call: exp.Anonymous, root: exp.Expr | None) -> 
         if name not in _ORDERED:
             raise StatementRefused(f"{call.name}() takes no WITHIN GROUP.")
         order = _ordering(writer, parts.within)
-    given = [writer.text(argument) for argument in arguments]
-    return _aggregate_sql(writer, name, _Given(given, distinct, order), parts)
+    given = _Given([writer.text(argument) for argument in arguments], distinct, order)
+    return _aggregate_sql(writer, name, _of_kept_rows(arguments, given, parts.condition), parts)
+
+
+def _of_kept_rows(arguments: list[exp.Expr], given: _Given, condition: str | None) -> _Given:
+    """Returns the arguments so that those that may fail are computed only for rows that FILTER
+    keeps. DuckDB computes arguments before FILTER, Databricks after it."""
+    if condition is None:
+        return given
+    texts, order = [], given.order
+    for argument, text in zip(arguments, given.arguments, strict=True):
+        kept = text
+        if argument.find(exp.Column, exp.Var) and macros.may_fail(text):
+            kept = f"CASE WHEN {condition} THEN {text} END"
+            order = order.replace(text, kept)  # DISTINCT sorts only by its own argument.
+        texts.append(kept)
+    return _Given(texts, given.distinct, order)
 
 
 def _aggregate_sql(writer: Generator, name: str, given: _Given, parts: _Parts) -> str:

@@ -81,7 +81,10 @@ def _common(a: Kind, b: Kind) -> Kind:
     numbers = [isinstance(kind, str) and kind[:2] in ("BI", "DO", "DE") for kind in (a, b)]
     if not all(numbers):
         return "STRING"
-    return "DOUBLE" if "DOUBLE" in (a, b) else max(str(a), str(b), key=len)
+    if "DOUBLE" in (a, b):
+        return "DOUBLE"
+    # BIGINT is shorter than every DECIMAL(20,0) to DECIMAL(38,0), which sort as texts.
+    return max(str(a), str(b), key=lambda kind: (len(kind), kind))
 
 
 def _written(kind: Kind) -> str:

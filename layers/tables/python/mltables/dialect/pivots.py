@@ -78,7 +78,7 @@ def _pivoted(pivot: exp.Pivot, source: exp.Expr, field: exp.Expr) -> exp.Select:
     several = len(pivot.expressions) > 1
     for member in members:
         value = member.this if isinstance(member, exp.PivotAlias | exp.Alias) else member
-        shown = member.alias or value.name or value.sql("databricks")
+        shown = member.alias or _shown(value)
         for part in pivot.expressions:
             call = part.this if isinstance(part, exp.Alias) else part
             name = f"{shown}_{part.alias or databricks_name(call)}" if several else shown
@@ -87,6 +87,17 @@ def _pivoted(pivot: exp.Pivot, source: exp.Expr, field: exp.Expr) -> exp.Select:
     if groups:
         made = made.group_by(*(group.copy() for group in groups))
     return made
+
+
+def _shown(value: exp.Expr) -> str:
+    """Returns the name that Databricks gives to the column of a value."""
+    if isinstance(value, exp.Neg):
+        return f"-{_shown(value.this)}"
+    if isinstance(value, exp.Paren):
+        return _shown(value.this)
+    if isinstance(value, exp.Boolean | exp.Null):
+        return value.sql("databricks").lower()
+    return value.name or value.sql("databricks")
 
 
 def _cell(call: exp.Expr, column: exp.Column, value: exp.Expr) -> exp.Expr:

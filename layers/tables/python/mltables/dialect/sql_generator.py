@@ -119,18 +119,20 @@ class Generator(DuckDBGenerator):
         variable costs more than most calls."""
         if all(map(_is_repeatable, given)):
             return template.format(*given)
-        names, bound = [], []
+        self.named += 1
+        row = f"inner_v{self.named}"
+        names, bound = list[str](), list[str]()
         for argument in given:
             name = argument
             if "(" in argument:
-                self.named += 1
-                name = f"inner_v{self.named}"
-                bound.append((name, argument))
+                name = f"{row}.v{len(bound)}"
+                bound.append(f"v{len(bound)} := {argument}")
             names.append(name)
         sql = template.format(*names)
-        for name, argument in reversed(bound):
-            sql = f"list_transform([{argument}], lambda {name}: {sql})[1]"
-        return sql
+        if not bound:
+            return sql
+        # All arguments stand outside of the lambda: DuckDB takes no subqueries within one.
+        return f"list_transform([struct_pack({', '.join(bound)})], lambda {row}: {sql})[1]"
 
     def null_safe(self, node: exp.Expr, kind: str, otherwise: str) -> str:
         return f"CAST(NULL AS {kind})" if isinstance(node, exp.Null) else otherwise

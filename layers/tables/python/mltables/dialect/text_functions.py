@@ -81,10 +81,11 @@ def _concat_ws(writer: Generator, call: exp.Anonymous) -> str:
     sql = lists[0] if lists else "CAST([] AS VARCHAR[])"
     for argument in lists[1:]:
         sql = f"list_concat({sql}, {argument})"
-    joined = f"array_to_string(spark_array_compact({sql}), {writer.text(separator)})"
+    members, given = f"spark_array_compact({sql})", writer.text(separator)
     if isinstance(separator, exp.Literal):
-        return joined
-    return f"CASE WHEN {writer.text(separator)} IS NOT NULL THEN {joined} END"
+        return f"array_to_string({members}, {given})"
+    # DuckDB's array_to_string() takes only a constant separator.
+    return writer.once("inner_joined({0}, {1})", members, given)
 
 
 def pattern(writer: Generator, node: exp.Expr) -> str:

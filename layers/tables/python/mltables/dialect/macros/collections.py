@@ -42,6 +42,9 @@ CREATE MACRO spark_arrays_overlap(a, b) AS
          WHEN len(a) > 0 AND len(b) > 0 AND (inner_has_null(a) OR inner_has_null(b)) THEN NULL
          ELSE false END;
 CREATE MACRO spark_array_repeat(x, n) AS list_transform(range(greatest(n, 0)), lambda i: x);
+CREATE MACRO inner_joined(list, separator) AS
+    CASE WHEN separator IS NULL THEN NULL WHEN len(list) = 0 THEN ''
+         ELSE list_reduce(list, lambda a, b: a || separator || b) END;
 CREATE MACRO spark_array_join(list, separator) AS
     array_to_string(list_transform(spark_array_compact(list), lambda x: spark_string(x)), separator),
     (list, separator, missing) AS
