@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from gateway_calls import chats, embeddings, models, passthrough
+from gateway_calls import chats, embeddings, invocations, models, passthrough
 from gateway_calls.durations import with_durations
 from gateway_calls.replies import RESPONSE_STYLE
 from gateway_calls.request_parsing import parse, parse_proxy
@@ -21,7 +21,7 @@ PLAIN_ROUTES = (
         "POST",
         "/gateway/{endpoint_name}/mlflow/invocations",
         parse,
-        embeddings.invocations,
+        invocations.invocations,
         _POLICY,
         since="3.8",
     ),

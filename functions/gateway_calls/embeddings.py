@@ -1,25 +1,14 @@
-"""MLflow's common route for chats and embeddings. A body with ``messages`` is a chat, one with
-``input`` asks for embeddings."""
+"""The route for embeddings through a gateway endpoint."""
 
 from __future__ import annotations
 
 from gateway_calls import replies
 from gateway_calls.call_start import start_call
-from gateway_calls.chats import complete
 from gateway_calls.request_parsing import GatewayCall
 from mlcore.errors import GatewayCallFailed
 from mlcore.gateway import embeddings
 from mlcore.http import Request
 from mlcore.http.response import Response
-
-
-def invocations(call: GatewayCall, request: Request) -> Response:
-    """Answers ``POST /gateway/{endpoint_name}/mlflow/invocations``: a chat if the body has
-    ``messages``, embeddings if it has ``input``. Raises GatewayCallFailed (400) for any other
-    body."""
-    if "messages" in call.body:
-        return complete(call, request)
-    return embed(call, request)
 
 
 def embed(call: GatewayCall, request: Request) -> Response:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote, unquote
 
-from local.store import batches, database, queries, reads, writes
+from local.store import batch_writes, database, queries, reads, writes
 from local.store.attribute_values import Raw
 from local.store.database import Unusable
 from local.store.errors import error, invalid
@@ -37,8 +37,8 @@ _OPERATIONS: Final[dict[str, Callable[[TableStore, Raw], Raw]]] = {
     "PutItem": writes.put_item,
     "UpdateItem": writes.update_item,
     "DeleteItem": writes.delete_item,
-    "BatchWriteItem": batches.batch_write_item,
-    "TransactWriteItems": batches.transact_write_items,
+    "BatchWriteItem": batch_writes.batch_write_item,
+    "TransactWriteItems": batch_writes.transact_write_items,
 }
 
 
