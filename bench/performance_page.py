@@ -116,7 +116,8 @@ def _sizes(results: Results) -> str:
     return (
         f"With the benchmark's scale `{results.scale}`, each server gets at most {calls} calls "
         "of a kind, "
-        "fewer if they take too long. All servers run with one worker and otherwise with their "
+        'fewer if they take too long; the rows "runs loaded" and "8 writers" are rates, for which '
+        "this limit does not hold. All servers run with one worker and otherwise with their "
         "defaults, but FastTrackML and mlflow-go log only warnings, and MLflow runs without its "
         "job runners and fetches no prices."
     )

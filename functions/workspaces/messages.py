@@ -275,9 +275,9 @@ class ListAlerts(Message):
 
 
 class UpdateAlert(Message):
-    """The request to change an alert over an SQL query or a budget. With ``revision`` the request
-    fails if the alert has another revision. A destination (a receiver of messages) for which the
-    request gives only a ``destination_id`` stays as it is."""
+    """The request to change an alert over an SQL query or a budget. With ``revision`` a request
+    that would change something fails if the alert has another revision. A destination (a receiver
+    of messages) for which the request gives only a ``destination_id`` stays as it is."""
 
     alert_id: str
     sql: str

@@ -1,7 +1,9 @@
 """Parses the bytes of a connection into HTTP requests, by llhttp (the parser of Node.js).
 
 llhttp refuses malformed requests, two different Content-Lengths, and a Content-Length together with
-Transfer-Encoding. This module refuses what else RFC 9112 requires servers to refuse.
+Transfer-Encoding. This module also refuses requests without a Host (HTTP/1.1) or with several, and
+with a Transfer-Encoding other than ``chunked`` or in HTTP/1.0 (RFC 9112). It does not check the
+value of Host.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""Sends messages to the file remover for the uploaded files of removed versions of skills. A
-version's item is removed only with its skill, and no other version refers to its files."""
+"""Sends messages to the file remover for the uploaded files of removed versions of skills. The
+item of such a version is removed only by the deletion of its skill, and no other version refers to
+the version's files."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 """Finds traces that cost far more than other traces of the same name.
 
 Costs are compared as logarithms with the median of their kind, in units of the median deviation,
-because a few expensive traces would raise a mean and a standard deviation above themselves. The
-limits are those of MLflow's server.
+because a few expensive traces would raise a mean and a standard deviation above themselves. If that
+deviation is 0, costs from three times the median are outliers. The limits are those of MLflow's
+server.
 """
 
 from __future__ import annotations

@@ -140,8 +140,8 @@ def of_stored(data: Sequence[Any], count: int) -> Column:
 
 
 def attribute_name(level: str, name: str) -> str:
-    """Returns the name of the column of an attribute in the model catalog; alternative spellings of
-    the attribute share it."""
+    """Returns the name of the column of an attribute of models or artifacts in Kubeflow's model
+    catalog; alternative spellings of the attribute share it."""
     return f"{level}:{filter_fields.ALTERNATIVE_NAMES.get(name, name)}"
 
 

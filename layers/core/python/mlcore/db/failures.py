@@ -48,7 +48,8 @@ answer was lost, may have been executed."""
 
 
 class NotExecuted(BotoCoreError):
-    """Raised if a call of DynamoDB failed without an answer but certainly changed nothing."""
+    """Raised if a call of an AWS service such as DynamoDB, or of the local store, failed without an
+    answer but certainly changed nothing."""
 
 
 class NotSent(NotExecuted, EndpointConnectionError):

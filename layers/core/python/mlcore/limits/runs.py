@@ -238,7 +238,7 @@ def logged_model(model_json: str) -> dict[str, Any]:
 
 def check_history_page(max_results: int) -> None:
     """Checks that the page size of a request for metric history is positive. (A request without one
-    gets the whole history.) Raises InvalidParameterValue otherwise."""
+    gets as many points as fit into a response.) Raises InvalidParameterValue otherwise."""
     if max_results <= 0:
         raise InvalidParameterValue(
             f"Invalid value {max_results} for parameter 'max_results' supplied. "

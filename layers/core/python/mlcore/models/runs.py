@@ -55,8 +55,9 @@ class Run(StagedItem):
 
 class RunReference(Item):
     """Maps a run's id to its experiment. ``rewinds`` counts the run's rewinds (deletions of the
-    metric points after a step). While the run is being moved, ``moving_to`` is the target
-    experiment and ``move_id`` the id of the attempt."""
+    metric points after a step). After a move of the run was begun, and until it is done,
+    ``moving_to`` is the target experiment and ``move_id`` the id of the attempt; a write that makes
+    the move start again removes ``move_id``."""
 
     pattern = keys.RUN_REF
 

@@ -88,8 +88,8 @@ def list_model_definitions(access: Access, message: Any) -> bool:
 
 def create_endpoint(access: Access, message: Any) -> bool:
     """Requires USE on the endpoint's models or, without models, the right to create resources in
-    the workspace. DENY on endpoints, or on the experiment that tracks the endpoint's calls, refuses
-    the request."""
+    the workspace. DENY on all endpoints refuses the request, as does DENY on the experiment that it
+    names or, if it names none and the calls are tracked, on all experiments."""
     has_models = any(config.model_definition_id for config in message.model_configs)
     if not (_uses_models(access, message.model_configs) if has_models else access.may_create()):
         return False

@@ -118,7 +118,8 @@ def external_number(access: Access, kind: EntityKind, request: RegistryRequest) 
 
 
 def reads_workspace(access: Access) -> bool:
-    """Whether the caller may read Kubeflow entities that everybody in the workspace may read."""
+    """Whether the caller may read those entities of Kubeflow's model registry that everybody in the
+    workspace may read, such as serving environments."""
     return access.allows(Requirement(REGISTERED_MODEL, "", "read")) or access.may_create()
 
 

@@ -1,5 +1,5 @@
-"""Authorization of every route when login is on: who the caller is, whether the call is allowed,
-and which grants follow from its success."""
+"""Authorization of all routes but public ones when login is on: who the caller is, whether the call
+is allowed, which grants follow from its success, and what is removed from its answer."""
 
 from __future__ import annotations
 

@@ -195,7 +195,7 @@ def forwarded_headers(headers: Mapping[str, str], own: Mapping[str, str]) -> dic
 
 def brings_credentials(headers: Mapping[str, str]) -> bool:
     """Whether :func:`forwarded_headers` sends the caller's credentials, so that the provider's
-    answer depends on the caller's own subscription."""
+    answer depends on the caller's own subscription. Ignores that ``Connection`` may list them."""
     return bool(_callers_credentials(headers))
 
 

@@ -17,8 +17,8 @@ from mlcore.system_tables.trace_landing import Record
 
 
 class ChangedEntities:
-    """Collects the changed entities that have a system table (such as jobs), and makes the lines of
-    their landing object, a file that the publisher reads."""
+    """Collects entities that have a system table (such as jobs) and that were changed or are part
+    of a backfill, and makes the lines of their landing object, a file that the publisher reads."""
 
     def __init__(self) -> None:
         self._changes: dict[tuple[str, EntityRef], bool] = {}

@@ -126,7 +126,7 @@ def as_of(job: Job, now: int) -> Job:
 
 
 def timed_out(job: Job) -> Job:
-    """Returns the job with the status TIMEOUT. If the job was waiting for Lambda to run more
-    functions, its error message says so."""
+    """Returns the job with the status TIMEOUT. If the job has paused because Lambda ran no more
+    functions, and has stored no progress since, its error message says so."""
     message = _WAITED if job.throttled else job.error_message
     return job._replace(status=TIMEOUT, error_message=message)

@@ -1,4 +1,5 @@
-"""Checks the settings of the built-in scorers that ask no model, as MLflow's classes do."""
+"""Checks the settings of the built-in scorers that ask no model, as MLflow's classes do. Limits the
+regular expressions of ``RegexMatch`` in addition."""
 
 from __future__ import annotations
 

@@ -75,8 +75,8 @@ class Return(NamedTuple):
 
 
 class UsageClaim(NamedTuple):
-    """The amounts that a write adds to the gateway's counters of a target (an API key, user,
-    endpoint or workspace)."""
+    """The requests and tokens that a write adds to the gateway's counters of a target (an API key,
+    user, endpoint or workspace), and those that it subtracts (``unused``)."""
 
     requests: int = 0
     """Requests that are reserved."""

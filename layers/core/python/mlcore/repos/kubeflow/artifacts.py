@@ -166,8 +166,9 @@ def children(parent: int, wanted: Iterable[str]) -> list[Raw]:
 
 def named(parent: int, name: str, wanted: Iterable[str]) -> tuple[ContextRef | None, list[Raw]]:
     """Returns the reference of a model version or run (the item that maps its Kubeflow number to
-    MLflow's item; None if it does not exist), and the items of its artifacts with the name
-    ``name``, at most one per kind. One BatchGetItem, two if there are such artifacts.
+    MLflow's item; None if it does not exist), and the items of the artifacts that are listed in it
+    under the name ``name``, at most one per kind. (Data sets are not listed under their own names:
+    :func:`child_name`.) One BatchGetItem, two if there are such artifacts.
 
     Args:
         parent: Kubeflow's number of the version or run.

@@ -1,4 +1,5 @@
-"""Finds soft-deleted experiments, runs and logged models that are due for permanent deletion."""
+"""Finds soft-deleted experiments, runs and logged models that are due for permanent deletion, and
+deletes them with their files."""
 
 from __future__ import annotations
 

@@ -68,7 +68,8 @@ class RunRanks(NamedTuple):
 
 
 def pack(entries: Sequence[Ranked]) -> bytes:
-    """Returns the bytes in which runs' values of one metric, given in order, are stored."""
+    """Returns the bytes in which runs' values of one metric are stored. The values must be given
+    sorted: the greatest first, NaN last."""
     ids = [entry.run_id for entry in entries]
     header, raw_ids = _ids(ids)
     places = [entry.inverted_bits for entry in entries]
