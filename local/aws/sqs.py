@@ -103,9 +103,9 @@ class Queues:
         definition = self._definition(queue)
         message_id = str(uuid.uuid4())
         with self._changed:
-            now = self._now()
-            visible = now + (definition.delay_seconds if delay is None else delay)
             try:
+                now = self._now()
+                visible = now + (definition.delay_seconds if delay is None else delay)
                 self._database.execute(
                     "INSERT INTO messages (id, queue, body, owner, sent, visible)"
                     " VALUES (?, ?, ?, ?, ?, ?)",

@@ -340,6 +340,7 @@ class Table:
         if operation not in capacity.READS and settings().collection_sizes:
             parameters["ReturnItemCollectionMetrics"] = "SIZE"
         measurement = capacity.current()
+        is_lost = False
         for attempt in range(CONFLICT_ATTEMPTS):
             try:
                 answer: Raw = client().call(operation, parameters)
@@ -348,6 +349,7 @@ class Table:
                 capacity.add_failure(measurement, operation, may_have_written=written)
                 if isinstance(error, BotoCoreError):
                     raise failures.unanswered_error(error) from error
+                is_lost = failures.mark_lost(error, is_lost=is_lost)
                 # A transaction is writing the item; this call was not executed.
                 if failures.code(error) != "TransactionConflictException":
                     raise failures.translate(error) from error

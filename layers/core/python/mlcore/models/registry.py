@@ -40,13 +40,15 @@ class RegisteredModel(MetaItem):
 
 class ModelHome(Item):
     """Maps a partition with versions to the model that has them: the model's ``incarnation``, and
-    the partition of its item (``model_pk``)."""
+    the partition of its item (``model_pk``). ``is_shared`` is set once another caller than the one
+    that deleted the model clears the partition."""
 
     pattern = keys.MODEL_HOME
 
     version = IntAttribute()
     incarnation = TextAttribute()
     model_pk = TextAttribute()
+    is_shared = FlagAttribute(null=True)
 
 
 class ModelVersion(MetaItem):

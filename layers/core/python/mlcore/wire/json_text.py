@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import gc
 import json
+import threading
 from typing import Any, Final
 
 MAX_DEPTH: Final = 200
@@ -16,6 +17,31 @@ class NestedTooDeeply(ValueError):
     """Raised for a JSON value that is nested deeper than :data:`MAX_DEPTH`."""
 
 
+class _CollectionPause:
+    """Pauses Python's garbage collector of the process while any thread is in a ``with`` block."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._blocks = 0
+        self._was_enabled = False
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._blocks:
+                self._was_enabled = gc.isenabled()
+                gc.disable()
+            self._blocks += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._blocks -= 1
+            if not self._blocks and self._was_enabled:
+                gc.enable()
+
+
+_collection_paused: Final = _CollectionPause()
+
+
 def load_json(text: str | bytes, **options: Any) -> Any:
     """Returns the value of a JSON text, as :func:`json.loads` does. Raises ValueError, also for a
     text that is nested too deeply for Python's parser.
@@ -23,15 +49,11 @@ def load_json(text: str | bytes, **options: Any) -> Any:
     No garbage is collected meanwhile: in the innermost call of the parser Python has no recursion
     left for finalizers, which would fail.
     """
-    is_collecting = gc.isenabled()
-    gc.disable()
-    try:
-        return json.loads(text, **options)
-    except RecursionError as error:
-        raise NestedTooDeeply("nested too deeply") from error
-    finally:
-        if is_collecting:
-            gc.enable()
+    with _collection_paused:
+        try:
+            return json.loads(text, **options)
+        except RecursionError as error:
+            raise NestedTooDeeply("nested too deeply") from error
 
 
 def parse_json_text(text: str, *, lone_surrogates: bool = False) -> Any:

@@ -30,6 +30,8 @@ def set_stage(experiment: Experiment, stage: str) -> None:
     if stage == ACTIVE:
         change.remove(ExperimentItem.ttl)
         change.require_absent(ExperimentItem.is_purged)
+    elif experiment.lifecycle_stage == ACTIVE:
+        change.remove(ExperimentItem.is_purged)  # release 0.1.0 restores marked ones
     change.add(ExperimentItem.epoch, 1)
     change.require_equal(ExperimentItem.epoch, experiment.epoch)
     try:

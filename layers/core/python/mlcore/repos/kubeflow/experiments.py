@@ -85,7 +85,9 @@ def find(number: int, workspace: str) -> Record | None:
         return experiments.of_item(item)
     reference = numbers.of_kind(refer, KIND.name, workspace)
     item = None if reference is None else table.get(numbers.key_of(reference))
-    return None if item is None else experiments.of_item(item)
+    if item is None or ExperimentItem.of(item).workspace != workspace:
+        return None  # moved to another workspace, where it has the same number
+    return experiments.of_item(item)
 
 
 def get(number: int, workspace: str) -> Record:

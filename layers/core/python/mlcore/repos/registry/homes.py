@@ -89,7 +89,7 @@ def clear(home: str, incarnation: str, *, executed: bool) -> None:
         with contextlib.suppress(ConditionFailed):  # another caller has joined
             unchanged = ConditionExpression()
             unchanged.require_equal(ModelHome.incarnation, incarnation)
-            unchanged.require_equal(ModelHome.version, owner.version)
+            unchanged.require_absent(ModelHome.is_shared)
             table.delete(keys.model_home(home), unchanged)
 
 
@@ -103,10 +103,11 @@ def clear_remains(workspace: str, name: str) -> None:
 
 
 def _join_clearing(owner: ModelHome) -> bool:
-    """Increments the version of an ownership item, so that the caller that executed the deletion
-    does not delete it. Returns False if the item was changed or deleted since it was read."""
+    """Marks an ownership item as shared, so that the caller that executed the deletion does not
+    delete it. Returns False if the item was changed or deleted since it was read."""
     joined = Update()
     joined.add(ModelHome.version, 1)
+    joined.set(ModelHome.is_shared, True)
     joined.require_equal(ModelHome.incarnation, owner.incarnation)
     joined.require_equal(ModelHome.version, owner.version)
     try:

@@ -177,14 +177,15 @@ def rename(stored: StoredRegisteredModel, new_name: str, also: Sequence[Operatio
     mine.set(ModelHome.model_pk, key.pk)
     mine.add(ModelHome.version, 1)
     mine.require_equal(ModelHome.incarnation, old.incarnation)
+    guard = workspaces.creation_guard(workspace)
     try:
         table.transact(
             [
                 Put(item, absent),
                 Delete(stored.document.key, unchanged),
                 ItemUpdate(keys.model_home(stored.home), mine),
+                *guard,
                 *_moving(old, key, new_name, now),
-                *workspaces.creation_guard(workspace),
                 *recent_entities.model(old.incarnation, stored.home, workspace),
                 *also,
             ],
@@ -193,6 +194,8 @@ def rename(stored: StoredRegisteredModel, new_name: str, also: Sequence[Operatio
     except TransactionFailed as failed:
         holder = failed.items.get(0)
         if holder is None:
+            if guard and 3 in failed.items:
+                raise workspaces.missing(workspace) from failed
             raise ConditionFailed(failed.items.get(1)) from failed
         if RegisteredModelItem.of(holder).incarnation != stored.incarnation:
             raise ModelNameTaken(of_item(holder).model) from failed
@@ -228,14 +231,12 @@ def delete(
     else:
         mine.require_equal(RegisteredModelItem.version, stored.item.version)
     try:
-        if following:
-            table.transact([Delete(stored.document.key, mine), *following], token=new_ulid())
-        else:
-            table.delete(stored.document.key, mine)
-    except (ConditionFailed, TransactionFailed) as failed:
-        if isinstance(failed, TransactionFailed) and 0 not in failed.items:
+        # No DeleteItem, which after a lost answer could take another caller's deletion for its own.
+        table.transact([Delete(stored.document.key, mine), *following], token=new_ulid())
+    except TransactionFailed as failed:
+        if 0 not in failed.items:
             raise ConditionFailed(None) from failed
-        there = failed.item if isinstance(failed, ConditionFailed) else failed.items[0]
+        there = failed.items[0]
         if there is not None and RegisteredModelItem.of(there).incarnation == stored.incarnation:
             raise ConditionFailed(there) from failed
         # Deleted by another request, unless it was renamed.

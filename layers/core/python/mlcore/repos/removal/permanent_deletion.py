@@ -194,7 +194,8 @@ def registered_model(key: Key, deadline: float = float("inf")) -> None:
             remains.check_deadline(deadline)
     table.batch_write(deletes=gone)
     rest = table.query_all(stored.home, attributes=KEY)
-    delete_items(each for each in rest if key_of_item(each) != key)
+    kept = {key, keys.model_at(stored.home)}  # a renamed model's home may have a later model's item
+    delete_items(each for each in rest if key_of_item(each) not in kept)
     table.delete(key)
 
 
@@ -230,11 +231,13 @@ def _begin(key: Key, *, only_deleted: bool) -> Raw | None:
     does not exist. Raises NoLongerDeleted, and WriteConflict if it was deleted or restored
     meanwhile."""
     item = table.get(key)
-    if item is None or Experiment.of(item).is_purged:
-        return item
+    if item is None:
+        return None
     read = Experiment.of(item)
     if only_deleted and read.stage != DELETED:
         raise NoLongerDeleted(read.experiment_id)
+    if read.is_purged and read.stage == DELETED:  # release 0.1.0 restores marked ones
+        return item
     change = Update()
     change.set(Experiment.is_purged, True)
     change.set(Experiment.updated_at, now_ms())
@@ -243,6 +246,7 @@ def _begin(key: Key, *, only_deleted: bool) -> Raw | None:
         change.set(Experiment.stage, DELETED)
         change.add(Experiment.epoch, 1)
     change.require_equal(Experiment.epoch, read.epoch)
+    change.require_equal(Experiment.name, read.name)  # the caller frees the name
     try:
         table.update(key, change)
     except ConditionFailed as failed:

@@ -16,9 +16,9 @@ from mlcore.entities.workspaces import DEFAULT_WORKSPACE
 from mlcore.ids import new_ulid, now_ms
 from mlcore.models.users import ExperimentPermission, Grantee, ModelPermission, UserGrant
 
-GRANTS_AT_ONCE: Final = 24
-"""Grants on a model that are moved in the transaction that renames it; more do not fit and are
-moved after it."""
+GRANTS_AT_ONCE: Final = 23
+"""Grants on a model that are moved in the transaction that renames it, with four operations each
+beside six others; more do not fit and are moved after it."""
 
 
 class GrantExists(Exception):
