@@ -22,7 +22,8 @@ from tests.contract.api import JSON, Answer
 class Logins:
     """Handlers that ask who calls, as ``ask`` tells them."""
 
-    def __init__(self, mode: str = "basic") -> None:
+    def __init__(self, mode: str = "basic", workspace: str = "") -> None:
+        self._workspace = workspace
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv(AUTHENTICATION, mode)
             self._handlers = {
@@ -37,13 +38,18 @@ class Logins:
         domain = path.split("/")[2]
         handler = self._users if "permissions" in path else self._handlers.get(domain, self._users)
         sent = urlencode(fields) if method == "GET" else json.dumps(fields)
-        status, text = called_as(caller, handler, method, f"/api/{path}", sent)
+        status, text = called_as(caller, handler, method, f"/api/{path}", sent, self._workspace)
         body = json.loads(text) if text.startswith("{") else {"text": text}
         return Answer(status, body, len(text))
 
 
 def called_as(
-    caller: dict[str, Any], handler: Handler, method: str, path: str, sent: str
+    caller: dict[str, Any],
+    handler: Handler,
+    method: str,
+    path: str,
+    sent: str,
+    workspace: str = "",
 ) -> tuple[int, str]:
     """What a handler answers to somebody: status and body as sent.
 
@@ -55,7 +61,7 @@ def called_as(
         "version": "2.0",
         "rawPath": path,
         "rawQueryString": sent if method == "GET" else "",
-        "headers": dict(JSON),
+        "headers": {**JSON, **({"x-mlflow-workspace": workspace} if workspace else {})},
         "requestContext": {"http": {"method": method}, "requestId": "test", "authorizer": caller},
         "isBase64Encoded": False,
     }

@@ -154,6 +154,18 @@ def test_a_model_that_is_being_renamed_is_not_taken_for_deleted(
     assert kubeflow.get(f"model_versions/{scene.version}")["name"] == "v"
 
 
+def test_a_home_that_two_callers_clear_is_not_owned_again(shared_store: Store) -> None:
+    """Also if the second one came before the caller that deleted the model."""
+    kubeflow = KubeflowApi()
+    scene = scene_of(kubeflow)
+    home = keys.registered_model("default", scene.name).pk
+    owner = ModelHome.of(table.get(keys.model_home(home)) or {})
+    table.delete(keys.registered_model("default", scene.name))
+    homes.clear_remains("default", scene.name)
+    homes.clear(home, owner.incarnation, executed=True)
+    assert homes.owner_of(home) is not None
+
+
 def test_a_rename_updates_the_versions_in_both_views(shared_store: Store) -> None:
     """Those that Kubeflow knows, and those that it sees later."""
     api, kubeflow = shared_store.api, KubeflowApi()

@@ -7,14 +7,15 @@ import itertools
 
 import pytest
 
-from mlcore.auth.permissions import EXPERIMENT, REGISTERED_MODEL, Grant
+from mlcore.auth.permissions import ANY, EXPERIMENT, REGISTERED_MODEL, WORKSPACE, Grant
 from mlcore.db import capacity
 from mlcore.entities.users import User
 from mlcore.repos.experiments import experiments
 from mlcore.repos.registry import registered_models
 from mlcore.repos.users import grants, users
 from tests.contract.api import Api
-from tests.contract.conftest import Store
+from tests.contract.conftest import Store, enable_workspaces
+from tests.contract.kubeflow_api import KubeflowApi
 from tests.contract.logins import Logins, named
 from tests.doubles.faulty import Fault
 from tests.doubles.fixtures import Doubles
@@ -29,10 +30,12 @@ def _user() -> User:
     return users.create(f"owner-{next(NUMBERS)}", "", is_admin=False)
 
 
-def _level(user: User, resource_type: str, resource_id: str) -> str | None:
+def _level(
+    user: User, resource_type: str, resource_id: str, workspace: str = "default"
+) -> str | None:
     """What the user was granted; the list of those who hold grants must say the same."""
-    grant = grants.find(user, "default", resource_type, resource_id)
-    listed = user.username in grants.holders("default", resource_type, resource_id)
+    grant = grants.find(user, workspace, resource_type, resource_id)
+    listed = user.username in grants.holders(workspace, resource_type, resource_id)
     assert listed is (grant is not None)
     return None if grant is None else grant.permission
 
@@ -91,20 +94,31 @@ def test_grants_go_with_their_model(broken: tuple[Api, Doubles], fault: Fault) -
                 break
 
 
-def test_more_holders_than_a_transaction_takes(store: Store) -> None:
-    owner, logins = _user(), Logins()
+@pytest.mark.parametrize("workspace", ["default", "team"])
+def test_more_holders_than_a_transaction_takes(
+    store: Store, workspace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a workspace, and with a number in Kubeflow, a rename writes more items beside them."""
+    enable_workspaces(monkeypatch, *{workspace} - {"default"})
+    owner, logins = _user(), Logins(workspace=workspace)
     guests = [_user() for _ in range(60)]
     caller = named(owner.username)
+    grants.create(owner, workspace, Grant(WORKSPACE, ANY, "USE"))
     assert logins.ask(caller, "POST", f"{MODELS}/create", name="shared").status == 200
+    KubeflowApi(workspace=workspace).items("registered_models")
     for guest in guests:
-        grants.create(guest, "default", Grant(REGISTERED_MODEL, "shared", "EDIT"))
+        grants.create(guest, workspace, Grant(REGISTERED_MODEL, "shared", "EDIT"))
     renamed = logins.ask(caller, "POST", f"{MODELS}/rename", name="shared", new_name="other")
     assert renamed.status == 200
-    assert {_level(guest, REGISTERED_MODEL, "other") for guest in guests} == {"EDIT"}
-    assert {_level(guest, REGISTERED_MODEL, "shared") for guest in guests} == {None}
-    assert _level(owner, REGISTERED_MODEL, "other") == "MANAGE"
+
+    def levels(name: str, *users: User) -> set[str | None]:
+        return {_level(user, REGISTERED_MODEL, name, workspace) for user in users}
+
+    assert levels("other", *guests) == {"EDIT"}
+    assert levels("shared", *guests) == {None}
+    assert levels("other", owner) == {"MANAGE"}
     assert logins.ask(caller, "DELETE", f"{MODELS}/delete", name="other").status == 200
-    assert {_level(user, REGISTERED_MODEL, "other") for user in (owner, *guests)} == {None}
+    assert levels("other", owner, *guests) == {None}
 
 
 def test_a_model_that_cannot_have_the_name_gives_nothing_away(store: Store) -> None:

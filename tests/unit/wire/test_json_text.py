@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import sys
+import threading
 from typing import Any
 
 import pytest
@@ -93,3 +94,22 @@ def test_no_finalizer_runs_without_recursion_left(monkeypatch: pytest.MonkeyPatc
     finally:
         gc.set_threshold(*thresholds)
     assert not failed
+
+
+def test_threads_leave_the_garbage_collector_enabled() -> None:
+    """Whichever of two parsers begins or ends first."""
+    inside, other_ended = threading.Event(), threading.Event()
+
+    def slow(text: str) -> float:
+        inside.set()
+        assert other_ended.wait(10)
+        return float(text)
+
+    first = threading.Thread(target=load_json, args=("1.5",), kwargs={"parse_float": slow})
+    first.start()
+    assert inside.wait(10)
+    load_json("[]")
+    assert not gc.isenabled()
+    other_ended.set()
+    first.join()
+    assert gc.isenabled()

@@ -91,6 +91,14 @@ def code(error: ClientError) -> str:
     return error.response.get("Error", {}).get("Code", "")
 
 
+def mark_lost(error: ClientError, *, is_lost: bool) -> bool:
+    """Marks an error as that of a call whose earlier attempt may have been executed, if ``is_lost``
+    says so of an attempt before the error's own. Returns the mark."""
+    about = cast("Raw", error.response).setdefault("ResponseMetadata", {})
+    about[IS_LOST] = is_lost or bool(about.get(IS_LOST))
+    return bool(about[IS_LOST])
+
+
 def may_have_written(error: BotoCoreError | ClientError) -> bool:
     """Returns whether DynamoDB may have executed a call that ended with this error: the answer was
     lost, or DynamoDB failed while it worked."""
