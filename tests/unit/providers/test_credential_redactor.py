@@ -51,6 +51,11 @@ def replaced(text: str, keys: list[str]) -> str:
     return text
 
 
+def test_a_key_of_which_only_one_letter_is_escaped() -> None:
+    redactor = CredentialRedactor(["000000\x7f\u0100"])
+    assert redactor.may_occur_in(b'"000000\x7f\\u0100"')
+
+
 @given(data=st.data())
 def test_any_key_at_any_place_of_a_stream_cut_anywhere(data: st.DataObject) -> None:
     keys = data.draw(st.lists(KEYS, min_size=1, max_size=2, unique=True))

@@ -49,7 +49,9 @@ class CredentialRedactor:
         """The credentials as JSON strings spell them, also as strings inside a JSON text that is
         itself a JSON string."""
         self._encoded = [value.encode("utf-8", "surrogatepass") for value in self._spelled]
-        self._signs = (*self._encoded, *_ESCAPES) if self._values else ()
+        is_latin = all(letter < "\u0100" for value in self._values for letter in value)
+        escapes = _ESCAPES if is_latin else (*_ESCAPES, b"\\u")
+        self._signs = (*self._encoded, *escapes) if self._values else ()
 
     def may_occur_in(self, data: bytes) -> bool:
         """Whether bytes of a model provider's answer contain one of the model's credentials, or may
