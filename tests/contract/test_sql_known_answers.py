@@ -63,6 +63,11 @@ def test_one_name_for_two_parameters_is_refused(tmp_path: Path) -> None:
             [[1, 1, "1", 1.0]],
         ),
         (
+            "WITH RECURSIVE t AS (SELECT 1 AS x UNION ALL SELECT x + 1 FROM t WHERE x < 5) "
+            "SELECT count(*) FROM t TABLESAMPLE (100 PERCENT)",
+            [[5]],
+        ),
+        (
             "SELECT schema_of_json('[12345678901234567890, 123456789012345678901]')",
             [["ARRAY<DECIMAL(21,0)>"]],
         ),
@@ -74,6 +79,37 @@ def test_statements_with_known_answers(engine: Engine, sql: str, rows: list[Any]
         assert answer["columns"] == list(rows[0])
         rows = [list(rows[0].values())]
     assert answer["rows"] == rows
+
+
+def test_samples_are_of_rows_of_the_sampled_query() -> None:
+    """Neither of joined rows, nor of those before DISTINCT and UNION."""
+    from mltables.statement_execution import execute, open_views  # noqa: PLC0415
+
+    translate = pytest.importorskip("mltables.statement_check").translate
+    numbers = "(SELECT explode(sequence(1, 5000)) AS x)"
+    twice = f"SELECT x FROM {numbers} CROSS JOIN VALUES (1), (2), (3), (4), (5) v(n)"
+    for sql in (
+        f"WITH t AS (SELECT x FROM {numbers} n TABLESAMPLE (10 PERCENT)) "
+        "SELECT count(DISTINCT x) FROM t CROSS JOIN VALUES (1), (2), (3), (4), (5) v(n)",
+        f"SELECT count(*) FROM (SELECT DISTINCT x FROM ({twice}) r) t TABLESAMPLE (10 PERCENT)",
+        f"WITH t AS ({twice} UNION {twice}) SELECT count(*) FROM t TABLESAMPLE (10 PERCENT)",
+    ):
+        prepared = translate(sql)
+        with open_views([], {}, prepared.sql) as connection:
+            ((count,),) = execute(connection, prepared.sql, {})["rows"]
+        assert 300 < count < 700, sql
+
+
+def test_a_long_text_is_not_repeated_without_end(engine: Engine) -> None:
+    patterns = ", ".join(["''"] * 200)
+    long = f"CASE WHEN '{'a' * 2000}' LIKE ANY ({patterns}) THEN run_id END"
+    keys = ", ".join(f"'k{key}'" for key in range(50))
+    for repeated in (
+        f"({long}) LIKE ANY ({patterns})",
+        f"decode({long}, {', '.join(['1'] * 200)})",
+        f"json_tuple({long}, {keys})",
+    ):
+        assert engine.failure(f"SELECT {repeated} FROM runs_latest") == "The statement is too long."
 
 
 def test_separators_within_separators_are_written_once(engine: Engine) -> None:

@@ -43,11 +43,19 @@ class Generator(DuckDBGenerator):
     named = 0
     """Number of variables that :meth:`once` has introduced."""
 
+    written = 0
+    """Number of characters that :meth:`text` has returned: each part once per level of nesting."""
+
     def text(self, node: exp.Expr) -> str:
         sql = str(self.sql(node))
-        if len(sql) > LONGEST:
-            raise StatementRefused("The statement is too long.")
+        self.written += len(sql)
+        self.check_length(len(sql))
         return sql
+
+    def check_length(self, characters: int) -> None:
+        """Raises StatementRefused if a part of the SQL, or all parts so far, are too long."""
+        if characters > LONGEST or self.written > 10 * LONGEST:
+            raise StatementRefused("The statement is too long.")
 
     def grouped(self, node: exp.Expr) -> str:
         """Returns the SQL of an operand, in parentheses unless it is a single term."""
@@ -388,5 +396,4 @@ class Writer(DuckDB):
 
 
 def generate_sql(tree: exp.Expr) -> str:
-    sql: str = Writer().generate(tree, copy=False, comments=False)
-    return sql
+    return str(Writer().generate(tree, copy=False, comments=False))

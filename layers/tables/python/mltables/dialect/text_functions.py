@@ -199,6 +199,7 @@ def _decode(writer: Generator, call: exp.Anonymous) -> str:
     """Returns the DuckDB SQL of ``decode(value, a, 1, b, 2, otherwise)``."""
     writer.count(call, 3, 1000)
     value, *rest = (writer.text(expression) for expression in call.expressions)
+    writer.check_length(len(value) * (len(rest) // 2))
     sql = "CASE"
     for candidate, result in zip(rest[::2], rest[1::2], strict=False):
         sql += f" WHEN {value} IS NOT DISTINCT FROM {candidate} THEN {result}"
@@ -237,6 +238,7 @@ def like(writer: Generator, node: exp.Binary, name: str, escape: str = "\\") -> 
     if isinstance(pattern_, exp.Any | exp.All):
         inner = pattern_.this
         members = inner.expressions if isinstance(inner, exp.Tuple) else [inner.unnest()]
+        writer.check_length(len(value) * len(members))
         joined = " OR " if isinstance(pattern_, exp.Any) else " AND "
         conditions = (
             f"{name}({value}, {writer.text(member)}, {quoted(escape)})" for member in members

@@ -9,7 +9,7 @@ from typing import Final
 from sqlglot import exp
 
 from mltables.dialect.refusal import StatementRefused
-from mltables.dialect.source_columns import sources_of
+from mltables.dialect.source_columns import ctes_named, sources_of
 
 _IDENTIFIER: Final = "identifier"
 _PART: Final = r"(?:[A-Za-z_]\w*|`[^`]+`)"
@@ -65,6 +65,13 @@ def _replace_sample(sample: exp.TableSample) -> None:
     source = sample.parent
     if not select or not source or select.args.get("laterals") or [source] != sources_of(select):
         raise StatementRefused("TABLESAMPLE follows the only table of a SELECT here.")
+    # DuckDB moves no condition below a LIMIT; it would move this one below a DISTINCT or UNION.
+    sampled = [source.this] if isinstance(source, exp.Subquery) else []
+    if isinstance(source, exp.Table) and not source.db:
+        sampled = [cte.this for cte in ctes_named(source) if not _is_recursive(cte)]
+    for query in sampled:
+        if isinstance(query, exp.Query) and query.args.get("limit") is None:
+            query.set("limit", exp.Limit(expression=exp.Literal.number(2**63 - 1)))
     share = _share(sample)
     condition: exp.Expr = exp.LT(
         this=exp.Anonymous(this="rand", expressions=[]), expression=exp.Literal.number(share)
@@ -76,6 +83,12 @@ def _replace_sample(sample: exp.TableSample) -> None:
         condition = exp.And(this=given, expression=condition)
     select.set("where", exp.Where(this=condition))
     source.set("sample", None)
+
+
+def _is_recursive(cte: exp.CTE) -> bool:
+    """Whether a common table expression may read itself: then DuckDB takes no LIMIT in it."""
+    parent = cte.parent
+    return parent is not None and bool(parent.args.get("recursive"))
 
 
 def _share(sample: exp.TableSample) -> str:
