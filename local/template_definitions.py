@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 
 class TemplateError(Exception):
-    """Raised if template.yaml uses a feature that the local server does not support; the message
-    names the feature.
+    """Raised if template.yaml cannot be read, is not valid, or uses a feature that the local server
+    does not support; the message says what is wrong.
     """
 
 

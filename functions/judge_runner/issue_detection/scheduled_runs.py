@@ -108,8 +108,9 @@ def sweep(remaining: Callable[[], float]) -> None:
     """Starts the scheduled issue detections of all experiments that are due. An error in one is
     logged and does not affect the others; a later sweep tries it again.
 
-    A late schedule is first given a later time at which it is tried again, and then started. So a
-    schedule whose start fails, takes all the time or ends the process does not block the others.
+    A schedule that is at least five minutes late is first given a later time at which it is tried
+    again, and only then started. So one whose start fails, takes all the time or ends the process
+    does not block the others.
 
     Args:
         remaining: returns the remaining milliseconds of the function call.

@@ -1,1 +1,2 @@
-"""Rules about evaluation datasets, scorers, judges, label schemas, review queues and issues."""
+"""Which values the server accepts in requests about evaluation datasets, scorers, judges, label
+schemas, review queues and issues."""
