@@ -85,8 +85,8 @@ def test_no_finalizer_runs_without_recursion_left(monkeypatch: pytest.MonkeyPatc
     thresholds = gc.get_threshold()
     try:
         for objects in range(300, 1000, 2):  # until a collection, so that one is near the limit
-            gc.set_threshold(objects)
-            gc.collect()
+            gc.set_threshold(objects, 1000, 1000)  # of young objects alone
+            gc.collect(0)
             _Cycle()
             with pytest.raises(NestedTooDeeply):
                 load_json("[" * 5000)
