@@ -273,8 +273,8 @@ def _delete_grants(name: str) -> None:
 def _experiments(name: str) -> list[str]:
     """Returns the ids of the workspace's experiments. The index may still list deleted ones, so
     each is read; it may lack new ones, which are found with strong consistency."""
-    recent, _ = recent_entities.find(name)
-    ids = list(dict.fromkeys([*experiments.ids_of_workspace(name), *recent]))
+    listed = experiments.ids_of_workspace(name)
+    ids = list(dict.fromkeys([*listed, *recent_entities.experiment_ids(name)]))
     items = table.batch_get([keys.experiment(experiment_id) for experiment_id in ids])
     return [
         experiment_id
@@ -287,8 +287,7 @@ def _models(name: str) -> list[tuple[str, Key]]:
     """Returns the names and keys of the workspace's models. The index may still list deleted ones,
     so each is read; it may lack new and renamed ones, which are found with strong consistency."""
     entries: dict[Key, str] = {key: model for model, key in registered_models.listed(name)}
-    _, recent = recent_entities.find(name)
-    for owner in homes.owners_of(recent):
+    for owner in homes.owners_of(recent_entities.model_homes(name)):
         listed = keys.model_at(owner.model_pk) in entries
         item = None if listed else homes.model_of(owner)
         if item is not None and RegisteredModel.of(item).workspace == name:

@@ -31,5 +31,5 @@ def recent_entity(workspace: str, entity_type: str, entity: str) -> Key:
     return Key(RECENT_ENTITY.pk.build(workspace), RECENT_ENTITY.sk.build(entity_type, entity))
 
 
-def recent_entity_prefix() -> str:
-    return RECENT_ENTITY.sk.prefix()
+def recent_entity_prefix(*entity_type: str) -> str:
+    return RECENT_ENTITY.sk.prefix(*entity_type)

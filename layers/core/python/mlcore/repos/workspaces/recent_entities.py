@@ -10,6 +10,7 @@ has no such items.
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from typing import Final
 
 from mlcore.db import keys
@@ -58,18 +59,22 @@ def _put(workspace: str, entity_type: str, entity: str, home: str | None) -> lis
     return [Put(item.serialize())]
 
 
-def find(workspace: str) -> tuple[list[str], list[str]]:
-    """Returns the ids of the experiments and the homes of the registered models that were created
-    or renamed in a workspace in the last days. Some may have been deleted since. One consistent
-    Query per MB."""
-    experiment_ids, homes = [], []
-    pk = keys.workspace(workspace).pk
-    for entity in map(RecentEntity.of, table.query_all(pk, prefix=keys.recent_entity_prefix())):
-        if entity.home is None:
-            experiment_ids.append(entity.entity)
-        else:
-            homes.append(entity.home)
-    return experiment_ids, homes
+def experiment_ids(workspace: str) -> list[str]:
+    """Returns the ids of the experiments that were created in a workspace in the last days. Some
+    may have been deleted since. One consistent Query per MB."""
+    return [item.entity for item in _of_type(workspace, _EXPERIMENT)]
+
+
+def model_homes(workspace: str) -> list[str]:
+    """Returns the homes (partitions of versions) of the registered models that were created or
+    renamed in a workspace in the last days. Some may have been deleted since. One consistent Query
+    per MB."""
+    return [item.home for item in _of_type(workspace, _MODEL) if item.home is not None]
+
+
+def _of_type(workspace: str, entity_type: str) -> Iterator[RecentEntity]:
+    prefix = keys.recent_entity_prefix(entity_type)
+    return map(RecentEntity.of, table.query_all(keys.workspace(workspace).pk, prefix=prefix))
 
 
 def delete(workspace: str) -> None:
