@@ -1,11 +1,11 @@
-"""Routes of the Lambda function ``artifacts``: the artifact proxy, listings, uploads, and the files
-that the UI shows."""
+"""Routes of the Lambda function ``artifacts``: the artifact proxy, listings, direct transfers
+(multipart uploads and presigned URLs), and the files that the UI shows."""
 
 from __future__ import annotations
 
 import os
 
-from artifacts import entity_artifacts, proxy, uploads
+from artifacts import direct_transfers, entity_artifacts, proxy
 from artifacts import messages as m
 from mlcore.artifacts import store
 from mlcore.http import PlainRoute, delete, get, lambda_handler, of_query, post
@@ -32,27 +32,27 @@ RPCS = (
     post(
         "/mlflow-artifacts/mpu/create/{artifact_path+}",
         m.CreateMultipartUpload,
-        uploads.create,
+        direct_transfers.create,
         "artifacts.update_proxied",
         cost=0,
     ),
     post(
         "/mlflow-artifacts/mpu/complete/{artifact_path+}",
         m.CompleteMultipartUpload,
-        uploads.complete,
+        direct_transfers.complete,
         "artifacts.update_proxied",
     ),
     post(
         "/mlflow-artifacts/mpu/abort/{artifact_path+}",
         m.AbortMultipartUpload,
-        uploads.abort,
+        direct_transfers.abort,
         "artifacts.update_proxied",
         cost=0,
     ),
     get(
         "/mlflow-artifacts/presigned/{artifact_path+}",
         m.GetPresignedDownloadUrl,
-        uploads.get_presigned_download_url,
+        direct_transfers.get_presigned_download_url,
         "artifacts.read_proxied",
         since="3.11",
         cost=0,
@@ -67,14 +67,14 @@ RPCS = (
     post(
         "/mlflow/artifacts/presigned-upload-url",
         m.CreatePresignedUploadUrl,
-        uploads.create_presigned_upload_url,
+        direct_transfers.create_presigned_upload_url,
         "artifacts.upload_of_run_or_model",
         since="3.12",
     ),
     post(
         "/mlflow/artifacts/presigned-download-url",
         m.CreatePresignedDownloadUrl,
-        uploads.create_presigned_download_url,
+        direct_transfers.create_presigned_download_url,
         "artifacts.read_files_of_run",
         since="3.15",
         reads=True,
