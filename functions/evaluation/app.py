@@ -6,16 +6,19 @@ from __future__ import annotations
 from functools import partial
 
 from evaluation import (
+    dataset_messages,
     datasets,
+    issue_messages,
     issue_search,
     issues,
+    label_schema_messages,
     label_schemas,
     records,
+    review_queue_messages,
     review_queues,
+    scorer_messages,
     scorers,
 )
-from evaluation import messages as m
-from evaluation import review_messages as r
 from evaluation.job_routes import JOB_RPCS
 from evaluation.optimization_routes import OPTIMIZATION_RPCS
 from mlcore.http import delete, get, lambda_handler, patch, post, put
@@ -36,7 +39,7 @@ RPCS = (
     *OPTIMIZATION_RPCS,
     _post(
         f"{_DATASETS}/create",
-        m.CreateDataset,
+        dataset_messages.CreateDataset,
         datasets.create_dataset,
         "datasets_and_scorers.update_named_experiments",
         since="3.4",
@@ -44,7 +47,7 @@ RPCS = (
     ),
     _post(
         f"{_DATASETS}/search",
-        m.SearchEvaluationDatasets,
+        dataset_messages.SearchEvaluationDatasets,
         datasets.search_datasets,
         "datasets_and_scorers.read_named_experiments",
         since="3.4",
@@ -53,7 +56,7 @@ RPCS = (
     ),
     _get(
         f"{_DATASETS}/search",
-        m.SearchEvaluationDatasets,
+        dataset_messages.SearchEvaluationDatasets,
         datasets.search_datasets,
         "datasets_and_scorers.read_named_experiments",
         since="3.4",
@@ -61,7 +64,7 @@ RPCS = (
     ),
     _get(
         _DATASET,
-        m.GetDataset,
+        dataset_messages.GetDataset,
         datasets.get_dataset,
         "datasets_and_scorers.read_dataset",
         since="3.4",
@@ -69,7 +72,7 @@ RPCS = (
     ),
     _delete(
         _DATASET,
-        m.DeleteDataset,
+        dataset_messages.DeleteDataset,
         datasets.delete_dataset,
         "datasets_and_scorers.delete_dataset",
         since="3.4",
@@ -77,7 +80,7 @@ RPCS = (
     ),
     _patch(
         f"{_DATASET}/tags",
-        m.SetDatasetTags,
+        dataset_messages.SetDatasetTags,
         datasets.set_dataset_tags,
         "datasets_and_scorers.update_dataset",
         since="3.4",
@@ -85,7 +88,7 @@ RPCS = (
     ),
     _delete(
         f"{_DATASET}/tags/{{key}}",
-        m.DeleteDatasetTag,
+        dataset_messages.DeleteDatasetTag,
         datasets.delete_dataset_tag,
         "datasets_and_scorers.update_dataset",
         since="3.4",
@@ -93,7 +96,7 @@ RPCS = (
     ),
     _post(
         f"{_DATASET}/records",
-        m.UpsertDatasetRecords,
+        dataset_messages.UpsertDatasetRecords,
         records.upsert_records,
         "datasets_and_scorers.update_dataset",
         since="3.4",
@@ -101,7 +104,7 @@ RPCS = (
     ),
     _get(
         f"{_DATASET}/records",
-        m.GetDatasetRecords,
+        dataset_messages.GetDatasetRecords,
         records.get_records,
         "datasets_and_scorers.read_dataset",
         since="3.4",
@@ -109,7 +112,7 @@ RPCS = (
     ),
     _delete(
         f"{_DATASET}/records",
-        m.DeleteDatasetRecords,
+        dataset_messages.DeleteDatasetRecords,
         records.delete_records,
         "datasets_and_scorers.update_dataset",
         since="3.10",
@@ -117,7 +120,7 @@ RPCS = (
     ),
     _get(
         f"{_DATASET}/experiment-ids",
-        m.GetDatasetExperimentIds,
+        dataset_messages.GetDatasetExperimentIds,
         datasets.get_experiment_ids,
         "datasets_and_scorers.read_dataset",
         since="3.4",
@@ -125,7 +128,7 @@ RPCS = (
     ),
     _post(
         f"{_DATASET}/add-experiments",
-        m.AddDatasetToExperiments,
+        dataset_messages.AddDatasetToExperiments,
         datasets.add_to_experiments,
         "datasets_and_scorers.add_to_experiments",
         since="3.7",
@@ -133,7 +136,7 @@ RPCS = (
     ),
     _post(
         f"{_DATASET}/remove-experiments",
-        m.RemoveDatasetFromExperiments,
+        dataset_messages.RemoveDatasetFromExperiments,
         datasets.remove_from_experiments,
         "datasets_and_scorers.update_dataset",
         since="3.7",
@@ -141,7 +144,7 @@ RPCS = (
     ),
     _post(
         f"{_SCORERS}/register",
-        m.RegisterScorer,
+        scorer_messages.RegisterScorer,
         scorers.register_scorer,
         "datasets_and_scorers.register_scorer",
         follow="datasets_and_scorers.registered_scorer",
@@ -150,7 +153,7 @@ RPCS = (
     ),
     _get(
         f"{_SCORERS}/list",
-        m.ListScorers,
+        scorer_messages.ListScorers,
         scorers.list_scorers,
         "datasets_and_scorers.list_scorers",
         since="3.4",
@@ -158,7 +161,7 @@ RPCS = (
     ),
     _get(
         f"{_SCORERS}/versions",
-        m.ListScorerVersions,
+        scorer_messages.ListScorerVersions,
         scorers.list_versions,
         "datasets_and_scorers.read_scorer",
         since="3.4",
@@ -166,7 +169,7 @@ RPCS = (
     ),
     _get(
         f"{_SCORERS}/get",
-        m.GetScorer,
+        scorer_messages.GetScorer,
         scorers.get_scorer,
         "datasets_and_scorers.read_scorer",
         since="3.4",
@@ -174,7 +177,7 @@ RPCS = (
     ),
     _delete(
         f"{_SCORERS}/delete",
-        m.DeleteScorer,
+        scorer_messages.DeleteScorer,
         scorers.delete_scorer,
         "datasets_and_scorers.delete_scorer",
         follow="datasets_and_scorers.deleted_scorer",
@@ -183,7 +186,7 @@ RPCS = (
     ),
     _get(
         f"{_SCORERS}/online-configs",
-        m.GetOnlineScoringConfigs,
+        scorer_messages.GetOnlineScoringConfigs,
         scorers.get_online_configs,
         "shared_rules.anybody",
         since="3.9",
@@ -191,7 +194,7 @@ RPCS = (
     ),
     _put(
         f"{_SCORERS}/online-config",
-        m.SetOnlineScoringConfig,
+        scorer_messages.SetOnlineScoringConfig,
         scorers.set_online_config,
         "datasets_and_scorers.update_scorer",
         since="3.9",
@@ -199,7 +202,7 @@ RPCS = (
     ),
     _post(
         f"{_SCHEMAS}/create",
-        r.CreateLabelSchema,
+        label_schema_messages.CreateLabelSchema,
         label_schemas.create_label_schema,
         "experiments.manage_experiment",
         since="3.14",
@@ -207,7 +210,7 @@ RPCS = (
     ),
     _get(
         f"{_SCHEMAS}/get",
-        r.GetLabelSchema,
+        label_schema_messages.GetLabelSchema,
         label_schemas.get_label_schema,
         "reviews_and_issues.read_schema",
         since="3.14",
@@ -215,7 +218,7 @@ RPCS = (
     ),
     _get(
         f"{_SCHEMAS}/get-by-name",
-        r.GetLabelSchemaByName,
+        label_schema_messages.GetLabelSchemaByName,
         label_schemas.get_by_name,
         "experiments.read_experiment",
         since="3.14",
@@ -223,7 +226,7 @@ RPCS = (
     ),
     _get(
         f"{_SCHEMAS}/list",
-        r.ListLabelSchemas,
+        label_schema_messages.ListLabelSchemas,
         label_schemas.list_label_schemas,
         "experiments.read_experiment",
         since="3.14",
@@ -231,7 +234,7 @@ RPCS = (
     ),
     _patch(
         f"{_SCHEMAS}/update",
-        r.UpdateLabelSchema,
+        label_schema_messages.UpdateLabelSchema,
         label_schemas.update_label_schema,
         "reviews_and_issues.manage_schema",
         since="3.14",
@@ -239,7 +242,7 @@ RPCS = (
     ),
     _delete(
         f"{_SCHEMAS}/delete",
-        r.DeleteLabelSchema,
+        label_schema_messages.DeleteLabelSchema,
         label_schemas.delete_label_schema,
         "reviews_and_issues.manage_schema",
         since="3.14",
@@ -247,7 +250,7 @@ RPCS = (
     ),
     _post(
         f"{_QUEUES}/create",
-        r.CreateReviewQueue,
+        review_queue_messages.CreateReviewQueue,
         review_queues.create_review_queue,
         "reviews_and_issues.create_queue",
         since="3.14",
@@ -255,7 +258,7 @@ RPCS = (
     ),
     _post(
         f"{_QUEUES}/get-or-create-user",
-        r.GetOrCreateUserQueue,
+        review_queue_messages.GetOrCreateUserQueue,
         review_queues.get_or_create_user_queue,
         "reviews_and_issues.create_queue",
         since="3.14",
@@ -263,7 +266,7 @@ RPCS = (
     ),
     _get(
         f"{_QUEUES}/get",
-        r.GetReviewQueue,
+        review_queue_messages.GetReviewQueue,
         review_queues.get_review_queue,
         "reviews_and_issues.view",
         since="3.14",
@@ -271,7 +274,7 @@ RPCS = (
     ),
     _get(
         f"{_QUEUES}/get-by-name",
-        r.GetReviewQueueByName,
+        review_queue_messages.GetReviewQueueByName,
         review_queues.get_by_name,
         "reviews_and_issues.view_by_name",
         since="3.14",
@@ -279,7 +282,7 @@ RPCS = (
     ),
     _get(
         f"{_QUEUES}/list",
-        r.ListReviewQueues,
+        review_queue_messages.ListReviewQueues,
         review_queues.list_review_queues,
         "experiments.read_experiment",
         hides="queues",
@@ -288,7 +291,7 @@ RPCS = (
     ),
     _post(
         f"{_QUEUES}/update",
-        r.UpdateReviewQueue,
+        review_queue_messages.UpdateReviewQueue,
         review_queues.update_review_queue,
         "reviews_and_issues.update",
         since="3.14",
@@ -296,7 +299,7 @@ RPCS = (
     ),
     _post(
         f"{_QUEUES}/delete",
-        r.DeleteReviewQueue,
+        review_queue_messages.DeleteReviewQueue,
         review_queues.delete_review_queue,
         "reviews_and_issues.prune",
         since="3.14",
@@ -304,7 +307,7 @@ RPCS = (
     ),
     _post(
         f"{_QUEUES}/items/add",
-        r.AddItemsToReviewQueue,
+        review_queue_messages.AddItemsToReviewQueue,
         review_queues.add_items,
         "reviews_and_issues.update_queue",
         since="3.14",
@@ -312,7 +315,7 @@ RPCS = (
     ),
     _post(
         f"{_QUEUES}/items/remove",
-        r.RemoveItemsFromReviewQueue,
+        review_queue_messages.RemoveItemsFromReviewQueue,
         review_queues.remove_items,
         "reviews_and_issues.prune",
         since="3.14",
@@ -320,7 +323,7 @@ RPCS = (
     ),
     _get(
         f"{_QUEUES}/items/list",
-        r.ListReviewQueueItems,
+        review_queue_messages.ListReviewQueueItems,
         review_queues.list_items,
         "reviews_and_issues.view",
         since="3.14",
@@ -328,7 +331,7 @@ RPCS = (
     ),
     _post(
         f"{_QUEUES}/items/set-status",
-        r.SetReviewQueueItemStatus,
+        review_queue_messages.SetReviewQueueItemStatus,
         review_queues.set_item_status,
         "reviews_and_issues.review",
         since="3.14",
@@ -336,7 +339,7 @@ RPCS = (
     ),
     _post(
         _ISSUES,
-        r.CreateIssue,
+        issue_messages.CreateIssue,
         issues.create_issue,
         "experiments.update_experiment",
         hides="source_runs",
@@ -345,7 +348,7 @@ RPCS = (
     ),
     _post(
         f"{_ISSUES}/search",
-        r.SearchIssues,
+        issue_messages.SearchIssues,
         issue_search.search_issues,
         "reviews_and_issues.search_issues",
         hides="source_runs",
@@ -355,7 +358,7 @@ RPCS = (
     ),
     _get(
         f"{_ISSUES}/{{issue_id}}",
-        r.GetIssue,
+        issue_messages.GetIssue,
         issues.get_issue,
         "reviews_and_issues.read_issue",
         hides="source_runs",
@@ -364,7 +367,7 @@ RPCS = (
     ),
     _patch(
         f"{_ISSUES}/{{issue_id}}",
-        r.UpdateIssue,
+        issue_messages.UpdateIssue,
         issues.update_issue,
         "reviews_and_issues.update_issue",
         hides="source_runs",

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 from uuid import uuid4
 
-from evaluation import messages as m
+from evaluation import dataset_messages as m
 from mlcore import errors, ids, paging
 from mlcore.entities.evaluation.datasets import EvaluationDataset
 from mlcore.http import Request

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from evaluation import review_messages as m
+from evaluation import issue_messages as m
 from mlcore import errors, paging
 from mlcore.entities.evaluation.issues import STATUSES, Issue
 from mlcore.entities.experiments import Experiment

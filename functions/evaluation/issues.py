@@ -6,7 +6,7 @@ from typing import Any
 from uuid import uuid4
 
 from evaluation import experiment_lookup
-from evaluation import review_messages as m
+from evaluation import issue_messages as m
 from mlcore import errors, ids
 from mlcore.entities.evaluation.issues import PENDING, Issue
 from mlcore.http import Request

@@ -8,7 +8,7 @@ from typing import Any
 from uuid import uuid4
 
 from evaluation import experiment_lookup, newest_first_pages
-from evaluation import review_messages as m
+from evaluation import label_schema_messages as m
 from mlcore import errors, ids
 from mlcore.entities.evaluation.label_schemas import (
     DEFAULT_INSTRUCTION,

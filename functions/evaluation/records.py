@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
-from evaluation import messages as m
+from evaluation import dataset_messages as m
 from evaluation.datasets import update
 from mlcore import errors, ids, paging
 from mlcore.entities.evaluation.datasets import EvaluationDataset, EvaluationRecord

@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar
 from uuid import uuid4
 
 from evaluation import experiment_lookup, newest_first_pages
-from evaluation import review_messages as m
+from evaluation import review_queue_messages as m
 from mlcore import errors, ids
 from mlcore.db.table import table
 from mlcore.entities.evaluation.review_queues import (

@@ -10,7 +10,7 @@ from typing import Any
 from uuid import uuid4
 
 from evaluation import experiment_lookup, gateway_scorers, model_checks
-from evaluation import messages as m
+from evaluation import scorer_messages as m
 from evaluation.gateway_scorers import StoredScorer
 from mlcore import errors, ids
 from mlcore.auth.permissions import EXPERIMENT, SCORER, scorer_pattern

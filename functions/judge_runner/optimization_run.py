@@ -173,14 +173,6 @@ def loggable(values: Mapping[str, float]) -> dict[str, float]:
     return valid_values
 
 
-def source_version(job: Job) -> StoredModelVersion:
-    """Returns the version of a prompt that the job ``job`` is to improve. Raises
-    ResourceDoesNotExist if there is no such version."""
-    return model_versions.get(
-        job.workspace, job.params["prompt_name"], job.params["prompt_version"]
-    )
-
-
 def register(work: JobExecution, source: StoredModelVersion, text: str, summary: Any) -> Any:
     """Registers the optimized prompt as the next version of the job's prompt, and stores the
     summary in the job, in one transaction: so a job registers one version, even if it is executed

@@ -33,6 +33,7 @@ from mlcore.limits.evaluation import prompt_optimization as limits
 from mlcore.prompt_templates import PromptTemplate
 from mlcore.repos.evaluation import dataset_records as evaluation_records
 from mlcore.repos.evaluation import datasets as evaluation_datasets
+from mlcore.repos.registry import model_versions
 
 
 class OptimizedPrompt(NamedTuple):
@@ -57,7 +58,9 @@ def run(work: JobExecution, complete: Complete) -> dict[str, Any]:
         JobStopped, OutOfTime: see :mod:`judge_runner.job_execution`.
     """
     job = work.job
-    source = optimization_run.source_version(job)
+    source = model_versions.get(
+        job.workspace, job.params["prompt_name"], job.params["prompt_version"]
+    )
     template = PromptTemplate(
         source.version.tags.get(reserved_tags.PROMPT_TEXT, ""),
         source.version.tags.get(reserved_tags.PROMPT_TYPE) == reserved_tags.CHAT_PROMPT,
