@@ -60,6 +60,7 @@ class Application:
         self._functions = functions
         self._log = AccessLog()
         self._counter = RequestCounter()
+        self._has_reported_large_head = False
 
     def __call__(self, connection: Connection) -> None:
         """Answers the request that the connection has received, and logs it."""
@@ -144,9 +145,14 @@ class Application:
         method, path = head.method, head.path
         size = len(method) + len(path) + len(head.query) + 12
         size += sum([len(name) + len(value) + 4 for name, value in head.headers])
-        if size > payload.MAXIMUM_HEADER_BYTES:
-            report(f"{method} {path[:80]}: request line and headers have {size} bytes")
-            return failure(431, "Request Header Fields Too Large"), None
+        if size > payload.HTTP_API_HEADER_BYTES:
+            what = f"{method} {path[:80]}: request line and headers have {size} bytes"
+            if size > payload.MAXIMUM_HEADER_BYTES:
+                report(what)
+                return failure(431, "Request Header Fields Too Large"), None
+            if not self._has_reported_large_head:
+                self._has_reported_large_head = True
+                report(f"{what}; API Gateway refuses more than {payload.HTTP_API_HEADER_BYTES}")
         match = self._router.match(method, payload.decoded_path(path))
         if match is None:
             return failure(404, "Not Found"), None

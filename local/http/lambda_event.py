@@ -22,8 +22,13 @@ MAXIMUM_SKILL_BYTES = 32 * 1024 * 1024
 """Limit for the upload of a skill. Clients send it in one request, so it is allowed to exceed
 Lambda's limit here; in AWS that is impossible. The function has a smaller limit of its own."""
 
-MAXIMUM_HEADER_BYTES = 10_240
+HTTP_API_HEADER_BYTES = 10_240
 """An HTTP API's limit for the request line and the headers together."""
+
+MAXIMUM_HEADER_BYTES = 65_536
+"""Limit for the request line and the headers together: the one of MLflow's own server, six times
+an HTTP API's. Clients that name hundreds of runs in a query, and browsers with the cookies of other
+programs on this machine, exceed the smaller one."""
 
 _TEXT_TYPES = frozenset({"application/json", "application/javascript", "application/xml"})
 _TEXT_SUFFIXES = ("+json", "+xml")
