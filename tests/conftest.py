@@ -3,12 +3,15 @@ which tests share a worker."""
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
 from tests import examples, long_tests, scheduling
 
@@ -39,6 +42,19 @@ settings.register_profile("check", settings.get_profile("default"), max_examples
 settings.load_profile("default")
 
 
+_ROOT = Path(__file__).parents[1]
+_PRODUCT = tuple(f"{_ROOT / folder}/" for folder in ("functions", "layers", "local", "operate"))
+
+
+def _is_product(path: str) -> bool:
+    """Whether hypothesis tries the numbers and texts that a module names. Each worker would look
+    for them in all tests as well, which takes a tenth of its collection."""
+    return path.startswith(_PRODUCT)
+
+
+vars(providers)["is_local_module_file"] = _is_product
+
+
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     return scheduling.workers()
 
@@ -57,10 +73,9 @@ def pytest_collection(session: pytest.Session) -> None:
 def pytest_collection_finish() -> None:
     gc.freeze()
     gc.enable()
-
-
-def pytest_unconfigure() -> None:
-    gc.unfreeze()  # else DuckDB's library would take what is left at the end for leaks
+    # Else DuckDB's library would take what is left at the end for leaks. Not before pytest's last
+    # collections of garbage, which would read all that was imported.
+    atexit.register(gc.unfreeze)
 
 
 @pytest.hookimpl(trylast=True)

@@ -7,6 +7,7 @@ pytest-xdist's own groups rely on an attribute of items that pytest 9.2 no longe
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 from collections.abc import Iterable
 from operator import itemgetter
@@ -36,6 +37,12 @@ SHARING: Final = {
 }
 """Groups by how the paths of their files begin; the first that fits counts."""
 
+PARSING: Final = {
+    f"tests/arch/test_{name}.py": "parsed sources"
+    for name in ("docstrings", "sources", "one_reading", "process_cache")
+}
+"""Files that read all sources, which are parsed once for each worker that runs one of them."""
+
 WAITING: Final = (
     *("tests/browser/", *SHARING, "tests/store/", "tests/e2e/", "tests/local/", "tests/cage/"),
     *("tests/operate/", "tests/differential/"),
@@ -51,15 +58,21 @@ def workers() -> int:
 
 
 def group_of(nodeid: str) -> str:
-    path = nodeid.partition("::")[0]
-    return next((name for start, name in SHARING.items() if path.startswith(start)), path)
+    return _group_of_file(nodeid.partition("::")[0])
+
+
+@functools.cache
+def _group_of_file(path: str) -> str:
+    groups = (SHARING | PARSING).items()
+    return next((name for start, name in groups if path.startswith(start)), path)
 
 
 def in_order(nodeids: Iterable[str]) -> list[str]:
     """Returns the groups of tests in the order in which workers take them. Groups that wait and
     groups that compute alternate, so that the processors are busy from the beginning. Short ones
     come last, so that no worker waits for another at the end."""
-    places = {group_of(nodeid): _place(nodeid) for nodeid in nodeids}
+    paths = dict.fromkeys(nodeid.partition("::")[0] for nodeid in nodeids)
+    places = {group_of(path): _place(path) for path in paths}
     waiting = sorted(
         (group for group in places if places[group] < len(WAITING)), key=places.__getitem__
     )

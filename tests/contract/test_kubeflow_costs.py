@@ -308,14 +308,14 @@ def kill(
     api = KubeflowApi()
     scene = scene_of(api)
     forget()
-    before = doubles.faulty.total
+    before = doubles.faulty.kills
     method, path, body = write(scene)
     calm = api.ask(method, path, body or None)
     assert calm.status < 300, calm
-    calls = doubles.faulty.total - before
+    kills = doubles.faulty.kills - before
     expected = state(api, mlflow, scene)
     # To be killed behind a call is to be killed before the next one.
-    for nth in range(1, calls + 1):
+    for nth in range(1, kills + 1):
         scene = scene_of(api)
         method, path, body = write(scene)
         forget()

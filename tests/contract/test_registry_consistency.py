@@ -152,15 +152,16 @@ def test_a_fault_at_every_call(broken: tuple[Api, Doubles], name: str) -> None:
     method, path, fields = CASES[name]
     scene = prepared(api)
     forget()
-    before = doubles.faulty.total
+    before, kills_before = doubles.faulty.total, doubles.faulty.kills
     first = api.ask(method, path, **fields(scene))
     calls = doubles.faulty.total - before
+    kills = doubles.faulty.kills - kills_before
     assert first.status == 200, first
     assert calls, "the request made no call"
     calm = comparable(first.body)
     expected = state(api, scene)
     for nth in range(1, calls + 1):
-        for fault in faults_at(nth, name):
+        for fault in faults_at(nth, kills, name):
             scene = prepared(api)
             forget()
             doubles.faulty.arm(fault, nth)

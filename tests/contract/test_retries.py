@@ -296,13 +296,14 @@ def test_a_fault_at_every_call(
     monkeypatch.setattr(document, "INLINE_BYTES", case.inline_bytes)
     scene = prepared(api, case)
     forget()
-    before = doubles.faulty.total
+    before, kills_before = doubles.faulty.total, doubles.faulty.kills
     calm = case.sent(api, scene)
     calls = doubles.faulty.total - before
+    kills = doubles.faulty.kills - kills_before
     assert calls, "the request made no call"
     expected = state(api, case, scene)
     for nth in range(1, calls + 1):
-        for fault in faults_at(nth, name):
+        for fault in faults_at(nth, kills, name):
             scene = prepared(api, case)
             forget()
             doubles.faulty.arm(fault, nth)

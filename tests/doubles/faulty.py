@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import enum
-from typing import Any
+import os
+from typing import Any, Final
 
 from tests.doubles.proxy import NO_ANSWER, Answer, Call, Forward
 
@@ -27,35 +28,47 @@ class Fault(enum.Enum):
     DEAD_AFTER = "this call is executed, nothing after it: the process was killed behind it"
 
 
+KILLED: Final = frozenset({Fault.DEAD, Fault.DEAD_AFTER})
+KILLED_AT: Final = DATA if int(os.environ.get("CONTRACT_EXAMPLES", "1")) > 1 else WRITES
+"""The calls that a process is killed at, unless a test names others. A process that is killed at a
+read leaves what it leaves if it is killed at the next write; `make test-long` does both."""
+
+
 class FaultyCalls:
     """A stage of the proxy that is healthy until ``arm`` chooses a call.
 
     ``seen`` counts the calls since then, so a test breaks the first, second, … call in turn until
-    ``fired`` stays false; ``total`` counts all calls, so a test may count them beforehand.
+    ``fired`` stays false; ``total`` counts all calls, so a test may count them beforehand, and
+    ``kills`` those among them at which a process can be killed.
     """
 
     def __init__(self) -> None:
-        self.seen = self.total = 0
+        self.seen = self.total = self.kills = 0
         self.fired = False
         self._fault: Fault | None = None
         self._nth = 0
-        self._operations: frozenset[str] = DATA
+        self._counted: frozenset[str] = DATA
+        self._lost: frozenset[str] = DATA
 
-    def arm(self, fault: Fault, nth: int, operations: frozenset[str] = DATA) -> None:
-        """Breaks the ``nth`` call, counted from 1, among those of ``operations``."""
-        self._fault, self._nth, self._operations = fault, nth, operations
+    def arm(self, fault: Fault, nth: int, operations: frozenset[str] | None = None) -> None:
+        """Breaks the ``nth`` call, counted from 1, among those of ``operations``: by default all,
+        or those of ``KILLED_AT`` for a fault of ``KILLED``, after which no call is executed."""
+        self._fault, self._nth = fault, nth
+        self._counted = operations or (KILLED_AT if fault in KILLED else DATA)
+        self._lost = operations or DATA
         self.seen, self.fired = 0, False
 
     def heal(self) -> None:
         self._fault = None
 
     async def __call__(self, call: Call, forward: Forward) -> Answer:
-        if call.operation not in self._operations:
+        self.total += call.operation in DATA
+        self.kills += call.operation in KILLED_AT
+        if self._fault in KILLED and self.fired and call.operation in self._lost:
+            return NO_ANSWER
+        if call.operation not in self._counted:
             return await forward(call)
         self.seen += 1
-        self.total += 1
-        if self._fault in {Fault.DEAD, Fault.DEAD_AFTER} and self.seen > self._nth:
-            return NO_ANSWER
         if self._fault is None or self.seen != self._nth:
             return await forward(call)
         self.fired = True

@@ -1,7 +1,9 @@
 """Runs scorers as MLflow's container executor does, and prints what its host side accepts.
 
-Standard input: JSON with ``scorers`` (the serialized text by name), ``traces`` and
-``experiment_id``. Standard output, last line: JSON with a trace's result by scorer and trace.
+    python executor_script.py FILE
+
+The file is JSON with ``scorers`` (the serialized text by name), ``traces`` and ``experiment_id``.
+Standard output, last line: JSON with a trace's result by scorer and trace.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from mlflow.genai.scorers import job
 
 
 def main() -> None:
-    task = json.load(sys.stdin)
+    task = json.loads(Path(sys.argv[1]).read_text())
     traces = {trace["info"]["trace_id"]: Trace.from_dict(trace) for trace in task["traces"]}
     results: dict[str, dict[str, object]] = {}
     with tempfile.TemporaryDirectory() as folder:

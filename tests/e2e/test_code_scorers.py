@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 import time
 import urllib.request
@@ -132,20 +131,19 @@ def judged(world: World, versions: dict[str, str]) -> dict[str, Json]:
 
 
 @pytest.fixture(scope="module")
-def executed(world: World, versions: dict[str, str]) -> dict[str, Json]:
+def executed(
+    world: World, versions: dict[str, str], tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Json]:
     """What MLflow's own executor makes of the same scorers and traces."""
     script_input = {
         "scorers": versions,
         "traces": [trace.to_dict() for trace in world.traces],
         "experiment_id": world.experiment_id,
     }
-    ended = subprocess.run(
-        [sys.executable, str(Path(__file__).with_name("executor_script.py"))],
-        input=json.dumps(script_input),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    file = tmp_path_factory.mktemp("executor") / "input.json"
+    file.write_text(json.dumps(script_input))
+    command = [str(Path(__file__).with_name("executor_script.py")), str(file)]
+    ended = warm_clients.run(sys.executable, "mlflow", command, Path.cwd(), os.environ)
     assert ended.returncode == 0, ended.stderr
     results: dict[str, Json] = json.loads(ended.stdout.splitlines()[-1])
     return results

@@ -7,7 +7,6 @@ from __future__ import annotations
 import base64
 import csv
 import json
-import subprocess
 import sys
 import time
 import urllib.error
@@ -25,6 +24,7 @@ from tests.e2e import (
     published_serving_questions,
     published_trace_questions,
     trace_examples,
+    warm_clients,
 )
 from tests.e2e import published_trace_answers as trace_answers
 from tests.e2e.gateway_configuration import Configuration
@@ -134,17 +134,14 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
             ("usage_runs_script.py", (USERS[0], PASSWORD), [files["logged"]]),
             ("usage_judge_script.py", ADMIN, [files["everything"], files["traced"]]),
         ):
-            subprocess.run(
-                [sys.executable, str(SCRIPTS / script), server.url, *map(str, arguments)],
-                check=True,
-                cwd=folder,
-                timeout=240,
-                env=environment(
-                    MLFLOW_TRACKING_USERNAME=login[0],
-                    MLFLOW_TRACKING_PASSWORD=login[1],
-                    MLFLOW_ENABLE_ASYNC_TRACE_LOGGING="false",
-                ),
+            command = [str(SCRIPTS / script), server.url, *map(str, arguments)]
+            variables = environment(
+                MLFLOW_TRACKING_USERNAME=login[0],
+                MLFLOW_TRACKING_PASSWORD=login[1],
+                MLFLOW_ENABLE_ASYNC_TRACE_LOGGING="false",
             )
+            ended = warm_clients.run(sys.executable, "mlflow", command, folder, variables)
+            assert ended.returncode == 0, ended.stderr
         read = {name: json.loads(file.read_text()) for name, file in files.items()}
         tables = folder / "data/system-tables/files/system/mlflow"
         yield World(server.url, Records(**read.pop("logged"), **read), tables)
