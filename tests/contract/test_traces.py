@@ -6,7 +6,7 @@ import itertools
 import json
 import os
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from mlcore.db import capacity
 from mlcore.db import table as table_module
 from mlcore.repos import document
 from mlcore.repos.traces import span_packs
+from mlcore.spans.names import COST_KEYS, TOKEN_KEYS
 from tests.contract.api import Api
 from tests.contract.artifact_folder import artifacts_in
 from tests.contract.conftest import Store, examples, forget
@@ -72,6 +73,32 @@ def test_any_order_any_split_any_repetition(shared_store: Store, data: st.DataOb
     for step in data.draw(st.permutations([*steps, *repeated])):
         step()
     assert seen(in_pieces) == seen(whole_at_once)
+
+
+def amounts(names: Sequence[str]) -> st.SearchStrategy[dict[str, int]]:
+    return st.dictionaries(st.sampled_from(names), st.integers(1, 9), min_size=1)
+
+
+@examples(15)
+@given(data=st.data())
+def test_reports_of_usage_and_cost_add_to_each_other(
+    shared_store: Store, data: st.DataObject
+) -> None:
+    trace = new_trace()
+    expected: dict[str, dict[str, int]] = {}
+    parts = {
+        "mlflow.trace.tokenUsage": amounts(TOKEN_KEYS),
+        "mlflow.trace.cost": amounts(COST_KEYS),
+    }
+    reports = data.draw(st.lists(st.fixed_dictionaries({}, optional=parts), min_size=2, max_size=4))
+    for report in reports:
+        metadata = {key: json.dumps(part) for key, part in report.items()}
+        for _ in range(data.draw(st.integers(1, 2))):
+            tell("POST", "3.0/traces", start("0", f"tr-{trace}", trace_metadata=metadata))
+        for key, part in report.items():
+            expected[key] = {**expected.get(key, {}), **part}
+    shown = info(f"tr-{trace}")["trace_metadata"]
+    assert {key: json.loads(shown[key]) for key in parts if key in shown} == expected
 
 
 def test_exports_side_by_side_lose_nothing(store: Store) -> None:

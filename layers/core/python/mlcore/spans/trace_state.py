@@ -15,8 +15,8 @@ from typing import NamedTuple
 from mlcore import reserved_tags
 from mlcore.entities.experiments import Experiment
 from mlcore.repos.traces.traces import Info, StoredTrace, TraceChange
-from mlcore.spans import trace_facts
-from mlcore.spans.names import IN_STORE, SPANS_LOCATION_TAG
+from mlcore.spans import trace_facts, trace_totals
+from mlcore.spans.names import COST_KEYS, IN_STORE, SPANS_LOCATION_TAG, TOKEN_KEYS
 from mlcore.spans.trace_facts import SpanFacts
 
 UNDECIDED = ("IN_PROGRESS", "STATE_UNSPECIFIED")
@@ -83,14 +83,17 @@ def with_report(
 
     Args:
         report: the data, which takes precedence over values that were derived from spans.
-        tags, metadata: the tags and metadata to set; spans do not change these keys any more.
+        tags, metadata: the tags and metadata to set; spans do not change these keys any more. Of
+            token usage and cost, numbers that an earlier report named and this one omits stay.
     """
     span_facts = trace_facts.parse(trace.info.facts)
+    known = trace.document.texts("trace_metadata")
+    metadata = {**metadata, **_joined_amounts(known, metadata, span_facts)}
     if span_facts:
         span_facts = masked(span_facts, tags, metadata)
     sets = {
         "tags": _changed_texts(trace.document.texts("tags"), tags),
-        "trace_metadata": _changed_texts(trace.document.texts("trace_metadata"), metadata),
+        "trace_metadata": _changed_texts(known, metadata),
     }
     return TraceChange(info(report, span_facts, trace.info.first_pack), sets)
 
@@ -166,6 +169,23 @@ def artifact_location(experiment: Experiment, trace_id: str) -> dict[str, str]:
     head, tail = root[:end], root[end:]
     head = head if head.endswith(":/") else head.rstrip("/") + "/"
     return {reserved_tags.ARTIFACT_LOCATION: f"{head}traces/{trace_id}/artifacts{tail}"}
+
+
+def _joined_amounts(known: Texts, reported: Texts, span_facts: SpanFacts | None) -> dict[str, str]:
+    """Returns the token usage and cost of two reports about a trace, as metadata: the numbers of
+    ``reported``, and those of ``known``, the trace's metadata so far, that ``reported`` lacks.
+    Totals of spans are not joined: whether the spans or the report came first would then matter."""
+    of_spans = (
+        _without_masked(span_facts.metadata_texts(), {*span_facts.masked}) if span_facts else {}
+    )
+    return {
+        key: json.dumps(trace_totals.joined(known[key], reported[key], names))
+        for key, names in (
+            (reserved_tags.TRACE_TOKEN_USAGE, TOKEN_KEYS),
+            (reserved_tags.TRACE_COST, COST_KEYS),
+        )
+        if key in known and key in reported and key not in of_spans
+    }
 
 
 def _first_known(text: str | None, other: str | None) -> str | None:

@@ -50,6 +50,17 @@ def amounts_of(
     return {key: value for key, value in converted.items() if value is not None}
 
 
+def joined(known: str, reported: str, keys: Collection[str]) -> Amounts:
+    """Returns the token counts, or the costs, of two JSON texts, in the order of ``keys``; where
+    both have a key, the one of ``reported``."""
+    amounts = {
+        key: value
+        for text in (known, reported)
+        for key, value in amounts_of(text, keys, lambda value: value).items()
+    }
+    return {key: amounts[key] for key in keys if key in amounts}
+
+
 def token_count(value: Any) -> int | None:
     if value is None or isinstance(value, bool):
         return None
