@@ -3,9 +3,11 @@ from __future__ import annotations
 import time
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mlcore.errors import InvalidParameterValue
-from mlcore.search import fields, grammar, trace_filter
+from mlcore.search import evaluation_fields, fields, grammar, trace_filter
 from mlcore.search.grammar import Comparison, OrderBy
 
 
@@ -161,6 +163,18 @@ def test_experiments_refuse(text: str, message: str) -> None:
     with pytest.raises(InvalidParameterValue) as refusal:
         grammar.parse_filter(text, fields.EXPERIMENT)
     assert refusal.value.message == message
+
+
+@given(
+    operator=st.sampled_from(["=", "!=", "<", ">=", "LIKE", "ilike"]),
+    names=st.lists(st.sampled_from(["'a'", "'b c'"]), min_size=1, max_size=3),
+)
+def test_datasets_take_lists_of_names_only_after_in(operator: str, names: list[str]) -> None:
+    many = f"({', '.join(names)})"
+    dataset = evaluation_fields.EVALUATION_DATASET
+    assert len(grammar.parse_filter(f"name IN {many}", dataset)) == 1
+    with pytest.raises(InvalidParameterValue, match="only supported with the IN comparator"):
+        grammar.parse_filter(f"name {operator} {many}", dataset)
 
 
 @pytest.mark.parametrize(

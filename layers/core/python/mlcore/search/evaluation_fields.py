@@ -63,6 +63,7 @@ EVALUATION_DATASET = SearchableEntity(
     unknown_attribute="Invalid attribute key '{key}' specified. Valid keys are: {valid}",
     not_nullable="IS NULL / IS NOT NULL is not supported for '{key}'",
     unsortable="Invalid order_by entity: {label}",
+    list_refusal="List values for 'name' are only supported with the IN comparator.",
     default_order=(("created_time", False), ("dataset_id", False)),
     tie_break=(("dataset_id", False),),
 )
