@@ -12,6 +12,7 @@ from uuid import uuid4
 
 from mlcore import errors
 from mlcore.entities.traces import Assessment
+from mlcore.environment import workspaces_enabled
 from mlcore.http import Request
 from mlcore.ids import now_ms, now_us
 from mlcore.repos.traces import assessments as trace_assessments
@@ -82,7 +83,8 @@ def update_assessment(message: m.UpdateAssessment, request: Request) -> dict[str
 
 def delete_assessment(message: m.DeleteAssessment, request: Request) -> dict[str, Any]:
     """Deletes an assessment of a trace. The assessment that it overrode becomes valid again.
-    Deleting a missing assessment succeeds."""
+    Deleting a missing assessment succeeds. A missing trace is an error only with workspaces, as on
+    MLflow's server."""
 
     def delete(current: StoredTrace) -> TraceChange | None:
         texts = current.document.texts("assessments")
@@ -99,6 +101,8 @@ def delete_assessment(message: m.DeleteAssessment, request: Request) -> dict[str
     trace = traces.find(message.trace_id, request.workspace)
     if trace is not None:
         traces.write(trace, delete)
+    elif workspaces_enabled():
+        raise _no_trace(message.trace_id)
     return {}
 
 
@@ -299,4 +303,6 @@ def _missing(trace_id: str, assessment_id: str) -> errors.ResourceDoesNotExist:
 
 
 def _no_trace(trace_id: str) -> errors.ResourceDoesNotExist:
+    if workspaces_enabled():
+        return errors.ResourceDoesNotExist(f"Trace with ID '{trace_id}' not found.")
     return errors.ResourceDoesNotExist(f"Trace with request_id '{trace_id}' not found")

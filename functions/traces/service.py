@@ -346,7 +346,9 @@ def _delete_tag(trace_id: str, key: str, request: Request) -> None:
 
     trace = traces.find(trace_id, request.workspace)
     if trace is None:
-        raise missing(trace_id) if key == reserved_tags.TRACE_NAME else absent
+        if key == reserved_tags.TRACE_NAME or workspaces_enabled():
+            raise missing(trace_id)
+        raise absent
     if traces.write(trace, remove) is None:
         raise absent
 

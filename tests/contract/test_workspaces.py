@@ -306,3 +306,20 @@ def test_set_default_moves_everything(world: Store) -> None:
     assert (answer.status, answer.body["error_code"]) == (400, "INVALID_STATE")
     assert "  - experiments: 'same'" in answer.body["message"]
     assert ask("GET", f"{V3}/team-b").status == 200
+
+
+def test_a_trace_of_another_workspace_is_missing_in_one_way(world: Store) -> None:
+    repo.create(Workspace("team-a", None))
+    known = furnish("team-a")["trace"]
+    body = {"assessment": {"rationale": "x"}, "update_mask": "rationale"}
+    for method, path, sent in (
+        ("GET", "assessments/a-1", None),
+        ("PATCH", "assessments/a-1", body),
+        ("DELETE", "assessments/a-1", None),
+        ("PATCH", "tags", {"key": "k", "value": "v"}),
+        ("DELETE", "tags", {"key": "k"}),
+    ):
+        for trace in (known, "tr-unknown"):
+            answer = ask(method, f"/api/3.0/mlflow/traces/{trace}/{path}", sent, "default")
+            refusal = (answer.status, answer.body["message"])
+            assert refusal == (404, f"Trace with ID '{trace}' not found."), (method, path)
