@@ -127,7 +127,7 @@ def _update_run(call: KubeflowCall, record: runs.NumberedRun, values: Values) ->
 
 
 def delete_run(call: KubeflowCall) -> None:
-    runs.delete(_load_run(call))
+    retry_on_conflict(RUN.words, lambda: runs.delete(_load_run(call)))
 
 
 def _check_end(entity: Entity) -> None:

@@ -4,9 +4,7 @@ to issues."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import partial
 from hashlib import blake2b
-from itertools import count
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -32,24 +30,26 @@ def create_assessment(message: m.CreateAssessment, request: Request) -> dict[str
     assessment = from_message(message.assessment or m.Assessment(), message.trace_id)
     trace = traces.find(message.trace_id, request.workspace)
     if trace is not None:
-        assessment = _stored(redaction.redactor_of(trace), assessment, now_us())
+        assessment = _stored(redaction.redactor_of(trace), assessment)
+    arrived = now_us()
 
     def add(current: StoredTrace) -> TraceChange | None:
         texts = current.document.texts("assessments")
-        known = texts.get(assessment.assessment_id)
-        if known is not None:
-            if trace_assessments.is_repetition(known, assessment):
-                return None
+        text = trace_assessments.text(assessment)
+        if texts.get(assessment.assessment_id) == text:
+            return None  # a repeated request
+        if assessment.assessment_id in texts:
             raise errors.ResourceAlreadyExists(
                 f"Assessment with ID '{assessment.assessment_id}' already exists."
             )
-        sets = {assessment.assessment_id: trace_assessments.text(assessment)}
+        sets = {assessment.assessment_id: text}
         if assessment.overrides:
             overridden = texts.get(assessment.overrides)
             if overridden is None:
                 raise _missing(message.trace_id, assessment.overrides)
             sets[assessment.overrides] = _with_valid(overridden, valid=False)
-        return TraceChange(current.info, {"assessments": sets})
+        arrivals = {assessment.assessment_id: arrived}
+        return TraceChange(current.info, {"assessments": sets}, arrivals=arrivals)
 
     if trace is not None:
         run_assessments.record(trace.trace_id, [assessment])
@@ -145,18 +145,18 @@ def from_message(fields: m.Assessment, trace_id: str) -> Assessment:
 
 
 def stored_texts(rules: Redactor | None, new: Iterable[Assessment]) -> dict[str, str]:
-    """Returns the JSON texts of new assessments as they are stored, by the assessments' ids. They
-    keep their order.
+    """Returns the JSON texts of new assessments as they are stored, by the assessments' ids, in the
+    assessments' order.
 
     Args:
         rules: replaces sensitive texts in the assessments; None if there are no redaction rules.
     """
-    stored = map(partial(_stored, rules), new, count(now_us()))
+    stored = (_stored(rules, assessment) for assessment in new)
     return {assessment.assessment_id: trace_assessments.text(assessment) for assessment in stored}
 
 
-def _stored(rules: Redactor | None, new: Assessment, arrived: int) -> Assessment:
-    """Returns a new assessment as it is stored: redacted, with an id and the time of its arrival.
+def _stored(rules: Redactor | None, new: Assessment) -> Assessment:
+    """Returns a new assessment as it is stored: redacted, and with an id.
 
     An empty id becomes a digest of the content, so a repeated request makes the same assessment.
     Two assessments with equal content differ in their time. The content is redacted before the
@@ -164,9 +164,9 @@ def _stored(rules: Redactor | None, new: Assessment, arrived: int) -> Assessment
     """
     redacted = redaction.redacted_assessment(rules, new)
     if redacted.assessment_id:
-        return redacted._replace(arrived=arrived)
+        return redacted
     digest = blake2b(trace_assessments.text(redacted).encode(), digest_size=16)
-    return redacted._replace(assessment_id=f"a-{digest.hexdigest()}", arrived=arrived)
+    return redacted._replace(assessment_id=f"a-{digest.hexdigest()}")
 
 
 def _content(fields: m.Assessment) -> tuple[str, Any, dict[str, str | None] | None]:

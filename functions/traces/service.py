@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Collection, Sequence
+from itertools import count
 from typing import Any, Final
 
 from mlcore import errors, reserved_tags
@@ -13,6 +14,7 @@ from mlcore.db.table import table
 from mlcore.entities.traces import Assessment, Trace
 from mlcore.environment import workspaces_enabled
 from mlcore.http import Request
+from mlcore.ids import now_us
 from mlcore.limits.experiments import experiment_id
 from mlcore.limits.traces import (
     check_deletion,
@@ -32,7 +34,6 @@ from mlcore.repos.traces import (
     span_packs,
     traces,
 )
-from mlcore.repos.traces import assessments as trace_assessments
 from mlcore.repos.traces import traces_by_time as trace_pages
 from mlcore.repos.traces.span_packs import Owner
 from mlcore.repos.traces.traces import StoredTrace, TraceChange
@@ -168,11 +169,12 @@ def create_or_complete(
             else redaction.redactor_of(trace)
         )
         assessments_by_id = assessments.stored_texts(rules, new_assessments)
+        arrivals = dict(zip(assessments_by_id, count(now_us())))
         run_assessments.record(trace_id, new_assessments)
         if trace is None:
             maps = {"tags": located, "trace_metadata": metadata, "assessments": assessments_by_id}
             info = trace_state.info(report, None, None)
-            created = traces.create(trace_id, owner, info, maps)
+            created = traces.create(trace_id, owner, info, maps, arrivals=arrivals)
             if created is None:
                 raise WriteConflict
             return created
@@ -182,11 +184,8 @@ def create_or_complete(
             change = trace_state.with_report(
                 current, _with_known_previews(current, report), located, metadata
             )
-            made = assessments_by_id
-            if made:
-                known = current.document.texts("assessments")
-                made = trace_assessments.in_known_places(made, known)
-            return change._replace(sets={**change.sets, "assessments": made})
+            sets = {**change.sets, "assessments": assessments_by_id}
+            return change._replace(sets=sets, arrivals=arrivals)
 
         written = traces.write(trace, add)
         if written is None:

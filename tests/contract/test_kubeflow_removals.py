@@ -17,8 +17,11 @@ from tests.contract.conftest import Store, forget
 from tests.contract.interleaved_calls import Act, meetings
 from tests.contract.kubeflow_api import KubeflowApi
 from tests.contract.route_world import World
+from tests.contract.workspace_calls import V3, ask, world
 from tests.doubles.faulty import Fault
 from tests.doubles.fixtures import Doubles
+
+__all__ = ["world"]
 
 
 def test_a_name_is_free_after_its_experiment(store: Store) -> None:
@@ -153,3 +156,44 @@ def test_a_run_that_was_removed_for_good_locks_no_external_id(
     assert status == 200, purged
     again = api.post("experiment_runs", name="s", **fields)
     assert again["id"] != run["id"]
+
+
+REGISTRY = "/api/2.0/mlflow"
+
+
+def _entities(workspace: str) -> dict[str, str]:
+    """Creates an experiment, a model and a version; each has the external id ``same``. Returns
+    their Kubeflow numbers by kind."""
+    api = KubeflowApi(workspace=workspace)
+    model = api.model(f"of {workspace}", externalId="same")["id"]
+    return {
+        "experiment": api.post("experiments", name=f"of {workspace}", externalId="same")["id"],
+        "registered_model": model,
+        "model_version": api.version(model, "1", externalId="same")["id"],
+    }
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_what_came_from_a_deleted_workspace_frees_no_external_id_of_others(
+    world: Store, *, whole: bool
+) -> None:
+    """External ids are unique in a workspace, so a moved entity may share one."""
+    assert ask("POST", V3, {"name": "team"}).status == 201
+    kept, moved = _entities("default"), _entities("team")
+    assert ask("DELETE", f"{V3}/team", mode="SET_DEFAULT").status == 204
+    api = KubeflowApi(workspace="default")
+    api.delete(f"experiments/{moved['experiment']}")
+    call, more = ("registered-models", {}) if whole else ("model-versions", {"version": "1"})
+    fields = {"name": "of team", **more}
+    assert ask("DELETE", f"{REGISTRY}/{call}/delete", fields).status == 200
+    for kind, number in kept.items():
+        query = {"parentResourceId": kept["registered_model"]} if kind == "model_version" else {}
+        assert api.get(kind, externalId="same", **query)["id"] == number, kind
+    parent = kept["registered_model"]
+    taken = {"name": "other", "externalId": "same"}
+    statuses = {
+        api.ask("POST", "experiments", taken).status,
+        api.ask("POST", "registered_models", taken).status,
+        api.ask("POST", "model_versions", {"registeredModelId": parent, **taken}).status,
+    }
+    assert statuses == {409}

@@ -19,6 +19,7 @@ from tests.contract.release_mixture import Mixture, mixed
 from tests.contract.route_world import World
 from tests.contract.sealing import seal_here
 from tests.contract.streams import following
+from tests.contract.trace_calls import info, start, tell
 from tests.engines import DYNOXIDE, ROOT
 
 # 0.1.0 knows no store, so both releases ask an engine.
@@ -99,6 +100,35 @@ def test_any_mixture_answers_as_one(seed: int, store: Store, last: Path, folder:
         domains = {domain for domain, _ in mixture.calls}
         assert {"indexer", "kubeflow", "runs", "users"} <= domains
         assert all(mixture.calls[domain, number] for domain in domains for number in (0, 1))
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_an_assessment_is_repeated_and_updated_by_the_other_release(
+    store: Store, last: Path, folder: Path, first: int
+) -> None:
+    with mixed(store, (last, ROOT), folder) as (mixture, _):
+        trace_id = f"tr-assessed-{first}"
+        tell("POST", "3.0/traces", start("0", trace_id))
+        path, time = f"3.0/traces/{trace_id}/assessments", "2026-01-01T00:00:00Z"
+        names = ["c", "a", "b"]
+        for name in names:
+            made = {
+                "assessment_id": f"a-{name}",
+                "assessment_name": name,
+                "source": {"source_type": "CODE", "source_id": "c"},
+                "feedback": {"value": 1},
+                "create_time": time,
+                "last_update_time": time,
+            }
+            for number in (first, 1 - first):
+                mixture.only = mixture.releases[number]
+                tell("POST", path, {"assessment": made})
+        mixture.only = mixture.releases[0]
+        changed = {"assessment": {"rationale": "because"}, "update_mask": "rationale"}
+        tell("PATCH", f"{path}/a-c", changed)
+        mixture.only = mixture.releases[1]
+        shown = [each["assessment_name"] for each in info(trace_id)["assessments"]]
+        assert shown == (names if first else sorted(names))
 
 
 def another_key(source: Path) -> None:

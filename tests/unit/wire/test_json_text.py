@@ -6,10 +6,12 @@ import gc
 import json
 import sys
 import threading
+from types import FrameType
 from typing import Any
 
 import pytest
 
+from mlcore.wire import json_text
 from mlcore.wire.json_text import (
     MAX_DEPTH,
     NestedTooDeeply,
@@ -113,3 +115,26 @@ def test_threads_leave_the_garbage_collector_enabled() -> None:
     other_ended.set()
     first.join()
     assert gc.isenabled()
+
+
+def test_what_runs_between_two_steps_of_a_pause_may_parse() -> None:
+    """A finalizer or a handler of a signal runs between any two steps of Python, in the same
+    thread."""
+
+    def parse(frame: FrameType, _event: str, _argument: Any) -> Any:
+        if frame.f_code.co_filename != json_text.__file__:
+            return None
+        assert load_json("[1]") == [1]
+        return parse
+
+    def work() -> None:
+        sys.settrace(parse)
+        try:
+            load_json("[2]")
+        finally:
+            sys.settrace(None)
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    thread.join(20)
+    assert (thread.is_alive(), gc.isenabled()) == (False, True)

@@ -27,9 +27,6 @@ class Assessment(NamedTuple):
     metadata: dict[str, str] | None
     overrides: str | None
     valid: bool
-    arrived: int | None = None
-    """When the server got it, in microseconds since the epoch; None if the server made it itself,
-    or 0.1.0 stored it."""
 
 
 class Trace(NamedTuple):
@@ -48,6 +45,6 @@ class Trace(NamedTuple):
     trace_metadata: dict[str, str]
     tags: dict[str, str]
     assessments: tuple[Assessment, ...] = ()
-    """In the order of their creation."""
+    """In the order in which the server got them."""
     prompts: tuple[str, ...] = ()
     """Linked prompt versions, ``name/version``."""

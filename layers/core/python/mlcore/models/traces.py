@@ -31,6 +31,8 @@ class Trace(MetaItem):
     tags = TextMapAttribute(null=True)
     trace_metadata = TextMapAttribute(null=True)
     assessments = TextMapAttribute(null=True)
+    arrivals = TextAttribute(null=True)
+    """JSON: when clients' assessments came (microseconds since the epoch), by id."""
     prompts = TextMapAttribute(null=True)
     given = TextAttribute(null=True)
     """JSON: the data that clients sent about the trace itself."""

@@ -21,22 +21,23 @@ class _CollectionPause:
     """Pauses Python's garbage collector of the process while any thread is in a ``with`` block."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        # Between any two steps below, a finalizer of the same thread may parse a text.
+        self._lock = threading.RLock()
         self._blocks = 0
         self._was_enabled = False
 
     def __enter__(self) -> None:
         with self._lock:
-            if not self._blocks:
+            self._blocks += 1
+            if self._blocks == 1:
                 self._was_enabled = gc.isenabled()
                 gc.disable()
-            self._blocks += 1
 
     def __exit__(self, *_: object) -> None:
         with self._lock:
-            self._blocks -= 1
-            if not self._blocks and self._was_enabled:
+            if self._blocks == 1 and self._was_enabled:
                 gc.enable()
+            self._blocks -= 1
 
 
 _collection_paused: Final = _CollectionPause()

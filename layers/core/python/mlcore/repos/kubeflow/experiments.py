@@ -243,9 +243,9 @@ def delete(read: Record) -> None:
     # Else, after a rename, the name that is freed could be another experiment's by now.
     unchanged.require_equal(ExperimentItem.version, _item(read).version)
     gone = [Delete(read.document.key, unchanged), Delete(lock)]
-    external = _item(read).external_id
-    if external:
-        gone.append(Delete(keys.external_id(experiment.workspace, KIND.name, external)))
+    gone += context_items.own_external_id(
+        experiment.workspace, KIND.name, _item(read).external_id, number
+    )
     try:
         table.transact(gone, token=new_ulid())
     except TransactionFailed as failed:

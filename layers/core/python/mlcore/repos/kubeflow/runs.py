@@ -12,7 +12,7 @@ from mlcore.db import keys
 from mlcore.db.attribute_types import ItemAttribute
 from mlcore.db.expression import ConditionExpression, Raw
 from mlcore.db.failures import AdditionalOperationFailed, ConditionFailed
-from mlcore.db.table import Delete, Put, key_of_item, table
+from mlcore.db.table import Delete, Put, TransactionFailed, key_of_item, table
 from mlcore.entities.lifecycle_stages import ACTIVE, DELETED
 from mlcore.entities.runs import Run
 from mlcore.ids import new_ulid
@@ -278,16 +278,20 @@ def change(read: NumberedRun, alter: Callable[[Entity], Entity]) -> Entity:
 
 
 def delete(read: NumberedRun) -> None:
-    """Deletes a run permanently; its files and derived items are deleted later."""
+    """Deletes a run permanently; its files and derived items are deleted later. Raises
+    WriteConflict if its external id was changed since it was read."""
     item, run = read.item, read.run
-    workspace = run.experiment.workspace
     gone = [Delete(run.document.key), Delete(keys.context_ref(read.number))]
     child = transaction_steps.find_child(read.experiment, KIND, item.run_name)
     if child is not None and child.number == read.number:
         gone.append(Delete(keys.context_child(read.experiment, KIND.name, item.run_name)))
-    if item.external_id:
-        gone.append(Delete(keys.external_id(workspace, KIND.name, item.external_id)))
-    table.transact(gone, token=new_ulid())
+    gone += context_items.own_external_id(
+        run.experiment.workspace, KIND.name, item.external_id, read.number
+    )
+    try:
+        table.transact(gone, token=new_ulid())
+    except TransactionFailed as failed:  # the external id was given up, and another run took it
+        raise WriteConflict from failed
     context_items.delete(context_items.deletions_of_context(read.number))
     remains.of_run(run.experiment.experiment_id, run.run_id)
 

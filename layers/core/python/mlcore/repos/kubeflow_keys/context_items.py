@@ -81,6 +81,25 @@ def deletions_of_context(number: int) -> Iterator[Delete]:
     yield Delete(keys.context_ref(number))
 
 
+def own_external_id(
+    workspace: str, kind: str, external_id: str | None, number: int | None
+) -> list[Delete]:
+    """Returns the deletion of the lock of an entity's external id, for the transaction that deletes
+    the entity. Empty if another entity has the lock: an entity that was moved to the default
+    workspace left its own lock behind, and may share its external id there. One consistent GetItem;
+    none for an entity without external id.
+
+    Args:
+        number: the entity's Kubeflow number; None if it has none.
+    """
+    if not external_id or number is None:
+        return []
+    key = keys.external_id(workspace, kind, external_id)
+    item = table.get(key)
+    is_own = item is not None and ExternalId.of(item).number == number
+    return [deletion_of_external_id(key, number)] if is_own else []
+
+
 def deletion_of_external_id(key: keys.Key, number: int) -> Delete:
     """Returns the deletion of the lock of an external id, unless another entity has taken it.
 

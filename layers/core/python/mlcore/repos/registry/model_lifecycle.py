@@ -18,7 +18,7 @@ from mlcore.models.registry import ModelHome
 from mlcore.models.registry import RegisteredModel as RegisteredModelItem
 from mlcore.prompts import is_prompt
 from mlcore.repos import document
-from mlcore.repos.kubeflow_keys import list_keys
+from mlcore.repos.kubeflow_keys import context_items, list_keys
 from mlcore.repos.registry import homes
 from mlcore.repos.registry.registered_models import MAPS, StoredRegisteredModel, missing, of_item
 from mlcore.repos.workspaces import recent_entities, workspaces
@@ -276,11 +276,10 @@ def _leaving(item: RegisteredModelItem, referred: ConditionExpression | None) ->
     """
     if item.number is None:
         return []
-    leaving: list[Operation] = [Delete(keys.context_ref(item.number), referred)]
-    if item.external_id:
-        key = keys.external_id(item.workspace, item.type, item.external_id)
-        leaving.append(Delete(key))
-    return leaving
+    reference = Delete(keys.context_ref(item.number), referred)
+    workspace, external_id = item.workspace, item.external_id
+    lock = context_items.own_external_id(workspace, item.type, external_id, item.number)
+    return [reference, *lock]
 
 
 def names(workspace: str, name: str) -> Raw:

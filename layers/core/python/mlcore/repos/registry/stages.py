@@ -160,9 +160,8 @@ def _leaving(stored: StoredModelVersion) -> list[Operation]:
     parent = stored.model.item.number
     if parent is not None and item.kubeflow_name is not None:
         leaving.append(Delete(keys.context_child(parent, item.type, item.kubeflow_name)))
-    if item.external_id:
-        key = keys.external_id(stored.model.model.workspace, item.type, item.external_id)
-        leaving.append(Delete(key))
+    workspace = stored.model.model.workspace
+    leaving += context_items.own_external_id(workspace, item.type, item.external_id, item.number)
     return leaving
 
 

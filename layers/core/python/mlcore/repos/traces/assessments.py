@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import Final
 
 from mlcore.entities.traces import Assessment
+
+MOST_ARRIVALS: Final = 16_000
+"""Maximum bytes of the attribute ``arrivals``."""
 
 
 def text(assessment: Assessment) -> str:
@@ -24,29 +28,46 @@ def parse(text: str) -> Assessment:
     return Assessment(**{name: fields.get(name) for name in Assessment._fields})
 
 
-def is_repetition(known: str, new: Assessment) -> bool:
-    """Returns whether a new assessment is the stored one, apart from the time of its arrival."""
-    return text(parse(known)._replace(arrived=None)) == text(new._replace(arrived=None))
+def after(arrivals: str | None, new: Mapping[str, int], removed: Iterable[str] = ()) -> str | None:
+    """Returns the attribute ``arrivals`` of a trace's item after a write. An assessment that is
+    written again keeps its place. If the text becomes too long, the assessments that came first are
+    left out of it.
+
+    They are not in the assessments' texts: 0.1.0 takes a repeated request for another one if the
+    text differs.
+
+    Args:
+        arrivals: the attribute as it is.
+        new: when new assessments came (microseconds since the epoch), by id.
+        removed: the ids of deleted assessments.
+    """
+    known: dict[str, int] = {} if arrivals is None else json.loads(arrivals)
+    gone = set(removed)
+    entries = {key: time for key, time in {**new, **known}.items() if key not in gone}
+    if entries == known:
+        return arrivals
+    latest = sorted(entries, key=lambda key: (entries[key], key))
+    while latest:
+        text = json.dumps({key: entries[key] for key in latest}, separators=(",", ":"))
+        if len(text) <= MOST_ARRIVALS:
+            return text
+        del latest[: max(1, len(latest) // 8)]
+    return None
 
 
-def in_known_places(new: Mapping[str, str], known: Mapping[str, str]) -> dict[str, str]:
-    """Returns the texts of new assessments by id; those that replace a stored one have its place
-    in the order."""
-    return {
-        assessment_id: text(parse(made)._replace(arrived=parse(known[assessment_id]).arrived))
-        if assessment_id in known
-        else made
-        for assessment_id, made in new.items()
-    }
+def in_order(texts: Mapping[str, str], arrivals: str | None) -> tuple[Assessment, ...]:
+    """Returns all assessments of a trace from their stored texts, in the order in which they came:
+    the times that clients give them may be equal, or of any order.
 
+    Args:
+        arrivals: the attribute of the trace's item. An assessment that it lacks has the place of
+            its time of creation: the server made it, or 0.1.0 stored it.
+    """
+    known: dict[str, int] = {} if arrivals is None else json.loads(arrivals)
 
-def in_order(texts: Mapping[str, str]) -> tuple[Assessment, ...]:
-    """Returns all assessments of a trace from their stored texts, in the order in which they were
-    stored: the times that clients give them may be equal, or of any order."""
-    return tuple(sorted(map(parse, texts.values()), key=_place))
+    def place(assessment: Assessment) -> tuple[int, int, str]:
+        created = assessment.create_time
+        arrived = known.get(assessment.assessment_id, created * 1_000)
+        return arrived, created, assessment.assessment_id
 
-
-def _place(assessment: Assessment) -> tuple[int, int, str]:
-    created = assessment.create_time
-    arrived = created * 1_000 if assessment.arrived is None else assessment.arrived
-    return arrived, created, assessment.assessment_id
+    return tuple(sorted(map(parse, texts.values()), key=place))

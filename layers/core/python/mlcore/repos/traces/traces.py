@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from mlcore import artifacts, reserved_tags
 from mlcore.db import keys
@@ -42,6 +42,9 @@ _places: ProcessCache[str, str] = ProcessCache("place of a trace")
 """Experiment ids by trace id; an entry is stale only after the trace was deleted."""
 
 
+NONE_ARRIVED: Final[Mapping[str, int]] = {}
+
+
 class Info(NamedTuple):
     """The attributes of a trace item that are not maps. ``given`` is the JSON that a client sent
     about the trace, ``facts`` the JSON of what its spans say (:mod:`mlcore.spans.trace_state`)."""
@@ -63,6 +66,8 @@ class TraceChange(NamedTuple):
     info: Info
     sets: Mapping[str, Mapping[str, str]]
     removals: Sequence[tuple[str, str]] = ()
+    arrivals: Mapping[str, int] = NONE_ARRIVED
+    """When the client's new assessments came (microseconds since the epoch), by id."""
 
 
 class StoredTrace(NamedTuple):
@@ -161,10 +166,15 @@ def create(
     info: Info,
     maps: Maps,
     further: Iterable[Raw] = (),
+    arrivals: Mapping[str, int] = NONE_ARRIVED,
 ) -> Trace | None:
     """Creates a trace's item, the item that maps its id to its experiment, and ``further`` items in
     one transaction. Map values that do not fit into the trace's item are written before. Redacts
-    all but ``further``. Returns the trace; None if it exists: then the caller must read it."""
+    all but ``further``. Returns the trace; None if it exists: then the caller must read it.
+
+    Args:
+        arrivals: when its assessments came (microseconds since the epoch), by id.
+    """
     experiment_id = experiment.experiment_id
     info, maps = redaction.redacted_parts(experiment, info, maps)
     attributes, children = document.initial((experiment_id, trace_id), trace_children.MAPS, maps)
@@ -180,6 +190,7 @@ def create(
         experiment_id=experiment_id,
         request_time=info.request_time,
         state=info.state,
+        arrivals=trace_assessments.after(None, arrivals),
         updated_at=now_ms(),
         version=1,
     )
@@ -225,7 +236,7 @@ def create(
         except TransactionFailed:
             return None
     _places.put(trace_id, experiment_id)
-    return shown(trace_id, experiment, info, maps)
+    return _shown(trace_id, experiment, info, maps, model.arrivals)
 
 
 def write(
@@ -270,7 +281,7 @@ def delete(records: Sequence[StoredTrace]) -> None:
 
 def entity(trace: StoredTrace) -> Trace:
     maps = {name: trace.document.texts(name) for name in trace_children.MAPS}
-    return shown(trace.trace_id, trace.experiment, trace.info, maps)
+    return _shown(trace.trace_id, trace.experiment, trace.info, maps, trace.item.arrivals)
 
 
 def after(trace: StoredTrace, change: TraceChange) -> Trace:
@@ -282,10 +293,13 @@ def after(trace: StoredTrace, change: TraceChange) -> Trace:
     }
     for name, key in change.removals:
         maps[name].pop(key, None)
-    return shown(trace.trace_id, trace.experiment, change.info, maps)
+    arrivals = _arrivals_after(trace, change)
+    return _shown(trace.trace_id, trace.experiment, change.info, maps, arrivals)
 
 
-def shown(trace_id: str, experiment: Experiment, info: Info, maps: Maps) -> Trace:
+def _shown(
+    trace_id: str, experiment: Experiment, info: Info, maps: Maps, arrivals: str | None
+) -> Trace:
     return Trace(
         trace_id=trace_id,
         experiment_id=experiment.experiment_id,
@@ -297,7 +311,7 @@ def shown(trace_id: str, experiment: Experiment, info: Info, maps: Maps) -> Trac
         response_preview=info.response_preview,
         trace_metadata=dict(maps.get("trace_metadata", {})),
         tags=dict(maps.get("tags", {})),
-        assessments=trace_assessments.in_order(maps.get("assessments", {})),
+        assessments=trace_assessments.in_order(maps.get("assessments", {}), arrivals),
         prompts=tuple(sorted(maps.get("prompts", ()))),
     )
 
@@ -317,8 +331,16 @@ def _send(trace: StoredTrace, change: TraceChange) -> None:
                 update.set_or_remove(attribute, value)
         if mark is not None:
             update.set(TraceItem.lsi1sk, mark)
+        arrivals = _arrivals_after(trace, change)
+        if arrivals != trace.item.arrivals:
+            update.set_or_remove(TraceItem.arrivals, arrivals)
 
     document_writes.write(trace.document, change.sets, change.removals, complete, exclusive=True)
+
+
+def _arrivals_after(trace: StoredTrace, change: TraceChange) -> str | None:
+    removed = [key for name, key in change.removals if name == "assessments"]
+    return trace_assessments.after(trace.item.arrivals, change.arrivals, removed)
 
 
 def _after(trace: StoredTrace, change: TraceChange, name: str, key: str) -> str | None:
