@@ -10,11 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from mlcore import artifacts, reserved_tags
 from mlcore.db import keys
-from mlcore.db.attribute_types import ItemAttribute
 from mlcore.db.expression import ConditionExpression, Raw, Update
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import Delete, Put, TransactionFailed, key_of_item, table
@@ -34,8 +33,8 @@ from mlcore.repos.settings import redaction as redaction_setting
 from mlcore.repos.settings import ttl_policy
 from mlcore.repos.traces import assessments as trace_assessments
 from mlcore.repos.traces import children as trace_children
+from mlcore.repos.traces import item_attributes, redaction
 from mlcore.repos.traces import marks as trace_marks
-from mlcore.repos.traces import redaction
 from mlcore.repos.traces.redaction import Maps
 
 _places: ProcessCache[str, str] = ProcessCache("place of a trace")
@@ -197,7 +196,7 @@ def create(
     item = {**model.serialize(), **attributes}
     name = maps.get("tags", {}).get(reserved_tags.TRACE_NAME)
     session = maps.get("trace_metadata", {}).get(reserved_tags.TRACE_SESSION)
-    for attribute, value in _values(trace_id, info, name, session):
+    for attribute, value in item_attributes.values(trace_id, info, name, session):
         if value is not None:
             item[attribute.attr_name] = attribute.raw(value)
     reference = keys.trace_ref(trace_id)
@@ -325,7 +324,7 @@ def _send(trace: StoredTrace, change: TraceChange) -> None:
     mark = trace_marks.after(item, change.sets, change.removals, change.info.client_request_id)
 
     def complete(update: Update) -> None:
-        for attribute, value in _values(trace.trace_id, change.info, name, session):
+        for attribute, value in item_attributes.values(trace.trace_id, change.info, name, session):
             raw = None if value is None else attribute.raw(value)
             if raw != item.get(attribute.attr_name):
                 update.set_or_remove(attribute, value)
@@ -347,31 +346,6 @@ def _after(trace: StoredTrace, change: TraceChange, name: str, key: str) -> str 
     """Returns the value of a map's key after a write; None if it has none."""
     present = None if (name, key) in change.removals else trace.document.texts(name).get(key)
     return change.sets.get(name, {}).get(key, present)
-
-
-def _values(
-    trace_id: str, info: Info, name: str | None, session: str | None
-) -> list[tuple[ItemAttribute[Any], Any]]:
-    """Returns the item's attributes for a trace's info, name and session; None for absent
-    values."""
-    time = info.request_time
-    by_session = None if session is None else keys.lsi5_trace(session, time, trace_id)
-    return [
-        (TraceItem.request_time, time),
-        (TraceItem.execution_duration, info.execution_duration),
-        (TraceItem.state, info.state),
-        (TraceItem.client_request_id, info.client_request_id),
-        (TraceItem.request_preview, info.request_preview),
-        (TraceItem.response_preview, info.response_preview),
-        (TraceItem.given, info.given),
-        (TraceItem.facts, info.facts),
-        (TraceItem.first_pack, info.first_pack),
-        (TraceItem.name, name),
-        (TraceItem.lsi2sk, keys.lsi2_trace(time, trace_id)),
-        (TraceItem.lsi3sk, keys.lsi3_trace(info.state, time, trace_id)),
-        (TraceItem.lsi4sk, None if name is None else keys.lsi4_trace(name, trace_id)),
-        (TraceItem.lsi5sk, by_session),
-    ]
 
 
 def _locate(trace_ids: Iterable[str]) -> dict[str, str]:
