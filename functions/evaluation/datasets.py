@@ -64,12 +64,11 @@ def get_dataset(message: m.GetDataset, request: Request) -> dict[str, Any]:
 
 
 def delete_dataset(message: m.DeleteDataset, request: Request) -> dict[str, Any]:
-    """Deletes the records of an evaluation dataset, then the dataset, so that an interrupted call
-    can be repeated. Deleting a missing dataset is not an error."""
+    """Deletes an evaluation dataset with its records. Deleting a missing dataset is not an
+    error."""
     dataset = evaluation_datasets.find(request.workspace, message.dataset_id)
     if dataset is not None:
-        evaluation_records.delete_all(dataset)
-        evaluation_datasets.delete(dataset)
+        evaluation_records.delete_with_dataset(dataset)
     return {}
 
 

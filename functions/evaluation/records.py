@@ -43,7 +43,7 @@ def upsert_records(message: m.UpsertDatasetRecords, request: Request) -> dict[st
     if dataset is None:
         if not records:
             return {"inserted_count": 0, "updated_count": 0}
-        raise errors.BadRequest(f"Evaluation dataset with id '{message.dataset_id}' not found")
+        raise _missing(message.dataset_id)
     now = ids.now_ms()
 
     def described(dataset: EvaluationDataset, profile: str | None) -> EvaluationDataset:
@@ -60,9 +60,12 @@ def upsert_records(message: m.UpsertDatasetRecords, request: Request) -> dict[st
         return described(dataset, profile_text(count, dataset.profile))
 
     evaluation_datasets.check_size(described(dataset, profile_text(len(records), dataset.profile)))
-    inserted, updated = _upsert(dataset, records, now)
-    update(dataset.dataset_id, request, change)
-    return {"inserted_count": inserted, "updated_count": updated}
+    inserted = _upsert(dataset, records, now)
+    if update(dataset.dataset_id, request, change) is None:
+        # The dataset was deleted meanwhile, perhaps before these records were written.
+        evaluation_records.delete(dataset, sorted(inserted))
+        raise _missing(dataset.dataset_id)
+    return {"inserted_count": len(inserted), "updated_count": len(records) - len(inserted)}
 
 
 def get_records(message: m.GetDatasetRecords, request: Request) -> dict[str, Any]:
@@ -137,8 +140,9 @@ def _parse_records(text: str) -> list[dict[str, Any]]:
     return [check_record(record) for record in records]
 
 
-def _upsert(dataset: EvaluationDataset, records: list[dict[str, Any]], now: int) -> tuple[int, int]:
-    """Writes the records. Returns how many were inserted, and how many were merged into another."""
+def _upsert(dataset: EvaluationDataset, records: list[dict[str, Any]], now: int) -> set[str]:
+    """Writes the records. Returns the ids of those that were inserted; the others were merged into
+    another."""
     by_id: dict[str, list[tuple[int, dict[str, Any]]]] = {}
     for position, given in enumerate(records):
         by_id.setdefault(record_id(dataset.dataset_id, given), []).append((position, given))
@@ -165,7 +169,11 @@ def _upsert(dataset: EvaluationDataset, records: list[dict[str, Any]], now: int)
             raise WriteConflict
 
     retry_on_conflict("dataset", attempt)
-    return len(inserted), len(records) - len(inserted)
+    return inserted
+
+
+def _missing(dataset_id: str) -> errors.BadRequest:
+    return errors.BadRequest(f"Evaluation dataset with id '{dataset_id}' not found")
 
 
 def _parse_token(token: str, dataset_id: str) -> RecordPosition | None:

@@ -235,8 +235,7 @@ def _purge(name: str, deadline: float) -> None:
     for webhook in webhooks.of_workspace(name):
         webhooks.delete(webhook)
     for dataset in evaluation_datasets.of_workspace(name):
-        evaluation_records.delete_all(dataset)
-        evaluation_datasets.delete(dataset)
+        evaluation_records.delete_with_dataset(dataset)
         remains.check_deadline(deadline)
     for server in mcp_servers.of_workspace(name):
         mcp_servers.delete(server)

@@ -17,6 +17,7 @@ from tests.contract import trace_calls
 from tests.contract.api import Answer, Api
 from tests.contract.conftest import Store
 from tests.contract.evaluation_calls import YES_NO, Fields, ask, new_dataset, sent, upsert
+from tests.contract.interleaved_calls import Act, meetings
 from tests.contract.threads import at_once
 from tests.doubles.faulty import Fault
 from tests.doubles.fixtures import Doubles
@@ -98,6 +99,28 @@ def test_a_deletion_that_was_cut_short_is_completed(broken: tuple[Api, Doubles])
         assert ask("GET", f"datasets/{dataset_id}").status == 404
         left = doubles.direct.scan(TableName=doubles.table, ConsistentRead=True)["Items"]
         assert [item for item in left if dataset_id in str(item)] == []
+
+
+@pytest.mark.parametrize("upsert_first", [True, False])
+def test_a_deletion_beside_an_upsert_leaves_nothing(store: Store, *, upsert_first: bool) -> None:
+    made: list[str] = []
+
+    def prepare() -> tuple[Act, Act]:
+        dataset_id = new_dataset()
+        made.append(dataset_id)
+        assert upsert(dataset_id, *FIRST).status == 200
+        acts = (
+            lambda: upsert(dataset_id, *SECOND).status,
+            lambda: ask("DELETE", f"datasets/{dataset_id}").status,
+        )
+        return acts if upsert_first else acts[::-1]
+
+    answers = set()
+    for statuses in meetings(prepare):
+        answers |= set(statuses)
+        left = [item for item in store.items() if made[-1] in str(item)]
+        assert left == [], (len(made), statuses, left)
+    assert answers == {200, 400}
 
 
 def test_writers_of_the_same_records(store: Store) -> None:

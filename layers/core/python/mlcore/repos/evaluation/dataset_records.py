@@ -17,6 +17,7 @@ from mlcore.entities.evaluation.datasets import EvaluationDataset, EvaluationRec
 from mlcore.ids import now_ms
 from mlcore.models.base import KEY
 from mlcore.models.evaluation import EvaluationRecord as RecordItem
+from mlcore.repos.evaluation import datasets
 from mlcore.repos.item_deletion import delete_items
 
 RecordPosition = tuple[int, int, str]
@@ -76,8 +77,19 @@ def delete(dataset: EvaluationDataset, record_ids: Sequence[str]) -> None:
     )
 
 
-def delete_all(dataset: EvaluationDataset) -> None:
-    """Deletes all records of an evaluation dataset. Idempotent."""
+def delete_with_dataset(dataset: EvaluationDataset) -> None:
+    """Deletes an evaluation dataset with its records. Idempotent; an interrupted call can be
+    repeated.
+
+    The records are deleted before and after their dataset: another request may add some in between.
+    One that adds records after this call finds that the dataset is gone, and deletes them itself.
+    """
+    _delete_all(dataset)
+    datasets.delete(dataset)
+    _delete_all(dataset)
+
+
+def _delete_all(dataset: EvaluationDataset) -> None:
     pk = keys.evaluation_record(dataset.dataset_id, "").pk
     prefix = keys.evaluation_record_prefix()
     delete_items(table.query_all(pk, prefix=prefix, attributes=KEY))
