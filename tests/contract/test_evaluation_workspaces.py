@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.contract.conftest import Store
+from tests.contract.interleaved_calls import Act, meetings
 from tests.contract.workspace_calls import V3 as WORKSPACES
 from tests.contract.workspace_calls import ask, world
 
@@ -95,3 +96,23 @@ def test_everything_goes_with_a_workspace(world: Store, ids: dict[str, str]) -> 
     mine = [f"EXP#{value}" if kind == "experiment_id" else value for kind, value in ids.items()]
     left = [item for item in world.items() if any(text in str(item) for text in mine)]
     assert left == []
+
+
+def test_a_tag_that_is_set_while_its_dataset_moves_is_kept(world: Store) -> None:
+    made: list[str] = []
+
+    def prepare() -> tuple[Act, Act]:
+        assert ask("POST", WORKSPACES, {"name": TEAM}).status == 201
+        dataset = sent("POST", f"{V3}datasets/create", {"name": "d"})["dataset"]["dataset_id"]
+        made.append(dataset)
+        tags = {"tags": json.dumps({"k": "v"})}
+        return (
+            lambda: ask("DELETE", f"{WORKSPACES}/{TEAM}", None, "", mode="SET_DEFAULT").status,
+            lambda: ask("PATCH", f"{V3}datasets/{dataset}/tags", tags, TEAM).status,
+        )
+
+    for removed, tagged in meetings(prepare):
+        assert (removed, tagged in {200, 404}) == (204, True)
+        dataset = sent("GET", f"{V3}datasets/{made[-1]}", None, "default")["dataset"]
+        tags = json.loads(dataset.get("tags", "{}"))
+        assert tags == ({"k": "v"} if tagged == 200 else {}), len(made)

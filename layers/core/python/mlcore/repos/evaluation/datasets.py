@@ -6,9 +6,9 @@ from __future__ import annotations
 from mlcore.db import item_size, keys
 from mlcore.db.expression import ConditionExpression, Raw
 from mlcore.db.failures import ConditionFailed
-from mlcore.db.table import Put, table
+from mlcore.db.table import Delete, Put, TransactionFailed, table
 from mlcore.entities.evaluation.datasets import EvaluationDataset
-from mlcore.ids import now_ms
+from mlcore.ids import new_ulid, now_ms
 from mlcore.models.evaluation import EvaluationDataset as DatasetItem
 from mlcore.optimistic_retry import WriteConflict
 from mlcore.repos.workspaces import guarded_writes
@@ -57,9 +57,14 @@ def delete(dataset: EvaluationDataset) -> None:
 
 def move(dataset: EvaluationDataset, workspace: str) -> None:
     """Moves an evaluation dataset to another workspace; its records are keyed by its id alone.
-    Idempotent."""
-    table.put(_item(dataset._replace(workspace=workspace)))
-    delete(dataset)
+    Raises WriteConflict if the dataset was written, moved or deleted since it was read."""
+    unchanged = ConditionExpression()
+    unchanged.require_equal(DatasetItem.version, dataset.version)
+    deletion = Delete(keys.evaluation_dataset(dataset.workspace, dataset.dataset_id), unchanged)
+    try:
+        table.transact([Put(_item(dataset._replace(workspace=workspace))), deletion], new_ulid())
+    except TransactionFailed as failed:
+        raise WriteConflict from failed
 
 
 def _item(dataset: EvaluationDataset) -> Raw:
