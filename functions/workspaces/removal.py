@@ -31,6 +31,8 @@ from mlcore.repos.evaluation import datasets as evaluation_datasets
 from mlcore.repos.experiments import experiments
 from mlcore.repos.gateway import budgets
 from mlcore.repos.gateway import configuration as gateway
+from mlcore.repos.kubeflow import serving
+from mlcore.repos.kubeflow import workspace_removal as kubeflow_removal
 from mlcore.repos.registry import homes, registered_models
 from mlcore.repos.removal import former_root_locations, permanent_deletion, remains, workspace_moves
 from mlcore.repos.removal.remains import OutOfTime
@@ -127,6 +129,7 @@ def _check_empty(name: str) -> None:
         ("model_definitions", gateway_resources.model_definitions),
         ("guardrails", gateway_resources.guardrails),
         ("budget_policies", budgets.of_workspace(name)),
+        ("serving_environments", kubeflow_removal.environments_of(name)),
     ):
         count = len(resources)
         if count:
@@ -189,6 +192,11 @@ def _names_taken(name: str) -> list[str]:
         if saved_queries.find(DEFAULT_WORKSPACE, query.name) is not None
     ]
     conflicts += [
+        f"  - serving_environments: {environment!r}"
+        for environment in kubeflow_removal.environments_of(name)
+        if serving.environment_named(DEFAULT_WORKSPACE, environment) is not None
+    ]
+    conflicts += [
         f"  - {kind}: {taken_name!r}"
         for kind, taken_name in gateway.names_taken(name, DEFAULT_WORKSPACE)
     ]
@@ -205,6 +213,8 @@ def _move(name: str, deadline: float) -> None:
             remains.check_deadline(deadline)
     except NameTakenInTarget as taken:
         raise _conflicts(name, [f"  - {taken}"]) from taken
+    for _ in kubeflow_removal.move(name, DEFAULT_WORKSPACE):
+        remains.check_deadline(deadline)
     for webhook in webhooks.of_workspace(name):
         workspace_moves.webhook(webhook, DEFAULT_WORKSPACE)
     for dataset in evaluation_datasets.of_workspace(name):
@@ -231,6 +241,8 @@ def _purge(name: str, deadline: float) -> None:
         remains.check_deadline(deadline)
     for experiment_id in _experiments(name):
         permanent_deletion.experiment(experiment_id, deadline)
+        remains.check_deadline(deadline)
+    for _ in kubeflow_removal.delete(name):
         remains.check_deadline(deadline)
     for webhook in webhooks.of_workspace(name):
         webhooks.delete(webhook)

@@ -8,7 +8,15 @@ from __future__ import annotations
 from mlcore.db import keys
 from mlcore.db.expression import ConditionExpression, Raw, Update
 from mlcore.db.keys import Key
-from mlcore.db.table import Delete, ItemUpdate, Put, TransactionFailed, key_of_item, table
+from mlcore.db.table import (
+    Delete,
+    ItemUpdate,
+    Operation,
+    Put,
+    TransactionFailed,
+    key_of_item,
+    table,
+)
 from mlcore.entities.alerts import Alert
 from mlcore.entities.webhooks import Webhook
 from mlcore.ids import new_ulid, now_ms
@@ -21,7 +29,7 @@ from mlcore.prompts import is_prompt
 from mlcore.repos import alerts
 from mlcore.repos import webhooks as webhook_items
 from mlcore.repos.files import location_list
-from mlcore.repos.kubeflow_keys import list_keys
+from mlcore.repos.kubeflow_keys import list_keys, moved_keys
 from mlcore.repos.registry import model_lifecycle, registered_models
 from mlcore.webhooks import destination_values, secret_values
 
@@ -61,6 +69,13 @@ def experiment(experiment_id: str, workspace: str) -> None:
     change.require_equal(Experiment.name, name)
     absent = ConditionExpression()
     absent.require_absent(ExperimentNameLock.PK)
+    moved_number: list[Operation] = []
+    if item.number is not None:
+        reference = moved_keys.reference_update(old, workspace)
+        moved_number = [ItemUpdate(keys.context_ref(item.number), reference)]
+    number = item.number or (int(experiment_id) if experiment_id.isdecimal() else None)
+    if not moved_keys.move_external_id(old, workspace, item.type, item.external_id, number):
+        change.remove(Experiment.external_id)
     try:
         table.transact(
             [
@@ -68,6 +83,7 @@ def experiment(experiment_id: str, workspace: str) -> None:
                 Delete(keys.experiment_name_lock(old, name)),
                 ItemUpdate(key, change),
                 *location_list.of_moved(experiment_id, item.artifact_location, old),
+                *moved_number,
             ],
             new_ulid(),
         )
@@ -99,11 +115,22 @@ def registered_model(key: Key, workspace: str) -> None:
         (RegisteredModel.updated_at, now_ms()),
     ):
         moved[attribute.attr_name] = attribute.raw(value)
-    if item.number is None and not is_prompt(stored.model.tags):
-        # Before the model moves: after a kill in between, the model is still here and the call is
-        # repeated.
+    moved_number: list[Operation] = []
+    # Before the model moves: after a kill in between, the model is still here and the call is
+    # repeated.
+    if not is_prompt(stored.model.tags):
         list_keys.make_versions_listable(stored.home, item.incarnation, workspace)
-        moved |= list_keys.unnumbered_item_keys(workspace, item.type, item.incarnation)
+        if item.number is None:
+            moved |= list_keys.unnumbered_item_keys(workspace, item.type, item.incarnation)
+    if item.number is not None:
+        old = item.workspace
+        external_id, number = item.external_id, item.number
+        if not moved_keys.move_external_id(old, workspace, item.type, external_id, number):
+            moved.pop(RegisteredModel.external_id.attr_name, None)
+        listed = moved_keys.list_partitions(raw, old, workspace, item.type)
+        moved |= {attribute.attr_name: attribute.raw(pk) for attribute, pk in listed}
+        reference = moved_keys.reference_update(old, workspace, target)
+        moved_number = [ItemUpdate(keys.context_ref(item.number), reference)]
     absent, unchanged, mine = ConditionExpression(), ConditionExpression(), Update()
     absent.require_absent(RegisteredModel.PK)
     unchanged.require_equal(RegisteredModel.version, item.version)
@@ -116,6 +143,7 @@ def registered_model(key: Key, workspace: str) -> None:
                 Put(moved, absent),
                 Delete(key, unchanged),
                 ItemUpdate(keys.model_home(stored.home), mine),
+                *moved_number,
             ],
             new_ulid(),
         )
