@@ -76,7 +76,7 @@ RPCS = (
         datasets.delete_dataset,
         "datasets_and_scorers.delete_dataset",
         since="3.4",
-        cost=4,
+        cost=5,
     ),
     _patch(
         f"{_DATASET}/tags",
