@@ -139,11 +139,8 @@ class Connection:
         return True
 
     def parts(self) -> Iterator[bytes]:
-        """Yields the unread rest of the request's body in parts.
-
-        Raises:
-            Disconnected, OSError: the body did not arrive to its end, or is malformed.
-        """
+        """Yields the unread rest of the request's body in parts. Raises Disconnected if the body
+        did not arrive to its end, or is malformed."""
         events = self._parser.events
         while not self._body_ended:
             if not events:
@@ -159,11 +156,13 @@ class Connection:
                 raise Disconnected
 
     def _receive_body(self) -> None:
-        if self._must_continue:
-            self._must_continue = False
-            self._socket.sendall(_CONTINUE)
         self._until = time.monotonic() + PROGRESS_SECONDS
-        data = self._socket.recv(RECEIVED_BODY_BYTES)
+        data = b""
+        with contextlib.suppress(OSError):  # the client reset the connection, or it was closed
+            if self._must_continue:
+                self._must_continue = False
+                self._socket.sendall(_CONTINUE)
+            data = self._socket.recv(RECEIVED_BODY_BYTES)
         self._until = math.inf
         if not data:
             self._keep_alive = False
@@ -175,7 +174,7 @@ class Connection:
         is too long is read to its end and dropped, because the client reads the answer only then.
 
         Raises:
-            Disconnected, OSError: the body did not arrive to its end, or is malformed.
+            Disconnected: the body did not arrive to its end, or is malformed.
             NoRoom: the body does not fit the memory limit for all bodies.
         """
         if self._body_ended:

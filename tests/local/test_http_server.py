@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import select
 import socket
+import struct
 import threading
 from typing import Any
 
@@ -13,7 +14,10 @@ from hypothesis import strategies as st
 
 import local.http.application
 from local.http import body_budget, connection
+from local.http.body_budget import BodyBudget
+from local.http.connection import Connection
 from local.http.lambda_event import MAXIMUM_PAYLOAD_BYTES
+from local.http.server import listen
 from tests.local.conftest import eventually
 from tests.local.http_server import (
     PATIENT_SECONDS,
@@ -159,6 +163,24 @@ def test_half_a_body(server: Running) -> None:
     """The client has said that no more comes: nothing is done."""
     log = server.ask(request("POST", "/gate/wait", "Content-Length: 10") + b"abc")
     assert log == b""
+
+
+def test_a_reset_within_a_body_is_no_failure(capsys: Any) -> None:
+    """The client has left, and no function is called: nothing is logged."""
+    with listen("127.0.0.1", 0) as listener:
+        listener.listen()
+        client = socket.create_connection(listener.getsockname())
+        theirs, _ = listener.accept()
+    serving = threading.Thread(
+        target=Connection(theirs, "127.0.0.1", "localhost", application(), BodyBudget()).serve
+    )
+    serving.start()
+    client.sendall(request("POST", ECHO, "Content-Length: 10", "Expect: 100-continue"))
+    assert client.recv(1 << 16).startswith(b"HTTP/1.1 100 ")  # it waits for the body
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    client.close()
+    serving.join()
+    assert "".join(capsys.readouterr()) == ""
 
 
 @given(st.binary(max_size=200), st.sampled_from([b"", b"GET ", b"POST / HTTP/1.1\r\nHost: a\r\n"]))
