@@ -189,6 +189,7 @@ RPCS = (
         version="3.0",
         since="3.12",
         cost=2,
+        deviation="A role that holds one user's own grants cannot be renamed or described: 400.",
     ),
     delete(
         "/mlflow/roles/delete",
@@ -245,6 +246,7 @@ RPCS = (
         version="3.0",
         since="3.12",
         cost=4,
+        deviation="A role that holds one user's own grants cannot be assigned to others: 400.",
     ),
     delete(
         "/mlflow/roles/unassign",

@@ -52,6 +52,18 @@ def add_permission(role_id: int, grant: Grant) -> RolePermission:
     return RolePermission(role_id, grant)
 
 
+def refuse_if_own(role_id: int) -> None:
+    """Raises InvalidParameterValue, which says what to do instead, if this is a role of own grants:
+    it cannot be renamed, described or assigned."""
+    found = _find(role_id)
+    if found is not None:
+        raise errors.InvalidParameterValue(
+            f"The role with id={role_id} holds the permissions that were granted to the user "
+            f"'{found[0].user.username}' alone. It cannot be renamed, described or assigned to "
+            "others. Create a role, and assign that."
+        )
+
+
 def _find(role_id: int) -> tuple[Profile, Role] | None:
     # Roles that have no number yet are all shown with 0.
     return visible_roles.owner_of(role_id) if role_id else None

@@ -91,6 +91,9 @@ def update_role(message: m.UpdateRole, request: Request) -> dict[str, Any]:
         raise errors.ResourceAlreadyExists(
             f"Role with name={name} already exists in workspace={roles.get(role_id).workspace}"
         ) from None
+    except errors.ResourceDoesNotExist:
+        own_roles.refuse_if_own(role_id)
+        raise
     return {"role": responses.role(changed)}
 
 
@@ -165,6 +168,9 @@ def assign_role(message: m.RoleAssignment, request: Request) -> dict[str, Any]:
         raise errors.ResourceAlreadyExists(
             f"User role assignment (user_id={user.user_id}, role_id={role_id}) already exists"
         ) from None
+    except errors.ResourceDoesNotExist:
+        own_roles.refuse_if_own(role_id)
+        raise
     return {"assignment": responses.assignment(assignment)}
 
 

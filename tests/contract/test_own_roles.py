@@ -8,12 +8,13 @@ import pytest
 
 from mlcore.repos.users import users
 from tests.contract.conftest import Store
-from tests.contract.logins import ADMIN, Logins
+from tests.contract.logins import ADMIN, Logins, named
 
 
 @pytest.mark.parametrize("verb", ["delete", "unassign"])
 def test_roles_of_own_grants_are_changed_as_others(store: Store, verb: str) -> None:
-    """They cannot be renamed or assigned to others, so these get 404."""
+    """They cannot be renamed or assigned to others, and the error says so: to administrators, not
+    to the holder."""
     users.create("admin", "", is_admin=True)
     logins = Logins()
     holder, other = "holder", "other"
@@ -29,16 +30,25 @@ def test_roles_of_own_grants_are_changed_as_others(store: Store, verb: str) -> N
         listed = logins.ask(ADMIN, "GET", "3.0/mlflow/users/permissions/list", **query)
         return [row["resource_pattern"] for row in listed.body["permissions"]]
 
-    def ask(method: str, path: str, **fields: Any) -> int:
-        return logins.ask(ADMIN, method, f"3.0/mlflow/roles/{path}", **fields).status
+    def ask(method: str, path: str, caller: Any = ADMIN, **fields: Any) -> int:
+        return logins.ask(caller, method, f"3.0/mlflow/roles/{path}", **fields).status
 
     query = {"username": holder}
     [role] = logins.ask(ADMIN, "GET", "3.0/mlflow/users/roles/list", **query).body["roles"]
     more = {**own, "role_id": role["id"], "resource_pattern": "0"}
     assert [ask("POST", "permissions/add", **more) for _ in range(2)] == [200, 400]
     assert sorted(held(holder)) == ["0", "1"]
-    assert ask("PATCH", "update", role_id=role["id"], name="mine") == 404
-    assert ask("POST", "assign", role_id=role["id"], username=other) == 404
+    for method, path, fields in (
+        ("PATCH", "update", {"name": "mine"}),
+        ("POST", "assign", {"username": other}),
+    ):
+        answer = logins.ask(ADMIN, method, f"3.0/mlflow/roles/{path}", role_id=role["id"], **fields)
+        assert answer.status == 400
+        assert "granted to the user 'holder' alone" in answer.body["message"]
+        assert ask(method, path, role_id=role["id"] + 100, **fields) == 404
+        assert ask(method, path, role_id=0, **fields) == 404
+        for name in (holder, other):
+            assert ask(method, path, named(name), role_id=role["id"], **fields) == 403
     assert ask("DELETE", "unassign", role_id=role["id"], username=other) == 404
     assert ask("DELETE", verb, role_id=0, username=holder) == 404
     assert ask("DELETE", verb, role_id=role["id"], username=holder) == 200
