@@ -85,7 +85,7 @@ RECORDED = $(patsubst tests/differential/recorded/%.json.xz,tests/differential/%
 MULTIPLIED = $(shell grep -lwE '@examples|EXAMPLES|STEP' tests/contract/test_*.py)
 PROPERTIES = $(shell grep -rlE --include 'test_*.py' '^ *@given' tests/unit tests/arch tests/local) \
 	tests/contract/test_history_pages.py tests/contract/test_artifact_stores.py tests/contract/test_gateway_limits.py tests/contract/test_gateway_malformed.py \
-	tests/differential/test_webhook_facts.py
+	tests/differential/test_webhook_facts.py tests/e2e/test_durability.py
 
 record-answers: setup .cache/compiled.stamp ## Record again what stock MLflow answers to tests/differential; FILES="test_rest_runs.py"
 	STOCK_ANSWERS=write $(BIN)/python -m pytest -n auto $(ARGS) $(if $(FILES),$(addprefix tests/differential/,$(FILES)),$(RECORDED))

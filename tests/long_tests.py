@@ -33,6 +33,9 @@ LONG: Final = {
     "tests/rehearsal/test_sam_local_template.py::test_start_api": "builds; also in `make rehearse`",
     "tests/rehearsal/test_protection.py": "`make rehearse` runs it, too; changes the stack again",
     "tests/e2e/test_code_scorers.py::test_a_server_stops": "test_limits.py stops cages",
+    "tests/e2e/test_isolation.py::test_nothing_of_one_workspace_shows_in_another[bravo": (
+        "the default workspace stays, and those who log in have bravo as well"
+    ),
     "tests/e2e/test_gateway_bench.py": "measures calls whose answers other tests check",
     "tests/e2e/test_example.py": "the browser's tests train as well, in an experiment of their own",
     "tests/e2e/test_export.py::test_a_target_that_cannot_be_used[http": "as the next",

@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.hammer import Tracking, batch, hammer
+from tests.examples import number_of
 from tests.servers import Server, start_product, stopped
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
 
 def test_eight_processes_log_to_one_run(product: Server) -> None:
-    assert hammer(product.url, batches=60) == []
+    assert hammer(product.url, batches=number_of(60)) == []
 
 
 def keep_writing(server: Server, seconds: float) -> tuple[str, str, int]:
