@@ -8,8 +8,10 @@ container's limits count as the machine's.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
+import resource
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -44,6 +46,9 @@ DEPLOYED: Final = QueryLimits(450 * _MEGABYTE, 800 << 20, 2)
 """The limits in a function with the memory of the template (``DEPLOYED_MB``). A machine never has
 less."""
 DEPLOYED_MB: Final = 1769
+TRANSLATING: Final = 300 << 20
+"""Bytes of address space that the translation of a statement may take. The longest statement that
+is accepted takes some 40 MB."""
 _MOST_ON_MACHINE: Final = 2_000 * _MEGABYTE
 
 
@@ -74,6 +79,26 @@ def of_machine(memory: int, processors: int) -> QueryLimits:
 def _limits(memory: int, processors: int) -> QueryLimits:
     threads = max(DEPLOYED.threads, min(processors, _MOST_THREADS, memory // _PER_THREAD))
     return QueryLimits(memory, DEPLOYED.address_space * memory // DEPLOYED.memory, threads)
+
+
+@contextlib.contextmanager
+def limited_address_space(more: int) -> Iterator[None]:
+    """Context manager: this process may add at most ``more`` bytes to its address space; what needs
+    more raises MemoryError. Does nothing where the size of a process is unknown (not Linux)."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+    except OSError:
+        yield
+        return
+    before, hard = resource.getrlimit(resource.RLIMIT_AS)
+    most = pages * resource.getpagesize() + more
+    if hard != resource.RLIM_INFINITY:
+        most = min(most, hard)
+    resource.setrlimit(resource.RLIMIT_AS, (most, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (before, hard))
 
 
 # --------------------------------------------------------------- the machine

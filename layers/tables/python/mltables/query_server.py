@@ -52,6 +52,10 @@ new process."""
 FOLDERS: Final = "query"
 """``query-<process id of the server>-…`` is the folder of a query."""
 
+MOST_BYTES: Final = 64 << 20
+"""Most bytes of what a process of a query returns: a plan names the files that it prepared, and a
+result is limited by ``statement_execution.BYTES``. A process that returns more is killed."""
+
 _AGAIN: Final = f'{{"{statement_execution.RUN_AGAIN}"'.encode()
 
 Json = dict[str, Any]
@@ -176,7 +180,8 @@ def _confined(request: Json, plan: Json) -> Json:
 
 
 def _process(act: Callable[[], Json], conversation: socket.socket) -> tuple[Json, bytes]:
-    """Runs ``act`` in a forked process. Returns how the process ended, and its result in JSON."""
+    """Runs ``act`` in a forked process. Returns how the process ended, and its result in JSON
+    (nothing if it is longer than ``MOST_BYTES``)."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -195,7 +200,10 @@ def _process(act: Callable[[], Json], conversation: socket.socket) -> tuple[Json
             os._exit(code)
     os.close(writing)
     with os.fdopen(reading, "rb") as file:
-        result = file.read()
+        result = file.read(MOST_BYTES + 1)
+    if len(result) > MOST_BYTES:
+        os.kill(child, signal.SIGKILL)
+        result = b""
     _, status, used = os.wait4(child, 0)
     code = os.waitstatus_to_exitcode(status)
     return {"signal": max(0, -code), "code": max(0, code), "memory": used.ru_maxrss}, result

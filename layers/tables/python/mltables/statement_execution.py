@@ -81,9 +81,7 @@ def prepare_rows(request: dict[str, Any], folder: Path) -> dict[str, Any]:
         # Parsing counts against the statement's own limit of time, reading files does not.
         _set_deadline(float(request["seconds"]))
         whole = bool(request.get("whole"))
-        passed = statement_check.translate(
-            str(request["sql"]), request.get("casts") or {}, from_maps=whole
-        )
+        passed = _translate(request, from_maps=whole)
         given = _given_parameters(request.get("parameters") or {})
         named = passed.parameters.union(*(as_of.parameters for as_of in passed.as_of))
         missing = sorted(named - given.keys())
@@ -122,6 +120,18 @@ def prepare_rows(request: dict[str, Any], folder: Path) -> dict[str, Any]:
         "views": views,
         "versions": versions,
     }
+
+
+def _translate(request: dict[str, Any], *, from_maps: bool) -> statement_check.TranslatedStatement:
+    """Translates the statement of a request. Raises StatementRefused also if that takes too much
+    memory: the process that prepares rows has no other limit of memory."""
+    try:
+        with query_memory.limited_address_space(query_memory.TRANSLATING):
+            return statement_check.translate(
+                str(request["sql"]), request.get("casts") or {}, from_maps=from_maps
+            )
+    except MemoryError:
+        raise statement_check.StatementRefused("The statement is too long.") from None
 
 
 def run_statement(request: dict[str, Any], plan: dict[str, Any]) -> dict[str, Any]:

@@ -16,6 +16,8 @@ from mltables.dialect.refusal import StatementRefused
 if TYPE_CHECKING:
     from mltables.dialect.sql_generator import Generator
 
+_MOST_GROUPED: Final = 64
+"""Most arguments of ``grouping_id()``, whose result has a bit for each."""
 _ORDERED: Final = frozenset(("string_agg", "listagg"))
 
 
@@ -194,7 +196,7 @@ def _grouping_id(writer: Generator, call: exp.Anonymous, parts: _Parts) -> str:
         select = call.find_ancestor(exp.Select)
         group = select.args.get("group") if select else None
         arguments = grouping.expressions_of(group) if group else []
-    if not arguments or parts.window or parts.condition:
+    if not 0 < len(arguments) <= _MOST_GROUPED or parts.window or parts.condition:
         raise StatementRefused("grouping_id() takes the expressions of a GROUP BY.")
     given = ", ".join(writer.text(argument) for argument in arguments)
     return f"CAST(grouping_id({given}) AS BIGINT)"

@@ -4,6 +4,7 @@ could translate it for DuckDB, but nobody has compared the results with Spark's.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Final
 
 from sqlglot import exp
@@ -39,7 +40,24 @@ _TOLD: Final = {
 }
 
 
+_WORD_LENGTH: Final = 50
+"""A name or text counts as one node more for each of so many characters."""
 _WORD: Final = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+
+
+def check_copies(copies: Iterable[tuple[int, exp.Expr]]) -> None:
+    """Checks that copies of parts of a syntax tree, which a rewriting is about to make, are not too
+    many. Raises StatementRefused if they have more nodes, or texts of more characters, than a
+    statement may have: a short statement could ask for more copies than fit into memory.
+
+    Args:
+        copies: how often each part is copied.
+    """
+    left = MOST_NODES
+    for times, part in copies:
+        left -= times * sum(1 + len(node.name) // _WORD_LENGTH for node in part.walk())
+        if left < 0:
+            raise StatementRefused("The statement is too long: it repeats too long expressions.")
 
 
 def check(tree: exp.Expr) -> None:

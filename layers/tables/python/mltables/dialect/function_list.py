@@ -65,6 +65,8 @@ class Simple(NamedTuple):
     template: str | None
     """The template of DuckDB SQL; None for a call of DuckDB's function with the same name and
     arguments."""
+    repeats: bool = False
+    """Whether the template repeats an argument."""
 
 
 def _same() -> dict[str, Simple]:
@@ -75,7 +77,8 @@ def _same() -> dict[str, Simple]:
         functions[name] = Simple(int(least), int(most or least), None)
     for name, template in _OTHER.items():
         count = next(n for n in range(4) if f"{{{n}}}" not in template)
-        functions[name] = Simple(count, count, template)
+        repeats = any(template.count(f"{{{n}}}") > 1 for n in range(count))
+        functions[name] = Simple(count, count, template, repeats)
     return functions
 
 

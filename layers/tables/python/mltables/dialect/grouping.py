@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from mltables.dialect import allowed_syntax
+
 
 def move_into_rollup(group: exp.Group) -> None:
     """Makes ``GROUP BY ROLLUP (a, b)`` of ``GROUP BY a, b WITH ROLLUP``, in place; likewise for
@@ -12,7 +14,9 @@ def move_into_rollup(group: exp.Group) -> None:
         for part in group.args.get(kind) or []:
             if not part.expressions:
                 selected = getattr(group.parent, "selects", [])
-                part.set("expressions", [_selected(by, selected) for by in group.expressions])
+                chosen = [_selected(by, selected) for by in group.expressions]
+                allowed_syntax.check_copies((1, by) for by in chosen)
+                part.set("expressions", [by.copy() for by in chosen])
                 group.set("expressions", [])
 
 
@@ -30,4 +34,4 @@ def _selected(by: exp.Expr, selected: list[exp.Expr]) -> exp.Expr:
     """Returns the column of the SELECT whose number an expression of GROUP BY is, or else the
     expression itself."""
     place = int(by.name) if isinstance(by, exp.Literal) and by.is_int else 0
-    return selected[place - 1].unalias().copy() if 0 < place <= len(selected) else by
+    return selected[place - 1].unalias() if 0 < place <= len(selected) else by

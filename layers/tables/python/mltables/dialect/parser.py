@@ -20,6 +20,8 @@ from sqlglot import Token, TokenType, exp
 from sqlglot.dialects.databricks import Databricks
 from sqlglot.parsers.databricks import DatabricksParser
 
+from mltables.dialect.refusal import StatementRefused
+
 _SPECIAL = ("EXTRACT", "POSITION", "SUBSTR", "SUBSTRING", "TRIM")
 """Calls with special syntax, such as ``EXTRACT(year FROM start_time)``."""
 _CALL_OF_WINDOW = (TokenType.WINDOW, TokenType.L_PAREN)
@@ -67,3 +69,22 @@ class Reader(Databricks):
                 if (token.token_type, following.token_type) == _CALL_OF_WINDOW:
                     token.token_type = TokenType.VAR
             return super().parse(raw_tokens, sql)
+
+        def _parse_pivot(self) -> exp.Pivot | None:
+            before, self._fors = getattr(self, "_fors", 0), 0
+            try:
+                return super()._parse_pivot()
+            finally:
+                self._fors = before
+
+        def _parse_pivot_in(self) -> Any:
+            # For several FORs sqlglot would make names of all combinations of their values.
+            field = super()._parse_pivot_in()
+            self._fors += 1
+            if self._fors > 1:
+                raise StatementRefused("PIVOT and UNPIVOT have one FOR here.")
+            return field
+
+        def _pivot_column_names(self, _aggregations: list[exp.Expr]) -> list[str]:
+            # sqlglot would combine each name with each value; ``pivots.py`` names the columns.
+            return []

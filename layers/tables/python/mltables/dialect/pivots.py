@@ -7,6 +7,7 @@ from typing import Final
 
 from sqlglot import exp
 
+from mltables.dialect import allowed_syntax
 from mltables.dialect.column_names import databricks_name
 from mltables.dialect.refusal import StatementRefused
 from mltables.dialect.row_generators import Duck
@@ -76,6 +77,13 @@ def _pivoted(pivot: exp.Pivot, source: exp.Expr, field: exp.Expr) -> exp.Select:
     groups = [exp.column(name, quoted=True) for name in columns if name.lower() not in used]
     projections: list[exp.Expr] = list(groups)
     several = len(pivot.expressions) > 1
+    allowed_syntax.check_copies(
+        [
+            *((3 * len(pivot.expressions), member) for member in members),
+            *((len(members), part) for part in pivot.expressions),
+            (2 * len(members) * len(pivot.expressions), column),
+        ]
+    )
     for member in members:
         value = member.this if isinstance(member, exp.PivotAlias | exp.Alias) else member
         shown = member.alias or _shown(value)

@@ -8,7 +8,7 @@ from typing import Final
 
 from sqlglot import exp
 
-from mltables.dialect import json_schemas
+from mltables.dialect import allowed_syntax, json_schemas
 from mltables.dialect.refusal import StatementRefused
 from mltables.table_definitions import TABLES
 from mltables.views import VIEWS
@@ -71,6 +71,11 @@ class Duck(exp.Expression):
 def rewrite(query: exp.Query) -> None:
     """Replaces the generators (such as ``explode()``) and LATERAL VIEWs of a query by DuckDB's SQL,
     in place."""
+    allowed_syntax.check_copies(
+        (len(call.expressions), call.expressions[0])
+        for call in query.find_all(exp.Anonymous)
+        if call.name.lower() == "json_tuple" and call.expressions
+    )
     for select in list(query.find_all(exp.Select)):
         _views(select)
         _joins(select)
@@ -177,7 +182,6 @@ def _stacked(call: exp.Anonymous) -> list[exp.Expr]:
 def _members_of_json(call: exp.Anonymous) -> list[exp.Expr]:
     """Returns the columns of ``json_tuple(text, 'a', 'b')``."""
     text, *keys = call.expressions or [exp.Null()]
-    # Each key copies the expression of the text.
     if not 0 < len(keys) <= _MOST_KEYS or not all(
         isinstance(key, exp.Literal) and key.is_string and _KEY.fullmatch(key.name) for key in keys
     ):

@@ -16,6 +16,7 @@ from mltables.dialect import (
     aggregate_functions,
     cast_templates,
     collection_functions,
+    comparisons,
     differences,
     function_list,
     grouping,
@@ -98,7 +99,8 @@ class Generator(DuckDBGenerator):
             given = [self.text(argument) for argument in arguments]
             if simple.template is None:
                 return f"{name}({', '.join(given)})"
-            return f"({simple.template.format(*given)})"
+            fill = self.once if simple.repeats else str.format
+            return f"({fill(simple.template, *given)})"
         named = function_list.parameters(name)
         if named is None:
             raise StatementRefused(f"The function {expression.name}() does not exist here.")
@@ -264,7 +266,10 @@ class Generator(DuckDBGenerator):
         is_map = row_generators.is_map(expression.this)
         if is_map or (isinstance(key, exp.Literal) and key.is_string):
             return f"{value}[{self.text(key)}]"
-        return f"inner_item({value}, {self.text(key)}, cardinality({value}))"
+        template, given = "inner_item({0}, {1}, cardinality({0}))", (value, self.text(key))
+        if expression.this.find(exp.Bracket):  # each level would double the text
+            return self.once(template, *given)
+        return template.format(*given)
 
     def like_sql(self, expression: exp.Like) -> str:
         return text_functions.like(self, expression, "like_escape")
@@ -319,59 +324,31 @@ class Generator(DuckDBGenerator):
     # Comparisons
 
     def eq_sql(self, expression: exp.EQ) -> str:
-        return self._compared(expression, "=")
+        return comparisons.compared(self, expression, "=")
 
     def neq_sql(self, expression: exp.NEQ) -> str:
-        return self._compared(expression, "<>")
+        return comparisons.compared(self, expression, "<>")
 
     def gt_sql(self, expression: exp.GT) -> str:
-        return self._compared(expression, ">")
+        return comparisons.compared(self, expression, ">")
 
     def gte_sql(self, expression: exp.GTE) -> str:
-        return self._compared(expression, ">=")
+        return comparisons.compared(self, expression, ">=")
 
     def lt_sql(self, expression: exp.LT) -> str:
-        return self._compared(expression, "<")
+        return comparisons.compared(self, expression, "<")
 
     def lte_sql(self, expression: exp.LTE) -> str:
-        return self._compared(expression, "<=")
+        return comparisons.compared(self, expression, "<=")
 
     def nullsafeeq_sql(self, expression: exp.NullSafeEQ) -> str:
-        return self._compared(expression, "IS NOT DISTINCT FROM")
-
-    def _compared(self, expression: exp.Binary, sign: str) -> str:
-        a, b = expression.this, expression.expression
-        return f"{self.comparable(a, b)} {sign} {self.comparable(b, a)}"
-
-    def comparable(self, operand: exp.Expr, other: exp.Expr) -> str:
-        """Returns the SQL of one side of a comparison. A text, column, item or parameter is cast to
-        a number if the other side is one: DuckDB would compare both as texts."""
-        if (
-            isinstance(other, exp.Null)
-            or isinstance(operand, exp.Null)
-            or operand_types.is_number(operand)
-        ):
-            return self.grouped(operand)
-        if operand_types.is_number(other):
-            if isinstance(operand, exp.Literal) and operand.is_string:
-                return f"inner_double_of({self.text(operand)})"
-            if isinstance(operand, exp.Column | exp.Bracket | exp.Placeholder):
-                return f"inner_as_number({self.text(operand)})"
-        return self.grouped(operand)
+        return comparisons.compared(self, expression, "IS NOT DISTINCT FROM")
 
     def in_sql(self, expression: exp.In) -> str:
-        members = expression.expressions
-        if not members or not any(operand_types.is_number(member) for member in members):
-            return str(super().in_sql(expression))
-        value = self.comparable(
-            expression.this, next(member for member in members if operand_types.is_number(member))
-        )
-        return f"{value} IN ({', '.join(self.text(member) for member in members)})"
+        return comparisons.is_member(self, expression) or str(super().in_sql(expression))
 
     def between_sql(self, expression: exp.Between) -> str:
-        low, high = expression.args["low"], expression.args["high"]
-        value = self.comparable(expression.this, low if operand_types.is_number(low) else high)
-        return f"{value} BETWEEN {self.grouped(low)} AND {self.grouped(high)}"
+        return comparisons.is_between(self, expression)
 
 
 def _is_repeatable(argument: str) -> bool:
@@ -396,4 +373,7 @@ class Writer(DuckDB):
 
 
 def generate_sql(tree: exp.Expr) -> str:
-    return str(Writer().generate(tree, copy=False, comments=False))
+    sql = str(Writer().generate(tree, copy=False, comments=False))
+    if len(sql) > LONGEST:
+        raise StatementRefused("The statement is too long.")
+    return sql

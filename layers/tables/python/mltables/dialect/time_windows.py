@@ -13,6 +13,7 @@ from typing import Final
 
 from sqlglot import exp
 
+from mltables.dialect import allowed_syntax
 from mltables.dialect.refusal import StatementRefused
 from mltables.dialect.source_columns import sources_of
 from mltables.dialect.text_functions import literal
@@ -73,6 +74,8 @@ def _rewrite_select(select: exp.Select, calls: list[exp.Anonymous]) -> None:
             exp.Literal.number(first % sizes[0]),
         ],
     )
+    mentions = [node for node in _own(select) if isinstance(node, exp.Column) and _names(node)]
+    allowed_syntax.check_copies([(len(mentions) + len(calls) + 1, made)])
     if not _has_source(select):
         for node in list(_own(select)):
             _replace_mention(node, made)
@@ -86,12 +89,18 @@ def _rewrite_select(select: exp.Select, calls: list[exp.Anonymous]) -> None:
 
 def _replace_mention(node: exp.Expr, made: exp.Anonymous) -> None:
     """Replaces ``window`` and ``window.start``."""
-    if not isinstance(node, exp.Column):
+    if not isinstance(node, exp.Column) or not _names(node):
         return
-    if node.name.lower() == NAME and not node.table:
-        node.replace(made.copy())
-    elif node.table.lower() == NAME and not node.db and node.name.lower() in _FIELDS:
+    if node.table:
         node.replace(exp.Dot(this=made.copy(), expression=node.this.copy()))
+    else:
+        node.replace(made.copy())
+
+
+def _names(column: exp.Column) -> bool:
+    """Whether a column is ``window``, ``window.start`` or ``window.end``."""
+    name, table = column.name.lower(), column.table.lower()
+    return (name == NAME and not table) or (table == NAME and not column.db and name in _FIELDS)
 
 
 def _name_projections(select: exp.Select) -> None:
