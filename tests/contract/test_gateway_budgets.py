@@ -24,12 +24,14 @@ from mlcore.repos.gateway import budgets as policies
 from mlcore.repos.gateway import spending
 from mlcore.webhooks import delivery_message
 from mlcore.webhooks.delivery_message import DeliveryMessage
-from tests.contract.api import called
+from tests.contract.api import Api, called
 from tests.contract.conftest import Store
 from tests.contract.gateway_requests import events_of, post
 from tests.contract.gateway_world import PRICE, allow_local, budget, endpoint, model
 from tests.contract.sealing import seal_here
 from tests.contract.streams import following
+from tests.doubles.faulty import Fault
+from tests.doubles.fixtures import Doubles
 from tests.doubles.providers import openai, serving
 
 CHAT: dict[str, Any] = {"messages": [{"role": "user", "content": "hello"}]}
@@ -178,6 +180,20 @@ def test_nothing_small_is_lost(store: Store) -> None:
     for _ in range(3):
         spending.add(window, 1, 1e-9)
     assert spending.read([window, ("bp-1", 5)]) == [3e-9, 0.0]
+
+
+@pytest.mark.parametrize("before", [0, 1])
+def test_a_lost_answer_counts_once(broken: tuple[Api, Doubles], before: int) -> None:
+    _, doubles = broken
+    window = ("bp-1", 0)
+    for _ in range(before):
+        spending.add(window, 1, 1e-9)
+    doubles.faulty.arm(Fault.ANSWER_LOST, 1)
+    added = spending.add(window, 1, 1e-9)
+    assert doubles.faulty.fired
+    doubles.faulty.heal()
+    total = (before + 1) * 1e-9
+    assert (added.dollars, spending.read([window])) == (total, [total])
 
 
 def test_a_refusal_says_when_the_window_ends(endpoint_id: str, now: int) -> None:

@@ -118,6 +118,8 @@ class GatewaySpending(Item):
     earlier = IntAttribute(null=True)
     """The part of ``spent`` that calls cost before the policy was created or changed; absent if
     there is none."""
+    last_addition = TextAttribute(null=True)
+    """The id of the last addition, by which a repeated one is recognized."""
     event = TextAttribute(null=True)
     """The text that announces to webhooks that the budget was exceeded in this window; absent until
     then."""

@@ -10,7 +10,7 @@ from mlcore.db import keys
 from mlcore.db.expression import Update
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import table
-from mlcore.ids import now_ms
+from mlcore.ids import new_ulid, now_ms
 from mlcore.models.gateway import GatewaySpending
 
 KEPT_SECONDS: Final = 7 * 24 * 3600
@@ -89,11 +89,20 @@ class Spending(NamedTuple):
 
 def add(window: Window, end_ms: int, dollars: float) -> Spending:
     """Adds US dollars to the spending of a window (period of a budget policy) and returns the new
-    total. A retried request may count twice, so a budget may refuse calls too early, never too
+    total. If the answer to the write is lost and the write repeated, it counts once; twice only if
+    another process has counted a call in between. So a budget may refuse calls too early, never too
     late."""
+    addition = new_ulid()
     update = _new_update(end_ms)
     update.add(GatewaySpending.spent, round(dollars * _UNITS))
-    written = table.update(keys.gateway_spending(*window), update, returning=True)
+    update.set(GatewaySpending.last_addition, addition)
+    update.require_absent_or_other(GatewaySpending.last_addition, addition)
+    try:
+        written = table.update(keys.gateway_spending(*window), update, returning=True)
+    except ConditionFailed as failed:
+        if failed.item is None:
+            raise
+        written = failed.item  # as the first attempt of this write left it
     item = GatewaySpending.of(written)
     return Spending(item.spent / _UNITS, item.event is not None)
 
