@@ -135,3 +135,15 @@ def test_readers_without_view_types_read_all_tables(store: Store, tables: Tables
         by_reader["pyarrow"]["runs_latest"]["types"]["params"] == "map<string, string ('params')>"
     )
     assert "'loss'" in by_reader["daft"]["runs_latest"]["rows"][0]
+
+
+def test_only_tables_without_doubles_have_new_encodings() -> None:
+    definitions = pytest.importorskip("mltables.table_definitions")
+    newer = {table.name for table in definitions.TABLES if table.parquet != "V1"}
+    doubles = {
+        table.name
+        for table in definitions.TABLES
+        if any("DOUBLE" in kind for _, kind, *_ in table.columns)
+    }
+    assert newer == {"spans"}
+    assert not newer & doubles

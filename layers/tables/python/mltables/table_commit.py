@@ -69,7 +69,7 @@ class TableCommit:
         local = self._folder / name
         ((_, count, size, _, columns, *_),) = self._connection.execute(
             f"COPY ({rows}) TO {quoted(str(local))} (FORMAT parquet, COMPRESSION zstd, "
-            f"ROW_GROUP_SIZE {ROW_GROUP}, RETURN_STATS)"
+            f"ROW_GROUP_SIZE {ROW_GROUP}, PARQUET_VERSION {table.parquet}, RETURN_STATS)"
         ).fetchall()
         if not count:
             local.unlink()

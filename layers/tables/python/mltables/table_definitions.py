@@ -245,6 +245,7 @@ SPANS: Final = Table(
     "parent_span_id IS NULL",
     span_attribute_columns.MAP,
     span_attribute_columns.VIEW,
+    "V2",
 )
 AUDIT: Final = Table(
     "audit_log",

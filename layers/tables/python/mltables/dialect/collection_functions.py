@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
@@ -14,6 +15,9 @@ from mltables.dialect.text_functions import is_list, literal
 
 if TYPE_CHECKING:
     from mltables.dialect.sql_generator import Generator
+
+_NAME: Final = re.compile(r'[\w.)"]+')
+"""Matches the SQL of a column, or of a field of a struct, in parentheses or not."""
 
 
 def _lambda(call: exp.Anonymous, position: int, least: int, most: int) -> exp.Lambda:
@@ -88,11 +92,38 @@ def _of_list(name: str) -> Callable[[Generator, exp.Anonymous], str]:
     return written
 
 
-def _flags(name: str) -> Callable[[Generator, exp.Anonymous], str]:
+def _flags(name: str, of_none: str) -> Callable[[Generator, exp.Anonymous], str]:
+    """Returns the writer of ``exists`` or ``forall``. Most lists of events and links are empty, and
+    the macro takes longer than finding out.
+
+    Args:
+        of_none: the value for an empty list.
+    """
+
     def written(writer: Generator, call: exp.Anonymous) -> str:
-        return f"{name}({_of_list('list_transform')(writer, call)})"
+        value = f"{name}({_of_list('list_transform')(writer, call)})"
+        items = _column(writer, call.expressions[0])
+        return f"CASE WHEN len({items}) = 0 THEN {of_none} ELSE {value} END" if items else value
 
     return written
+
+
+def _get(writer: Generator, call: exp.Anonymous) -> str | None:
+    """Returns the SQL of ``get`` if its list is a column: to ask for the length first takes less
+    time than to take a member of an empty list."""
+    writer.count(call, 2, 2)
+    items = _column(writer, call.expressions[0])
+    return f"inner_get({items}, {writer.text(call.expressions[1])})" if items else None
+
+
+def _column(writer: Generator, items: exp.Expr) -> str | None:
+    """Returns the SQL of a list that is a column or a field of one, which may be repeated. Returns
+    None for all else, without generating the SQL of calls in it: nested calls would take
+    exponential time."""
+    if any(True for _ in items.find_all(exp.Func, exp.Query)):
+        return None
+    sql = writer.text(items)
+    return sql if _NAME.fullmatch(sql.strip("()")) else None
 
 
 def _aggregate(writer: Generator, call: exp.Anonymous) -> str:
@@ -234,8 +265,9 @@ SPECIAL: Final[dict[str, Callable[[Generator, exp.Anonymous], str | None]]] = {
     "named_struct": _named_struct,
     "transform": _of_list("list_transform"),
     "filter": _of_list("list_filter"),
-    "exists": _flags("inner_any"),
-    "forall": _flags("inner_all"),
+    "exists": _flags("inner_any", "false"),
+    "forall": _flags("inner_all", "true"),
+    "get": _get,
     "aggregate": _aggregate,
     "reduce": _aggregate,
     "map_filter": _of_map("key", "value"),

@@ -73,6 +73,7 @@ CREATE MACRO inner_item(x, k, size) AS
     CASE WHEN typeof(x) LIKE 'MAP(%' THEN inner_fail('Use element_at() for a map whose keys are no written texts.')
          WHEN k < 0 OR k >= size THEN inner_outside(k, size) ELSE x[k + 1] END;
 CREATE MACRO spark_get(x, k) AS CASE WHEN k < 0 THEN NULL ELSE x[k + 1] END;
+CREATE MACRO inner_get(x, k) AS CASE WHEN k >= 0 AND k < len(x) THEN x[k + 1] END;
 CREATE MACRO spark_try_element_at(x, k) AS x[k];
 CREATE MACRO inner_at(x, k, place, size) AS
     CASE WHEN typeof(x) LIKE 'MAP(%' OR (abs(place) <= size AND place <> 0) THEN x[k]
