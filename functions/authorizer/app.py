@@ -4,7 +4,8 @@ bypass CloudFront, where the deployment forbids it.
 If the authorizer refused an unknown caller, API Gateway would answer ``{"message":"Forbidden"}``
 without the challenge that makes a browser ask for a password. So an unknown caller's request is
 passed on without a username, and the API function answers 401 with MLflow's text. The authorizer's
-context is never empty: by it the API function knows that authentication took place.
+context is never empty: by it the API function knows that authentication took place. If a login
+could not be checked, the context says so, and the caller is asked to repeat the request.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from mlcore.entities.users import User
 from mlcore.environment import AUTHENTICATION, GATEWAY_LOGIN, OIDC, signs_in
 from mlcore.errors import MlflowError
 from mlcore.http.cloudfront_bypass import bypasses_cloudfront
-from mlcore.http.gate import TWO_LOGINS
+from mlcore.http.gate import LOGIN_NOT_CHECKED, TWO_LOGINS
 from mlcore.http.request import base_path, headers_of, path_of
 from mlcore.http.rest_events import as_http_event, is_rest_event
 from mlcore.observability import logger
@@ -97,8 +98,9 @@ def _authorization(event: Mapping[str, Any], context: Any) -> dict[str, Any]:
         try:
             context_of_caller |= identify()
         except MlflowError as error:
-            # The table cannot be read: the caller stays unknown, and the API function reports it.
-            logger.warning("authentication failed", extra={"error_code": error.error_code})
+            # The table or the issuer's keys cannot be read. The API function answers 429.
+            logger.warning("a login was not checked", extra={"error_code": error.error_code})
+            context_of_caller[LOGIN_NOT_CHECKED] = True
     return {"isAuthorized": True, "context": context_of_caller}
 
 

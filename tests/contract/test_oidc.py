@@ -18,6 +18,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from authorizer import oidc_authentication
 from mlcore.auth.permissions import Grant
 from mlcore.entities.users import User
+from mlcore.errors import TemporarilyUnavailable
 from mlcore.oidc import signing_keys, tokens
 from mlcore.repos.users import grants, users
 from tests import issuer as issuers
@@ -238,8 +239,10 @@ def test_keys_that_are_not_used(login: Login) -> None:
 
 def test_configuration_of_another_issuer(login: Login) -> None:
     login.issuer.named = "https://elsewhere"
-    assert login.show(login.issuer.token("r")) is None
+    with pytest.raises(TemporarilyUnavailable):
+        login.show(login.issuer.token("r"))
 
 
 def test_keys_come_by_https(shared_store: Store) -> None:
-    assert signing_keys.SigningKeys("http://issuer.invalid").find("r") is None
+    with pytest.raises(TemporarilyUnavailable):
+        signing_keys.SigningKeys("http://issuer.invalid").find("r")

@@ -54,6 +54,9 @@ _TWO_LOGINS_SENT: Final = (
     "The request has two different logins for this server. Send one: in Authorization or "
     "X-MLflow-Authorization, or an API key in x-api-key or x-goog-api-key."
 )
+LOGIN_NOT_CHECKED: Final = "login_not_checked"
+"""Field of the authorizer's answer: what the check needs could not be read."""
+_NOT_CHECKED_NOW: Final = "The login cannot be checked at present. Repeat the request."
 _ANSWERS: Final = ("lambda", "iam")
 """Keys of ``requestContext.authorizer``: the authorizer's result, and the signer."""
 
@@ -105,7 +108,9 @@ class Gate:
 
         Raises:
             RequestRefused: the caller is unknown, the password is wrong, the request has two
-                different logins, or the login was not checked.
+                different logins, or API Gateway let the request through without a check.
+            RequestLimitExceeded: the authorizer could not check the login. Clients repeat no
+                request after 401, and the login may be right.
         """
         checked = any(kind in answers for kind in _ANSWERS)
         if not (self._on or checked):
@@ -119,8 +124,11 @@ class Gate:
                 "the login of a request was not checked", extra={"authentication": self._mode}
             )
             raise RequestRefused(self._challenge()._replace(body=_UNCHECKED))
-        if (answers.get("lambda") or {}).get(TWO_LOGINS) and not signed:
+        authorized = {} if signed else answers.get("lambda") or {}
+        if authorized.get(TWO_LOGINS):
             raise RequestRefused(self._challenge()._replace(body=_TWO_LOGINS_SENT))
+        if authorized.get(LOGIN_NOT_CHECKED):
+            raise errors.RequestLimitExceeded(_NOT_CHECKED_NOW)
         access = guard.authenticated_caller(answers, request.workspace, signed=signed)
         if access is None:
             raise RequestRefused(self._retry_challenge(request))

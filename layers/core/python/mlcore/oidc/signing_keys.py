@@ -6,13 +6,15 @@ from typing import Any, Final
 
 import jwt
 
+from mlcore.errors import TemporarilyUnavailable
 from mlcore.observability import logger
 from mlcore.oidc.issuer_documents import configuration_of, fetch_json
 from mlcore.process_cache import Moment
 
 KEPT_SECONDS: Final = 3_600
 RETRY_SECONDS: Final = 30
-"""Unknown key ids cause at most one fetch in this many seconds: anybody can send them."""
+"""Unknown key ids, and failed fetches, cause at most one fetch in this many seconds: anybody can
+send tokens."""
 MAXIMUM_KEYS: Final = 100
 MINIMUM_RSA_BITS: Final = 2_048
 
@@ -27,16 +29,23 @@ class SigningKeys:
 
     def __init__(self, issuer: str) -> None:
         self.issuer = issuer
-        self._keys: dict[str, jwt.PyJWK] = {}
+        self._keys: dict[str, jwt.PyJWK] | None = None
         self._fetched_at: Moment | None = None
 
     def find(self, kid: str) -> jwt.PyJWK | None:
         """Returns the identity provider's signing key with the id ``kid``; None if it has no usable
         key with this id. Fetches the provider's keys if the known ones are old or (at most every
-        RETRY_SECONDS) lack this id. A failed fetch is only logged."""
+        RETRY_SECONDS) lack this id. A failed fetch is only logged.
+
+        Raises:
+            TemporarilyUnavailable: this process has never fetched the provider's keys.
+        """
         age = None if self._fetched_at is None else self._fetched_at.age()
-        if age is None or age > KEPT_SECONDS or (age > RETRY_SECONDS and kid not in self._keys):
+        is_known = self._keys is not None and kid in self._keys
+        if age is None or age > KEPT_SECONDS or (age > RETRY_SECONDS and not is_known):
             self._fetch()
+        if self._keys is None:
+            raise TemporarilyUnavailable("The identity provider's keys cannot be fetched.")
         return self._keys.get(kid)
 
     def _fetch(self) -> None:
