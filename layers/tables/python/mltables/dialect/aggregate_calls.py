@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from sqlglot import exp
 
 from mltables.dialect import function_list, grouping, macros
-from mltables.dialect.aggregate_functions import AGGREGATES, FIRST_OR_LAST, WITHIN, Aggregate
+from mltables.dialect.aggregate_functions import (
+    AGGREGATES,
+    FIRST_OR_LAST,
+    OF_NUMBERS,
+    WITHIN,
+    Aggregate,
+)
 from mltables.dialect.refusal import StatementRefused
 
 if TYPE_CHECKING:
@@ -86,7 +92,29 @@ def aggregate(writer: Generator, call: exp.Anonymous, root: exp.Expr | None) -> 
             raise StatementRefused(f"{call.name}() takes no WITHIN GROUP.")
         order = _ordering(writer, parts.within)
     given = _Given([writer.text(argument) for argument in arguments], distinct, order)
-    return _aggregate_sql(writer, name, _of_kept_rows(arguments, given, parts.condition), parts)
+    given = _of_kept_rows(arguments, given, parts.condition)
+    if name in OF_NUMBERS:
+        given = _with_numbers(arguments[0], given, parts.condition)
+    return _aggregate_sql(writer, name, given, parts)
+
+
+def _with_numbers(argument: exp.Expr, given: _Given, condition: str | None) -> _Given:
+    """Returns the argument so that a text becomes a number, in rows that FILTER keeps."""
+    if not _may_be_text(argument):
+        return given
+    (summand,) = given.arguments
+    if condition and not summand.startswith("CASE WHEN "):
+        summand = f"CASE WHEN {condition} THEN {summand} END"
+    return given._replace(arguments=[f"inner_summand({summand})"])
+
+
+def _may_be_text(argument: exp.Expr) -> bool:
+    """Whether an argument may be a text, of a type that DuckDB knows: not so of an aggregate."""
+    if not isinstance(argument, exp.Column | exp.Bracket | exp.Anonymous):
+        return False
+    return argument.find(exp.Column) is not None and not any(
+        map(is_aggregate, argument.find_all(exp.Anonymous))
+    )
 
 
 def _of_kept_rows(arguments: list[exp.Expr], given: _Given, condition: str | None) -> _Given:
@@ -196,7 +224,10 @@ def _grouping_id(writer: Generator, call: exp.Anonymous, parts: _Parts) -> str:
         select = call.find_ancestor(exp.Select)
         group = select.args.get("group") if select else None
         arguments = grouping.expressions_of(group) if group else []
-    if not 0 < len(arguments) <= _MOST_GROUPED or parts.window or parts.condition:
+    written = all(
+        not isinstance(by, exp.Tuple | exp.GroupingSets | exp.Literal) for by in arguments
+    )
+    if not 0 < len(arguments) <= _MOST_GROUPED or not written or parts.window or parts.condition:
         raise StatementRefused("grouping_id() takes the expressions of a GROUP BY.")
     given = ", ".join(writer.text(argument) for argument in arguments)
     return f"CAST(grouping_id({given}) AS BIGINT)"

@@ -73,7 +73,7 @@ AGGREGATES: Final = {
     ),
     "count": Aggregate(1, 1, "count({0})"),
     "count_if": Aggregate(1, 1, "count(CASE WHEN {0} THEN 1 END)"),
-    "sum": Aggregate(1, 1, "sum({0})"),
+    "sum": Aggregate(1, 1, "sum({0})", "inner_total({a})"),
     "try_sum": Aggregate(1, 1, "sum({0})", "inner_try_total({a})"),
     "avg": _MEAN,
     "try_avg": _MEAN,
@@ -104,6 +104,8 @@ AGGREGATES: Final = {
     "grouping": Aggregate(1, 1, "grouping({0})", "CAST({a} AS TINYINT)"),
     "grouping_id": Aggregate(0, 64, "grouping_id({0})"),
 }
+OF_NUMBERS: Final = frozenset(("sum", "try_sum", "avg", "try_avg", "mean"))
+"""Aggregates for which Databricks casts texts to DOUBLE."""
 WITHIN: Final = {
     "percentile_cont": "quantile_cont(CAST({0} AS DOUBLE), {1})",
     "percentile_disc": "quantile_disc({0}, {1})",

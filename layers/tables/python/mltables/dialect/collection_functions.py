@@ -253,9 +253,29 @@ def _reverse(writer: Generator, call: exp.Anonymous) -> str:
     return f"{'list_reverse' if is_list(value) else 'inner_reverse'}({writer.text(value)})"
 
 
-def _array_sort(_writer: Generator, call: exp.Anonymous) -> None:
-    if len(call.expressions) > 1:
-        raise StatementRefused("array_sort() takes no lambda here.")
+def _array_sort(writer: Generator, call: exp.Anonymous) -> str | None:
+    """Returns the DuckDB SQL of ``array_sort(list, (a, b) -> …)``: each member is put behind those
+    that the lambda says are not after it."""
+    writer.count(call, 1, 2)
+    if len(call.expressions) == 1:
+        return None
+    function = _lambda(call, 1, 2, 2)
+    depth = _depth(function)
+    done, one, member = f"inner_d{depth}", f"inner_o{depth}", f"inner_m{depth}"
+    first, second = _names(function)
+    body = _body(writer, function, {first: member, second: f"{one}[1]"})
+    before = f"len(list_filter({done}, lambda {member}: inner_compared({body}) <= 0))"
+    items = writer.text(call.expressions[0])
+    step = (
+        f"list_transform([{before}], lambda inner_n{depth}: list_concat(list_concat("
+        f"{done}[1:inner_n{depth}], {one}), {done}[inner_n{depth} + 1:]))[1]"
+    )
+    given = f"inner_l{depth}"
+    lists = f"list_transform({given}, lambda {member}: [{member}])"
+    return (
+        f"list_transform([{items}], lambda {given}: inner_sorted({given}, "
+        f"list_reduce({lists}, lambda {done}, {one}: {step})))[1]"
+    )
 
 
 SPECIAL: Final[dict[str, Callable[[Generator, exp.Anonymous], str | None]]] = {

@@ -21,10 +21,13 @@ def move_into_rollup(group: exp.Group) -> None:
 
 
 def expressions_of(group: exp.Group) -> list[exp.Expr]:
-    """Returns the expressions by which a SELECT groups, also those in ROLLUP and CUBE."""
-    parts = [*group.expressions, *(group.args.get("rollup") or []), *(group.args.get("cube") or [])]
+    """Returns the expressions by which a SELECT groups, also those in ROLLUP, CUBE and GROUPING
+    SETS; a number stands for the column of the SELECT that it counts."""
+    kinds = ("rollup", "cube", "grouping_sets")
+    parts = [*group.expressions, *(part for kind in kinds for part in group.args.get(kind) or [])]
+    selected = getattr(group.parent, "selects", [])
     return [
-        expression
+        _selected(expression, selected)
         for part in parts
         for expression in (part.expressions if isinstance(part, exp.Rollup | exp.Cube) else [part])
     ]

@@ -70,6 +70,13 @@ class Reader(Databricks):
                     token.token_type = TokenType.VAR
             return super().parse(raw_tokens, sql)
 
+        def _parse_subquery(self, *args: Any, **kwargs: Any) -> exp.Subquery | None:
+            # Databricks has the alias of a subquery behind TABLESAMPLE.
+            subquery = super()._parse_subquery(*args, **kwargs)
+            if subquery and subquery.args.get("sample") and not subquery.args.get("alias"):
+                subquery.set("alias", self._parse_table_alias())
+            return subquery
+
         def _parse_pivot(self) -> exp.Pivot | None:
             before, self._fors = getattr(self, "_fors", 0), 0
             try:

@@ -238,6 +238,10 @@ def like(writer: Generator, node: exp.Binary, name: str, escape: str = "\\") -> 
     if isinstance(pattern_, exp.Any | exp.All):
         inner = pattern_.this
         members = inner.expressions if isinstance(inner, exp.Tuple) else [inner.unnest()]
+        if not members or any(isinstance(member.unnest(), exp.Query) for member in members):
+            raise StatementRefused(
+                "LIKE ANY and LIKE ALL take patterns that are written in a list."
+            )
         writer.check_length(len(value) * len(members))
         joined = " OR " if isinstance(pattern_, exp.Any) else " AND "
         conditions = (

@@ -15,6 +15,7 @@ _IDENTIFIER: Final = "identifier"
 _PART: Final = r"(?:[A-Za-z_]\w*|`[^`]+`)"
 _NAME: Final = re.compile(rf"\s*{_PART}(?:\s*\.\s*{_PART}){{0,3}}\s*", re.ASCII)
 _PARTS: Final = re.compile(_PART, re.ASCII)
+_RANDOM: Final = frozenset(("rand", "random", "uuid"))
 _MEMBERS: Final = frozenset(("min", "max"))
 """The members of a parameter for a range in a Databricks dashboard."""
 
@@ -27,10 +28,17 @@ def rewrite(query: exp.Query) -> None:
             _replace_identifier(call)
     for member in list(query.find_all(exp.Dot)):
         parameter, name = member.this, member.expression
+        if not isinstance(name, exp.Identifier):
+            continue  # :range.min(1) is refused
         if isinstance(parameter, exp.Placeholder) and name.name.lower() in _MEMBERS:
             member.replace(exp.Placeholder(this=f"{parameter.name}_{name.name.lower()}"))
     for sample in list(query.find_all(exp.TableSample)):
         _replace_sample(sample)
+    for select in query.find_all(exp.Select):
+        where = select.args.get("where")
+        if where and any(call.name.lower() in _RANDOM for call in where.find_all(exp.Anonymous)):
+            for source in sources_of(select):
+                _keep_apart(source)
 
 
 def _replace_identifier(call: exp.Anonymous) -> None:
@@ -65,13 +73,9 @@ def _replace_sample(sample: exp.TableSample) -> None:
     source = sample.parent
     if not select or not source or select.args.get("laterals") or [source] != sources_of(select):
         raise StatementRefused("TABLESAMPLE follows the only table of a SELECT here.")
-    # DuckDB moves no condition below a LIMIT; it would move this one below a DISTINCT or UNION.
-    sampled = [source.this] if isinstance(source, exp.Subquery) else []
-    if isinstance(source, exp.Table) and not source.db:
-        sampled = [cte.this for cte in ctes_named(source) if not _is_recursive(cte)]
-    for query in sampled:
-        if isinstance(query, exp.Query) and query.args.get("limit") is None:
-            query.set("limit", exp.Limit(expression=exp.Literal.number(2**63 - 1)))
+    if (rows := _row_count(sample)) is not None:
+        _take_rows(source, rows)
+        return
     share = _share(sample)
     condition: exp.Expr = exp.LT(
         this=exp.Anonymous(this="rand", expressions=[]), expression=exp.Literal.number(share)
@@ -83,6 +87,35 @@ def _replace_sample(sample: exp.TableSample) -> None:
         condition = exp.And(this=given, expression=condition)
     select.set("where", exp.Where(this=condition))
     source.set("sample", None)
+
+
+def _row_count(sample: exp.TableSample) -> exp.Expr | None:
+    """Returns the number of rows of ``TABLESAMPLE (5 ROWS)``; None for other samples."""
+    size = sample.args.get("size")
+    is_count = isinstance(size, exp.Literal) and size.is_int
+    return size if is_count and sample.args.get("seed") is None else None
+
+
+def _take_rows(source: exp.Expr, rows: exp.Expr) -> None:
+    """Replaces a source by its first rows, as Databricks samples a number of rows."""
+    alias = source.args.get("alias") or exp.TableAlias(
+        this=exp.to_identifier(source.name or "inner_sample")
+    )
+    source.set("sample", None)
+    limited = exp.Select(expressions=[exp.Star()]).from_(source.copy())
+    limited.set("limit", exp.Limit(expression=rows.copy()))
+    source.replace(exp.Subquery(this=limited, alias=alias.copy()))
+
+
+def _keep_apart(source: exp.Expr) -> None:
+    """Keeps a condition on random numbers above a source: DuckDB would move it below a DISTINCT or
+    a UNION, but moves none below a LIMIT."""
+    queries = [source.this] if isinstance(source, exp.Subquery) else []
+    if isinstance(source, exp.Table) and not source.db:
+        queries = [cte.this for cte in ctes_named(source) if not _is_recursive(cte)]
+    for query in queries:
+        if isinstance(query, exp.Query) and query.args.get("limit") is None:
+            query.set("limit", exp.Limit(expression=exp.Literal.number(2**63 - 1)))
 
 
 def _is_recursive(cte: exp.CTE) -> bool:
@@ -98,8 +131,7 @@ def _share(sample: exp.TableSample) -> str:
         raise StatementRefused("TABLESAMPLE takes no REPEATABLE here.")
     if not isinstance(percent, exp.Literal) or percent.is_string:
         raise StatementRefused(
-            "TABLESAMPLE takes a percentage, such as TABLESAMPLE (10 PERCENT); for a number of "
-            "rows use a subquery with LIMIT."
+            "TABLESAMPLE takes a percentage, such as TABLESAMPLE (10 PERCENT), or a number of ROWS."
         )
     share = float(percent.name) / 100
     if not 0 <= share <= 1:

@@ -46,9 +46,23 @@ CREATE MACRO inner_joined(list, separator) AS
     CASE WHEN separator IS NULL THEN NULL WHEN len(list) = 0 THEN ''
          ELSE list_reduce(list, lambda a, b: a || separator || b) END;
 CREATE MACRO spark_array_join(list, separator) AS
-    array_to_string(list_transform(spark_array_compact(list), lambda x: spark_string(x)), separator),
+    inner_joined(list_transform(spark_array_compact(list), lambda x: spark_string(x)), separator),
     (list, separator, missing) AS
-    array_to_string(list_transform(list, lambda x: coalesce(spark_string(x), missing)), separator);
+    CASE WHEN missing IS NOT NULL
+         THEN inner_joined(list_transform(list, lambda x: coalesce(spark_string(x), missing)), separator) END;
+CREATE MACRO inner_nulls(list, n) AS
+    list_transform(range(greatest(n, 0)), lambda i: CASE WHEN i < 0 THEN list[1] END);
+CREATE MACRO inner_with(list, n, x) AS
+    list_concat(list_append(list_concat(list[1:n], inner_nulls(list, n - len(list))), x), list[n + 1:]);
+CREATE MACRO spark_array_insert(list, p, x) AS
+    CASE WHEN list IS NULL OR p IS NULL THEN NULL
+         WHEN p = 0 THEN inner_fail('[INVALID_INDEX_OF_ZERO] The index 0 is invalid. The first element has index 1.')
+         WHEN p > 0 THEN inner_with(list, p - 1, x)
+         WHEN -p <= len(list) + 1 THEN inner_with(list, len(list) + p + 1, x)
+         ELSE list_concat(list_prepend(x, inner_nulls(list, -p - len(list) - 1)), list) END;
+CREATE MACRO inner_sorted(list, sorted) AS CASE WHEN len(list) < 2 THEN list ELSE sorted END;
+CREATE MACRO inner_compared(order_of) AS
+    coalesce(order_of, inner_fail('[COMPARATOR_RETURNS_NULL] The lambda of array_sort() returned NULL.'));
 CREATE MACRO spark_flatten(list) AS
     CASE WHEN inner_has_null(list) THEN NULL ELSE flatten(list) END;
 CREATE MACRO inner_slice(list, first, n) AS

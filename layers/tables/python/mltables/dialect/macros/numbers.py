@@ -43,6 +43,11 @@ CREATE MACRO inner_no_date(x) AS
     CASE WHEN typeof(x) = 'DATE'
          THEN inner_fail('To a DATE an interval is added by date_add(), or as CAST(… AS DATE) + INTERVAL … here.')
          ELSE x END;
+CREATE MACRO inner_total(total) AS
+    CASE WHEN typeof(total) = 'HUGEINT' THEN CAST(total AS BIGINT) ELSE total END;
+CREATE MACRO inner_summand(x VARCHAR) AS
+    CAST(CASE WHEN inner_is_number(x) OR inner_is_special(x) THEN trim(x) ELSE x || ' is no number' END AS DOUBLE),
+    (x) AS x;
 CREATE MACRO inner_try_total(total) AS
     CASE WHEN typeof(total) = 'HUGEINT' THEN TRY_CAST(total AS BIGINT) ELSE total END;
 CREATE MACRO spark_div(a, b) AS CAST(a // b AS BIGINT);
@@ -88,6 +93,17 @@ CREATE MACRO inner_is_fraction(kind) AS kind IN ('DOUBLE', 'FLOAT');
 CREATE MACRO inner_round(x, places) AS
     CASE WHEN inner_is_fraction(typeof(x)) THEN inner_round_double(TRY_CAST(x AS DOUBLE), places)
          ELSE round(x, places) END;
+CREATE MACRO inner_is_tie(x, places) AS
+    abs(CAST(CAST(abs(x) AS DECIMAL(38, 18)) * power(10, places) AS DOUBLE) % 1 - 0.5) < 1e-12;
+CREATE MACRO inner_even(x, places) AS
+    CASE WHEN NOT (abs(x) < 1e15) OR isnan(x) THEN x
+         WHEN inner_is_tie(x, places) THEN 2 * inner_round_double(x / 2, places)
+         ELSE inner_round_double(x, places) END;
+CREATE MACRO spark_bround(x) AS inner_even(CAST(x AS DOUBLE), 0),
+    (x, places) AS inner_even(CAST(x AS DOUBLE), places);
+CREATE MACRO spark_bin(x) AS bin(CAST(x AS BIGINT));
+CREATE MACRO spark_sec(x) AS 1 / cos(CAST(x AS DOUBLE));
+CREATE MACRO spark_csc(x) AS 1 / sin(CAST(x AS DOUBLE));
 CREATE MACRO spark_rint(x) AS round_even(CAST(x AS DOUBLE), 0);
 CREATE MACRO spark_factorial(n) AS
     CASE WHEN n < 0 OR n > 20 THEN NULL ELSE CAST(factorial(CAST(n AS INTEGER)) AS BIGINT) END;

@@ -61,7 +61,23 @@ CREATE MACRO inner_reverse(x) AS
 CREATE MACRO spark_initcap(s) AS
     array_to_string(list_transform(string_split(lower(s), ' '),
                                    lambda word: upper(word[1]) || word[2:]), ' ');
-CREATE MACRO spark_levenshtein(a, b) AS CAST(levenshtein(a, b) AS INTEGER);
+CREATE MACRO spark_levenshtein(a, b) AS CAST(levenshtein(a, b) AS INTEGER),
+    (a, b, most) AS CAST(CASE WHEN levenshtein(a, b) > most THEN -1 ELSE levenshtein(a, b) END AS INTEGER);
+CREATE MACRO spark_overlay(s, new, p) AS left(s, p - 1) || new || substring(s, p + length(new)),
+    (s, new, p, n) AS left(s, p - 1) || new || substring(s, p + CASE WHEN n < 0 THEN length(new) ELSE n END);
+CREATE MACRO spark_mask(s) AS
+    regexp_replace(regexp_replace(regexp_replace(s, '\p{Lu}', 'X', 'g'), '\p{Ll}', 'x', 'g'), '\p{Nd}', 'n', 'g');
+CREATE MACRO spark_url_encode(s) AS
+    replace(replace(replace(url_encode(s), '%20', '+'), '%2A', '*'), '~', '%7E');
+CREATE MACRO inner_pair(pair, delimiter) AS
+    struct_pack(key := regexp_split_to_array(pair, delimiter)[1],
+        "value" := CASE WHEN regexp_matches(pair, delimiter) THEN substring(pair, length(
+            regexp_split_to_array(pair, delimiter)[1]) + length(regexp_extract(pair, delimiter)) + 1) END);
+CREATE MACRO inner_pairs(s, pairs, delimiter) AS
+    map_from_entries(list_transform(regexp_split_to_array(s, pairs), lambda pair: inner_pair(pair, delimiter)));
+CREATE MACRO spark_str_to_map(s) AS inner_pairs(s, ',', ':'),
+    (s, pairs) AS inner_pairs(s, pairs, ':'),
+    (s, pairs, delimiter) AS inner_pairs(s, pairs, delimiter);
 CREATE MACRO inner_split_part(s, delimiter, n) AS
     CASE WHEN n = 0 THEN inner_fail('[INVALID_INDEX_OF_ZERO] The index 0 is invalid.')
          WHEN delimiter = '' THEN CASE WHEN n IN (1, -1) THEN s ELSE '' END
@@ -97,6 +113,10 @@ CREATE MACRO spark_regexp_extract(s, pattern) AS regexp_extract(s, pattern, 1),
 CREATE MACRO spark_regexp_extract_all(s, pattern) AS regexp_extract_all(s, pattern, 1),
     (s, pattern, n) AS regexp_extract_all(s, pattern, n);
 CREATE MACRO spark_regexp_count(s, pattern) AS CAST(len(regexp_extract_all(s, pattern)) AS INTEGER);
+CREATE MACRO spark_regexp_instr(s, pattern) AS
+    CAST(CASE WHEN regexp_matches(s, pattern)
+              THEN length(regexp_extract(s, '(?s)^(.*?)(?:' || pattern || ')', 1)) + 1
+              WHEN s IS NOT NULL AND pattern IS NOT NULL THEN 0 END AS INTEGER);
 CREATE MACRO spark_regexp_substr(s, pattern) AS
     CASE WHEN regexp_matches(s, pattern) THEN regexp_extract(s, pattern) END;
 
