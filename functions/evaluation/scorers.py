@@ -177,14 +177,17 @@ def _stored(experiment: Experiment, name: str) -> tuple[ScorerVersion | None, On
 
 
 def get_online_configs(message: m.GetOnlineScoringConfigs, request: Request) -> dict[str, Any]:
-    """Returns the online scoring configurations of those requested scorers that the caller may
-    read."""
+    """Returns the online scoring configurations of the requested scorers. Scorers without one are
+    left out. Ids of scorers are random, so that a refusal does not help to guess them.
+
+    Raises:
+        PermissionDenied: the caller may not read one of the scorers that have a configuration.
+    """
     may_read = request.may_read(SCORER)
     configs = online_scorers.with_ids(request.workspace, set(message.scorer_ids))
-    readable = [
-        config for config in configs if may_read(scorer_pattern(config.experiment_id, config.name))
-    ]
-    return {"configs": [responses.online_config(config) for config in readable]}
+    if not all(may_read(scorer_pattern(config.experiment_id, config.name)) for config in configs):
+        raise errors.PermissionDenied("Permission denied")
+    return {"configs": [responses.online_config(config) for config in configs]}
 
 
 def set_online_config(message: m.SetOnlineScoringConfig, request: Request) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 
@@ -64,6 +65,10 @@ class Members(World):
 
     def set_rate(self, user: str, rate: float) -> int:
         return self.call(user, "PUT", "online-config", {"sample_rate": rate})[0]
+
+    def ask_settings(self, user: str, *scorer_ids: str) -> tuple[int, str]:
+        query = urlencode({"scorer_ids": scorer_ids}, doseq=True)
+        return called_as(named(user), self._handler, "GET", f"{SCORERS}/online-configs", query)
 
     def setting(self) -> OnlineScorer | None:
         return online_scorers.find("default", self.experiment, NAME)

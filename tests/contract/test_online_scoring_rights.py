@@ -14,7 +14,7 @@ from mlcore.auth.permissions import Grant
 from mlcore.entities.evaluation.scorers import ScorerVersion
 from mlcore.environment import AUTHENTICATION
 from mlcore.repos.evaluation import jobs, online_scorers, scorers
-from mlcore.repos.users import grants
+from mlcore.repos.users import grants, users
 from tests.contract import lost_rights
 from tests.contract.conftest import Store
 from tests.contract.gateway_world import endpoint, model
@@ -48,6 +48,23 @@ def test_only_who_may_use_the_endpoint_turns_it_on(world: Members) -> None:
         grants.delete(world.owner, "default", kind, "*")
     assert world.setting() == setting
     assert world.set_rate("editor", 0.0) == 200, "everybody who may edit it turns it off"
+
+
+def test_settings_are_shown_to_those_who_may_read_the_scorers(world: Members) -> None:
+    """Who may not read one of them gets none, as on MLflow's server."""
+    assert world.set_rate("editor", 0.0) == 200
+    setting = world.setting()
+    assert setting is not None
+    users.create("stranger", "", is_admin=False)
+    shown = world.ask_settings
+
+    status, body = shown("editor", setting.scorer_id, "unknown")
+    assert status == 200
+    assert [config["scorer_id"] for config in json.loads(body)["configs"]] == [setting.scorer_id]
+    assert shown("stranger", "unknown") == (200, '{"configs":[]}')
+    assert shown("stranger", "unknown", setting.scorer_id)[0] == 403
+    grants.put(world.editor, "default", Grant("scorer", "*", "DENY"))
+    assert shown("editor", setting.scorer_id)[0] == 403
 
 
 def test_an_endpoint_with_the_id_of_another_as_its_name(world: Members) -> None:

@@ -96,6 +96,34 @@ def test_each_right_is_needed(
     assert list(jobs.of_workspace("default")) == []
 
 
+def test_a_missing_prompt_is_named_to_those_who_could_read_it(
+    world: OptimizationWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To anybody else it is refused like one that exists. Prompts and registered models share
+    names, so a reader of prompts alone could otherwise find names of models."""
+    hidden = new_dataset(experiment_ids=[world.api.new_experiment("hidden")])
+    given = needed(world)
+    del given["prompt"]
+    readable = [Grant(kind, "*", "READ") for kind in ("prompt", "registered_model")]
+    missing = {**world.body(), "source_prompt_uri": "prompts:/nothing/1"}
+    reader = Member("reader", monkeypatch, *given.values(), *readable)
+    status, body = reader.ask("POST", "", missing)
+    assert (status, body["error_code"]) == (404, "RESOURCE_DOES_NOT_EXIST")
+    refused = reader.ask("POST", "", world.body())
+    assert refused[0] == 403
+    missing["config"] = {**missing["config"], "dataset_id": hidden}
+    assert reader.ask("POST", "", missing) == refused
+    missing["config"]["dataset_id"] = "d-0"
+    assert reader.ask("POST", "", missing)[0] == 404
+    for number, grant in enumerate(readable):
+        half = Member(f"half {number}", monkeypatch, *given.values(), grant)
+        assert half.ask("POST", "", missing) == refused
+    del given["experiment"]
+    stranger = Member("stranger", monkeypatch, *given.values(), *readable)
+    assert stranger.ask("POST", "", missing) == refused
+    assert list(jobs.of_workspace("default")) == []
+
+
 def test_endpoints_of_scorers_and_of_the_rewriting_model(
     world: OptimizationWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:

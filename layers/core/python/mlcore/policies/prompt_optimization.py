@@ -10,6 +10,7 @@ from mlcore.auth.permissions import (
     EXPERIMENT,
     PROMPT,
     PROMPT_VERSION,
+    REGISTERED_MODEL,
     RUN,
     SCORER,
     SCORER_VERSION,
@@ -27,15 +28,38 @@ from mlcore.repos.evaluation import jobs
 
 
 def create(access: Access, message: Any) -> bool:
-    """Allows the optimization of a prompt to callers for whom :func:`may_optimize` is true."""
+    """Allows the optimization of a prompt to callers for whom :func:`may_optimize` is true. Who may
+    read the prompt that is missing learns from the service that it is."""
     config = message.config
-    return may_optimize(
-        access,
-        subject(message, "experiment_id").strip(),
-        message.source_prompt_uri,
-        config.scorers if config is not None else [],
-        config.dataset_id if config is not None else "",
+    experiment_id = subject(message, "experiment_id").strip()
+    prompt_uri = message.source_prompt_uri
+    dataset_id = config.dataset_id if config is not None else ""
+    if _may_see_that_prompt_is_missing(access, prompt_uri):
+        return access.allows(*create_inside(experiment_id, RUN)) and (
+            not dataset_id or _may_read_if_any(access, dataset_id)
+        )
+    scorer_names = config.scorers if config is not None else []
+    return may_optimize(access, experiment_id, prompt_uri, scorer_names, dataset_id)
+
+
+def _may_see_that_prompt_is_missing(access: Access, prompt_uri: str) -> bool:
+    """Whether the prompt is missing, and the caller could read a prompt or registered model with
+    its name. Prompts and registered models share names, so both rights are needed."""
+    name = parse_prompt_uri(prompt_uri).name
+    return (
+        bool(name)
+        and kind_of(access.workspace, name) is None
+        and access.allows(
+            Requirement(PROMPT, name, "read"), Requirement(REGISTERED_MODEL, name, "read")
+        )
     )
+
+
+def _may_read_if_any(access: Access, dataset_id: str) -> bool:
+    """Whether the dataset is missing or the caller may read it. The prompt may be created before
+    the service looks for it, which then uses the dataset."""
+    dataset = evaluation_datasets.find(access.workspace, dataset_id)
+    return dataset is None or on_experiments(access, dataset.experiment_ids, "read")
 
 
 def may_optimize(
