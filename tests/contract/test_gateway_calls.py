@@ -216,9 +216,14 @@ def test_who_may_call(chat: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     def status(path: str, body: Any) -> int:
         return ask("POST", path, body, handler=handler, caller=named("ann"))[0]
 
+    def listed() -> list[str]:
+        _, _, text = ask("GET", "mlflow/v1/models", handler=handler, caller=named("ann"))
+        return [item["id"] for item in json.loads(text)["data"]]
+
     here, none = ({"model": name, "messages": SAID} for name in ("chat", "none"))
     for permission, expected in (("READ", 403), ("USE", 200)):
         monkeypatch.setenv("DEFAULT_PERMISSION", permission)
+        assert listed() == (["chat"] if expected == 200 else [])
         assert status("mlflow/v1/chat/completions", here) == expected
         assert status("openai/v1/chat/completions", here) == expected
         assert status("chat/mlflow/invocations", {"messages": SAID}) == expected
@@ -226,6 +231,5 @@ def test_who_may_call(chat: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         assert status("none/mlflow/invocations", {"messages": SAID}) == 403
         assert status("mlflow/v1/chat/completions", {"messages": SAID}) == 400
     monkeypatch.setenv("DEFAULT_PERMISSION", "NO_PERMISSIONS")
-    _, _, text = ask("GET", "mlflow/v1/models", handler=handler, caller=named("ann"))
-    assert json.loads(text)["data"] == []
+    assert listed() == []
     assert ask("GET", "mlflow/v1/models", handler=handler, caller={"lambda": {}})[0] == 401
