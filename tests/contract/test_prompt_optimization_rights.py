@@ -8,19 +8,15 @@ from typing import Any
 
 import pytest
 
-import evaluation.app
 from mlcore.auth.permissions import Grant, scorer_pattern
 from mlcore.entities.evaluation.jobs import PENDING, Job
-from mlcore.environment import AUTHENTICATION
-from mlcore.http import lambda_handler
 from mlcore.ids import now_ms
 from mlcore.repos.evaluation import jobs
-from mlcore.repos.users import grants, users
 from tests.contract.conftest import Store
 from tests.contract.evaluation_calls import new_dataset, sent, upsert
 from tests.contract.judges_world import builtin, judge
-from tests.contract.logins import called_as, named
-from tests.contract.optimization_world import GOOD, JOBS, OptimizationWorld, ask
+from tests.contract.optimization_members import Member, needed
+from tests.contract.optimization_world import GOOD, OptimizationWorld, ask
 
 Json = dict[str, Any]
 
@@ -28,35 +24,6 @@ Json = dict[str, Any]
 @pytest.fixture
 def world(store: Store, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> OptimizationWorld:
     return OptimizationWorld(store.api, monkeypatch, tmp_path)
-
-
-class Member:
-    """A user who has only the given grants."""
-
-    def __init__(self, name: str, patch: pytest.MonkeyPatch, *given: Grant) -> None:
-        self._name = name
-        user = users.create(name, "", is_admin=False)
-        for grant in given:
-            grants.put(user, "default", grant)
-        patch.setenv(AUTHENTICATION, "basic")
-        patch.setenv("DEFAULT_PERMISSION", "NO_PERMISSIONS")
-        self._handler = lambda_handler(evaluation.app.RPCS)
-
-    def ask(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
-        """Status, and the body as JSON or, of most refusals, as text."""
-        text = json.dumps(body or {}) if method != "GET" else ""
-        status, answered = called_as(
-            named(self._name), self._handler, method, f"{JOBS}{path}", text
-        )
-        return status, json.loads(answered) if answered.startswith("{") else answered
-
-
-def needed(world: OptimizationWorld) -> dict[str, Grant]:
-    return {
-        "experiment": Grant("experiment", world.experiment, "EDIT"),
-        "prompt": Grant("prompt", "qa", "EDIT"),
-        "endpoint": Grant("gateway_endpoint", world.endpoint_id, "USE"),
-    }
 
 
 def test_who_has_every_right_optimizes(
