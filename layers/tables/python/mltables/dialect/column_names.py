@@ -20,6 +20,7 @@ _RENAMED: Final = {
     "array_agg": "collect_list", "random": "rand", "date_sub": "date_sub", "dateadd": "date_add",
     "approx_count_distinct": "approx_count_distinct", "regexp_like": "regexp_like",
     "regexp": "regexp", "now": "now", "curdate": "current_date", "iff": "if",
+    "sec": "SEC", "csc": "CSC",
 }  # fmt: skip
 _DEFAULTS: Final = {
     ("round", 1): ", 0", ("split", 2): ", -1", ("locate", 2): ", 1", ("position", 2): ", 1",
@@ -30,6 +31,8 @@ _DEFAULTS: Final = {
     ("to_unix_timestamp", 1): ", yyyy-MM-dd HH:mm:ss", ("percentile_approx", 2): ", 10000",
     ("approx_percentile", 2): ", 10000", ("substring", 2): ", 2147483647", ("lag", 1): ", 1, NULL",
     ("lag", 2): ", NULL", ("lead", 1): ", 1, NULL", ("lead", 2): ", NULL",
+    ("bround", 1): ", 0", ("str_to_map", 1): ", ,, :", ("str_to_map", 2): ", :",
+    ("overlay", 3): ", -1", ("mask", 1): ", X, x, n, NULL", ("regexp_instr", 2): ", 0",
 }  # fmt: skip
 """Text that Databricks adds to the name for omitted arguments, by function and number of
 arguments."""

@@ -22,6 +22,7 @@ _MAPS: Final = frozenset(
         "map_from_entries",
         "map_from_arrays",
         "map_concat",
+        "str_to_map",
     ]
 )
 _GENERATORS: Final = frozenset(

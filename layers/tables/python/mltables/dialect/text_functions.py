@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _MAKE_LISTS: Final = """
 array split transform filter map_keys map_values map_entries collect_list collect_set array_agg
 sequence array_sort sort_array array_distinct array_union array_except array_intersect slice flatten
-array_repeat zip_with arrays_zip array_remove array_append array_prepend array_compact
+array_repeat zip_with arrays_zip array_remove array_append array_prepend array_insert array_compact
 regexp_extract_all
 """
 _LISTS: Final = frozenset(_MAKE_LISTS.split())
