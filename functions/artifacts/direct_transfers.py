@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from artifacts import artifact_roots, file_responses
 from artifacts import messages as m
-from artifacts.proxy import UPLOAD_SECONDS, exact_key_of, key_of
+from artifacts.proxy import UPLOAD_SECONDS, exact_key_of, key_of_file
 from mlcore import errors
 from mlcore.artifacts import UploadedPart, exact_path, join, locate, safe_path, store
 from mlcore.artifacts.file_headers import content_type
@@ -72,7 +72,7 @@ def abort(message: m.AbortMultipartUpload, request: Request) -> dict[str, Any]:
 def get_presigned_download_url(
     message: m.GetPresignedDownloadUrl, request: Request
 ) -> dict[str, Any]:
-    return file_responses.presigned(key_of(message.artifact_path, request), request)
+    return file_responses.presigned(key_of_file(message.artifact_path, request), request)
 
 
 def create_presigned_upload_url(

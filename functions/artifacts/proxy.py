@@ -10,8 +10,9 @@ from artifacts import messages as m
 from mlcore import errors
 from mlcore.artifacts import exact_path, safe_path, store
 from mlcore.artifacts.paths import is_hidden, key_in_workspace, names_file
-from mlcore.artifacts.skill_uploads import check_not_skill
+from mlcore.artifacts.skill_uploads import check_not_skill, identity_below, segments_below
 from mlcore.http import Request, Response
+from mlcore.repos import skills
 from mlcore.repos.runs.core.artifact_listing import listing
 from mlcore.spans import trace_file_redaction
 
@@ -44,8 +45,20 @@ def exact_key_of(path: str, request: Request) -> str:
     return key
 
 
+def key_of_file(path: str, request: Request) -> str:
+    """Returns the key in the artifact store for the path of a file that is read. The files of a
+    deleted skill, which are removed shortly afterwards, count as missing. Raises
+    ResourceDoesNotExist."""
+    key = key_of(path, request)
+    segments = segments_below(key)
+    identity = None if segments is None else identity_below(segments)
+    if identity is not None and skills.find(request.workspace, identity) is None:
+        raise errors.ResourceDoesNotExist(f"No such artifact: '{key}'")
+    return key
+
+
 def download(message: m.ProxyDownload, request: Request) -> Response:
-    return file_responses.file_response(key_of(message.artifact_path, request), request)
+    return file_responses.file_response(key_of_file(message.artifact_path, request), request)
 
 
 def upload(message: m.ProxyUpload, request: Request) -> Response:

@@ -131,7 +131,10 @@ def test_files_go_with_their_skill_and_not_before(store: Store, folder: Path) ->
         assert {path.split("/")[2] for path in _files(folder)} == {
             path.split("/")[2] for path in (*paths, other)
         }
+        reads = [Call("GET", f"/{kind}/{paths[0]}/SKILL.md") for kind in ("artifacts", "presigned")]
+        assert ask(reads[0], root=ARTIFACTS).status == 200
         ask(send("DELETE", "/gone"))
+        assert [ask(read, root=ARTIFACTS).status for read in reads] == [404, 404], "at once"
         records = _fresh(stream)
         assert indexer.index(records) is None
         assert indexer.index(records) is None  # delivered again
