@@ -184,6 +184,9 @@ def test_functions_of_duckdb_alone_are_refused(engine: Engine) -> None:
         ("SELECT sum(x) FROM VALUES (9223372036854775807), (1) t(x)", "ARITHMETIC_OVERFLOW"),
         ("SELECT array_sort(array(1, 2), (a, b) -> NULL)", "COMPARATOR_RETURNS_NULL"),
         ("SELECT typeof(named_struct('a', 1))", "typeof() does not take"),
+        ("SELECT split('a', 'b', 1001)", "up to 1000"),
+        ("SELECT split('a', 'b', length('ab'))", "up to 1000"),
+        ("SELECT split('ab', '', 2)", "an empty text"),
         ("SELECT to_json(1)", "does not take arguments of these types"),
     ],
 )
@@ -248,7 +251,14 @@ def test_a_column_is_left_to_the_other_view_only_where_both_are_joined(engine: E
     alone = "SELECT endpoint_name, count(*) AS n FROM system.serving.endpoint_usage GROUP BY 1"
     sql = f"WITH a AS ({alone}), j AS ({joined}) SELECT * FROM a JOIN j USING (endpoint_name)"
     assert engine.ask(f"{sql} ORDER BY 1")["columns"] == ["endpoint_name", "n", "m"]
-    for statement, columns in ((joined, False), (alone, True), (sql, True)):
+    correlated = (
+        "SELECT (SELECT max(t.name) FROM VALUES ('x') t(name) WHERE t.name = endpoint_name) "
+        "FROM system.serving.endpoint_usage u "
+        "JOIN system.serving.served_entities e USING (served_entity_id)"
+    )
+    for statement, columns in (
+        (joined, False), (alone, True), (sql, True), (correlated, False),
+    ):  # fmt: skip
         reads = engine.gate.translate(statement).reads["serving_endpoint_usage"]
         assert ("endpoint_name" in reads) == columns
 

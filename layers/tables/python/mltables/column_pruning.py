@@ -95,16 +95,22 @@ def _shows_all(select: exp.Select) -> bool:
 
 def _is_mentioned(query: exp.Query, view: str, name: str, *, qualified: bool) -> bool:
     """Whether a query names a column of a view: together with the view, as in ``u.endpoint_name``,
-    or, unless ``qualified``, alone. (``SELECT *`` of both views must not show the column, which the
-    statement may then name alone.)"""
+    or, unless ``qualified``, alone in a SELECT of the view. (``SELECT *`` of both views must not
+    show the column, which the statement may then name alone.)"""
     mentions = (table for table in query.find_all(exp.Table) if table.name == view)
     aliases = {table.alias_or_name.lower() for table in mentions} | (
         {""} if not qualified else set()
     )
     return any(
-        column.name.lower() == name and column.table.lower() in aliases
+        column.name.lower() == name
+        and column.table.lower() in aliases
+        and (column.table or _has_source(column.find_ancestor(exp.Select), view))
         for column in query.find_all(exp.Column)
     )
+
+
+def _has_source(select: exp.Select | None, view: str) -> bool:
+    return select is not None and any(source.name == view for source in sources_of(select))
 
 
 def _is_of(table: Table, name: str) -> bool:

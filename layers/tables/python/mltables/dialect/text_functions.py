@@ -21,6 +21,8 @@ array_repeat zip_with arrays_zip array_remove array_append array_prepend array_i
 regexp_extract_all
 """
 _LISTS: Final = frozenset(_MAKE_LISTS.split())
+_MOST_PIECES: Final = 1000
+"""Highest limit of ``split()``: RE2 repeats a group no more often."""
 _GROUP: Final = re.compile(r"\\(.)|\$(\d)|\$")
 _CONVERSION: Final = re.compile(r"%(?:(%|n)|([-+0, ]*)(\d*)(?:\.(\d+))?([sdfxX]))")
 
@@ -123,10 +125,21 @@ def _with_pattern(writer: Generator, call: exp.Anonymous) -> None:
 
 
 def _split(writer: Generator, call: exp.Anonymous) -> str:
-    writer.count(call, 2, 2)
-    return (
-        f"spark_split({writer.text(call.expressions[0])}, {pattern(writer, call.expressions[1])})"
-    )
+    writer.count(call, 2, 3)
+    text, searched = writer.text(call.expressions[0]), pattern(writer, call.expressions[1])
+    most = _written_number(call.expressions[2]) if len(call.expressions) > 2 else 0
+    if most is None or most > _MOST_PIECES:
+        raise StatementRefused(f"The limit of split() is a number up to {_MOST_PIECES} here.")
+    if most <= 0:
+        return f"spark_split({text}, {searched})"
+    return f"inner_split({text}, {searched}, {most}, '{{{most - 1}}}')"
+
+
+def _written_number(node: exp.Expr) -> int | None:
+    """Returns the whole number that an expression is; None for any other expression."""
+    if isinstance(node, exp.Neg) and (positive := _written_number(node.this)) is not None:
+        return -positive
+    return int(node.name) if isinstance(node, exp.Literal) and node.is_int else None
 
 
 def _format(writer: Generator, call: exp.Anonymous) -> str:

@@ -89,6 +89,14 @@ CREATE MACRO spark_substring_index(s, delimiter, n) AS
          WHEN n > 0 THEN array_to_string(inner_pieces(s, delimiter)[:CAST(n AS INTEGER)], delimiter)
          WHEN -n >= len(inner_pieces(s, delimiter)) THEN s
          ELSE array_to_string(inner_pieces(s, delimiter)[CAST(n AS INTEGER):], delimiter) END;
+CREATE MACRO inner_rest(s, pattern, times) AS
+    regexp_replace(s, '^(?s:.*?(?:' || pattern || '))' || times, '');
+CREATE MACRO inner_split(s, pattern, most, times) AS
+    CASE WHEN regexp_matches('', pattern) THEN
+            inner_fail('With a limit, split() takes no pattern that an empty text has.')
+         WHEN len(regexp_split_to_array(s, pattern)) > most THEN
+            list_append(regexp_split_to_array(s, pattern)[1:most - 1], inner_rest(s, pattern, times))
+         ELSE regexp_split_to_array(s, pattern) END;
 CREATE MACRO spark_split(s, pattern) AS regexp_split_to_array(s, pattern);
 CREATE MACRO spark_chr(n) AS CASE WHEN n < 0 THEN '' ELSE chr(CAST(n % 256 AS INTEGER)) END;
 CREATE MACRO spark_char(n) AS CASE WHEN n < 0 THEN '' ELSE chr(CAST(n % 256 AS INTEGER)) END;
