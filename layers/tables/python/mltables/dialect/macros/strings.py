@@ -96,8 +96,8 @@ CREATE MACRO inner_split(s, pattern, most, times) AS
             inner_fail('With a limit, split() takes no pattern that an empty text has.')
          WHEN len(regexp_split_to_array(s, pattern)) > most THEN
             list_append(regexp_split_to_array(s, pattern)[1:most - 1], inner_rest(s, pattern, times))
-         ELSE regexp_split_to_array(s, pattern) END;
-CREATE MACRO spark_split(s, pattern) AS regexp_split_to_array(s, pattern);
+         ELSE spark_split(s, pattern) END;
+CREATE MACRO spark_split(s, pattern) AS CASE WHEN pattern IS NOT NULL THEN regexp_split_to_array(s, pattern) END;
 CREATE MACRO spark_chr(n) AS CASE WHEN n < 0 THEN '' ELSE chr(CAST(n % 256 AS INTEGER)) END;
 CREATE MACRO spark_char(n) AS CASE WHEN n < 0 THEN '' ELSE chr(CAST(n % 256 AS INTEGER)) END;
 CREATE MACRO spark_base64(s) AS base64(encode(CAST(s AS VARCHAR)));
