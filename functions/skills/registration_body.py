@@ -32,6 +32,7 @@ _METADATA: Final = j.object_of(
         "status": JsonField(j.text),
     },
     forbid=True,
+    misfit="Input should be a valid dictionary or instance of CreateSkillVersionRequest",
 )
 
 
@@ -118,13 +119,13 @@ def _of_parts(sent: Sent, organization: str, name: str) -> dict[str, Any]:
 
 
 def _read(metadata: Any, organization: str, name: str) -> dict[str, Any]:
-    misfits = j.Misfits()
+    misfits = j.Misfits(listed=True)
     fields = _METADATA(metadata, (), misfits)
     if misfits.texts:
         count = len(misfits.texts)
         raise errors.InvalidParameterValue(
             f"Invalid registration metadata: {count} validation error{'s' if count > 1 else ''} "
-            "for CreateSkillVersionRequest\n" + "\n".join(misfits.texts)
+            f"for CreateSkillVersionRequest\n{misfits.written_out()}"
         )
     for field, expected in (("name", name), ("organization", organization)):
         if field in fields and fields[field] != expected:

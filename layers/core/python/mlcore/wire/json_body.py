@@ -21,6 +21,7 @@ Read = Callable[[Any, JsonPath, "Misfits"], Any]
 
 _OBJECT: Final = "Input should be a valid dictionary or object to extract fields from"
 _MOST_LISTED: Final = 1000
+_SHOWN_BYTES: Final = 50
 _NOT_AN_INTEGER: Final = "Input should be a valid integer, unable to parse string as an integer"
 _TRUE: Final = frozenset(("true", "t", "yes", "y", "on", "1"))
 _FALSE: Final = frozenset(("false", "f", "no", "n", "off", "0"))
@@ -63,6 +64,18 @@ class Misfits:
             detail = {"type": kind, "loc": ["body", *path], "msg": text, "input": value}
             self._details.append({**detail, "ctx": context} if context else detail)
 
+    def written_out(self) -> str:
+        """Returns the errors as the text of a pydantic exception has them, without its links. Only
+        for collected lists (``listed``)."""
+        lines = []
+        for detail in self._details:
+            path, value = detail["loc"][1:], detail["input"]
+            if path:
+                lines.append(".".join(map(str, path)))
+            about = f"type={detail['type']}, input_value={_shown(value)}"
+            lines.append(f"  {detail['msg']} [{about}, input_type={type(value).__name__}]")
+        return "\n".join(lines)
+
     def check(self) -> None:
         """Raises the body's collected errors, if any: as InvalidParameterValue, or as Detailed
         (422), a list in FastAPI's form."""
@@ -71,6 +84,18 @@ class Misfits:
         if self._listed:
             raise errors.Detailed(422, _of_bounded_size(self._details))
         raise errors.InvalidParameterValue(f"Invalid request: {'; '.join(self.texts)}")
+
+
+def _shown(value: Any) -> str:
+    """Returns the value as Python writes it, shortened as pydantic does."""
+    try:
+        text = repr(value)
+    except RecursionError:
+        return "..."
+    data = text.encode("utf-8", "backslashreplace")
+    if len(data) <= _SHOWN_BYTES:
+        return text
+    return f"{data[:25].decode(errors='ignore')}...{data[-24:].decode(errors='ignore')}"
 
 
 def _of_bounded_size(details: list[dict[str, Any]]) -> list[dict[str, Any]]:
