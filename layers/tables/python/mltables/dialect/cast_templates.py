@@ -3,6 +3,8 @@ value."""
 
 from __future__ import annotations
 
+import re
+from datetime import datetime
 from typing import Final
 
 from sqlglot import exp
@@ -35,3 +37,22 @@ TRIED: Final = {
 """The macros that prepare a value for TRY_CAST."""
 NULLS: Final = {exp.DType.TIMESTAMPTZ: "TIMESTAMPTZ", exp.DType.TEXT: "VARCHAR"}
 """DuckDB's type names for a NULL of a type, where they differ from Databricks' names."""
+
+_DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_TIME: Final = re.compile(_DATE.pattern + r"( [0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?)?")
+
+
+def constant(value: exp.Expr, to: exp.DataType) -> str | None:
+    """Returns the SQL of the cast of a written text to a DATE or TIMESTAMP as a constant, which
+    DuckDB plans in a fraction of the time that a macro takes. None for texts in other forms than
+    ``2026-01-31`` and ``2026-01-31 23:59:59.5``, and for other casts."""
+    if not isinstance(value, exp.Literal) or not value.is_string:
+        return None
+    form = {exp.DType.DATE: _DATE, exp.DType.TIMESTAMPTZ: _TIME}.get(to.this)
+    if form is None or not form.fullmatch(value.name):
+        return None
+    try:
+        moment = datetime.fromisoformat(value.name)
+    except ValueError:
+        return None
+    return f"DATE '{moment.date()}'" if form is _DATE else f"TIMESTAMPTZ '{moment}+00'"

@@ -113,7 +113,7 @@ class Generator(DuckDBGenerator):
         for position, argument in enumerate(given):
             name = named[position] if position < len(named) else ""
             text = self.text(argument)
-            if name.endswith("day"):
+            if name.endswith("day") and not operand_types.is_date(argument):
                 text = self.null_safe(argument, "DATE", self.once("spark_date({0})", text))
             elif name.endswith("time") and not operand_types.is_time(argument):
                 text = self.null_safe(
@@ -129,6 +129,11 @@ class Generator(DuckDBGenerator):
         variable costs more than most calls."""
         if all(map(_is_repeatable, given)):
             return template.format(*given)
+        return self.bound(template, *given)
+
+    def bound(self, template: str, *given: str) -> str:
+        """Fills an SQL template whose arguments become variables, also short ones: for templates
+        that DuckDB plans slowly, because their macros repeat an argument at each level."""
         self.named += 1
         row = f"inner_v{self.named}"
         names, bound = list[str](), list[str]()
@@ -227,6 +232,9 @@ class Generator(DuckDBGenerator):
             raise StatementRefused(f"CAST to {to.sql('databricks')} does not exist here.")
         if isinstance(value, exp.Null):
             return f"CAST(NULL AS {cast_templates.NULLS.get(to.this, to.this.value)})"
+        constant = cast_templates.constant(value, to)
+        if constant is not None:
+            return constant
         is_nested = to.is_type(exp.DType.TEXT) and row_generators.may_be_nested(value)
         return self.once(
             cast_templates.NESTED if is_nested else cast_templates.CASTS[to.this], self.text(value)

@@ -231,8 +231,8 @@ def _hash(writer: Generator, call: exp.Anonymous) -> str:
     writer.count(call, 1, 16)
     sql = "CAST(42 AS BIGINT)"
     for expression in call.expressions:
-        sql = f"inner_hash({sql}, {writer.text(expression)})"
-    return f"inner_signed({sql})"
+        sql = writer.bound("inner_hash({0}, {1})", sql, writer.text(expression))
+    return writer.bound("inner_signed({0})", sql)
 
 
 def like(writer: Generator, node: exp.Binary, name: str, escape: str = "\\") -> str:
