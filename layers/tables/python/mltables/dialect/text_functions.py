@@ -90,6 +90,14 @@ def _concat_ws(writer: Generator, call: exp.Anonymous) -> str:
     return writer.once("inner_joined({0}, {1})", members, given)
 
 
+def _array_join(writer: Generator, call: exp.Anonymous) -> str | None:
+    writer.count(call, 2, 3)
+    if not isinstance(call.expressions[1], exp.Literal):
+        return None
+    # The function for any separator takes time that grows with the square of the length.
+    return f"inner_array_join({', '.join(map(writer.text, call.expressions))})"
+
+
 def pattern(writer: Generator, node: exp.Expr) -> str:
     """Checks a regular expression and returns it as DuckDB SQL. DuckDB's RE2 accepts most of Java's
     syntax and refuses the rest itself. Only a literal with ``&&`` raises StatementRefused here,
@@ -281,6 +289,7 @@ def _like_call(writer: Generator, call: exp.Anonymous) -> str:
 SPECIAL: Final[dict[str, Callable[[Generator, exp.Anonymous], str | None]]] = {
     "concat": _concat,
     "concat_ws": _concat_ws,
+    "array_join": _array_join,
     "regexp_replace": _regexp_replace,
     "regexp_extract": _with_pattern,
     "regexp_extract_all": _with_pattern,

@@ -25,8 +25,8 @@ CREATE MACRO spark_array_position(list, x) AS
     CASE WHEN list IS NULL OR x IS NULL THEN NULL ELSE CAST(coalesce(list_position(list, x), 0) AS BIGINT) END;
 CREATE MACRO spark_array_remove(list, x) AS
     CASE WHEN x IS NULL THEN NULL ELSE list_filter(list, lambda y: y IS DISTINCT FROM x) END;
-CREATE MACRO spark_array_append(list, x) AS list_append(list, x);
-CREATE MACRO spark_array_prepend(list, x) AS list_prepend(x, list);
+CREATE MACRO spark_array_append(list, x) AS CASE WHEN list IS NOT NULL THEN list_append(list, x) END;
+CREATE MACRO spark_array_prepend(list, x) AS CASE WHEN list IS NOT NULL THEN list_prepend(x, list) END;
 CREATE MACRO spark_array_compact(list) AS list_filter(list, lambda x: x IS NOT NULL);
 CREATE MACRO inner_both(a, b) AS CASE WHEN a IS NULL OR b IS NULL THEN NULL ELSE list_concat(a, b) END;
 CREATE MACRO inner_holds(list, x) AS len(list_filter(list, lambda y: y IS NOT DISTINCT FROM x)) > 0;
@@ -41,7 +41,7 @@ CREATE MACRO spark_arrays_overlap(a, b) AS
     CASE WHEN a IS NULL OR b IS NULL THEN NULL WHEN list_has_any(a, b) THEN true
          WHEN len(a) > 0 AND len(b) > 0 AND (inner_has_null(a) OR inner_has_null(b)) THEN NULL
          ELSE false END;
-CREATE MACRO spark_array_repeat(x, n) AS list_transform(range(greatest(n, 0)), lambda i: x);
+CREATE MACRO spark_array_repeat(x, n) AS list_transform(range(CASE WHEN n < 0 THEN 0 ELSE n END), lambda i: x);
 CREATE MACRO inner_joined(list, separator) AS
     CASE WHEN separator IS NULL THEN NULL WHEN len(list) = 0 THEN ''
          ELSE list_reduce(list, lambda a, b: a || separator || b) END;
@@ -50,6 +50,11 @@ CREATE MACRO spark_array_join(list, separator) AS
     (list, separator, missing) AS
     CASE WHEN missing IS NOT NULL
          THEN inner_joined(list_transform(list, lambda x: coalesce(spark_string(x), missing)), separator) END;
+CREATE MACRO inner_array_join(list, separator) AS
+    array_to_string(list_transform(spark_array_compact(list), lambda x: spark_string(x)), separator),
+    (list, separator, missing) AS
+    CASE WHEN missing IS NOT NULL
+         THEN array_to_string(list_transform(list, lambda x: coalesce(spark_string(x), missing)), separator) END;
 CREATE MACRO inner_nulls(list, n) AS
     list_transform(range(greatest(n, 0)), lambda i: CASE WHEN i < 0 THEN list[1] END);
 CREATE MACRO inner_with(list, n, x) AS

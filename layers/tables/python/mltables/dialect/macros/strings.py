@@ -22,7 +22,7 @@ CREATE MACRO spark_trim(s) AS trim(s, ' ');
 CREATE MACRO spark_btrim(s) AS trim(s, ' '), (s, characters) AS trim(s, characters);
 CREATE MACRO spark_ltrim(s) AS ltrim(s, ' '), (characters, s) AS ltrim(s, characters);
 CREATE MACRO spark_rtrim(s) AS rtrim(s, ' '), (characters, s) AS rtrim(s, characters);
-CREATE MACRO inner_pad(n) AS CAST(greatest(n, 0) AS INTEGER);
+CREATE MACRO inner_pad(n) AS CAST(CASE WHEN n < 0 THEN 0 ELSE n END AS INTEGER);
 CREATE MACRO spark_lpad(s, n) AS lpad(s, inner_pad(n), ' '),
     (s, n, pad) AS CASE WHEN pad = '' THEN left(s, inner_pad(n)) ELSE lpad(s, inner_pad(n), pad) END;
 CREATE MACRO spark_rpad(s, n) AS rpad(s, inner_pad(n), ' '),
@@ -53,8 +53,8 @@ CREATE MACRO spark_endswith(s, part) AS ends_with(s, part);
 CREATE MACRO spark_contains(s, part) AS contains(CAST(s AS VARCHAR), CAST(part AS VARCHAR));
 CREATE MACRO spark_replace(s, old) AS replace(s, old, ''),
     (s, old, new) AS CASE WHEN old = '' THEN s ELSE replace(s, old, new) END;
-CREATE MACRO spark_repeat(s, n) AS repeat(CAST(s AS VARCHAR), greatest(n, 0));
-CREATE MACRO spark_space(n) AS repeat(' ', greatest(n, 0));
+CREATE MACRO spark_repeat(s, n) AS repeat(CAST(s AS VARCHAR), CASE WHEN n < 0 THEN 0 ELSE n END);
+CREATE MACRO spark_space(n) AS repeat(' ', CASE WHEN n < 0 THEN 0 ELSE n END);
 CREATE MACRO inner_reverse(x) AS
     CASE WHEN typeof(x) LIKE '%[]' THEN inner_fail('reverse() of this list: name the list in the call.')
          ELSE reverse(CAST(x AS VARCHAR)) END;
@@ -62,9 +62,11 @@ CREATE MACRO spark_initcap(s) AS
     array_to_string(list_transform(string_split(lower(s), ' '),
                                    lambda word: upper(word[1]) || word[2:]), ' ');
 CREATE MACRO spark_levenshtein(a, b) AS CAST(levenshtein(a, b) AS INTEGER),
-    (a, b, most) AS CAST(CASE WHEN levenshtein(a, b) > most THEN -1 ELSE levenshtein(a, b) END AS INTEGER);
-CREATE MACRO spark_overlay(s, new, p) AS left(s, p - 1) || new || substring(s, p + length(new)),
-    (s, new, p, n) AS left(s, p - 1) || new || substring(s, p + CASE WHEN n < 0 THEN length(new) ELSE n END);
+    (a, b, most) AS CAST(CASE WHEN levenshtein(a, b) > coalesce(most, 0) THEN -1 ELSE levenshtein(a, b) END AS INTEGER);
+CREATE MACRO spark_overlay(s, new, p) AS
+        left(s, inner_pad(p - 1)) || new || spark_substring(s, p + length(new)),
+    (s, new, p, n) AS left(s, inner_pad(p - 1)) || new
+        || spark_substring(s, p + CASE WHEN n < 0 THEN length(new) ELSE n END);
 CREATE MACRO spark_mask(s) AS
     regexp_replace(regexp_replace(regexp_replace(s, '\p{Lu}', 'X', 'g'), '\p{Ll}', 'x', 'g'), '\p{Nd}', 'n', 'g');
 CREATE MACRO spark_url_encode(s) AS
@@ -74,7 +76,8 @@ CREATE MACRO inner_pair(pair, delimiter) AS
         "value" := CASE WHEN regexp_matches(pair, delimiter) THEN substring(pair, length(
             regexp_split_to_array(pair, delimiter)[1]) + length(regexp_extract(pair, delimiter)) + 1) END);
 CREATE MACRO inner_pairs(s, pairs, delimiter) AS
-    map_from_entries(list_transform(regexp_split_to_array(s, pairs), lambda pair: inner_pair(pair, delimiter)));
+    CASE WHEN pairs IS NOT NULL AND delimiter IS NOT NULL THEN
+        map_from_entries(list_transform(regexp_split_to_array(s, pairs), lambda pair: inner_pair(pair, delimiter))) END;
 CREATE MACRO spark_str_to_map(s) AS inner_pairs(s, ',', ':'),
     (s, pairs) AS inner_pairs(s, pairs, ':'),
     (s, pairs, delimiter) AS inner_pairs(s, pairs, delimiter);
@@ -85,7 +88,7 @@ CREATE MACRO inner_split_part(s, delimiter, n) AS
 CREATE MACRO spark_split_part(s, delimiter, n) AS inner_split_part(s, delimiter, CAST(n AS INTEGER));
 CREATE MACRO inner_pieces(s, delimiter) AS string_split(s, delimiter);
 CREATE MACRO spark_substring_index(s, delimiter, n) AS
-    CASE WHEN delimiter = '' OR n = 0 THEN ''
+    CASE WHEN s IS NULL OR delimiter IS NULL OR n IS NULL THEN NULL WHEN delimiter = '' OR n = 0 THEN ''
          WHEN n > 0 THEN array_to_string(inner_pieces(s, delimiter)[:CAST(n AS INTEGER)], delimiter)
          WHEN -n >= len(inner_pieces(s, delimiter)) THEN s
          ELSE array_to_string(inner_pieces(s, delimiter)[CAST(n AS INTEGER):], delimiter) END;
@@ -117,9 +120,9 @@ CREATE MACRO spark_rlike(s, pattern) AS regexp_matches(s, pattern);
 CREATE MACRO spark_regexp(s, pattern) AS regexp_matches(s, pattern);
 CREATE MACRO spark_regexp_like(s, pattern) AS regexp_matches(s, pattern);
 CREATE MACRO spark_regexp_extract(s, pattern) AS regexp_extract(s, pattern, 1),
-    (s, pattern, n) AS regexp_extract(s, pattern, n);
+    (s, pattern, n) AS CASE WHEN n IS NOT NULL THEN regexp_extract(s, pattern, n) END;
 CREATE MACRO spark_regexp_extract_all(s, pattern) AS regexp_extract_all(s, pattern, 1),
-    (s, pattern, n) AS regexp_extract_all(s, pattern, n);
+    (s, pattern, n) AS CASE WHEN n IS NOT NULL THEN regexp_extract_all(s, pattern, n) END;
 CREATE MACRO spark_regexp_count(s, pattern) AS CAST(len(regexp_extract_all(s, pattern)) AS INTEGER);
 CREATE MACRO spark_regexp_instr(s, pattern) AS
     CAST(CASE WHEN regexp_matches(s, pattern)
