@@ -38,7 +38,7 @@ from mlcore.entities.evaluation.jobs import (
     Job,
 )
 from mlcore.entities.gateway import SavedKeyModel
-from mlcore.errors import MlflowError, RunMoved, TemporarilyUnavailable
+from mlcore.errors import MlflowError, RequestLimitExceeded, TemporarilyUnavailable
 from mlcore.job_queue import JobMessage
 from mlcore.judges.judge_model import Complete
 from mlcore.observability import logger
@@ -182,7 +182,8 @@ def _attempt(work: JobExecution, attempt: int) -> None:
     except JobStopped:
         raise
     except Exception as error:
-        is_passing = isinstance(error, TemporarilyUnavailable | RunMoved)
+        # Limits and budgets of the gateway are other errors (GatewayCallFailed, JobThrottled).
+        is_passing = isinstance(error, TemporarilyUnavailable | RequestLimitExceeded)
         is_final = isinstance(error, MlflowError) and not is_passing
         if not is_final and attempt < _MAX_ATTEMPTS:
             work.pause()

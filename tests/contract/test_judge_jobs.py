@@ -11,7 +11,7 @@ import judge_runner.app
 from judge_runner import job_execution
 from mlcore import ids, queues
 from mlcore.entities.evaluation.jobs import DEFAULT_SECONDS
-from mlcore.errors import TemporarilyUnavailable
+from mlcore.errors import MlflowError, RequestLimitExceeded, TemporarilyUnavailable
 from mlcore.repos.evaluation import jobs
 from mlcore.repos.runs.core import endings
 from operate import unfinished_jobs
@@ -207,6 +207,22 @@ def test_a_fault_of_ours_is_tried_again_and_told_at_last(
     assert world.work() == []
     job = world.job(job_id)
     assert (job["status"], job["error_message"]) == ("FAILED", "The job failed unexpectedly.")
+
+
+@pytest.mark.parametrize("passing", [RequestLimitExceeded, TemporarilyUnavailable])
+def test_a_busy_table_does_not_end_a_job(
+    world: World, monkeypatch: pytest.MonkeyPatch, passing: type[MlflowError]
+) -> None:
+    def busy(*_: Any) -> Any:
+        raise passing("The trace is busy with other writes.")
+
+    [job_id] = world.invoke(judge(BOTH), [world.trace("q", "a")])
+    with monkeypatch.context() as patch:
+        patch.setattr(judge_runner.trace_scoring, "load_traces", busy)
+        assert len(world.work()) == 1
+    assert world.job(job_id)["status"] == "PENDING"
+    assert world.work() == []
+    assert world.job(job_id)["status"] == "SUCCEEDED"
 
 
 def test_jobs_are_found_by_what_they_are(world: World) -> None:

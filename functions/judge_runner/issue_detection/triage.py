@@ -80,7 +80,7 @@ def find_failures(detection: Detection, groups: Sequence[Group]) -> list[FailedG
     Raises:
         MlflowError: the first group could not be judged: the model cannot be called, or does not
             answer in the requested form. If another group cannot be judged, its assessment
-            contains the error, except for TemporarilyUnavailable and RunMoved, which are raised.
+            contains the error. Only TemporarilyUnavailable and RequestLimitExceeded are raised.
         PermissionDenied: the job's creator has lost a right. Nothing is written after that.
         JobStopped, OutOfTime: see :mod:`judge_runner.job_execution`.
     """
@@ -90,7 +90,11 @@ def find_failures(detection: Detection, groups: Sequence[Group]) -> list[FailedG
     def judge(number: int) -> None:
         try:
             verdicts[number] = _judge(detection, groups[number], instructions)
-        except (errors.TemporarilyUnavailable, errors.PermissionDenied, errors.RunMoved):
+        except (
+            errors.TemporarilyUnavailable,
+            errors.RequestLimitExceeded,
+            errors.PermissionDenied,
+        ):
             raise
         except errors.MlflowError as error:
             verdicts[number] = _Verdict(True, (), "", error=error.message)
