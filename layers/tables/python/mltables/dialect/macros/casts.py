@@ -125,10 +125,10 @@ CREATE MACRO inner_try_time(x) AS
 CREATE MACRO inner_type_name(kind) AS
     CASE kind WHEN 'VARCHAR' THEN 'string' WHEN 'INTEGER' THEN 'int' WHEN 'HUGEINT' THEN 'bigint'
          WHEN 'TIMESTAMP WITH TIME ZONE' THEN 'timestamp' WHEN '"NULL"' THEN 'void' WHEN 'BLOB' THEN 'binary'
-         ELSE CASE WHEN regexp_full_match(kind, '(BIGINT|SMALLINT|TINYINT|DOUBLE|FLOAT|BOOLEAN|DATE|DECIMAL.*)')
+         ELSE CASE WHEN regexp_full_match(kind, '(BIGINT|SMALLINT|TINYINT|DOUBLE|FLOAT|BOOLEAN|DATE|DECIMAL\([0-9,]*\))')
                    THEN lower(kind) ELSE inner_fail('typeof() does not take arguments of these types.') END END;
 CREATE MACRO spark_typeof(x) AS
-    CASE WHEN regexp_full_match(typeof(x), '[^()]*\[\]') THEN 'array<' || inner_type_name(replace(typeof(x), '[]', '')) || '>'
+    CASE WHEN regexp_full_match(typeof(x), '[^()\[]*\[\]') THEN 'array<' || inner_type_name(replace(typeof(x), '[]', '')) || '>'
          WHEN regexp_full_match(typeof(x), 'MAP\([^(),]*, [^(),\[]*\)') THEN
             'map<' || inner_type_name(regexp_extract(typeof(x), 'MAP\(([^,]*),', 1)) || ','
                    || inner_type_name(regexp_extract(typeof(x), ', ([^,]*)\)$', 1)) || '>'
