@@ -73,7 +73,7 @@ RPCS = (
         version="3.0",
         status=204,
         since="3.10",
-        cost=20,
+        cost=21,
         deviation="In the mode CASCADE, the artifact files of the workspace are deleted, too; an "
         "unfinished deletion gets 503, so that the client repeats the request.",
     ),

@@ -131,12 +131,17 @@ def _check_empty(name: str) -> None:
         ("budget_policies", budgets.of_workspace(name)),
         ("serving_environments", kubeflow_removal.environments_of(name)),
     ):
-        count = len(resources)
-        if count:
-            raise errors.InvalidState(
-                f"Cannot delete workspace '{name}': table '{kind}' still contains {count} "
-                "resource(s). Remove or reassign them before deleting the workspace."
-            )
+        _check_none(name, kind, len(resources))
+    # Last: versions and runs may have many, which are gone with them.
+    _check_none(name, "artifacts", len(kubeflow_removal.artifacts_of(name)))
+
+
+def _check_none(name: str, kind: str, count: int) -> None:
+    if count:
+        raise errors.InvalidState(
+            f"Cannot delete workspace '{name}': table '{kind}' still contains {count} "
+            "resource(s). Remove or reassign them before deleting the workspace."
+        )
 
 
 def _check_conflicts(name: str) -> None:

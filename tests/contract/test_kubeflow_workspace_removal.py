@@ -10,6 +10,7 @@ import pytest
 
 from mlcore.repos.workspaces import workspaces
 from tests.contract.conftest import Store
+from tests.contract.interleaved_calls import Act, meetings
 from tests.contract.kubeflow_api import KubeflowApi
 from tests.contract.logged_runs import killed_at
 from tests.contract.workspace_calls import V3, ask, world
@@ -128,3 +129,40 @@ def test_an_external_id_that_is_taken_is_lost(world: Store) -> None:
         assert "externalId" not in entity
         KubeflowApi().delete(path)
     assert shown("default", kept) == before
+
+
+@pytest.mark.parametrize(
+    ("path", "mode", "is_elsewhere"),
+    [
+        ("serving_environments", "SET_DEFAULT", False),
+        ("serving_environments", "SET_DEFAULT", True),
+        ("serving_environments", "RESTRICT", False),
+        ("artifacts", "CASCADE", False),
+        ("artifacts", "RESTRICT", False),
+    ],
+)
+def test_nothing_is_created_in_a_workspace_that_is_deleted(
+    world: Store, path: str, mode: str, *, is_elsewhere: bool
+) -> None:
+    """Nor does an environment stay there whose name is taken in the default workspace just then."""
+    names: list[str] = []
+    more = {"artifactType": "model-artifact", "uri": "s3://e/x"} if path == "artifacts" else {}
+
+    def prepare() -> tuple[Act, Act]:
+        name = f"team-{len(names)}"
+        names.append(name)
+        assert ask("POST", V3, {"name": name}).status == 201
+        if mode != "RESTRICT":
+            KubeflowApi(workspace=name).post("serving_environments", name=name)
+        api = KubeflowApi(workspace="default" if is_elsewhere else name)
+        return (
+            lambda: ask("DELETE", f"{V3}/{name}", mode=mode).status,
+            lambda: api.ask("POST", path, {"name": name, **more}).status,
+        )
+
+    for removed, made in meetings(prepare):
+        assert (removed, made) != (400, 404)
+        assert removed in {204, 400}
+        if removed == 204:
+            assert ask("POST", V3, {"name": names[-1]}).status == 201
+            assert listed(names[-1]) == set(), (made, len(names))

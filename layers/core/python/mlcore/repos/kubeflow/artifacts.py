@@ -201,7 +201,8 @@ def external(value: str, wanted: Iterable[str], workspace: str) -> list[Raw]:
 def create(entity: Entity, workspace: str, username: str | None) -> None:
     """Creates an artifact of Kubeflow's registry that belongs to no model version or run. Raises
     ResourceConflict if another artifact has its external id."""
-    execute(entities.creation(entity, workspace, created_by=username))
+    made = entities.creation(entity, workspace, created_by=username)
+    execute([*transaction_steps.enter(workspace), *made])
 
 
 def create_under(

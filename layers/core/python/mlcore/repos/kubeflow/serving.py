@@ -49,7 +49,8 @@ def create_environment(entity: Entity, workspace: str, username: str | None) -> 
     key = keys.context_name(workspace, kind.name, entity.name)
     lock = ContextName(PK=key.pk, SK=key.sk, number=entity.id, updated_at=now_ms(), version=1)
     named = TransactionStep(Put(lock.serialize(), absent()), name_taken(kind.title, entity.name))
-    transaction_steps.execute([*entities.creation(entity, workspace, created_by=username), named])
+    made = entities.creation(entity, workspace, created_by=username)
+    transaction_steps.execute([*transaction_steps.enter(workspace), *made, named])
 
 
 def environment_named(workspace: str, name: str) -> int | None:
@@ -89,6 +90,7 @@ def create_service(
     made = entities.creation(entity, workspace, parent=environment)
     transaction_steps.execute(
         [
+            *transaction_steps.enter(workspace),
             *made,
             *_under(entity, environment, SERVING_ENVIRONMENT),
             _serving(entity),
@@ -158,7 +160,8 @@ def create_serve(entity: Entity, service: int, workspace: str) -> None:
     in one transaction. Raises ResourceConflict if its name or external id is taken,
     ResourceDoesNotExist if the inference service was deleted."""
     made = entities.creation(entity, workspace, parent=service)
-    transaction_steps.execute([*made, *_under(entity, service, INFERENCE_SERVICE)])
+    under = _under(entity, service, INFERENCE_SERVICE)
+    transaction_steps.execute([*transaction_steps.enter(workspace), *made, *under])
 
 
 def _under(entity: Entity, parent: int, kind: EntityKind) -> list[TransactionStep]:

@@ -15,6 +15,7 @@ from mlcore.kubeflow.kinds import EntityKind
 from mlcore.models.kubeflow import ContextChild, ExternalId
 from mlcore.optimistic_retry import WriteConflict
 from mlcore.repos.kubeflow.numbers import absent
+from mlcore.repos.workspaces import workspaces
 
 
 class TransactionStep(NamedTuple):
@@ -48,6 +49,13 @@ def error_at(steps: Sequence[TransactionStep], position: int) -> Exception:
     an error, returns WriteConflict."""
     error = steps[position].error if position < len(steps) else None
     return error or WriteConflict()
+
+
+def enter(workspace: str) -> list[TransactionStep]:
+    """Returns the step that fails if the workspace, in which the transaction creates something, is
+    deleted meanwhile; none for the default workspace."""
+    gone = workspaces.missing(workspace)
+    return [TransactionStep(guard, gone) for guard in workspaces.creation_guard(workspace)]
 
 
 def reserve_child_name(

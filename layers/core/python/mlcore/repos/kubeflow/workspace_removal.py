@@ -8,7 +8,6 @@ interrupted and repeated: what is left is still listed in its workspace.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import islice
@@ -27,9 +26,10 @@ from mlcore.db.table import (
 )
 from mlcore.ids import new_ulid, now_ms
 from mlcore.kubeflow import kinds
-from mlcore.models.kubeflow import ContextName, ContextRef, NumberedItem
+from mlcore.models.kubeflow import Artifact, ContextName, ContextRef, NumberedItem
 from mlcore.models.registry import ModelVersion
 from mlcore.models.runs import Run
+from mlcore.optimistic_retry import WriteConflict
 from mlcore.repos.kubeflow import entities, numbers
 from mlcore.repos.kubeflow_keys import context_items, moved_keys
 
@@ -52,9 +52,17 @@ def environments_of(workspace: str) -> list[str]:
     return [item.name for item in items if item.workspace == workspace]
 
 
+def artifacts_of(workspace: str) -> list[str]:
+    """Returns the names of a workspace's artifacts that belong to no version or run; reads GSI2,
+    which may lag."""
+    items = map(Artifact.of, entities.listed(workspace, kinds.MODEL_ARTIFACT.name))
+    return [item.name for item in items if item.workspace == workspace and item.parent is None]
+
+
 def move(workspace: str, target: str) -> Iterator[None]:
     """Moves what is left in a workspace after its models and experiments; yields after each
-    hundred entities. Reads GSI2, which may lag."""
+    hundred entities. Reads GSI2, which may lag. Raises WriteConflict if an entity was moved,
+    changed or deleted since it was read, or a serving environment's name was taken."""
     for kind in _SHARED:
         for chunk in _chunks(workspace, kind.name):
             references = numbers.find_many(chunk, kind.name, workspace)
@@ -103,8 +111,8 @@ def _move_shared(reference: ContextRef, target: str) -> None:
     mine = moved_keys.reference_update(workspace, target)
     operations: list[Operation] = [ItemUpdate(keys.context_ref(number), mine)]
     raw = table.get(numbers.key_of(reference))
-    if raw is not None:
-        model = Run if kind == kinds.EXPERIMENT_RUN.name else ModelVersion
+    model = Run if kind == kinds.EXPERIMENT_RUN.name else ModelVersion
+    if raw is not None and model.of(raw).number == number:
         external_id = model.of(raw).external_id
         change = Update()
         change.require_equal(model.number, number)
@@ -140,6 +148,7 @@ def _move_own(raw: Raw, target: str) -> None:
 
 
 def _write(operations: Sequence[Operation]) -> None:
-    # Else it was moved, changed or deleted meanwhile; what is still here is listed again.
-    with contextlib.suppress(TransactionFailed):
+    try:
         table.transact(operations, token=new_ulid())
+    except TransactionFailed as failed:
+        raise WriteConflict from failed
