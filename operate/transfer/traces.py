@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
 from mlcore import reserved_tags
 from mlcore.entities.traces import Assessment, Trace
+from mlcore.ids import now_us
 from mlcore.limits.traces import check_experiment, check_trace_id
 from mlcore.redaction.redactor import Redactor
 from mlcore.repos.experiments import experiments
@@ -179,6 +181,13 @@ def _maps(trace: Trace) -> dict[str, Mapping[str, str]]:
     return {"tags": trace.tags, "trace_metadata": trace.trace_metadata, "assessments": assessed}
 
 
+def _arrivals(trace: Trace) -> dict[str, int]:
+    """Returns the times by which a trace's assessments keep the order that the source server shows,
+    by the assessments' ids."""
+    ids = (assessment.assessment_id for assessment in trace.assessments)
+    return dict(zip(ids, count(now_us())))
+
+
 def _create(
     trace: Trace, workspace: str, spans: Sequence[StoredSpan], packs: Sequence[Pack]
 ) -> None:
@@ -196,6 +205,7 @@ def _create(
         _info(trace, spans, packs[0].suffix if packs else None),
         _maps(trace),
         [span_packs.first_item(owner, pack) for pack in packs[:1]],
+        arrivals=_arrivals(trace),
     )
 
 
@@ -219,7 +229,8 @@ def _update(stored: StoredTrace, trace: Trace, packs: list[Pack]) -> None:
             }
             for name, wanted in _maps(trace).items()
         }
-        return TraceChange(_info(trace, kept, current.info.first_pack or first), sets)
+        info = _info(trace, kept, current.info.first_pack or first)
+        return TraceChange(info, sets, arrivals=_arrivals(trace))
 
     run_assessments.record(trace.trace_id, trace.assessments)
     traces.write(stored, decide)

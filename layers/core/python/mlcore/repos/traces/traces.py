@@ -339,7 +339,9 @@ def _send(trace: StoredTrace, change: TraceChange) -> None:
 
 def _arrivals_after(trace: StoredTrace, change: TraceChange) -> str | None:
     removed = [key for name, key in change.removals if name == "assessments"]
-    return trace_assessments.after(trace.item.arrivals, change.arrivals, removed)
+    known = trace.document.texts("assessments") if change.arrivals else {}
+    new = {key: time for key, time in change.arrivals.items() if key not in known}
+    return trace_assessments.after(trace.item.arrivals, new, removed)
 
 
 def _after(trace: StoredTrace, change: TraceChange, name: str, key: str) -> str | None:
