@@ -205,7 +205,8 @@ def _format_number(writer: Generator, call: exp.Anonymous) -> str:
     number, places = call.expressions
     if not (isinstance(places, exp.Literal) and places.is_int):
         raise StatementRefused("format_number() takes a number of decimal places.")
-    return f"format('{{:,.{places.name}f}}', CAST({writer.text(number)} AS DOUBLE))"
+    shown = f"format('{{:,.{places.name}f}}', CAST({writer.text(number)} AS DOUBLE))"
+    return f"replace(replace({shown}, 'nan', 'NaN'), 'inf', '∞')"
 
 
 def _get_json_object(writer: Generator, call: exp.Anonymous) -> str | None:

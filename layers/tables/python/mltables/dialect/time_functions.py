@@ -309,7 +309,7 @@ def _from_unixtime(writer: Generator, call: exp.Anonymous) -> str | None:
     if len(call.expressions) == 1:
         return None
     shape = strftime_format(call.expressions[1], call.name)
-    return f"strftime(to_timestamp(CAST({writer.text(call.expressions[0])} AS BIGINT)), {shape})"
+    return f"strftime(to_timestamp(inner_bigint({writer.text(call.expressions[0])})), {shape})"
 
 
 def _parsed(writer: Generator, call: exp.Anonymous) -> str | None:

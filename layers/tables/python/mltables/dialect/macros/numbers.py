@@ -101,7 +101,7 @@ CREATE MACRO inner_even(x, places) AS
          ELSE inner_round_double(x, places) END;
 CREATE MACRO spark_bround(x) AS inner_even(CAST(x AS DOUBLE), 0),
     (x, places) AS inner_even(CAST(x AS DOUBLE), places);
-CREATE MACRO spark_bin(x) AS bin(CAST(x AS BIGINT));
+CREATE MACRO spark_bin(x) AS bin(inner_bigint(x));
 CREATE MACRO spark_sec(x) AS 1 / cos(CAST(x AS DOUBLE));
 CREATE MACRO spark_csc(x) AS 1 / sin(CAST(x AS DOUBLE));
 CREATE MACRO spark_rint(x) AS round_even(CAST(x AS DOUBLE), 0);

@@ -153,7 +153,7 @@ CREATE MACRO spark_timestamp_seconds(n) AS inner_at_seconds(n);
 CREATE MACRO spark_timestamp_millis(n) AS inner_at_micros(CAST(n AS BIGINT) * 1000);
 CREATE MACRO spark_timestamp_micros(n) AS inner_at_micros(CAST(n AS BIGINT));
 CREATE MACRO spark_from_unixtime(n) AS
-    strftime(to_timestamp(CAST(n AS BIGINT)), '%Y-%m-%d %H:%M:%S');
+    strftime(to_timestamp(inner_bigint(n)), '%Y-%m-%d %H:%M:%S');
 CREATE MACRO spark_from_utc_timestamp(time, zone) AS CAST(timezone(zone, time) AS TIMESTAMPTZ);
 CREATE MACRO spark_to_utc_timestamp(time, zone) AS timezone(zone, CAST(time AS TIMESTAMP));
 CREATE MACRO spark_current_timezone() AS 'UTC';
