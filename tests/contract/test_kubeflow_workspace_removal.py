@@ -166,3 +166,26 @@ def test_nothing_is_created_in_a_workspace_that_is_deleted(
         if removed == 204:
             assert ask("POST", V3, {"name": names[-1]}).status == 201
             assert listed(names[-1]) == set(), (made, len(names))
+
+
+def test_an_artifact_whose_version_moves_meanwhile_is_kept_or_refused(world: Store) -> None:
+    names: list[str] = []
+    body = {"name": "a", "artifactType": "model-artifact", "uri": "s3://e/x"}
+
+    def prepare() -> tuple[Act, Act]:
+        name = f"team-{len(names)}"
+        names.append(name)
+        assert ask("POST", V3, {"name": name}).status == 201
+        api = KubeflowApi(workspace=name)
+        version = api.version(api.model(name)["id"], "1")["id"]
+        return (
+            lambda: api.ask("POST", f"model_versions/{version}/artifacts", body)[:2],
+            lambda: ask("DELETE", f"{V3}/{name}", mode="SET_DEFAULT").status,
+        )
+
+    for (status, made), removed in meetings(prepare):
+        assert (removed, status in {201, 404}) == (204, True)
+        assert ask("POST", V3, {"name": names[-1]}).status == 201
+        assert listed(names[-1]) == set(), len(names)
+        if status == 201:
+            assert KubeflowApi().get(f"artifacts/{made['id']}")["name"] == "a"

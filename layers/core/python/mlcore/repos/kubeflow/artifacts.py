@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from mlcore.db import keys
 from mlcore.db.expression import ConditionExpression, Raw
-from mlcore.db.table import Delete, table
+from mlcore.db.table import Check, Delete, table
 from mlcore.kubeflow import kinds
 from mlcore.kubeflow.entity import Entity
 from mlcore.kubeflow.errors import missing_id, name_taken
@@ -241,12 +241,14 @@ def link(entity: Entity, parent: ContextRef, name: str) -> TransactionStep:
 
 def present(parent: ContextRef) -> list[TransactionStep]:
     """Returns the steps of a transaction that fail if a Kubeflow artifact's parent (a run, or a
-    model version and its model) was deleted."""
+    model version and its model) was deleted, or moved to another workspace."""
     error = missing_id(KINDS[parent.kind].words, parent.number)
     owners = [parent.number]
     if parent.kind == MODEL_VERSION.name and parent.parent is not None:
         owners.append(parent.parent)
-    return [TransactionStep(numbers.present(keys.context_ref(owner)), error) for owner in owners]
+    here = ConditionExpression()
+    here.require_equal(ContextRef.workspace, parent.workspace)
+    return [TransactionStep(Check(keys.context_ref(owner), here), error) for owner in owners]
 
 
 def attribute(entity: Entity, parent: ContextRef) -> None:

@@ -15,7 +15,7 @@ from typing import Final, TypeVar
 from mlcore.db import keys
 from mlcore.db.expression import ConditionExpression, Raw, Update
 from mlcore.db.keys import Key
-from mlcore.db.table import Check, ItemUpdate, Operation, Put, TransactionFailed, table
+from mlcore.db.table import ItemUpdate, Operation, Put, TransactionFailed, table
 from mlcore.ids import new_ulid, now_ms
 from mlcore.kubeflow.errors import missing_id
 from mlcore.kubeflow.kinds import KINDS
@@ -233,12 +233,6 @@ def absent() -> ConditionExpression:
     condition = ConditionExpression()
     condition.require_absent(Item.PK)
     return condition
-
-
-def present(key: Key) -> Check:
-    condition = ConditionExpression()
-    condition.require_exists(Item.PK)
-    return Check(key, condition)
 
 
 def hold(reference: ContextRef) -> ItemUpdate:
