@@ -16,6 +16,8 @@ timestamp_micros make_timestamp from_utc_timestamp to_utc_timestamp
 """
 _OF_SAME_TYPE: Final = frozenset(("min", "max", "first", "last", "any_value"))
 """Aggregates whose result has the type of their first argument."""
+_WITH_UNIT: Final = 3
+"""Arguments of ``date_add()`` if the first is a unit."""
 _DATES: Final = frozenset(_MAKE_DATES.split())
 _TIMES: Final = frozenset(_MAKE_TIMES.split())
 
@@ -37,6 +39,8 @@ def is_date(node: exp.Expr) -> bool:
         return is_date(node.this)
     if isinstance(node, exp.Anonymous):
         name = node.name.lower()
+        if name == "date_add" and len(node.expressions) == _WITH_UNIT:
+            return False  # date_add(HOUR, 1, x) is a TIMESTAMP
         return name in _DATES or (name in _OF_SAME_TYPE and any(map(is_date, node.expressions[:1])))
     return isinstance(node, exp.CurrentDate)
 

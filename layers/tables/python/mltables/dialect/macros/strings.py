@@ -95,7 +95,7 @@ CREATE MACRO spark_substring_index(s, delimiter, n) AS
 CREATE MACRO inner_rest(s, pattern, times) AS
     regexp_replace(s, '^(?s:.*?(?:' || pattern || '))' || times, '');
 CREATE MACRO inner_split(s, pattern, most, times) AS
-    CASE WHEN regexp_matches('', pattern) THEN
+    CASE WHEN regexp_matches('', pattern) OR list_contains(regexp_extract_all(s, pattern), '') THEN
             inner_fail('With a limit, split() takes no pattern that an empty text has.')
          WHEN len(regexp_split_to_array(s, pattern)) > most THEN
             list_append(regexp_split_to_array(s, pattern)[1:most - 1], inner_rest(s, pattern, times))
@@ -126,7 +126,7 @@ CREATE MACRO spark_regexp_extract_all(s, pattern) AS regexp_extract_all(s, patte
 CREATE MACRO spark_regexp_count(s, pattern) AS CAST(len(regexp_extract_all(s, pattern)) AS INTEGER);
 CREATE MACRO spark_regexp_instr(s, pattern) AS
     CAST(CASE WHEN regexp_matches(s, pattern)
-              THEN length(regexp_extract(s, '(?s)^(.*?)(?:' || pattern || ')', 1)) + 1
+              THEN length(regexp_extract(s, '^((?s:.*?))(?:' || pattern || ')', 1)) + 1
               WHEN s IS NOT NULL AND pattern IS NOT NULL THEN 0 END AS INTEGER);
 CREATE MACRO spark_regexp_substr(s, pattern) AS
     CASE WHEN regexp_matches(s, pattern) THEN regexp_extract(s, pattern) END;
