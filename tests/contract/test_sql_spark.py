@@ -188,6 +188,7 @@ def test_functions_of_duckdb_alone_are_refused(engine: Engine) -> None:
         ("SELECT split('a', 'b', 1001)", "up to 1000"),
         ("SELECT split('a', 'b', length('ab'))", "up to 1000"),
         ("SELECT split('ab', '', 2)", "an empty text"),
+        ("SELECT str_to_map('a  1', ',', ' *')", "an empty text"),
         (r"SELECT split('ab cd', '\\b', 2)", "an empty text"),
         ("SELECT to_json(1)", "does not take arguments of these types"),
     ],

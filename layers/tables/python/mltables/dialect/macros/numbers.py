@@ -103,7 +103,8 @@ CREATE MACRO spark_bround(x) AS inner_even(CAST(x AS DOUBLE), 0),
     (x, places) AS inner_even(CAST(x AS DOUBLE), places);
 CREATE MACRO spark_bin(x) AS bin(inner_bigint(x));
 CREATE MACRO spark_sec(x) AS 1 / cos(CAST(x AS DOUBLE));
-CREATE MACRO spark_csc(x) AS 1 / sin(CAST(x AS DOUBLE));
+CREATE MACRO spark_csc(x) AS
+    CASE WHEN x = 0 THEN CAST('Infinity' AS DOUBLE) ELSE 1 / sin(CAST(x AS DOUBLE)) END;
 CREATE MACRO spark_rint(x) AS round_even(CAST(x AS DOUBLE), 0);
 CREATE MACRO spark_factorial(n) AS
     CASE WHEN n < 0 OR n > 20 THEN NULL ELSE CAST(factorial(CAST(n AS INTEGER)) AS BIGINT) END;

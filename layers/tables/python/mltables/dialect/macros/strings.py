@@ -76,7 +76,9 @@ CREATE MACRO inner_pair(pair, delimiter) AS
         "value" := CASE WHEN regexp_matches(pair, delimiter) THEN substring(pair, length(
             regexp_split_to_array(pair, delimiter)[1]) + length(regexp_extract(pair, delimiter)) + 1) END);
 CREATE MACRO inner_pairs(s, pairs, delimiter) AS
-    CASE WHEN pairs IS NOT NULL AND delimiter IS NOT NULL THEN
+    CASE WHEN regexp_matches('', delimiter) OR (pairs <> '' AND regexp_matches('', pairs)) THEN
+            inner_fail('str_to_map() takes no pattern that an empty text has.')
+         WHEN pairs IS NOT NULL AND delimiter IS NOT NULL THEN
         map_from_entries(list_transform(regexp_split_to_array(s, pairs), lambda pair: inner_pair(pair, delimiter))) END;
 CREATE MACRO spark_str_to_map(s) AS inner_pairs(s, ',', ':'),
     (s, pairs) AS inner_pairs(s, pairs, ':'),
