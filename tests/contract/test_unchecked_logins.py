@@ -14,12 +14,14 @@ from authorizer import app as authorizer
 from authorizer import oidc_authentication
 from mlcore.auth import passwords
 from mlcore.auth.passwords import hash_password
+from mlcore.db import deadline
+from mlcore.entities.users import Session
 from mlcore.environment import AUTHENTICATION
 from mlcore.http import lambda_handler
-from mlcore.repos.users import api_keys, users
+from mlcore.repos.users import api_keys, sessions, users
 from tests.contract.api import Api
 from tests.contract.conftest import Store, forget
-from tests.doubles.faulty import DATA, Fault
+from tests.doubles.faulty import DATA, WRITES, Fault
 from tests.doubles.fixtures import Doubles
 from tests.issuer import rsa_key, running
 
@@ -86,6 +88,24 @@ def test_the_caller_is_asked_to_repeat_the_request(
         assert json.loads(response["body"])["error_code"] == "REQUEST_LIMIT_EXCEEDED"
         again = create(authorization, name, outage=False)
         assert again["statusCode"] == (200 if authorization in {right, f"Bearer {key}"} else 401)
+
+
+def test_a_use_that_cannot_be_recorded_is_no_reason_to_refuse(
+    broken: tuple[Api, Doubles], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of an API key on its first day, and of a browser's session after an hour."""
+    _, doubles = broken
+    user = users.create("ada", hash_password(PASSWORD), is_admin=False)
+    key = api_keys.create(user, "ci", "default", None, None).token
+    doubles.faulty.arm(Fault.DEAD, 1, WRITES)
+    context = authorizer.handler(event("POST", f"Bearer {key}", {}), LastSeconds())["context"]
+    assert context["key_user"] == "ada"
+    assert doubles.faulty.fired
+    session = Session("id", "ada", user.user_id, "issuer", False, 0, 0, 2**40)
+    doubles.faulty.arm(Fault.DEAD, 1, WRITES)
+    with deadline.within(LastSeconds()):
+        sessions.touch(session, 3_600)
+    assert doubles.faulty.fired
 
 
 def test_the_issuer_does_not_answer(shared_store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,6 +24,7 @@ from mlcore.db.table import table
 from mlcore.entities.users import ApiKey, User
 from mlcore.ids import now_ms
 from mlcore.models.users import ApiKey as ApiKeyItem
+from mlcore.observability import logger
 from mlcore.process_cache import ProcessCache
 from mlcore.repos.users import users
 
@@ -56,7 +57,7 @@ def verify(token: str) -> tuple[ApiKey, User] | None:
 
     Nothing that can change is cached: a revoked key is refused from the next request on. One
     BatchGetItem, two for the first request of a process with the key. The first use of the key on a
-    day also writes this day to the key's item.
+    day also writes this day to the key's item, if the table takes writes.
     """
     match = TOKEN.fullmatch(token)
     if match is None:
@@ -98,6 +99,9 @@ def _note_use(key: ApiKey, item_key: Key) -> None:
         table.update(item_key, change)
     except ConditionFailed:
         return  # another request noted it, or the key was just revoked
+    except errors.MlflowError:
+        # While the table takes no writes, the key's owner can still read.
+        logger.warning("the use of an API key was not recorded", extra={"key_id": key.key_id})
 
 
 def find_all(user: User) -> list[ApiKey]:

@@ -12,8 +12,10 @@ from mlcore.db.failures import ConditionFailed
 from mlcore.db.keys import Key
 from mlcore.db.table import table
 from mlcore.entities.users import Session, User
+from mlcore.errors import MlflowError
 from mlcore.ids import now_ms
 from mlcore.models.users import Session as SessionItem
+from mlcore.observability import logger
 from mlcore.repos.users import users
 
 MAXIMUM_SECONDS: Final = 30 * 86_400
@@ -53,7 +55,8 @@ def find(username: str, session_id: str) -> tuple[User | None, Session | None]:
 
 
 def touch(session: Session, now: int) -> None:
-    """Records that a browser session was used now. Does nothing if it was ended meanwhile."""
+    """Records that a browser session was used now. Does nothing if it was ended meanwhile. While
+    the table takes no writes, the use is only logged: who is signed in can still read."""
     change = Update()
     change.set(SessionItem.seen_at, now)
     change.require_exists(SessionItem.PK)
@@ -61,6 +64,8 @@ def touch(session: Session, now: int) -> None:
         table.update(_key(session.username, session.session_id), change)
     except ConditionFailed:
         return
+    except MlflowError:
+        logger.warning("the use of a session was not recorded")
 
 
 def end(username: str, session_id: str) -> None:
