@@ -23,6 +23,7 @@ NAMED_ELSEWHERE: Final = {
     "layers/core/python/mlcore/policies/*": "routes name policies by text; test_policies.py",
     "layers/tables/python/mltables/dialect/sql_generator.py:*_sql": "sqlglot",
     "layers/tables/python/mltables/dialect/parser.py:Parser": "sqlglot",
+    "layers/tables/python/mltables/dialect/parser.py:_pivot_column_names": "sqlglot",
     "local/http/request_parser.py:on_*": "httptools",
     "*:do_POST": "http.server",
     "*:log_message": "http.server",

@@ -63,8 +63,9 @@ class ServerStopping(OutOfTime):
 
 
 class JobThrottled(OutOfTime):
-    """Raised if Lambda has no capacity for another function of code scorers now. Another call
-    continues the job after a pause."""
+    """Raised if Lambda does not begin a call of the function that runs code scorers, because too
+    many functions run or this one is not ready. Another call of the judge runner continues the
+    job after a pause."""
 
 
 class JobExecution:

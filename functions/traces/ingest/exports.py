@@ -81,8 +81,9 @@ def parse(sent: Sent) -> Export:
 
 def export_spans(export: Export, request: Request) -> Response:
     """Stores the spans of an OTLP export, and links traces whose root span is among them to the run
-    that a header names. Returns an empty message in the encoding of the request, or an error in
-    FastAPI's form ``{"detail": …}``."""
+    that a header names. Returns an empty message in the encoding of the request, or an error: the
+    one of :func:`parse` (``export.refused``) if the export cannot be read, otherwise an error in
+    MLflow's form, with ``error_code``."""
     if export.refused is not None:
         return export.refused
     try:

@@ -155,9 +155,9 @@ class ScopedGrants(Grants):
 
 
 def checked(scopes: object) -> tuple[str, ...]:
-    """Checks the scopes that a request names for an API key, and returns them in its order, each
-    once. Raises InvalidParameterValue for a value that is not a list of scopes, for an empty list,
-    and for too many or too long ones."""
+    """Checks the scopes that a request names for an API key, and returns them in the request's
+    order, each once. Raises InvalidParameterValue for a value that is not a list of valid scopes,
+    for an empty list, for more than MAX_SCOPES, and for more than MAX_SCOPE_BYTES together."""
     if not isinstance(scopes, list) or not scopes or len(scopes) > MAX_SCOPES:
         raise InvalidParameterValue(
             f"Parameter 'scopes' must be a list of 1 to {MAX_SCOPES} scopes; without it a key may "

@@ -2,7 +2,8 @@
 
 The partition key contains the name, so names are unique without a lock. Two kinds of partitions
 have names that begin with ``:``, which MLflow does not allow: those of models outside the default
-workspace, and those for versions of a model whose own partition holds another model's versions (see
+workspace, and those for versions of a model that, when it was created, had more tags than its item
+can hold, or whose own partition still belonged to another model (see
 :mod:`mlcore.repos.registry.registered_models`). An *incarnation* is the id of one model among the
 successive models of a name.
 """
