@@ -5,7 +5,7 @@ ids (:func:`page_by_number`), or from the table's global indexes (:func:`page_fr
 index, only the entries that the page needs are read.
 
 The number of an entity is its id in Kubeflow's API. An entity that was made through MLflow gets its
-number when Kubeflow's API first shows it.
+number when a request of Kubeflow's API first needs it, for an order or a filter, for example.
 """
 
 from __future__ import annotations

@@ -57,8 +57,9 @@ def get_mcp_access_endpoint(message: m.GetMCPAccessEndpoint, request: Request) -
 def update_mcp_access_endpoint(
     message: m.UpdateMCPAccessEndpoint, request: Request
 ) -> dict[str, Any]:
-    """Changes an access endpoint of an MCP server. Fields that are null stay unchanged, except that
-    the URL cannot be null."""
+    """Changes an access endpoint of an MCP server. Fields that are missing or null stay unchanged,
+    but a given server version removes the alias, and a given alias the version. Raises
+    InvalidParameterValue for a URL that is null."""
     transport = message.transport_type
     if transport is not None:
         limits.check_transport(transport)

@@ -93,7 +93,8 @@ def rename_registered_model(message: m.RenameRegisteredModel, request: Request) 
 
 def delete_registered_model(message: m.DeleteRegisteredModel, request: Request) -> dict[str, Any]:
     """Deletes a model: first its main item, so that readers no longer find the model, then its
-    other items. If the model does not exist, deletes what an interrupted deletion left of it."""
+    other items. If the model does not exist, deletes what an interrupted deletion left of it, and
+    raises ResourceDoesNotExist."""
 
     def attempt() -> tuple[StoredRegisteredModel, bool]:
         stored = _get(message.name, request)

@@ -51,8 +51,9 @@ class Models:
 
         Raises:
             InvalidParameterValue: the run is not active.
-            BadRequest: a logged model does not exist, or already has another value of a metric at
-                the same step and timestamp of the run.
+            BadRequest: a logged model does not exist; or its item, or another of these metrics, has
+                another value or dataset for a metric, step and timestamp of the run. Points that
+                are stored outside the item are not compared.
         """
         if self._metrics:
             runs.check_active(run)

@@ -37,9 +37,9 @@ _CLIENT_ERRORS: Final = range(400, 500)
 
 
 class MayNotSignIn(Exception):
-    """Raised if a person may not sign in, because the account with the person's username was
-    deactivated by the company's directory (through SCIM) or is a service account. The message is
-    shown to the person."""
+    """Raised if a person may not sign in, because the person's username is that of a service
+    account, or because the company's directory (through SCIM) has deactivated or just deleted the
+    user, or provisions the name in another spelling. The message is shown to the person."""
 
 
 def finish(message: Answer, request: Request) -> Response:

@@ -1,6 +1,7 @@
-"""Evaluates the alerts, on a schedule: those of workspaces that are due, and those that are files
-next to the system tables. The write of an alert's new state also contains its message, which the
-stream delivers. So a message is sent once, even if two evaluations run at once or one is killed.
+"""Evaluates the alerts, on a schedule: those of workspaces that are due, and all that are files, in
+this package's folder ``queries`` (if the deployment has a topic for alerts) or next to the system
+tables. The write of an alert's new state also contains its message, which the stream delivers. So a
+message is sent once, even if two evaluations run at once or one is killed.
 """
 
 from __future__ import annotations

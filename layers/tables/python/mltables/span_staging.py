@@ -62,7 +62,8 @@ def find_misplaced(connection: duckdb.DuckDBPyConnection, published: str) -> Non
     """Creates the temporary table ``misplaced`` (experiment_id, trace_id, number): those traces of
     the temporary table ``decided`` whose published spans have another request time than the trace
     in ``new_traces``. ``number`` is the number of the batch in which the trace's spans will be
-    rewritten: a batch ends with the trace that reaches ``BATCH_BYTES``.
+    rewritten: a batch ends with the trace with which the size of all traces so far reaches the next
+    multiple of ``BATCH_BYTES``.
 
     Args:
         published: a FROM source with published spans.
