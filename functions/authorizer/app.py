@@ -98,9 +98,10 @@ def _authorization(event: Mapping[str, Any], context: Any) -> dict[str, Any]:
         try:
             context_of_caller |= identify()
         except MlflowError as error:
-            # The table or the issuer's keys cannot be read. The API function answers 429.
-            logger.warning("a login was not checked", extra={"error_code": error.error_code})
-            context_of_caller[LOGIN_NOT_CHECKED] = True
+            logger.warning("authentication failed", extra={"error_code": error.error_code})
+            if error.status == 429 or error.status >= 500:
+                # The table or the issuer's keys cannot be read. The API function answers 429.
+                context_of_caller[LOGIN_NOT_CHECKED] = True
     return {"isAuthorized": True, "context": context_of_caller}
 
 

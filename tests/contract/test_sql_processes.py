@@ -181,11 +181,13 @@ def test_the_process_of_a_statement_holds_no_row_that_its_caller_may_not_read(
 
 
 def _running(server: int) -> list[int]:
-    """The processes that have an end of their memory, as those of statements alone have."""
+    """The processes whose memory has an end for good, as that of statements alone has."""
     return [
         pid
         for pid in _below(server)
-        if not re.search(r"Max address space\s+unlimited", Path(f"/proc/{pid}/limits").read_text())
+        if not re.search(
+            r"Max address space .* unlimited ", Path(f"/proc/{pid}/limits").read_text()
+        )
     ]
 
 
