@@ -7,6 +7,7 @@ Takes ``{table: [paths]}`` from standard input; prints for each reader, by table
 from __future__ import annotations
 
 import json
+import os
 import sys
 from typing import Any
 
@@ -58,3 +59,5 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
+    sys.stdout.flush()
+    os._exit(0)  # Daft's threads now and then end Python with a fatal error when it finalizes
