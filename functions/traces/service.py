@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Collection, Sequence
-from itertools import count
 from typing import Any, Final
 
 from mlcore import errors, reserved_tags
@@ -14,7 +13,6 @@ from mlcore.db.table import table
 from mlcore.entities.traces import Assessment, Trace
 from mlcore.environment import workspaces_enabled
 from mlcore.http import Request
-from mlcore.ids import now_us
 from mlcore.limits.experiments import experiment_id
 from mlcore.limits.traces import (
     check_deletion,
@@ -34,6 +32,7 @@ from mlcore.repos.traces import (
     span_packs,
     traces,
 )
+from mlcore.repos.traces import assessments as trace_assessments
 from mlcore.repos.traces import traces_by_time as trace_pages
 from mlcore.repos.traces.span_packs import Owner
 from mlcore.repos.traces.traces import StoredTrace, TraceChange
@@ -169,7 +168,7 @@ def create_or_complete(
             else redaction.redactor_of(trace)
         )
         assessments_by_id = assessments.stored_texts(rules, new_assessments)
-        arrivals = dict(zip(assessments_by_id, count(now_us())))
+        arrivals = trace_assessments.arriving(assessments_by_id)
         run_assessments.record(trace_id, new_assessments)
         if trace is None:
             maps = {"tags": located, "trace_metadata": metadata, "assessments": assessments_by_id}

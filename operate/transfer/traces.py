@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
 from mlcore import reserved_tags
 from mlcore.entities.traces import Assessment, Trace
-from mlcore.ids import now_us
 from mlcore.limits.traces import check_experiment, check_trace_id
 from mlcore.redaction.redactor import Redactor
 from mlcore.repos.experiments import experiments
@@ -185,7 +183,7 @@ def _arrivals(trace: Trace) -> dict[str, int]:
     """Returns the times by which a trace's assessments keep the order that the source server shows,
     by the assessments' ids."""
     ids = (assessment.assessment_id for assessment in trace.assessments)
-    return dict(zip(ids, count(now_us())))
+    return trace_assessments.arriving(ids)
 
 
 def _create(

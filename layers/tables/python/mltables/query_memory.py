@@ -81,17 +81,26 @@ def _limits(memory: int, processors: int) -> QueryLimits:
     return QueryLimits(memory, DEPLOYED.address_space * memory // DEPLOYED.memory, threads)
 
 
+def address_space() -> int | None:
+    """Returns the size of this process's address space in bytes; None where it is unknown (not
+    Linux)."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+    except OSError:
+        return None
+    return pages * resource.getpagesize()
+
+
 @contextlib.contextmanager
 def limited_address_space(more: int) -> Iterator[None]:
     """Context manager: this process may add at most ``more`` bytes to its address space; what needs
     more raises MemoryError. Does nothing where the size of a process is unknown (not Linux)."""
-    try:
-        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
-    except OSError:
+    size = address_space()
+    if size is None:
         yield
         return
     before, hard = resource.getrlimit(resource.RLIMIT_AS)
-    most = pages * resource.getpagesize() + more
+    most = size + more
     if hard != resource.RLIM_INFINITY:
         most = min(most, hard)
     resource.setrlimit(resource.RLIMIT_AS, (most, hard))

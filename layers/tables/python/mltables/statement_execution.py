@@ -255,11 +255,10 @@ def _restrict_resources() -> None:
         Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    try:
-        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
-    except OSError:  # not Linux: DuckDB's own limit and the deadline remain
+    size = query_memory.address_space()
+    if size is None:  # DuckDB's own limit and the deadline remain
         return
-    most = pages * resource.getpagesize() + query_memory.here().address_space
+    most = size + query_memory.here().address_space
     resource.setrlimit(resource.RLIMIT_AS, (most, most))
 
 

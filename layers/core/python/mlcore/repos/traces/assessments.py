@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from itertools import count
 from typing import Final
 
 from mlcore.entities.traces import Assessment
+from mlcore.ids import now_us
 
 MOST_ARRIVALS: Final = 16_000
 """Maximum bytes of the attribute ``arrivals``."""
@@ -26,6 +28,12 @@ def text(assessment: Assessment) -> str:
 def parse(text: str) -> Assessment:
     fields = json.loads(text)
     return Assessment(**{name: fields.get(name) for name in Assessment._fields})
+
+
+def arriving(ids: Iterable[str]) -> dict[str, int]:
+    """Returns times for assessments that come now (microseconds since the epoch), by id, which keep
+    the order of the ids."""
+    return dict(zip(ids, count(now_us())))
 
 
 def after(arrivals: str | None, new: Mapping[str, int], removed: Iterable[str] = ()) -> str | None:
