@@ -36,12 +36,12 @@ def create(access: Access, message: Any) -> bool:
     experiment_id = subject(message, "experiment_id").strip()
     prompt_uri = message.source_prompt_uri
     dataset_id = config.dataset_id if config is not None else ""
-    if _may_see_that_prompt_is_missing(access, prompt_uri):
-        return access.allows(*create_inside(experiment_id, RUN)) and (
-            not dataset_id or _may_read_if_any(access, dataset_id)
-        )
     scorer_names = config.scorers if config is not None else []
-    return may_optimize(access, experiment_id, prompt_uri, scorer_names, dataset_id)
+    return may_optimize(access, experiment_id, prompt_uri, scorer_names, dataset_id) or (
+        _may_see_that_prompt_is_missing(access, prompt_uri)
+        and access.allows(*create_inside(experiment_id, RUN))
+        and (not dataset_id or _may_read_if_any(access, dataset_id))
+    )
 
 
 def _may_see_that_prompt_is_missing(access: Access, prompt_uri: str) -> bool:
