@@ -23,6 +23,8 @@ from mlcore.repos.traces import run_assessments, traces
 from mlcore.repos.traces.traces import StoredTrace, TraceChange
 
 _PREFIX: Final = "mlflow.assessment."
+_PASSING: Final = (errors.TemporarilyUnavailable, errors.RequestLimitExceeded)
+"""Errors of this server, not of the model. Limits and budgets of the gateway are other errors."""
 
 
 class Task(NamedTuple):
@@ -43,7 +45,8 @@ class Task(NamedTuple):
 
 def assess_trace(task: Task, judge: Judge, subject: Subject, chat: JudgeModel) -> list[Assessment]:
     """Returns the judge's assessments of a trace; a single assessment with the error if the judge
-    fails."""
+    fails. Raises TemporarilyUnavailable and RequestLimitExceeded: the table or the secrets cannot
+    be reached, so the job must be repeated."""
     try:
         if judge.builtin:
             questions = builtin.questions_about_trace(judge, subject)
@@ -53,6 +56,8 @@ def assess_trace(task: Task, judge: Judge, subject: Subject, chat: JudgeModel) -
             _feedback(task, judge, subject, number, question, _ask(judge, chat, question))
             for number, question in enumerate(questions)
         ]
+    except _PASSING:
+        raise
     except Exception as error:  # any error: the other traces must still be assessed
         return [failure(task, subject, error)]
     of_spans = any(question.span_id for question in questions)
@@ -76,7 +81,7 @@ def assess_session(
     task: Task, judge: Judge, session: Sequence[Subject], chat: JudgeModel
 ) -> list[Assessment]:
     """Returns a judge's only assessment of a session of traces, on the session's first trace. If
-    the judge fails, the assessment holds the error."""
+    the judge fails, the assessment holds the error. Raises the same errors as assess_trace()."""
     first = trace_content.chronological(session)[0]
     session_task = of_session(task, first)
     try:
@@ -84,6 +89,8 @@ def assess_session(
         question = ask(judge, session)
         verdict = _ask(judge, chat, question)
         return [_feedback(session_task, judge, first, 0, question, verdict)]
+    except _PASSING:
+        raise
     except Exception as error:  # any error: the other sessions must still be assessed
         return [failure(session_task, first, error)]
 
@@ -131,6 +138,8 @@ def write(stored: StoredTrace, made: Sequence[Assessment]) -> None:
 def _ask(judge: Judge, chat: JudgeModel, question: Question) -> Verdict:
     try:
         answer = chat.ask(prompts.chat(judge, question))
+    except _PASSING:
+        raise
     except errors.MlflowError as error:
         raise errors.InvalidParameterValue(
             f"Failed to invoke judge model: {error.message}"

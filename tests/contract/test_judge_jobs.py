@@ -225,6 +225,29 @@ def test_a_busy_table_does_not_end_a_job(
     assert world.job(job_id)["status"] == "SUCCEEDED"
 
 
+@pytest.mark.parametrize("passing", [RequestLimitExceeded, TemporarilyUnavailable])
+@pytest.mark.parametrize("session", ["", "s"])
+def test_a_table_that_fails_during_a_judgement_is_no_failure_of_the_judge(
+    world: World, passing: type[MlflowError], session: str
+) -> None:
+    """The gateway reads the endpoint, its limits and budgets from the table."""
+    answer = world.model.said
+
+    def unreachable(_chat: Json) -> Any:
+        raise passing("The table cannot be read.")
+
+    world.model.said = unreachable
+    scorer = judge("Was the user content in {{ conversation }}?") if session else judge(BOTH)
+    trace = world.trace("q", "a", session)
+    [job_id] = world.invoke(scorer, [trace])
+    assert len(world.work()) == 1
+    assert assessments(trace) == []
+    world.model.said = answer
+    assert world.work() == []
+    assert world.job(job_id)["status"] == "SUCCEEDED"
+    assert [each.get("feedback", {}).get("error") for each in assessments(trace)] == [None]
+
+
 def test_jobs_are_found_by_what_they_are(world: World) -> None:
     first = world.invoke(judge(BOTH), [world.trace("q", "a")])
     second = world.invoke(judge(BOTH, "other"), [world.trace("q", "a")], log_assessments=False)
