@@ -230,21 +230,17 @@ def test_a_busy_table_does_not_end_a_job(
 def test_a_table_that_fails_during_a_judgement_is_no_failure_of_the_judge(
     world: World, passing: type[MlflowError], session: str
 ) -> None:
-    """The gateway reads the endpoint, its limits and budgets from the table."""
-    answer = world.model.said
+    failures = iter([passing("The endpoint cannot be read.")])
 
-    def unreachable(_chat: Json) -> Any:
-        raise passing("The table cannot be read.")
+    def fails_once(_chat: Json) -> Any:
+        for failure in failures:
+            raise failure
+        return {"result": "yes"}
 
-    world.model.said = unreachable
-    scorer = judge("Was the user content in {{ conversation }}?") if session else judge(BOTH)
+    world.model.said = fails_once
     trace = world.trace("q", "a", session)
-    [job_id] = world.invoke(scorer, [trace])
-    assert len(world.work()) == 1
-    assert assessments(trace) == []
-    world.model.said = answer
-    assert world.work() == []
-    assert world.job(job_id)["status"] == "SUCCEEDED"
+    world.invoke(judge("Was {{ conversation }} polite?" if session else BOTH), [trace])
+    assert (len(world.work()), assessments(trace), world.work()) == (1, [], [])
     assert [each.get("feedback", {}).get("error") for each in assessments(trace)] == [None]
 
 

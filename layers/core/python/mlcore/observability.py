@@ -77,23 +77,13 @@ if _metrics_enabled:
     _requests.setLevel(logging.INFO)
 
 
-def count(values: Mapping[str, float], fields: Mapping[str, object]) -> None:
-    """Logs a line with CloudWatch metrics whose unit is Count, by name in ``values``, and with
-    further fields."""
-    _log_metrics("count", "Count", values, fields)
-
-
 def seconds(values: Mapping[str, float], fields: Mapping[str, object]) -> None:
-    """Logs a line as :func:`count` does, with metrics whose unit is Seconds."""
-    _log_metrics("seconds", "Seconds", values, fields)
-
-
-def _log_metrics(
-    message: str, unit: str, values: Mapping[str, float], fields: Mapping[str, object]
-) -> None:
+    """Logs a line with CloudWatch metrics whose unit is Seconds, by name in ``values``, and with
+    further fields."""
     line: dict[str, object] = {"table": settings().table_name, **fields, **values}
-    metrics = [{"Name": name, "Unit": unit} for name in values]
-    _write(message, line, [{"Namespace": NAMESPACE, "Dimensions": [["table"]], "Metrics": metrics}])
+    metrics = [{"Name": name, "Unit": "Seconds"} for name in values]
+    directive = {"Namespace": NAMESPACE, "Dimensions": [["table"]], "Metrics": metrics}
+    _write("seconds", line, [directive])
 
 
 def costs_of(seconds: float, measurement: Measurement) -> dict[str, object]:

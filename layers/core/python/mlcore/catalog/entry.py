@@ -51,11 +51,6 @@ def source_key(workspace: str, source_id: str) -> str:
     return f"{workspace}/{source_id}"
 
 
-def workspace_of(key: str) -> str:
-    """Returns the workspace from a model catalog source's key; "" for a source that all share."""
-    return key.partition("/")[0]
-
-
 def id_of(key: str) -> str:
     """Returns the id of a model catalog's source from the source's key (:func:`source_key`)."""
     return key.partition("/")[2]
