@@ -35,8 +35,8 @@ _FIELDS: Final = tuple(field.name for field in MODEL.fields if field.name not in
 
 
 def parse_registration(sent: Sent) -> CatalogRequest:
-    """Parses a request to register a model of the catalog, whose optional body names the registered
-    model and its version. Raises InvalidParameterValue."""
+    """Parses a request to register a model of the catalog; its optional body may have a name for
+    the registered model, and one for its version. Raises InvalidParameterValue."""
     parsed = parse(sent)
     content = sent.body()
     data = body.parse(content) if content.strip() else {}

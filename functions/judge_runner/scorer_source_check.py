@@ -21,7 +21,8 @@ RECHECK_SECONDS: Final = 60.0
 
 
 class SourceCheck:
-    """Checks whether a scorer's source may run in a job. May be used from several threads."""
+    """Checks that the scorer version of a job is still registered unchanged, and that its source is
+    what the job would run. May be used from several threads."""
 
     def __init__(self, job: Job, source: SealedSource, text: str) -> None:
         """

@@ -156,8 +156,8 @@ def reverse_key(entity: SourceEntity, of: str, number: int) -> Key:
 
 
 def item(entity: SourceEntity, posting: Posting, version: int | None) -> Raw:
-    """Makes an FTS item: a full-text index's entry for one word or value of an entity. Those of
-    names are also in GSI2, for searches in all experiments.
+    """Makes an FTS item: a full-text index's entry for one word, whole value or trigram of an
+    entity. Those of names are also in GSI2, for searches in all experiments.
 
     Args:
         version: the version of the entity's item.

@@ -2,8 +2,9 @@
 and experiments. A folder that may hold files of another entity is not removed
 (:mod:`mlcore.repos.files.removable_files`).
 
-If the experiment was removed too, its folder is removed as a whole, and the runs and traces in
-that folder get no messages.
+If the experiment was removed too, its folder is removed as a whole: no messages name the folders of
+its traces, nor those of runs and logged models in its default folder. The folder of a run's metric
+history is named nevertheless.
 """
 
 from __future__ import annotations

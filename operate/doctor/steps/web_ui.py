@@ -28,7 +28,7 @@ _YEAR: Final = 31_536_000
 def load(checkup: Checkup) -> str:
     """Checks that the UI's page and its first script are served, and that browsers may cache the
     script for a year. Returns the result as a text. Raises LeftOut if the address serves the API
-    only, otherwise Wrong."""
+    only, and Wrong if a check fails."""
     page = checkup.api.call("GET", "/")
     if page.status == 404:
         raise LeftOut("this address serves the API alone: check UiUrl too")

@@ -187,8 +187,8 @@ class Recording:
 
     @contextmanager
     def attempt(self, provider: Provider) -> Iterator[Span]:
-        """Records a span around one request to a model. An error raised inside is raised again
-        without the model's credentials in its text."""
+        """Records a span around one request to a model. A GatewayCallFailed raised inside is raised
+        again without the model's credentials in its texts."""
         model = provider.model
         with self.span(f"provider/{model.provider}/{model.name}", LLM) as span:
             span.model = model

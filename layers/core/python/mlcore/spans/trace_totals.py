@@ -29,7 +29,8 @@ def total_tokens(parts: Collection[SpanAmounts]) -> dict[str, int]:
 
 
 def total_cost(parts: Collection[SpanAmounts]) -> dict[str, float]:
-    """Returns the cost of a trace in US dollars from the cost of its spans."""
+    """Returns the cost of a trace in US dollars (input, output and total): the sums over its spans,
+    without those below a span that has a cost itself."""
     return amounts_of(_sum(parts, COST_KEYS, (), 0.0), COST_KEYS, finite_number)
 
 

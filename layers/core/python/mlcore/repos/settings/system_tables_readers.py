@@ -56,8 +56,8 @@ def grant(username: str, names: Sequence[str]) -> None:
 
 
 def revoke(username: str) -> bool:
-    """Removes a user from the setting ``system_tables_readers``, so that the user may read no
-    system tables; returns whether the user was in it. Idempotent."""
+    """Removes a user from the setting ``system_tables_readers``, so that the user may read system
+    tables only as an administrator; returns whether the user was in it. Idempotent."""
     return _change(lambda readers: {k: v for k, v in readers.items() if k != username})
 
 
