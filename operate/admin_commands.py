@@ -277,7 +277,9 @@ def _transfer(arguments: argparse.Namespace) -> int:
             f"where are artifacts kept? Set {' or '.join(_STORES)}, or leave them out (--with)"
         )
     load_modules()
-    command = import_module("operate.transfer.kubeflow_command")
+    source = arguments.served
+    kind = "kubeflow_transfer" if source.is_kubeflow else "command"
+    command = import_module(f"operate.transfer.{kind}")
     journal = arguments.journal
     if journal is None:
         shown = source_address.without_password(arguments.source)
@@ -285,8 +287,8 @@ def _transfer(arguments: argparse.Namespace) -> int:
         journal = (arguments.data or default_data_folder()).expanduser() / f"import-{name}.jsonl"
     code: int = command.run(
         command.TransferOptions(
-            url=arguments.served.url,
-            files=arguments.served.files,
+            url=source.url,
+            files=source.files,
             experiments=arguments.experiment,
             parts=parts,
             journal=journal,

@@ -1,5 +1,6 @@
-"""Interprets ``--from``: the source of an import is the address of a server, or a database or
-folder that MLflow's own server can read; that of an export is the address of a server."""
+"""Interprets ``--from``. The source of an import is the address of an MLflow server or of a
+Kubeflow model registry, or a database or folder that MLflow's own server can read; that of an
+export is the address of a server of this product."""
 
 from __future__ import annotations
 
@@ -15,8 +16,9 @@ from local import program_name
 from operate import temporary_servers
 from operate.module_loading import CannotRun
 
-SERVERS = ("http://", "https://", "kubeflow:http://", "kubeflow:https://")
-
+SERVERS = ("http://", "https://")
+KUBEFLOW = "kubeflow:"
+"""Stands before the address of a Kubeflow model registry."""
 
 _PASSWORD = re.compile(r"(?<=://)([^:/?]*):.*@")
 """A password may contain any letter, so it ends at the last ``@``."""
@@ -30,7 +32,8 @@ def without_password(source: str) -> str:
 
 
 def check(source: str) -> None:
-    """Checks that the source of an export is the address of a server, not a database or a folder.
+    """Checks that the source of an export is the address of a server, not a Kubeflow registry, a
+    database or a folder.
 
     Raises:
         CannotRun: the source is not a server's address.
@@ -46,15 +49,19 @@ class ServedSource(NamedTuple):
     program on the database or folder there."""
 
     url: str
+    """Its address, without ``kubeflow:``."""
     files: Path | None = None
     """The folder that its artifact proxy serves, if this program started it."""
+    is_kubeflow: bool = False
+    """Whether it is a Kubeflow model registry, not an MLflow server."""
 
 
 @contextlib.contextmanager
 def served(source: str, files: Path | None) -> Iterator[ServedSource]:
     """Context manager: yields the server from which to read the source of ``--from``. That is the
     server at this address, or a server of the installed MLflow that runs on the database or folder
-    while the block runs.
+    while the block runs. A server is a Kubeflow model registry if ``kubeflow:``, in upper or lower
+    case, stands before its address, otherwise an MLflow server.
 
     Args:
         files: the folder from which the started server serves files, its
@@ -65,10 +72,12 @@ def served(source: str, files: Path | None) -> Iterator[ServedSource]:
         CannotRun: the source is neither, ``files`` is no folder or is given for a server, or MLflow
             is not installed; the message says what to do.
     """
-    if source.lower().startswith(SERVERS):
+    is_kubeflow = source.lower().startswith(KUBEFLOW)
+    address = source[len(KUBEFLOW) :] if is_kubeflow else source
+    if address.lower().startswith(SERVERS):
         if files is not None:
             raise CannotRun("--artifacts belongs to --from with a database or a folder")
-        yield ServedSource(source)
+        yield ServedSource(address, is_kubeflow=is_kubeflow)
         return
     backend = _backend(source)
     default = Path("mlartifacts") if "://" in backend else Path(backend)

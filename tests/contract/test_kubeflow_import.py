@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from mlcore.db.table import table
-from operate.transfer import command, kubeflow_command
+from operate.transfer import command, kubeflow_transfer
 from operate.transfer.command import TransferOptions
 from operate.transfer.mlflow_client import SourceFailed
 from tests.contract.api import Api
@@ -151,7 +151,7 @@ def target(
 def transfer(*, write: bool = True) -> int:
     parts = ("runs", "models", "artifacts")
     journal: Path | None = None
-    return kubeflow_command.run(TransferOptions("kubeflow:http://old", [], parts, journal, write))
+    return kubeflow_transfer.run(TransferOptions("http://old", [], parts, journal, write))
 
 
 def plain(lists: dict[str, list[dict[str, Any]]]) -> list[str]:

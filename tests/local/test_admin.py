@@ -7,6 +7,8 @@ import os
 import re
 import subprocess
 import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -160,6 +162,33 @@ def test_a_message_about_a_source_shows_no_password(
     with pytest.raises(CannotRun) as refused:
         source_address.check(f"ftp+{source}")
     assert "s3cret" not in str(refused.value)
+
+
+def test_a_kubeflow_registry_is_known_by_its_scheme_in_any_case(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            self.send_error(404)
+
+        def log_message(self, *_: Any) -> None:
+            """Nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}"
+        for scheme in ("kubeflow", "KUBEFLOW", "KubeFlow"):
+            with source_address.served(f"{scheme}:{url}", None) as source:
+                assert source == (url, None, True)
+            with pytest.raises(CannotRun):  # an export reads no registry
+                source_address.check(f"{scheme}:{url}")
+        with source_address.served(url, None) as source:
+            assert source == (url, None, False)
+        refused = admin("import", f"--from=KUBEFLOW:{url}", f"--data={tmp_path / 'data'}")
+        server.shutdown()
+    assert (refused.returncode, "Traceback" in refused.stderr) == (1, False)
+    assert {path.startswith("/api/model_registry/v1alpha3/") for path in asked} == {True}
 
 
 def test_a_journal_is_not_named_by_a_password(tmp_path: Path) -> None:

@@ -1,28 +1,19 @@
-"""``import`` and ``compare`` of ``python -m local.admin`` for a Kubeflow model registry."""
+"""``import`` and ``compare`` of ``python -m local.admin`` for a Kubeflow model registry: which of
+its entities are read, and in which order. Otherwise as for an MLflow server (:mod:`.command`)."""
 
 from __future__ import annotations
 
-from typing import Final
-
-from operate.transfer import command
 from operate.transfer.command import Transfer, TransferOptions
 from operate.transfer.kubeflow_models import Models
 from operate.transfer.kubeflow_reader import Registry
 from operate.transfer.kubeflow_runs import Experiments
 from operate.transfer.mlflow_client import SourceFailed
 
-SCHEME: Final = "kubeflow:"
-
 
 def run(options: TransferOptions) -> int:
-    """Runs an import or a comparison: from a Kubeflow model registry if the address of the source
-    begins with ``kubeflow:``, otherwise from an MLflow server. Returns 0 if the table then has all
-    entities of the source, 1 if an entity differs or failed."""
-    if not options.url.startswith(SCHEME):
-        return command.run(options)
-    return _RegistryTransfer(
-        options._replace(url=options.url.removeprefix(SCHEME), journal=None)
-    ).run()
+    """Runs an import from a Kubeflow model registry, or a comparison with it. Returns 0 if the
+    table then has all entities of the registry, 1 if an entity differs or failed."""
+    return _RegistryTransfer(options._replace(journal=None)).run()
 
 
 class _RegistryTransfer(Transfer):
