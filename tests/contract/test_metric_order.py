@@ -18,8 +18,9 @@ from indexer.projection import quiet_runs
 from indexer.ranks import rank_rows
 from mlcore.process_cache import clear
 from mlcore.repos import index_candidates
+from mlcore.repos.runs.core import marked_runs
 from mlcore.repos.runs.ranks import metric_ranks as run_ranks
-from mlcore.repos.runs.search import run_candidates, run_search
+from mlcore.repos.runs.search import run_search
 from tests.contract.api import Api
 from tests.contract.conftest import Store, examples
 from tests.contract.explain import explained
@@ -60,7 +61,7 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run_ranks, "PAGE_ENTRIES", 2)
     monkeypatch.setattr(run_ranks, "PAGE_IDS", 4)
     monkeypatch.setattr(index_candidates, "PAGE_IDS", 4)
-    monkeypatch.setattr(run_candidates, "MARKS_PAGE", 2)
+    monkeypatch.setattr(marked_runs, "MARKS_PAGE", 2)
     monkeypatch.setattr(run_search, "SMALL_RUNS", 0)
     monkeypatch.setattr(run_search, "FURTHER_RANKS", 1)
     monkeypatch.setattr(quiet_runs, "QUIET_MS", -3_600_000)

@@ -21,7 +21,7 @@ from mlcore.db import keys
 from mlcore.db.table import key_of_item, table
 from mlcore.process_cache import ProcessCache
 from mlcore.repos.runs.core import cached_run_writes, run_cache
-from mlcore.repos.runs.search import run_candidates
+from mlcore.repos.runs.core.marked_runs import MarkedRuns
 from mlcore.system_tables import landing_objects
 from tests.contract.api import Api, pairs
 from tests.contract.conftest import Store, examples
@@ -241,10 +241,10 @@ def test_a_run_is_marked_when_a_write_is_taken_back(
         elsewhere("experiments/delete", experiment_id=experiment_id)
 
         def marked() -> bool:
-            marks = run_candidates.Marks(experiment_id)
-            for read in marks.reads():
+            runs = MarkedRuns(experiment_id)
+            for read in runs.reads():
                 read()
-            return keys.run(experiment_id, run_id) in marks.runs()
+            return keys.run(experiment_id, run_id) in runs.runs()
 
         def late(*arguments: Any) -> None:
             elsewhere("runs/delete", run_id=run_id)

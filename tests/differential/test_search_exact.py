@@ -25,8 +25,8 @@ from mlcore.errors import InvalidParameterValue
 from mlcore.observability import logger
 from mlcore.repos import index_candidates
 from mlcore.repos.experiments import experiments
-from mlcore.repos.runs.core import runs
-from mlcore.repos.runs.search import run_candidates, run_search
+from mlcore.repos.runs.core import marked_runs, runs
+from mlcore.repos.runs.search import run_search
 from mlcore.search import fields, grammar, run_plan, sort_keys
 from mlcore.search.match import predicate
 from tests.contract.api import Api
@@ -85,7 +85,7 @@ def thresholds(rng: random.Random, patch: pytest.MonkeyPatch) -> None:
     patch.setattr(run_search, "STREAMED_RUNS", rng.choice((25, 3_000)))
     patch.setattr(run_search, "READ_TOGETHER", rng.choice((10, 1_000)))
     patch.setattr(index_candidates, "PAGE_IDS", rng.choice((7, 7, 1_000)))
-    patch.setattr(run_candidates, "MARKS_PAGE", rng.choice((3, 1_000)))
+    patch.setattr(marked_runs, "MARKS_PAGE", rng.choice((3, 1_000)))
     # Whatever is looked at is quiet.
     patch.setattr(quiet_runs, "QUIET_MS", -3_600_000)
     patch.setattr(quiet_runs, "CALM_MS", -3_600_000)

@@ -16,17 +16,15 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Final
 
-from mlcore.db import keys
 from mlcore.db.expression import Raw, Update
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.keys import Key
 from mlcore.db.table import key_of_item, table
 from mlcore.ids import now_ms
-from mlcore.models.base import KEY
 from mlcore.models.runs import Run
 from mlcore.process_cache import ProcessCache
 from mlcore.repos.document import Owner
-from mlcore.repos.runs.core import marked_experiments, marks
+from mlcore.repos.runs.core import marked_experiments, marked_runs, marks
 
 QUIET_MS: Final = 600_000
 """Milliseconds without a write after which a run is quiet."""
@@ -53,7 +51,7 @@ def sweep() -> int:
     found."""
     count = 0
     for entry in marked_experiments.every():
-        marked = _marked(entry.experiment_id)
+        marked = marked_runs.to_process(entry.experiment_id)
         if not marked:
             marked_experiments.drop(entry)
             continue
@@ -79,7 +77,7 @@ def crowded_runs(
     for experiment_id in sorted(set(experiments)):
         count = (_became_marked.get(experiment_id) or 0) + added[experiment_id]
         if count >= COUNTED_EVERY:
-            marked = _marked(experiment_id)
+            marked = marked_runs.to_process(experiment_id)
             quiet: list[Raw] = []
             if len(marked) > CROWD:
                 quiet = _quiet_since(marked[:TOGETHER], now_ms() - CALM_MS)
@@ -91,18 +89,6 @@ def crowded_runs(
         else:
             _became_marked.pop(experiment_id)
     return crowded
-
-
-def _marked(experiment_id: str) -> list[Key]:
-    """Returns the keys of an experiment's runs that have a mark (the indexer has not processed
-    them), oldest first if ids are ULIDs; one Query."""
-    entries = table.query_all(
-        keys.experiment(experiment_id).pk,
-        index="LSI5",
-        prefix=keys.lsi5_run_mark_prefix(),
-        attributes=[*KEY, Run.lsi5sk],
-    )
-    return [key_of_item(entry) for entry in entries if marks.since(Run.of(entry))]
 
 
 def _quiet_since(run_keys: list[Key], before_ms: int) -> list[Raw]:

@@ -26,7 +26,7 @@ from mlcore.db.table import key_of_item, table
 from mlcore.models.base import Item
 from mlcore.models.traces import Trace, TraceSpans, TraceSpansPack
 from mlcore.repos import text_index_state
-from mlcore.repos.traces import span_packs, trace_candidates
+from mlcore.repos.traces import marked_traces, span_packs
 from mlcore.repos.traces.marks import INDEXED_MAPS
 from mlcore.search import text_fields, trace_plan
 from mlcore.search.text_fields import IndexedFields
@@ -81,9 +81,7 @@ def index_marked(experiment_id: str) -> None:
     """Indexes all traces and packs of spans of an experiment that have a mark (a key in LSI1: the
     indexer has not processed them), and removes the marks. Traces with indexed texts in child items
     (:func:`overflows`) and items that are written meanwhile keep their marks."""
-    marked = list(
-        map(key_of_item, trace_candidates.read_all(trace_candidates.marked(experiment_id)))
-    )
+    marked = marked_traces.every(experiment_id)
     sources = {
         source_key: _TraceChanges()
         for source_key in marked

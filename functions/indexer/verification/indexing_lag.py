@@ -10,8 +10,8 @@ from indexer.verification.expected_items import ItemDifference
 from indexer.verification.partition_scan import Partition
 from mlcore.db import keys
 from mlcore.db.keys import Key
-from mlcore.db.table import key_of_item
-from mlcore.repos.traces import trace_candidates
+from mlcore.repos.runs.core import marked_runs
+from mlcore.repos.traces import marked_traces
 
 
 class IndexingLag:
@@ -26,15 +26,11 @@ class IndexingLag:
     ) -> None:
         self._experiment_id = partition.experiment_id
         self._unread = unread
-        self._runs: set[str] = set()
+        self._runs: set[Key] = set()
         if findings:
-            self._runs = partition.running | partition_scan.marked_runs(self._experiment_id)
-        marked = (
-            trace_candidates.read_all(trace_candidates.marked(self._experiment_id))
-            if findings
-            else []
-        )
-        self._traces = {keys.trace_of(key_of_item(item)) for item in marked}
+            self._runs = partition.running.union(marked_runs.to_process(self._experiment_id))
+        marked = marked_traces.every(self._experiment_id) if findings else []
+        self._traces = set(map(keys.trace_of, marked))
 
     def covers(self, finding: ItemDifference) -> bool:
         """Whether a wrong or missing derived item (``finding``) will be repaired without a rebuild:
@@ -46,7 +42,8 @@ class IndexingLag:
             return trace in self._traces or trace in self._unread
         if run_id is None:
             return keys.experiment(self._experiment_id) in self._unread
-        return run_id in self._runs or keys.run(self._experiment_id, run_id) in self._unread
+        run = keys.run(self._experiment_id, run_id)
+        return run in self._runs or run in self._unread
 
 
 def finding_source(finding: ItemDifference) -> tuple[str | None, Key | None]:

@@ -30,10 +30,10 @@ from mlcore.models.runs import Run
 from mlcore.models.search_index import DatasetLink, EntityEntry, Fts, FtsRev, RankMetric, RankParam
 from mlcore.models.traces import Trace
 from mlcore.repos import document
-from mlcore.repos.runs.core import marks
+from mlcore.repos.runs.core import marked_runs
 from mlcore.repos.runs.core import run_maps as run_children
 from mlcore.repos.runs.ranks import metric_ranks
-from mlcore.repos.traces import trace_candidates
+from mlcore.repos.traces import marked_traces
 from mlcore.search.text_fields import CONTENT, IndexedFields
 
 IN_PARALLEL = 64
@@ -78,9 +78,9 @@ class Partition:
         self.pk = keys.experiment(experiment_id).pk
         self.dictionary_page = first_dictionary_page(experiment_id)
         """The first page of the dictionary; its texts need no items of their own."""
-        self.running = marked_runs(experiment_id)
-        """The ids of marked runs, which the indexer has not indexed yet."""
-        self.marked = len(trace_candidates.read_all(trace_candidates.marked(experiment_id)))
+        self.running = set(marked_runs.to_process(experiment_id))
+        """The keys of the runs that the indexer has not indexed yet."""
+        self.marked = len(marked_traces.every(experiment_id))
         """How many traces and packs of spans the indexer has not indexed yet."""
         self.batches: list[Key] = []
         """Keys of ``MBATCH`` items, which are not packed yet."""
@@ -103,20 +103,6 @@ class Partition:
             unseen.add(hash(key_of_item(item).sk))
             if Item.of(item).type == FtsRev.pattern.name:
                 self.reverse.add(_hash(item))
-
-
-def marked_runs(experiment_id: str) -> set[str]:
-    """Returns the ids of the experiment's runs that the indexer has still to process, by their
-    marks in LSI5. Leaves out runs with a permanent mark, which a run has while it has indexed
-    values in child items."""
-    index_items = table.query_all(
-        keys.experiment(experiment_id).pk,
-        index="LSI5",
-        prefix=keys.lsi5_run_mark_prefix(),
-        attributes=[Run.SK, Run.lsi5sk, Run.PK],
-    )
-    marked = [entry for entry in map(Run.of, index_items) if marks.since(entry)]
-    return {keys.parse(entry.PK, entry.SK).fields["run_id"] for entry in marked}
 
 
 def suspects(partition: Partition) -> Iterator[Suspects]:

@@ -351,7 +351,7 @@ def _identity(finding: ItemDifference) -> str:
 def _count_unindexed(partition: Partition) -> int:
     """Returns how many inactive runs the indexer has not processed yet; active runs are not
     counted."""
-    run_keys = [keys.run(partition.experiment_id, run_id) for run_id in sorted(partition.running)]
+    run_keys = sorted(partition.running)
     runs = [Run.of(item) for item in table.batch_get(run_keys) if item is not None]
     return sum(map(inactive_runs.is_ready, runs))
 

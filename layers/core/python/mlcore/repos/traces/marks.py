@@ -1,7 +1,7 @@
 """Marks of traces that the indexer has not processed yet: which writes set one.
 
-A mark is the trace's key in LSI1, set by the write itself; a search reads the marks before the
-index items that the indexer writes. See ``docs/adr/0020``.
+A mark is the trace's key in LSI1, set by the write itself; a search reads the marks
+(:mod:`.marked_traces`) before the index items that the indexer writes. See ``docs/adr/0020``.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ from mlcore.repos.experiments import experiments
 from mlcore.repos.index_candidates import Candidates, Entries
 from mlcore.repos.text_candidates import Foreseen
 from mlcore.repos.traces import links as trace_links
-from mlcore.repos.traces import trace_candidates, traces
+from mlcore.repos.traces import marked_traces, trace_candidates, traces
 from mlcore.repos.traces import traces_by_time as trace_pages
 from mlcore.repos.traces.condition_tests import Conditions
 from mlcore.repos.traces.orders import LONGEST_NAME, Ordered, newest_place, ordered
@@ -96,7 +96,7 @@ def find(experiment_ids: Sequence[str], workspace: str, query: TraceQuery) -> li
         searched.extend(experiments.find_existing(experiment_ids, workspace))
 
     def read_pending(experiment_id: str) -> None:
-        pending[experiment_id] = trace_candidates.marked_traces(experiment_id)
+        pending[experiment_id] = marked_traces.for_search(experiment_id)
 
     def read_links(run_id: str) -> None:
         links[run_id] = trace_links.traces_of(run_id)

@@ -2,8 +2,8 @@
 experiment; reads no trace.
 
 Local indexes are strongly consistent. The items of the full-text index are written by the indexer.
-Traces whose items in this index may be stale have a mark (a key in LSI1), and the marks must be
-read *before* these items.
+Traces whose items in this index may be stale have a mark, and the marks must be read
+(:mod:`.marked_traces`) *before* these items.
 """
 
 from __future__ import annotations
@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from mlcore.db import keys
-from mlcore.db.expression import Raw
-from mlcore.db.keys import Key
 from mlcore.models.base import KEY
 from mlcore.models.search_index import Fts
 from mlcore.repos import text_candidates
@@ -24,9 +22,6 @@ from mlcore.search.run_plan import NamePrefix, TextLookups
 from mlcore.search.text_fields import IndexedFields
 from mlcore.search.text_tokens import WORD
 from mlcore.search.trace_plan import Access, TraceIds, TracesOfRun, WholeValues
-
-MAX_PENDING = 1000
-"""With more marked traces than this, indexes that the indexer writes are not used."""
 
 Links = Mapping[str, Iterable[str]]
 """Ids of the traces that are linked to a run, by run id."""
@@ -100,27 +95,6 @@ def all_in_window(experiment_id: str, through: Through, window: Window) -> Entri
         descending=True,
         attributes=KEY,
     )
-
-
-def marked_traces(experiment_id: str) -> set[Key] | None:
-    """Returns the keys of an experiment's traces that the indexer has not processed yet; None if
-    there are too many."""
-    entries = marked(experiment_id)
-    entries.read(MAX_PENDING + 1)
-    return set(map(keys.trace_of, entries.candidate_keys())) if entries.done else None
-
-
-def marked(experiment_id: str) -> Entries:
-    """Returns the index entries of an experiment's traces and packs of spans that the indexer has
-    not processed yet."""
-    return Entries(experiment_id, index="LSI1", prefix=keys.lsi1_trace_prefix(), attributes=KEY)
-
-
-def read_all(entries: Entries) -> list[Raw]:
-    """Returns all entries of a range of a search index, reading page by page."""
-    while not entries.done:
-        entries.read()
-    return entries.items
 
 
 def _holding(experiment_id: str, field: str, value: str) -> Entries:

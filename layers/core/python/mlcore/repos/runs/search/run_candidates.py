@@ -2,18 +2,16 @@
 experiment; reads no run.
 
 Local indexes are strongly consistent. RANK, DLINK and FTS items (index entries of values, datasets
-and texts) are written by the indexer; runs whose items may be stale have a mark (a key in LSI5),
-and the marks must be read *before* those items.
+and texts) are written by the indexer; runs whose items may be stale have a mark, and the marks must
+be read (:mod:`mlcore.repos.runs.core.marked_runs`) *before* those items.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 from mlcore.db import keys
-from mlcore.db.keys import Key
 from mlcore.models.base import Item
 from mlcore.models.search_index import DatasetLink, RankParam
 from mlcore.repos.index_candidates import Candidates, Entries, own_sort_keys
@@ -27,9 +25,6 @@ from mlcore.search.run_plan import (
     ParamValue,
     Status,
 )
-
-MARKS_PAGE = 10_000
-"""One request reads as many marks as fit into 1 MB."""
 
 
 def is_asynchronous(access: Access) -> bool:
@@ -110,29 +105,6 @@ def runs_of_stages(experiment_id: str, stages: Sequence[str]) -> Entries:
         prefix = keys.lsi1_run_prefix(stages[0])
         return _local(experiment_id, "LSI1", prefix, descending=True)
     return _local(experiment_id, "LSI2", keys.lsi2_run_prefix(), descending=True)
-
-
-class Marks:
-    """All runs of an experiment that have a mark: the indexer has not processed them yet."""
-
-    def __init__(self, experiment_id: str) -> None:
-        self._experiment_id = experiment_id
-        self._marked = Entries(
-            experiment_id, index="LSI5", prefix=keys.lsi5_run_mark_prefix(), attributes=[Item.SK]
-        )
-
-    def reads(self) -> list[Callable[[], None]]:
-        """Returns functions that read which runs the indexer has not processed. The caller runs
-        them, in parallel with others, before it calls :meth:`runs`."""
-        return [partial(_read_all, self._marked)]
-
-    def runs(self) -> set[Key]:
-        return set(self._marked.candidate_keys())
-
-
-def _read_all(entries: Entries) -> None:
-    while not entries.done:
-        entries.read(MARKS_PAGE)
 
 
 def _local(experiment_id: str, index: str, prefix: str, *, descending: bool = False) -> Entries:

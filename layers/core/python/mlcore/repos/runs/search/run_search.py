@@ -36,11 +36,11 @@ from mlcore.repos import index_candidates, text_candidates
 from mlcore.repos.experiments import experiments
 from mlcore.repos.index_candidates import Candidates, Entries
 from mlcore.repos.runs.core import runs
+from mlcore.repos.runs.core.marked_runs import MarkedRuns
 from mlcore.repos.runs.core.runs import StoredRun
 from mlcore.repos.runs.ranks.metric_ranks import MetricCandidates, Ranks
 from mlcore.repos.runs.ranks.ranked_order import InOrder, Moved
 from mlcore.repos.runs.search import run_candidates, runs_by_start
-from mlcore.repos.runs.search.run_candidates import Marks
 from mlcore.repos.runs.search.runs_by_start import StartPosition
 from mlcore.repos.runs.search.searched_run import SearchedRun
 from mlcore.repos.text_candidates import Foreseen
@@ -130,7 +130,7 @@ def _first_rows(experiment_ids: Sequence[str], workspace: str, compiled: _Compil
     }
     small = _small(query)
     experiments_found: list[Experiment] = []
-    marks: dict[str, Marks] = {}
+    marked: dict[str, MarkedRuns] = {}
     calls: list[Callable[[], object]] = [
         lambda: experiments_found.extend(experiments.find_existing(experiment_ids, workspace)),
         *(
@@ -146,8 +146,8 @@ def _first_rows(experiment_ids: Sequence[str], workspace: str, compiled: _Compil
     if len(experiment_ids) <= runs_by_start.PAGES_AHEAD:  # most of many are small
         calls += [read for rank in ranks.values() for read in rank.reads()]
     if _asks_late_entries(query):
-        marks = {experiment_id: Marks(experiment_id) for experiment_id in experiment_ids}
-        calls += [read for mark in marks.values() for read in mark.reads()]
+        marked = {experiment_id: MarkedRuns(experiment_id) for experiment_id in experiment_ids}
+        calls += [read for known in marked.values() for read in known.reads()]
     table.parallel(calls)
     rows: list[Row] = []
     for experiment in experiments_found:
@@ -159,7 +159,7 @@ def _first_rows(experiment_ids: Sequence[str], workspace: str, compiled: _Compil
                 listing.read(small + 1)
         if listing.seen > _known_runs(experiment.experiment_id, query):
             _runs.put((experiment.experiment_id, *query.stages), listing.seen)
-        known = marks.get(experiment.experiment_id)
+        known = marked.get(experiment.experiment_id)
         late = Late(known.runs() if known else set(), ranks[experiment.experiment_id], foreseen)
         rows += _of_one(experiment, listing, late, compiled)
     return _first(rows, query.rows)
