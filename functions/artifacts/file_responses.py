@@ -6,6 +6,7 @@ import os
 from email.utils import formatdate
 from typing import Any, Final
 
+from artifacts.byte_ranges import partial_response, requested_ranges, unsatisfiable
 from mlcore import errors
 from mlcore.artifacts import OpenedFile, store
 from mlcore.artifacts.file_headers import attachment, content_type
@@ -59,17 +60,24 @@ def existing_file(key: str, max_bytes: int) -> OpenedFile:
 
 
 def file_response(key: str, request: Request) -> Response:
-    """Returns the file itself if it is small and the request asks for no range of it, else a
-    redirect to a presigned URL. The file is always an attachment: a browser must not run its
-    content with this site's rights.
+    """Returns the file itself, or the ranges of it that the request asks for, if the file is small;
+    304 if the request names the file's ETag; else a redirect to a presigned URL. The file is always
+    an attachment: a browser must not run its content with this site's rights.
+
+    Of a larger file, the store cuts out a range; for several ranges it returns the whole file.
 
     Requests with an AWS signature are not redirected: clients repeat the signature's headers, and
     S3 refuses headers that its URL was not signed for. Raises BadRequest if the request is signed
-    and the file is too large for a response.
+    and the file is too large for a response, InvalidParameterValue for a malformed Range header.
     """
-    # Requests for a range are redirected: the store cuts out the range.
-    max_bytes = 0 if "range" in request.headers else MAX_INLINE_BYTES
-    opened = existing_file(key, MAX_RESPONSE_BYTES if request.is_signed() else max_bytes)
+    opened = existing_file(key, MAX_RESPONSE_BYTES if request.is_signed() else MAX_INLINE_BYTES)
+    wanted = request.headers.get("range")
+    if wanted is not None and request.headers.get("if-range", opened.etag) == opened.etag:
+        ranges = requested_ranges(wanted, opened.size)
+        if not ranges:
+            return unsatisfiable(opened.size)
+    else:
+        ranges = []
     if opened.data is None and request.is_signed():
         raise errors.BadRequest(
             f"The file has {opened.size} bytes, more than the {MAX_RESPONSE_BYTES} that can be "
@@ -80,14 +88,21 @@ def file_response(key: str, request: Request) -> Response:
         location = download_url(key, download_seconds(), request)
         return Response(307, "", headers={"location": location, "cache-control": "no-store"})
     name = key.rpartition("/")[2]
-    headers = {
-        "content-disposition": attachment(name),
-        "x-content-type-options": "nosniff",
-        "accept-ranges": "bytes",
+    validators = {
         "etag": opened.etag,
         "last-modified": formatdate(opened.modified, usegmt=True),
         "cache-control": "no-cache",
     }
+    if opened.etag in request.headers.get("if-none-match", "").split(", "):
+        return Response(304, "", headers=validators)
+    headers = {
+        "content-disposition": attachment(name),
+        "x-content-type-options": "nosniff",
+        "accept-ranges": "bytes",
+        **validators,
+    }
+    if ranges:
+        return partial_response(opened.data, ranges, content_type(name), headers)
     return Response(200, opened.data, content_type(name), headers)
 
 

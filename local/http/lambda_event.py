@@ -35,7 +35,8 @@ _TEXT_SUFFIXES = ("+json", "+xml")
 _MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 _CONTROLS = bytes(range(32))
 _FRAMING = frozenset({"connection", "content-length", "transfer-encoding"})
-"""Headers that only the server sets; those in a function's answer are dropped."""
+"""Headers that only the server sets. Those in a function's answer are dropped, except that an
+answer to HEAD keeps its Content-Length."""
 _JSON = [(b"content-type", b"application/json")]
 
 _request_prefix = uuid.uuid4().hex[:8]
@@ -78,6 +79,9 @@ class HttpResponse(NamedTuple):
     file: FileContent | None = None
     """The range of a file that is sent as the body; the response's headers include
     Content-Length."""
+    named_length: int | None = None
+    """The Content-Length that a function gave: to HEAD it names the length of the body that GET
+    would return."""
 
 
 class BadAnswer(Exception):
@@ -216,18 +220,18 @@ def to_http(answer: Any) -> HttpResponse:
             raise BadAnswer(f"body is not Base64: {error}") from error
     else:
         content = body.encode()
-    headers: list[tuple[bytes, bytes]] = []
-    typed = False
-    for name, value in (answer.get("headers") or {}).items():
-        lower = name.lower()
-        if lower in _FRAMING:
-            continue
-        typed = typed or lower == "content-type"
-        headers.append((lower.encode("latin-1"), _header_value(value).encode("latin-1", "replace")))
-    if not typed:
+    given = {name.lower(): value for name, value in (answer.get("headers") or {}).items()}
+    headers = [
+        (name.encode("latin-1"), _header_value(value).encode("latin-1", "replace"))
+        for name, value in given.items()
+        if name not in _FRAMING
+    ]
+    if "content-type" not in given:
         headers.append((b"content-type", b"text/plain;charset=UTF-8"))
     headers += [(b"set-cookie", cookie.encode("latin-1")) for cookie in answer.get("cookies") or ()]
-    return HttpResponse(status, headers, content, parts)
+    length = str(given.get("content-length", ""))
+    named_length = int(length) if length.isdecimal() else None
+    return HttpResponse(status, headers, content, parts, named_length=named_length)
 
 
 def _header_value(value: Any) -> str:

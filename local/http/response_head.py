@@ -31,7 +31,9 @@ def response_head(
         if request.version == "1.1" and status not in WITHOUT_BODY:
             lines.append(b"transfer-encoding: chunked\r\n")
     elif request.method == "HEAD" and not response.body:
-        pass  # functions answer HEAD without the body, so its length is not known
+        # Functions answer HEAD without the body.
+        if response.named_length is not None:
+            lines.append(b"content-length: %d\r\n" % response.named_length)
     elif response.file is None and status not in WITHOUT_BODY:
         lines.append(b"content-length: %d\r\n" % len(response.body))
     if not keep_alive:

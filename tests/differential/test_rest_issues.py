@@ -189,6 +189,8 @@ FILTERS = (
     "severity = 'low'",
     "status LIKE 'r%'",
     "status = 'a' OR status = 'b'",
+    *("status = rejected", 'status = "rejected"', "status != pending", "status = 1", "status = ''"),
+    *("status IN ('rejected')", "source_run_id = f00d AND status = pending"),
 )
 FIELDS = (
     *("name", "status", "severity", "created_timestamp", "last_updated_timestamp"),

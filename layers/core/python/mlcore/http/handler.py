@@ -147,6 +147,7 @@ def lambda_handler(
             "statusCode": response.status,
             "headers": {
                 "content-type": response.content_type,
+                **(_length(response) if method == "HEAD" else {}),
                 **security.headers(headers),
                 **response.headers,
             },
@@ -191,6 +192,14 @@ def _kept(
     except (errors.TemporarilyUnavailable, errors.InsufficientStorage) as error:
         return failure(error, trail.name())
     return response
+
+
+def _length(response: Response) -> dict[str, str]:
+    """Returns the Content-Length header of a response, whose body HEAD leaves out."""
+    body = response.body
+    if not isinstance(body, str | bytes):
+        return {}
+    return {"content-length": str(len(body.encode() if isinstance(body, str) else body))}
 
 
 def _joined(response: Response) -> Response:

@@ -88,6 +88,7 @@ ISSUE = EVALUATION_DATASET._replace(
     operators={STRING: _EQUAL},
     list_attributes=(),
     unknown_attribute="Invalid filter field '{key}'. Supported fields: {valid}",
+    quotes_optional=True,
     default_order=(),
     tie_break=(),
 )

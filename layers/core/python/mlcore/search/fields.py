@@ -101,6 +101,8 @@ class SearchableEntity(NamedTuple):
     """Refusal of a list for an attribute that is not in ``list_attributes``."""
     list_refusal: str = "Invalid comparator '{operator}' for value {value!r}"
     """Refusal of a list for another operator than IN, or of a single value for IN."""
+    quotes_optional: bool = False
+    """Whether texts need no quotes."""
 
 
 _NUMERIC = frozenset(("<", "<=", "=", "!=", ">=", ">"))

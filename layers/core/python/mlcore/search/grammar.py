@@ -208,6 +208,8 @@ def _attribute_value(
     right: ClauseItem,
     entity: SearchableEntity,
 ) -> Value:
+    if entity.quotes_optional:
+        return strip_quotes(right.text, "'\"").strip()
     if attribute.type == NUMBER and not (entity.quoted_numbers and right.kind in _QUOTABLE):
         return _number(key, right, entity.integers_only)
     if attribute.type == NUMBER and right.kind != PARENTHESIS:
