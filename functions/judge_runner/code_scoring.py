@@ -37,6 +37,8 @@ CPU_MS: Final = "scorer_cpu_ms"
 COST_USD: Final = "scorer_cost_usd"
 """Key in the metadata of a judgement's first assessment: what the judgement cost in AWS, in US
 dollars."""
+_MEASURED: Final = (WALL_MS, CPU_MS, COST_USD)
+"""Metadata that only this server sets: a scorer must not state its own time and cost."""
 RESERVED_SECONDS: Final = 20.0
 """Seconds of a call of the runner that are not available to a scorer: for the wait for the answer
 (:data:`remote_cage.EXTRA_SECONDS`, and the pauses before a call), for storing results and for
@@ -188,7 +190,8 @@ def _run(scorer: CodeScorer, call: Mapping[str, Any], seconds: float) -> Judgeme
 
 
 def _assessment(task: Task, subject: Subject, number: int, feedback: ScorerFeedback) -> Assessment:
-    made = assessing.new_assessment(task, subject, number, feedback.value, feedback.metadata)
+    metadata = {name: text for name, text in feedback.metadata.items() if name not in _MEASURED}
+    made = assessing.new_assessment(task, subject, number, feedback.value, metadata)
     return made._replace(
         name=feedback.name,
         source_id=feedback.source_id,

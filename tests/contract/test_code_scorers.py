@@ -212,7 +212,8 @@ def test_what_judgements_cost_in_aws_is_told_and_expected(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def judged(_scorer: CodeScorer, _call: Mapping[str, Any], _seconds: float) -> Judgement:
-        feedback = tuple(ScorerFeedback(name, 1, None, {}, "q", None) for name in ("q", "r"))
+        claim = {"scorer_cost_usd": "9", "own": "text"}
+        feedback = tuple(ScorerFeedback(name, 1, None, claim, "q", None) for name in ("q", "r"))
         return Judgement(feedback, None, 7, 5, 0.0000125)
 
     monkeypatch.setattr(code_scoring, "_run", judged)
@@ -222,6 +223,7 @@ def test_what_judgements_cost_in_aws_is_told_and_expected(
     assert world.job(job_id)["status_details"] == {"cost_usd": pytest.approx(0.00005)}
     prices = [each["metadata"].get("scorer_cost_usd") for each in assessments(traces[0])]
     assert sorted(prices, key=str) == ["0.000012500", None], "the price of the judgement, once"
+    assert [each["metadata"]["own"] for each in assessments(traces[0])] == ["text", "text"]
     stored = jobs.find("default", job_id)
     assert stored is not None
     half = stored._replace(status="RUNNING", completed=2, dollars=0.000025)
