@@ -22,7 +22,13 @@ from mlcore.db.table import Page, table
 from mlcore.entities.metrics import Metric
 from mlcore.models.runs import RunMetricBatch, RunMetricFile, RunMetricHistory
 from mlcore.optimistic_retry import retry_on_conflict
-from mlcore.repos.runs.history import history_files, history_ranges, metric_history, point_positions
+from mlcore.repos.runs.history import (
+    history_files,
+    history_ranges,
+    length_classes,
+    metric_history,
+    point_positions,
+)
 from mlcore.repos.runs.history.history_ranges import Stretch
 from mlcore.repos.runs.history.point_positions import Order
 
@@ -242,7 +248,7 @@ def _merged(
 ) -> Iterator[Stretch]:
     """Yields the stored ranges of points that may end after ``after``, ordered by their first
     points. Ranges are classified by how much time they span
-    (:data:`mlcore.repos.runs.history.point_positions.SPANS`); each class is a query of its own, and
+    (:data:`mlcore.repos.runs.history.length_classes.SPANS`); each class is a query of its own, and
     the first pages of all classes are read in parallel.
 
     Args:
@@ -251,8 +257,8 @@ def _merged(
     """
     at = _place(after)
     classes = [
-        read(series, span, point_positions.earliest(at, span) if at else "")
-        for span in range(len(point_positions.SPANS))
+        read(series, span, length_classes.earliest(at, span) if at else "")
+        for span in range(len(length_classes.SPANS))
     ]
     # Of single points a page has as many as it has points.
     limits = [IN_VAIN + wanted // (POINTS_TOGETHER if span else 1) for span in range(len(classes))]

@@ -16,7 +16,13 @@ from mlcore.db.table import table
 from mlcore.entities.metrics import Metric
 from mlcore.models.runs import RunMetricBatch, RunMetricHistory
 from mlcore.optimistic_retry import WriteConflict
-from mlcore.repos.runs.history import history_files, metric_history, point_columns, point_positions
+from mlcore.repos.runs.history import (
+    history_files,
+    length_classes,
+    metric_history,
+    point_columns,
+    point_positions,
+)
 from mlcore.repos.runs.history.history_files import Segment
 
 
@@ -59,7 +65,7 @@ def of_batch(item: Raw, key: str) -> Stretch:
     if not size:
         return of_points(())
     span, first = keys.parse_batch_id(batch.SK)
-    return Stretch(first, point_positions.latest(first, span), size, batch=item)
+    return Stretch(first, length_classes.latest(first, span), size, batch=item)
 
 
 def of_points(points: Sequence[Metric]) -> Stretch:
@@ -92,7 +98,7 @@ def of_entry(item: Raw, key: str) -> Stretch:
 
 
 def of_segment(segment: Segment) -> Stretch:
-    last = point_positions.latest(segment.last, 0)
+    last = length_classes.latest(segment.last, 0)
     return Stretch(segment.first, last, segment.size, segment=segment)
 
 

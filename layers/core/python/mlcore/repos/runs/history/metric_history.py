@@ -24,7 +24,12 @@ from mlcore.entities.metrics import Metric
 from mlcore.ids import now_ms
 from mlcore.models.base import Item
 from mlcore.models.runs import RunMetricBatch, RunMetricFile, RunMetricHistory
-from mlcore.repos.runs.history import history_files, point_columns, point_positions
+from mlcore.repos.runs.history import (
+    history_files,
+    length_classes,
+    point_columns,
+    point_positions,
+)
 from mlcore.repos.runs.history.history_files import SEGMENT_POINTS, Segment
 from mlcore.repos.settings import ttl_policy
 
@@ -88,7 +93,7 @@ def history_items(experiment_id: str, run_id: str, key: str, series: Sequence[Me
             experiment_id, run_id, key, chunk[0].step, chunk[0].timestamp, digest
         )
         first, last = _reach(chunk)
-        span = point_positions.span(first, last)
+        span = length_classes.span(first, last)
         model = RunMetricHistory(
             PK=item_key.pk,
             SK=item_key.sk,
@@ -282,7 +287,7 @@ def _batch_item(
     data, digest = point_columns.pack(series)
     first, last = _reach([metric for metrics in series.values() for metric in metrics])
     first = point_positions.step_of(first)
-    span = point_positions.span(first, last)
+    span = length_classes.span(first, last)
     key = keys.run_metric_batch(experiment_id, run_id, keys.batch_id(span, first, digest))
     model = RunMetricBatch(PK=key.pk, SK=key.sk, data=data, updated_at=written, version=1)
     return model.serialize()
