@@ -177,7 +177,7 @@ def test_experiments_that_share_a_place(store: Store, files: Folder) -> None:
     assert not [item for item in store.items() if item["type"]["S"] == "location"]
 
 
-def test_own_places_below_a_former_root_are_entered_before_files_go(
+def test_default_folders_below_a_former_root_are_entered_before_files_go(
     store: Store, files: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Until they are in the list, nothing goes: another experiment may have chosen one of them."""

@@ -26,7 +26,7 @@ from mlcore.models.experiments import Experiment
 from mlcore.models.runs import Run, RunMetricFile
 from mlcore.models.search_index import ExperimentEntry
 from mlcore.models.traces import Trace
-from mlcore.repos.files import location_list
+from mlcore.repos.files import default_folders, location_list
 from mlcore.repos.files import removable_files as file_owners
 from mlcore.repos.files.removable_files import Area, FileOwner
 from mlcore.repos.removal import former_root_locations
@@ -137,8 +137,8 @@ def _parts(image: Raw, experiment: Raw | None) -> Iterator[FileOwner]:
             yield part
             return
         # The workspace is unknown. Only in the default workspace can clients choose locations.
-        key = location_list.key_of(part.location, part.workspace)
-        above = None if key is None else location_list.own_place_above(key)
+        key = default_folders.key_of(part.location, part.workspace)
+        above = None if key is None else default_folders.folder_above(key)
         if key is not None and (above is None or above[0] != experiment_id):
             yield part
 

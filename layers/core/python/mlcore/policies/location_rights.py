@@ -20,7 +20,7 @@ from mlcore.auth.requirements import Requirement
 from mlcore.models.logged_models import LoggedModel
 from mlcore.policies.access import Access
 from mlcore.repos.experiments import experiments
-from mlcore.repos.files import location_list
+from mlcore.repos.files import default_folders, location_list
 from mlcore.repos.files.location_list import LocationClaim
 from mlcore.repos.logged_models import logged_models
 from mlcore.repos.runs.core import runs
@@ -90,7 +90,7 @@ def default_storage(key: str) -> ExperimentStorage | None:
     """Returns the default storage of the experiment whose id the key begins with; None if the key
     begins with no id. The storage may still contain files after new experiments were given another
     root."""
-    claimed = location_list.own_place_above(key)
+    claimed = default_folders.folder_above(key)
     if claimed is not None and EXPERIMENTS.fullmatch(claimed[0]):
         return ExperimentStorage(_id_of_folder(claimed[0]), claimed[1])
     segments = key.split("/")
@@ -121,7 +121,7 @@ def _without_sharers(storages: list[ExperimentStorage], key: str) -> list[Experi
         if segments and RUN_FOLDERS.fullmatch(segments[0]):
             owner = runs.locate(_id_of_folder(segments[0]))
         elif segments[:1] == ["models"] and len(segments) > 1:
-            (item,) = logged_models.find([segments[1]], location_list.workspace_of(key))
+            (item,) = logged_models.find([segments[1]], default_folders.workspace_of(key))
             owner = None if item is None else LoggedModel.of(item).experiment_id
         if any(storage == ExperimentStorage(owner or "", path) for storage in storages):
             storages = [
@@ -157,7 +157,7 @@ def check_choice(access: Access, location: str) -> None:
         raise _permission_denied(location)
     own_storage = default_storage(key)
     is_managed = own_storage is not None and may_on_storages(access, [own_storage], "manage")
-    if location_list.holds_own_places(key) or (own_storage is not None and not is_managed):
+    if default_folders.holds_folders(key) or (own_storage is not None and not is_managed):
         raise _permission_denied(location)
     foreign_claims = []
     for claim in location_list.overlapping([key]):
@@ -209,9 +209,9 @@ def may_read(access: Access, location: str, *, own: str = "") -> bool:
         key = locate(location, access.workspace)
     except errors.InvalidParameterValue:
         return True
-    if own and location_list.key_of(own, access.workspace) == key:
+    if own and default_folders.key_of(own, access.workspace) == key:
         return True
-    if location_list.holds_own_places(key) and not access.is_admin:
+    if default_folders.holds_folders(key) and not access.is_admin:
         return False
     if not may_on_skill_files(access, key, "read"):
         return False
@@ -225,7 +225,7 @@ def may_name(access: Access, location: str) -> bool:
     access."""
     if not may_read(access, location):
         return False
-    key = location_list.key_of(location, access.workspace)
+    key = default_folders.key_of(location, access.workspace)
     own_storage = None if key is None else default_storage(key)
     return (
         own_storage is None

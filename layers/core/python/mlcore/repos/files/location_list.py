@@ -1,8 +1,8 @@
 """The list of locations: which experiments and model versions keep files outside their default
 folder.
 
-By default an experiment's files lie in ``<ARTIFACT_ROOT>/<its id>``, its **own place**, which needs
-no entry in the list. Every other location in our artifact store gets an entry, in the transaction
+An experiment whose files lie in its default folder (:mod:`.default_folders`) needs no entry in the
+list. Every other location in our artifact store gets an entry, in the transaction
 that creates the experiment or version; the entry counts while that experiment or version exists.
 When the deployment's ``ARTIFACT_ROOT`` changes, experiments below the former root get entries as
 well (:mod:`mlcore.repos.removal.former_root_locations`).
@@ -14,24 +14,20 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
-from mlcore import errors
-from mlcore.artifacts.paths import WORKSPACES, covers
-from mlcore.artifacts.paths import join as key_below
-from mlcore.artifacts.storage_keys import locate
+from mlcore.artifacts.paths import covers
 from mlcore.db import keys
 from mlcore.db.expression import Raw
 from mlcore.db.keys import Key
 from mlcore.db.table import Put, key_of_item, table
 from mlcore.entities.experiments import Experiment
-from mlcore.entities.workspaces import DEFAULT_WORKSPACE
 from mlcore.environment import settings
 from mlcore.ids import now_ms
-from mlcore.limits.artifact_locations import join
 from mlcore.models.base import Item
 from mlcore.models.experiments import Experiment as ExperimentItem
 from mlcore.models.locations import Location, LocationList
 from mlcore.models.registry import ModelHome, ModelVersion, RegisteredModel
 from mlcore.process_cache import ProcessCache
+from mlcore.repos.files import default_folders
 
 DELETED_VERSION: Final = "Deleted_Internal"
 
@@ -48,81 +44,11 @@ class LocationClaim(NamedTuple):
     """The run whose folder the path is, if the run was moved to the experiment."""
 
 
-def key_of(location: str, workspace: str, experiment_id: str = "") -> str | None:
-    """Returns the key in the artifact store of a location (a URI or path); None if it lies outside
-    our store.
-
-    An experiment that was moved to another workspace keeps its default folder, so its key may lie
-    in the former workspace.
-    """
-    try:
-        return locate(location, workspace)
-    except errors.InvalidParameterValue:
-        pass
-    path = location.partition(f"{WORKSPACES}/")[2]
-    former = path.partition("/")[0]
-    if not experiment_id or not former or former == workspace:
-        return None
-    try:
-        key = locate(location, former)
-    except errors.InvalidParameterValue:
-        return None
-    return key if is_own_place(key, experiment_id) else None
-
-
-def roots(workspace: str) -> list[str]:
-    """Returns the keys below which experiments of a workspace have their default folders: two for
-    the default workspace, with and without its workspace prefix."""
-    root = settings().artifact_root
-    prefixes = [join(root, f"{WORKSPACES}/{workspace}")]
-    if workspace == DEFAULT_WORKSPACE:
-        prefixes.append(root)
-    root_keys = []
-    for location in prefixes:
-        try:
-            root_keys.append(locate(location, workspace))
-        except errors.InvalidParameterValue:
-            continue
-    return root_keys
-
-
-def workspace_of(key: str) -> str:
-    """Returns the workspace to whose folder of the artifact store a key belongs."""
-    first, _, rest = key.partition("/")
-    name = rest.partition("/")[0]
-    return name if first == WORKSPACES and name else DEFAULT_WORKSPACE
-
-
-def is_own_place(key: str, experiment_id: str) -> bool:
-    return any(key == key_below(root, experiment_id) for root in roots(workspace_of(key)))
-
-
-def own_place_above(key: str) -> tuple[str, str] | None:
-    """Returns (id, key) of the experiment whose default folder contains a key of the artifact
-    store; the experiment need not exist. None if the key lies in no such folder."""
-    for root in roots(workspace_of(key)):
-        if key != root and covers(root, key):
-            segment = key[len(root) :].lstrip("/").partition("/")[0]
-            if segment != WORKSPACES:
-                return segment, key_below(root, segment)
-    return None
-
-
-def holds_own_places(key: str) -> bool:
-    """Whether the default folders of future experiments would lie below a key of the artifact
-    store."""
-    names = {workspace_of(key), DEFAULT_WORKSPACE}
-    return any(covers(key, root) for name in names for root in roots(name)) or key == WORKSPACES
-
-
-# ------------------------------------------------------------------ entries
-
-
 def of_experiment(experiment_id: str, location: str, workspace: str) -> list[Put]:
     """Returns the put of an experiment's entry in the list of locations, for the transaction that
     creates the experiment; empty if the location is its default folder or outside our store."""
-    key = key_of(location, workspace, experiment_id)
-    if key is None or is_own_place(key, experiment_id):
+    key = default_folders.key_of(location, workspace, experiment_id)
+    if key is None or default_folders.is_default_folder(key, experiment_id):
         return []
     return [Put(_entry(key, experiment_id, experiment_id=experiment_id))]
 
@@ -131,7 +57,7 @@ def of_moved(experiment_id: str, location: str, workspace: str) -> list[Put]:
     """Returns the put of an experiment's entry in the list of locations, for the transaction that
     moves it to another workspace: its files stay where they are, which is not its default folder
     any more. Empty if they lie outside our store."""
-    key = key_of(location, workspace, experiment_id)
+    key = default_folders.key_of(location, workspace, experiment_id)
     return [] if not key else [Put(_entry(key, experiment_id, experiment_id=experiment_id))]
 
 
@@ -139,7 +65,7 @@ def of_moved_run(run_id: str, location: str, experiment_id: str, workspace: str)
     """Returns the put of the entry for a run's files in the list of locations, for the transaction
     that moves the run to an experiment: the files stay where they are. Empty if they lie outside
     our store."""
-    key = key_of(location, workspace)
+    key = default_folders.key_of(location, workspace)
     if key is None:
         return []
     return [Put(_entry(key, f"run.{run_id}", experiment_id=experiment_id, run_id=run_id))]
@@ -149,8 +75,8 @@ def remove_run_entry(run_id: str, location: str, experiment_id: str, workspace: 
     """Removes the entry for a run's files from the list of locations, because the run is removed.
     Does nothing if the files lie in the default folder of the run's experiment: then the entry, if
     there is one, has no effect."""
-    key = key_of(location, workspace)
-    own = None if key is None else own_place_above(key)
+    key = default_folders.key_of(location, workspace)
+    own = None if key is None else default_folders.folder_above(key)
     if key is not None and (own is None or own[0] != experiment_id):
         table.delete(keys.location(key, f"run.{run_id}"))
 
@@ -166,7 +92,7 @@ def of_version(
         incarnation: the id of the model among successive models of its name.
         location: the URI or path of the version's files.
     """
-    key = key_of(location, workspace)
+    key = default_folders.key_of(location, workspace)
     if key is None:
         return []
     return [Put(_entry(key, f"{incarnation}.{version}", home=home, model_version=version))]
@@ -181,8 +107,10 @@ def of_experiments(experiment_ids: Iterable[str]) -> list[tuple[str, str]]:
             continue
         experiment = ExperimentItem.of(item)
         experiment_id = experiment.experiment_id
-        key = key_of(experiment.artifact_location, experiment.workspace, experiment_id)
-        if key is not None and not is_own_place(key, experiment_id):
+        key = default_folders.key_of(
+            experiment.artifact_location, experiment.workspace, experiment_id
+        )
+        if key is not None and not default_folders.is_default_folder(key, experiment_id):
             locations.append((experiment_id, key))
     return locations
 
@@ -190,8 +118,10 @@ def of_experiments(experiment_ids: Iterable[str]) -> list[tuple[str, str]]:
 def enter_imported(experiment: Experiment, location: str) -> None:
     """Puts an artifact location of an imported experiment into the list of artifact locations,
     unless it lies within the experiment's own location."""
-    item_key = key_of(experiment.artifact_location, experiment.workspace, experiment.experiment_id)
-    key = key_of(location, experiment.workspace)
+    item_key = default_folders.key_of(
+        experiment.artifact_location, experiment.workspace, experiment.experiment_id
+    )
+    key = default_folders.key_of(location, experiment.workspace)
     if key is not None and not (item_key is not None and covers(item_key, key)):
         table.put(_entry(key, experiment.experiment_id, experiment_id=experiment.experiment_id))
 

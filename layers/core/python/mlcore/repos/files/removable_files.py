@@ -31,7 +31,7 @@ from mlcore.models.experiments import Experiment
 from mlcore.models.logged_models import LoggedModel
 from mlcore.models.runs import Run
 from mlcore.observability import logger
-from mlcore.repos.files import location_list
+from mlcore.repos.files import default_folders, location_list
 
 FOLDERS = {"models", "traces"}
 
@@ -101,16 +101,16 @@ def areas(parts: Sequence[FileOwner]) -> list[Area | None]:
 def is_here(part: FileOwner) -> bool:
     """Whether the artifact location of ``part`` (a run, logged model, trace or experiment) lies in
     this deployment's artifact store."""
-    return location_list.key_of(part.location, part.workspace, part.experiment_id) is not None
+    return default_folders.key_of(part.location, part.workspace, part.experiment_id) is not None
 
 
 def _key(part: FileOwner) -> str | None:
     """Returns the key of a part's folder; None if it lies outside our store or is not named by the
     part's id."""
-    key = location_list.key_of(part.location, part.workspace, part.experiment_id)
+    key = default_folders.key_of(part.location, part.workspace, part.experiment_id)
     if not key or key.partition("/")[0] == INTERNAL:
         return None
-    if location_list.holds_own_places(key):
+    if default_folders.holds_folders(key):
         _stays(part, "it has the places of other experiments")
         return None
     if segments_below(key) is not None:
@@ -132,7 +132,7 @@ class _Others:
     def __init__(self, file_keys: Sequence[str]) -> None:
         self._listed = location_list.is_complete()
         self._claims = location_list.overlapping(file_keys)
-        own = filter(None, map(location_list.own_place_above, file_keys))
+        own = filter(None, map(default_folders.folder_above, file_keys))
         self._there = location_list.existing_holders(self._claims, dict(own))
 
     def area(self, part: FileOwner, key: str) -> Area | None:
@@ -140,7 +140,7 @@ class _Others:
             _stays(part, "locations below a former ARTIFACT_ROOT are not listed yet")
             return None
         for path, owner in self._around(part, key):
-            if part.part_id or location_list.is_own_place(key, part.experiment_id):
+            if part.part_id or default_folders.is_default_folder(key, part.experiment_id):
                 if self._is_named(path, owner, key, part.part_id or part.experiment_id):
                     _stays(part, f"files of {owner or 'a model version'} are there")
                     return None
@@ -162,7 +162,7 @@ class _Others:
     def _around(self, part: FileOwner, key: str) -> list[tuple[str, str | None]]:
         """Returns (path, experiment id) of those other owners whose location contains a key."""
         around = [owner for owner in self._claimed(part) if covers(owner[0], key)]
-        own = location_list.own_place_above(key)
+        own = default_folders.folder_above(key)
         mine = own is None or own[0] == part.experiment_id
         if own is not None and not mine and keys.experiment(own[0]) in self._there:
             around.append((own[1], own[0]))
@@ -201,7 +201,7 @@ def of_workspace(name: str) -> list[Area]:
         ]
         there = location_list.existing_holders(claims)
         keep = {claim.path for claim in claims if claim.holder in there}
-        for location in {root, *location_list.roots(name)}:
+        for location in {root, *default_folders.roots(name)}:
             keep |= _of_experiments(location)
         folders.append(Area(root, tuple(sorted(keep))))
     else:

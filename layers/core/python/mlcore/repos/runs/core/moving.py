@@ -51,7 +51,7 @@ from mlcore.models.experiments import Experiment as ExperimentItem
 from mlcore.models.runs import Run as RunItem
 from mlcore.models.runs import RunMetricFile, RunReference
 from mlcore.optimistic_retry import WriteConflict
-from mlcore.repos.files import location_list
+from mlcore.repos.files import default_folders, location_list
 from mlcore.repos.runs.core import datasets, run_cache, runs
 from mlcore.repos.runs.core.runs import StoredRun
 from mlcore.repos.runs.history import history_files, rewinds
@@ -114,7 +114,7 @@ def check_movable(run: StoredRun) -> None:
         raise _refused(run, "the Kubeflow API lists it as a run of its experiment")
     if run.document.texts("model_inputs") or run.document.texts("model_outputs"):
         raise _refused(run, "it has logged models as inputs or outputs")
-    key = location_list.key_of(item.artifact_uri, run.experiment.workspace)
+    key = default_folders.key_of(item.artifact_uri, run.experiment.workspace)
     if key is None and root_of(item.artifact_uri) is not None:
         raise _refused(run, "its files are in the folder of another workspace")
     if key is not None:
