@@ -90,6 +90,8 @@ def running(folder: Path, python: str | None = None, **more: str) -> Iterator[st
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
+        for unpacked in (*folder.glob("ministack-lambda-*"), folder / "unpacked"):
+            shutil.rmtree(unpacked, ignore_errors=True)
 
 
 def make_bucket(url: str, name: str) -> None:

@@ -9,14 +9,16 @@ with the first that is deleted. Here the digest knows the region.
 API Gateway hands the cookies of a request to functions and authorizers as a list of their own
 (payload format 2.0). MiniStack leaves them in the headers.
 
-Each process of a function unpacks its code and its layers, which all functions share. Here a file
-is unpacked once, below the working directory, and the processes share the folder.
+Each process of a function unpacks its code and its layers, which all functions share, into a folder
+of its own, which stays when MiniStack is killed. Here a file is unpacked once, the processes share
+the folder, and all is below the working directory, which whoever started MiniStack removes.
 """
 
 from __future__ import annotations
 
 import hashlib
 import sys
+import tempfile
 import threading
 import zipfile
 from collections import defaultdict
@@ -79,9 +81,15 @@ class _UnpackedOnce(zipfile.ZipFile):
                 beside.rename(unpacked)
         Path(path).rmdir()
         Path(path).symlink_to(unpacked)
+        Path(self.filename).unlink()  # up to 227 MB for each process
+
+
+def _made_here(*, prefix: str) -> str:
+    return tempfile.mkdtemp(prefix=prefix, dir=Path.cwd())
 
 
 if __name__ == "__main__":
+    lambda_runtime.tempfile = SimpleNamespace(mkdtemp=_made_here)
     lambda_runtime.zipfile = SimpleNamespace(**{**vars(zipfile), "ZipFile": _UnpackedOnce})
     lambda_svc._execute_function_with_config_scope = _executed_with_cookies
     provisioners._physical_name = _named_by_region
