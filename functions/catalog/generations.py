@@ -1,9 +1,10 @@
 """Caches the parts of the model catalog's generations (one per load of it) in this process.
 
 Only the parts that requests need are read. A generation never changes, so a cached part stays
-valid; each request checks with one consistent GetItem whether the generation is still the current
-one. The parts that a request needs are fetched in parallel, and so are the models of a page: a
-request makes at most three round trips.
+valid; a request checks with one consistent GetItem whether the generation is still the current one
+(except for the later pages of a list, whose token names the generation). The parts that a request
+needs are fetched in parallel, and so are the models of a page: a request makes at most three round
+trips.
 """
 
 from __future__ import annotations

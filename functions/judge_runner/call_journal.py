@@ -1,5 +1,5 @@
-"""The journal of a job's model calls and of its code scorers' judgements: each is made once, even
-if the job is interrupted.
+"""The journal of a job's model calls and of its code scorers' judgements: those whose
+answers are stored are not made again when the job is interrupted.
 
 A job whose calls depend on each other cannot tell from its results which calls it has made. So each
 answer is stored before it is used. A later execution of the job repeats its steps: it gets the
