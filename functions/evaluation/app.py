@@ -180,7 +180,7 @@ RPCS = (
         scorer_messages.DeleteScorer,
         scorers.delete_scorer,
         "datasets_and_scorers.delete_scorer",
-        follow="datasets_and_scorers.deleted_scorer",
+        follow="remaining_grants.scorer_deleted",
         since="3.4",
         cost=6,
     ),

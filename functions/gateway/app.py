@@ -54,7 +54,7 @@ RPCS = (
         m.DeleteGatewaySecret,
         secrets.delete_secret,
         "gateway.delete_secret",
-        follow="gateway.secret_deleted",
+        follow="remaining_grants.secret_deleted",
         cost=3,
     ),
     _get(
@@ -109,7 +109,7 @@ RPCS = (
         m.DeleteGatewayModelDefinition,
         model_definitions.delete_model_definition,
         "gateway.delete_model_definition",
-        follow="gateway.model_definition_deleted",
+        follow="remaining_grants.model_definition_deleted",
         cost=3,
         deviation=_NOT_500,
     ),
@@ -149,7 +149,7 @@ RPCS = (
         m.DeleteGatewayEndpoint,
         endpoints.delete_endpoint,
         "gateway.delete_endpoint",
-        follow="gateway.endpoint_deleted",
+        follow="remaining_grants.endpoint_deleted",
         cost=3,
     ),
     _post(

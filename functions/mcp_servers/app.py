@@ -182,7 +182,7 @@ RPCS = (
         m.DeleteMCPServer,
         servers.delete_mcp_server,
         "mcp_servers.delete",
-        follow="mcp_servers.deleted",
+        follow="remaining_grants.mcp_server_deleted",
         cost=2,
     ),
 )

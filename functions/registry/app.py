@@ -39,7 +39,7 @@ _RPCS = (
         models.rename_registered_model,
         "registry.update_model",
         hides="registered_model",
-        follow="registry.renamed",
+        follow="remaining_grants.model_renamed",
         cost=4,
     ),
     delete(
@@ -47,7 +47,7 @@ _RPCS = (
         m.DeleteRegisteredModel,
         models.delete_registered_model,
         "registry.delete",
-        follow="registry.deleted",
+        follow="remaining_grants.model_deleted",
         cost=8,
     ),
     get(

@@ -55,7 +55,7 @@ RPCS = (
         m.NamedSkill,
         skills.delete_skill,
         "skills.manage",
-        follow="skills.deleted",
+        follow="remaining_grants.skill_deleted",
         cost=3,
     ),
     *_twice(

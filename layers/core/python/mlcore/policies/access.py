@@ -282,8 +282,8 @@ class Access:
         that deletes it. Otherwise they would apply to a later resource of the same name.
 
         The operations cover at most ``GRANTS_AT_ONCE`` grants. After the transaction, the function
-        that the route declares to follow it (such as :func:`mlcore.policies.skills.deleted`)
-        deletes the rest.
+        that the route declares to follow it (in :mod:`mlcore.policies.remaining_grants`) deletes
+        the rest.
         """
         deletions = grants.transfer_operations(self.workspace, resource_type, resource_id, None)
         return [

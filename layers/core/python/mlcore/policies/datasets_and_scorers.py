@@ -16,7 +16,6 @@ from mlcore.auth.requirements import NOT_DENIED, InheritedFrom, Requirement
 from mlcore.policies.access import Access
 from mlcore.policies.shared_rules import Policy
 from mlcore.repos.evaluation import datasets as evaluation_datasets
-from mlcore.repos.users import grants
 
 
 def on_experiments(access: Access, experiment_ids: Iterable[str], action: str) -> bool:
@@ -93,11 +92,6 @@ def list_scorers(access: Access, message: Any) -> bool:
 
 def registered_scorer(access: Access, message: Any, body: Mapping[str, Any]) -> None:
     access.grant_manage(SCORER, scorer_pattern(body["experiment_id"], body["name"]))
-
-
-def deleted_scorer(access: Access, message: Any, body: Mapping[str, Any]) -> None:
-    if not message.has("version"):
-        grants.delete_on_resource(access.workspace, SCORER, _pattern(message))
 
 
 def _pattern(message: Any) -> str:

@@ -8,7 +8,7 @@ update an endpoint may add guardrails to it and remove them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from mlcore.auth.permissions import (
@@ -25,7 +25,6 @@ from mlcore.auth.requirements import NOT_DENIED, InheritedFrom, Requirement
 from mlcore.policies.access import Access
 from mlcore.policies.shared_rules import Policy, subject
 from mlcore.repos.gateway import configuration
-from mlcore.repos.users import grants
 
 Json = dict[str, Any]
 
@@ -160,26 +159,6 @@ def use_guardrail(access: Access, message: Any) -> bool:
         Requirement(SCORER, pattern, NOT_DENIED),
         Requirement(SCORER_VERSION, ANY, NOT_DENIED, (parent,)),
     )
-
-
-def secret_deleted(access: Access, message: Any, body: Mapping[str, Any]) -> None:
-    """Deletes the remaining grants on a deleted gateway secret, for which the deleting transaction
-    had no room."""
-    grants.delete_on_resource(access.workspace, GATEWAY_SECRET, message.secret_id)
-
-
-def model_definition_deleted(access: Access, message: Any, body: Mapping[str, Any]) -> None:
-    """Deletes the remaining grants on a deleted model definition, for which the deleting
-    transaction had no room."""
-    grants.delete_on_resource(
-        access.workspace, GATEWAY_MODEL_DEFINITION, message.model_definition_id
-    )
-
-
-def endpoint_deleted(access: Access, message: Any, body: Mapping[str, Any]) -> None:
-    """Deletes the remaining grants on a deleted gateway endpoint, for which the deleting
-    transaction had no room."""
-    grants.delete_on_resource(access.workspace, GATEWAY_ENDPOINT, message.endpoint_id)
 
 
 def hide_in_model_definitions(access: Access, definitions: Iterable[Json]) -> None:

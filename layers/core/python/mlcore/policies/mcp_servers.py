@@ -7,7 +7,6 @@ requests that select by version.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from mlcore.auth.permissions import ANY, MCP_SERVER, MCP_SERVER_VERSION
@@ -16,7 +15,6 @@ from mlcore.errors import MlflowError
 from mlcore.policies.access import Access
 from mlcore.policies.shared_rules import Policy, on_mcp_versions, subject
 from mlcore.repos import mcp_servers
-from mlcore.repos.users import grants
 from mlcore.search import grammar, mcp_fields
 
 
@@ -89,12 +87,6 @@ def search_endpoints(access: Access, message: Any) -> bool:
     return not _selects_version(message) or access.allows(
         Requirement(MCP_SERVER_VERSION, ANY, NOT_DENIED)
     )
-
-
-def deleted(access: Access, message: Any, body: Mapping[str, Any]) -> None:
-    """Deletes those grants on a deleted MCP server that did not fit into the transaction that
-    deleted the server."""
-    grants.delete_on_resource(access.workspace, MCP_SERVER, message.name)
 
 
 def _selects_version(message: Any) -> bool:

@@ -19,7 +19,6 @@ from mlcore.prompts import is_prompt
 from mlcore.repos.logged_models import logged_models
 from mlcore.repos.registry import registered_models
 from mlcore.repos.runs.core import runs
-from mlcore.repos.users import grants
 
 _RUNS: Final = "runs:/"
 
@@ -177,24 +176,6 @@ def _copied_model(source: str) -> ModelUri | None:
 
 def _version_requirement(kind: str, name: str, action: str) -> Requirement:
     return Requirement(version_type(kind), ANY, action, (InheritedFrom(kind, name, action),))
-
-
-def deleted(access: Access, message: Any, body: Mapping[str, Any]) -> None:
-    """Deletes the remaining grants on a deleted registered model or prompt, for which the deleting
-    transaction had no room. A model named ``*``, which was made without a login, has none."""
-    if message.name == ANY:
-        return
-    for kind in (REGISTERED_MODEL, PROMPT):
-        grants.delete_on_resource(access.workspace, kind, message.name)
-
-
-def renamed(access: Access, message: Any, body: Mapping[str, Any]) -> None:
-    """Moves to the new name of a renamed registered model or prompt those grants on it that did not
-    fit into the transaction that renamed it."""
-    if message.name in (message.new_name, ANY):
-        return
-    for kind in (REGISTERED_MODEL, PROMPT):
-        grants.transfer(access.workspace, kind, message.name, message.new_name)
 
 
 read_model = on_model("read")

@@ -3,7 +3,6 @@ skill is treated as one without a grant, so that names cannot be probed."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from mlcore import errors
@@ -14,7 +13,6 @@ from mlcore.limits import skills as limits
 from mlcore.policies.access import Access
 from mlcore.policies.shared_rules import Policy
 from mlcore.repos import skills
-from mlcore.repos.users import grants
 
 
 def on_skill(action: str) -> Policy:
@@ -55,13 +53,6 @@ def update_version(access: Access, message: Any) -> bool:
     """Requires the right to update the skill. To delete the version by its status, the caller must
     be allowed to manage the skill, as for deleting it otherwise."""
     return (manage if message.status == DELETED else update)(access, message)
-
-
-def deleted(access: Access, message: Any, body: Mapping[str, Any]) -> None:
-    """Deletes those grants on a deleted skill that did not fit into the transaction that deleted
-    the skill."""
-    identity = SkillIdentity(message.organization, message.name)
-    grants.delete_on_resource(access.workspace, SKILL, identity.resource_id)
 
 
 def _may_create(access: Access, identity: SkillIdentity) -> bool:

@@ -1,0 +1,76 @@
+"""Deletes or moves the remaining grants on a resource after a request deleted or renamed it: those
+that did not fit into the transaction of the request.
+
+Routes name these functions in ``follow``; each is called with the caller's access, the message and
+the body of the answer. Otherwise old grants would apply to a later resource of the same name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from mlcore.auth.permissions import (
+    ANY,
+    GATEWAY_ENDPOINT,
+    GATEWAY_MODEL_DEFINITION,
+    GATEWAY_SECRET,
+    MCP_SERVER,
+    PROMPT,
+    REGISTERED_MODEL,
+    SCORER,
+    SKILL,
+    scorer_pattern,
+)
+from mlcore.entities.skills import SkillIdentity
+from mlcore.policies.access import Access
+from mlcore.repos.users import grants
+
+_MODEL_TYPES: Final = (REGISTERED_MODEL, PROMPT)
+
+
+def model_deleted(access: Access, message: Any, body: Mapping[str, Any]) -> None:
+    """Deletes the remaining grants on a registered model or prompt. One named ``*``, which was made
+    without a login, has none."""
+    if message.name == ANY:
+        return
+    for kind in _MODEL_TYPES:
+        grants.delete_on_resource(access.workspace, kind, message.name)
+
+
+def model_renamed(access: Access, message: Any, body: Mapping[str, Any]) -> None:
+    """Moves the remaining grants on a registered model or prompt to its new name."""
+    if message.name in (message.new_name, ANY):
+        return
+    for kind in _MODEL_TYPES:
+        grants.transfer(access.workspace, kind, message.name, message.new_name)
+
+
+def scorer_deleted(access: Access, message: Any, body: Mapping[str, Any]) -> None:
+    """Deletes the grants on a scorer of which all versions were deleted."""
+    if not message.has("version"):
+        pattern = scorer_pattern(message.experiment_id, message.name)
+        grants.delete_on_resource(access.workspace, SCORER, pattern)
+
+
+def secret_deleted(access: Access, message: Any, body: Mapping[str, Any]) -> None:
+    grants.delete_on_resource(access.workspace, GATEWAY_SECRET, message.secret_id)
+
+
+def model_definition_deleted(access: Access, message: Any, body: Mapping[str, Any]) -> None:
+    grants.delete_on_resource(
+        access.workspace, GATEWAY_MODEL_DEFINITION, message.model_definition_id
+    )
+
+
+def endpoint_deleted(access: Access, message: Any, body: Mapping[str, Any]) -> None:
+    grants.delete_on_resource(access.workspace, GATEWAY_ENDPOINT, message.endpoint_id)
+
+
+def mcp_server_deleted(access: Access, message: Any, body: Mapping[str, Any]) -> None:
+    grants.delete_on_resource(access.workspace, MCP_SERVER, message.name)
+
+
+def skill_deleted(access: Access, message: Any, body: Mapping[str, Any]) -> None:
+    identity = SkillIdentity(message.organization, message.name)
+    grants.delete_on_resource(access.workspace, SKILL, identity.resource_id)
