@@ -38,10 +38,6 @@ class Issue(NamedTuple):
         return self.created_time if self.later_seen_time is None else self.later_seen_time
 
     @property
-    def last_updated_by(self) -> str | None:
-        return self.updated_by or self.created_by
-
-    @property
     def rank(self) -> int:
         """A sort key by severity: a higher number is worse; -1 without a severity."""
         return SEVERITIES.index(self.severity) if self.severity else -1

@@ -27,7 +27,8 @@ def issue(entity: Issue, trace_count: int | None = None, *, basic: bool = False)
         "categories": list(entity.categories) or None,
         "trace_count": trace_count,
         "last_seen_timestamp": entity.last_seen_time,
-        "last_updated_by": entity.last_updated_by,
+        # Until somebody updates the issue, its creator stands for the last editor.
+        "last_updated_by": entity.updated_by or entity.created_by,
         "metadata": dict(entity.metadata) or None,
     }
     return {name: value for name, value in fields.items() if value is not None}
