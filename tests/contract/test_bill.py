@@ -25,7 +25,7 @@ from mlcore import observability
 from mlcore.auth.passwords import hash_password
 from mlcore.db import capacity
 from mlcore.repos.users import users
-from mlcore.system_tables import run_source, span_source, trace_source
+from mlcore.system_tables import experiment_source, span_source, trace_source
 from tests.contract import agent_traces
 from tests.contract.api import pairs
 from tests.contract.capacity_figures import Figures, holds
@@ -228,7 +228,7 @@ def test_a_trace_of_an_agent(store: Store, stream: Stream) -> None:
 
 def _publish(trace_ids: list[str]) -> None:
     """Reads traces and their spans as a publication does."""
-    known = run_source.find_experiments(["0"])
+    known = experiment_source.find_experiments(["0"])
     traces = list(trace_source.find_traces([("0", trace_id) for trace_id in trace_ids], known))
     with_spans = [trace for each in traces if (trace := span_source.trace_of(each, time.time()))]
     counts = [len(contents) for _, contents in span_source.contents_of(with_spans)]

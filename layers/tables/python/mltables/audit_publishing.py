@@ -12,7 +12,7 @@ import duckdb
 from deltalake import DeltaTable
 
 from mlcore.system_tables import audit_landing, landing_objects
-from mlcore.system_tables.storage import account_id
+from mlcore.system_tables.aws_account import account_id
 from mltables import audit_chain
 from mltables.audit_chain import Event
 from mltables.lake import Lake

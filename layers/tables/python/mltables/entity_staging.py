@@ -10,8 +10,8 @@ from typing import Any, Final
 
 import duckdb
 
+from mlcore.system_tables.aws_account import account_id
 from mlcore.system_tables.entity_sources import Row
-from mlcore.system_tables.storage import account_id
 from mltables.snapshot import quoted
 from mltables.table_columns import TIME, Table
 

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 import duckdb
 
-from mlcore.system_tables import run_source
+from mlcore.system_tables import experiment_source, run_source
 from mltables import (
     history_publishing,
     metric_aggregates,
@@ -82,7 +82,7 @@ class PublishStep:
                 "SELECT experiment_id FROM touched_experiments ORDER BY 1"
             ).fetchall()
         ]
-        stored = run_source.find_experiments(named)
+        stored = experiment_source.find_experiments(named)
         run_staging.load_experiments(
             self._connection, (name.row for name in stored.values()), self._folder
         )

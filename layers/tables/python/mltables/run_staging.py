@@ -12,8 +12,8 @@ from typing import Any, Final
 import duckdb
 
 from mlcore.system_tables import landing_objects
+from mlcore.system_tables.aws_account import account_id
 from mlcore.system_tables.run_rows import ExperimentRow, RunRow
-from mlcore.system_tables.storage import account_id
 from mltables.snapshot import quoted
 
 _LINES: Final = (

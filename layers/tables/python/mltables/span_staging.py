@@ -10,9 +10,9 @@ import duckdb
 from nanoarrow.c_array import CArray
 
 from mlcore.system_tables import span_source
+from mlcore.system_tables.aws_account import account_id
 from mlcore.system_tables.span_rows import SpanRow, row_of
 from mlcore.system_tables.span_source import SpanTrace
-from mlcore.system_tables.storage import account_id
 from mltables import arrow_columns
 from mltables.snapshot import quoted
 from mltables.table_columns import integer_column, text_column

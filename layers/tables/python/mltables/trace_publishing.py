@@ -15,8 +15,8 @@ import duckdb
 from deltalake.exceptions import CommitFailedError
 
 from mlcore.repos.traces.traces import StoredTrace
-from mlcore.system_tables import run_source, span_source, trace_landing, trace_source
-from mlcore.system_tables.run_source import Stored
+from mlcore.system_tables import experiment_source, span_source, trace_landing, trace_source
+from mlcore.system_tables.experiment_source import Stored
 from mltables import row_removal, span_staging, trace_staging
 from mltables.column_cache import NoRoomForColumns
 from mltables.lake import Lake, NoRoom
@@ -76,7 +76,7 @@ class TraceStep:
         trace_keys = self._connection.execute(
             f"SELECT experiment_id, trace_id FROM named_traces ORDER BY {_BY_TIME}"
         ).fetchall()
-        known = run_source.find_experiments(
+        known = experiment_source.find_experiments(
             sorted({experiment_id for experiment_id, _ in trace_keys})
         )
         self._connection.execute("CREATE TEMP TABLE known_experiments (experiment_id VARCHAR)")
@@ -364,7 +364,7 @@ class TraceStep:
         """Raises CommitFailedError if an experiment was moved to another workspace, or removed,
         since its traces were read. The publisher that handled the move may not have seen the rows
         that this step has written, so the caller repeats the step."""
-        now = run_source.find_experiments(list(known))
+        now = experiment_source.find_experiments(list(known))
         for experiment_id, stored in known.items():
             experiment = now.get(experiment_id)
             if experiment is None or experiment.experiment.workspace != stored.experiment.workspace:

@@ -12,7 +12,7 @@ import duckdb
 
 from mlcore.repos.traces.traces import StoredTrace
 from mlcore.system_tables import landing_objects
-from mlcore.system_tables.storage import account_id
+from mlcore.system_tables.aws_account import account_id
 from mlcore.system_tables.trace_rows import rows_of
 from mltables.snapshot import quoted
 from mltables.table_columns import Table

@@ -14,7 +14,7 @@ from typing import Final
 
 import duckdb
 
-from mlcore.system_tables import run_source, span_source, trace_source
+from mlcore.system_tables import experiment_source, span_source, trace_source
 from mltables import span_staging, trace_staging
 from mltables.table_columns import Table
 from mltables.table_definitions import ASSESSMENTS, OF_TRACES, SPANS, TRACES
@@ -28,7 +28,9 @@ a text with the id of the experiment."""
 
 
 def differences(
-    connection: duckdb.DuckDBPyConnection, stored: Mapping[str, run_source.Stored], folder: Path
+    connection: duckdb.DuckDBPyConnection,
+    stored: Mapping[str, experiment_source.Stored],
+    folder: Path,
 ) -> Iterator[Found]:
     """Yields the differences between the traces in DynamoDB and their rows in the system tables.
 
@@ -59,7 +61,9 @@ def _repeated(connection: duckdb.DuckDBPyConnection, table: Table) -> Iterator[F
 
 
 def _of_others(
-    connection: duckdb.DuckDBPyConnection, table: Table, stored: Mapping[str, run_source.Stored]
+    connection: duckdb.DuckDBPyConnection,
+    table: Table,
+    stored: Mapping[str, experiment_source.Stored],
 ) -> Iterator[Found]:
     """Yields rows whose experiment does not exist, or is in another workspace."""
     rows = connection.execute(

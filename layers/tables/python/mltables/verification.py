@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 import duckdb
 
-from mlcore.system_tables import run_source
+from mlcore.system_tables import experiment_source, run_source
 from mltables import entity_verification, run_staging, trace_verification
 from mltables.duckdb_connection import connect
 from mltables.lake import Lake
@@ -57,7 +57,7 @@ class _Comparison:
         self._connection, self._folder = connection, folder
 
     def run(self) -> Iterator[Difference]:
-        stored = run_source.find_experiments(list(run_source.experiment_ids()))
+        stored = experiment_source.find_experiments(list(experiment_source.experiment_ids()))
         run_staging.load_experiments(
             self._connection, (experiment.row for experiment in stored.values()), self._folder
         )
@@ -82,7 +82,7 @@ class _Comparison:
             yield Difference(*difference)
 
     def _runs(
-        self, stored: dict[str, run_source.Stored], experiment_id: str, run_ids: list[str]
+        self, stored: dict[str, experiment_source.Stored], experiment_id: str, run_ids: list[str]
     ) -> Iterator[Difference]:
         places = [(experiment_id, run_id) for run_id in run_ids]
         run_staging.load_runs(self._connection, run_source.find_runs(places, stored), self._folder)

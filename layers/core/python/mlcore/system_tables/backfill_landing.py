@@ -15,6 +15,7 @@ from typing import Final
 
 from mlcore.system_tables import (
     entity_landing,
+    experiment_source,
     landing_objects,
     run_source,
     trace_landing,
@@ -44,7 +45,7 @@ def land() -> Iterator[str]:
     seconds."""
     known = store().get(JOURNAL)
     through: set[str] = set(json.loads(known)) if known else set()
-    for experiment_id in run_source.experiment_ids():
+    for experiment_id in experiment_source.experiment_ids():
         if experiment_id in through:
             continue
         for number, (points, changed) in enumerate(_parts(experiment_id)):
@@ -74,7 +75,7 @@ def _name(part: str, number: int) -> str:
 def _parts(experiment_id: str) -> Iterator[tuple[list[PointRow], Changed]]:
     """Yields (points, changed runs) of an experiment, each the content of one landing object with
     at most OBJECT_POINTS points."""
-    stored = run_source.find_experiments([experiment_id]).get(experiment_id)
+    stored = experiment_source.find_experiments([experiment_id]).get(experiment_id)
     points: list[PointRow] = []
     runs: set[tuple[str, str]] = set()
     for run_id in run_source.run_ids(stored.experiment) if stored else ():
@@ -89,7 +90,7 @@ def _parts(experiment_id: str) -> Iterator[tuple[list[PointRow], Changed]]:
 
 def _traces(experiment_id: str) -> Iterator[trace_landing.ChangedTraces]:
     """Yields the traces of an experiment in parts of at most OBJECT_TRACES."""
-    stored = run_source.find_experiments([experiment_id]).get(experiment_id)
+    stored = experiment_source.find_experiments([experiment_id]).get(experiment_id)
     ids = trace_source.trace_ids(stored.experiment) if stored else iter(())
     while part := list(itertools.islice(ids, OBJECT_TRACES)):
         yield trace_landing.of_traces((experiment_id, trace_id) for trace_id in part)

@@ -1,30 +1,21 @@
-"""Reads experiments, runs and metric points from the DynamoDB table, strongly consistently, and
-converts them to rows of the system tables. Writes nothing."""
+"""Reads runs and metric points from the DynamoDB table, strongly consistently, and converts them to
+rows of the system tables. Writes nothing."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, TypeVar
 
 from mlcore.db import keys
 from mlcore.db.table import table
 from mlcore.entities.experiments import Experiment
 from mlcore.entities.lifecycle_stages import ACTIVE, DELETED
-from mlcore.models.base import Item
-from mlcore.repos.experiments import experiments
 from mlcore.repos.runs.core import runs
 from mlcore.repos.runs.history import metric_history
 from mlcore.repos.runs.search.runs_by_start import newest_first
-from mlcore.repos.workspaces import workspaces
-from mlcore.system_tables.run_rows import (
-    ExperimentRow,
-    PointRow,
-    RunRow,
-    experiment_row,
-    point_row,
-    run_row,
-)
+from mlcore.system_tables.experiment_source import Stored, find_experiments
+from mlcore.system_tables.run_rows import PointRow, RunRow, point_row, run_row
 
 TOGETHER: Final = 100
 
@@ -37,25 +28,6 @@ def in_parts(values: Iterable[Value]) -> Iterator[list[Value]]:
     remaining = iter(values)
     while part := list(islice(remaining, TOGETHER)):
         yield part
-
-
-class Stored(NamedTuple):
-    experiment: Experiment
-    row: ExperimentRow
-
-
-def find_experiments(experiment_ids: Sequence[str]) -> dict[str, Stored]:
-    """Returns by id those of the experiments that exist, each with its row of the system table
-    ``experiments``. Sends one BatchGetItem per hundred ids."""
-    experiments_by_id: dict[str, Stored] = {}
-    for at in range(0, len(experiment_ids), TOGETHER):
-        wanted = experiment_ids[at : at + TOGETHER]
-        for item in table.batch_get([keys.experiment(experiment_id) for experiment_id in wanted]):
-            if item is not None:
-                experiment = experiments.of_item(item).experiment
-                row = experiment_row(experiment, Item.of(item).updated_at or 0)
-                experiments_by_id[experiment.experiment_id] = Stored(experiment, row)
-    return experiments_by_id
 
 
 def find_runs(refs: Sequence[tuple[str, str]], known: dict[str, Stored]) -> Iterator[RunRow]:
@@ -110,12 +82,6 @@ def points_of(experiment_id: str, run_id: str) -> Iterator[PointRow]:
     written."""
     for point, inserted_ms in metric_history.with_times(experiment_id, run_id):
         yield point_row(experiment_id, run_id, point, inserted_ms)
-
-
-def experiment_ids() -> Iterator[str]:
-    """Yields the ids of all workspaces' experiments; the list may lag by seconds."""
-    for name in workspaces.names():
-        yield from experiments.ids_of_workspace(name)
 
 
 def distinct(points: Iterable[PointRow]) -> list[PointRow]:

@@ -16,9 +16,6 @@ FOLDER: Final = "SYSTEM_TABLES_FOLDER"
 """Environment: a folder of this machine; the local runner sets it."""
 BUCKET: Final = "SYSTEM_TABLES_BUCKET"
 """Environment: else, an S3 bucket."""
-ACCOUNT: Final = "ACCOUNT_ID"
-"""Environment: the value of the column ``account_id``."""
-LOCAL_ACCOUNT: Final = "000000000000"
 
 _TABLES: Final = "system/mlflow"
 
@@ -49,7 +46,3 @@ def table_uri(table: str) -> str:
 def table_key(table: str) -> str:
     """Returns the prefix of the keys of a system table's files in the file store :func:`store`."""
     return f"{_TABLES}/{table}"
-
-
-def account_id() -> str:
-    return os.environ.get(ACCOUNT) or LOCAL_ACCOUNT

@@ -9,7 +9,8 @@ from mlcore.db.table import table
 from mlcore.entities.experiments import Experiment
 from mlcore.repos.traces import traces, traces_by_time
 from mlcore.repos.traces.traces import StoredTrace
-from mlcore.system_tables.run_source import TOGETHER, Stored
+from mlcore.system_tables.experiment_source import Stored
+from mlcore.system_tables.run_source import TOGETHER
 
 
 def find_traces(refs: Sequence[tuple[str, str]], known: dict[str, Stored]) -> Iterator[StoredTrace]:
