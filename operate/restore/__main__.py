@@ -69,7 +69,7 @@ def _whole(given: argparse.Namespace) -> None:
     target = given.target or f"{given.into}-{stored['Table'].rpartition('-')[2]}-restored"
     _table(stored["Table"], target, given.at)
     if given.at != LATEST:
-        _files(stored["ArtifactBucket"], _moment(given.at), writes=True)
+        _files_if_kept(stored["ArtifactBucket"], _moment(given.at))
     if not given.delete_old:
         raise CannotRestore(
             f"{target} is ready. Bucket and key belong to {given.stack}: repeat this with "
@@ -143,6 +143,18 @@ def _files(bucket: str, moment: datetime, *, writes: bool) -> None:
     done = files.restore(boto3.client("s3"), bucket, moment, writes=writes)
     went = "were brought back" if writes else "would be brought back"
     print(f"s3://{bucket}: {done.restored} files {went}, {done.kept} stay as they are")
+
+
+def _files_if_kept(bucket: str, moment: datetime) -> None:
+    """Restores the files of a bucket, like :func:`_files`. A bucket without versions, as in stages
+    without ``ArtifactVersionDays``, does not stop the restore of the table."""
+    if files.keeps_versions(boto3.client("s3"), bucket):
+        _files(bucket, moment, writes=True)
+    else:
+        print(
+            f"s3://{bucket} keeps no versions: its files stay as they are, and the restored table"
+            " may name files that are gone"
+        )
 
 
 def _adopt(given: argparse.Namespace, resources: dict[str, str]) -> None:

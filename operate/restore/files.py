@@ -28,6 +28,11 @@ class Done(NamedTuple):
     kept: int
 
 
+def keeps_versions(s3: Any, bucket: str) -> bool:
+    """Returns whether a bucket has, or once had, versioning, so that earlier files may be there."""
+    return s3.get_bucket_versioning(Bucket=bucket).get("Status") is not None
+
+
 def restore(s3: Any, bucket: str, moment: datetime, *, writes: bool = True) -> Done:
     """For each file of a bucket, makes the S3 version that was the newest at ``moment`` the newest
     again. Returns how many files were restored and how many were not changed.
@@ -41,7 +46,7 @@ def restore(s3: Any, bucket: str, moment: datetime, *, writes: bool = True) -> D
     Raises:
         CannotRestore: the bucket keeps no versions.
     """
-    if s3.get_bucket_versioning(Bucket=bucket).get("Status") is None:
+    if not keeps_versions(s3, bucket):
         raise CannotRestore(f"{bucket} keeps no versions: its files are as they are now")
     restored = kept = 0
     for versions in _by_key(s3, bucket):

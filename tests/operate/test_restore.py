@@ -327,6 +327,26 @@ def test_the_whole_of_a_stack_is_restored_into_a_new_one(
     assert adoption.parameters_of(cloud.cloudformation, new) == now
 
 
+def test_a_bucket_without_versions_does_not_stop_the_restore_of_the_table(
+    cloud: Cloud, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ministack.use(cloud.endpoint, monkeypatch)
+    source, bucket, stack = cloud.table(), cloud.bucket(versioned=False), cloud.name("old")
+    stored = {"Table": source, "ArtifactBucket": bucket}
+    template = adoption.import_template(TEMPLATE, stored)
+    given = {**GIVEN, "ArtifactVersionDays": "0"}
+    adoption.adopt(cloud.cloudformation, stack, template, stored, given)
+    target, moment = cloud.name("target"), datetime.now(UTC).isoformat()
+    # The emulator knows no past; a repeated command goes on with the table that is there.
+    tables.restore(cloud.dynamodb, source, target, None, pause=0.05)
+    arguments = ["whole", stack, "--at", moment, "--into", cloud.name("new"), "--target", target]
+    assert command.main(arguments) == 1
+    printed = capsys.readouterr()
+    assert f"s3://{bucket} keeps no versions" in printed.out
+    assert f"{target} is ready" in printed.err
+    assert cloud.items(target) == cloud.items(source)
+
+
 def test_a_stack_without_an_api_cannot_be_stopped(
     cloud: Cloud, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
