@@ -23,8 +23,10 @@ def of_user(username: str, request: Request) -> tuple[Profile, list[Role]]:
 
 
 def of_profile(profile: Profile) -> list[Role]:
-    """Returns all roles of a user, including those that hold the user's own grants."""
-    return [*responses.own_roles(profile), *roles.of_profile(profile)]
+    """Returns all roles of a user, including those that hold the user's own grants, the oldest
+    first."""
+    found = [*responses.own_roles(profile), *roles.of_profile(profile)]
+    return sorted(found, key=lambda role: role.role_id)
 
 
 def owner_of(role_id: int) -> tuple[Profile, Role] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -57,3 +58,25 @@ def test_roles_of_own_grants_are_changed_as_others(store: Store, verb: str) -> N
     again = {**own, **query, "resource_id": "3"}
     assert logins.ask(ADMIN, "POST", "3.0/mlflow/users/permissions/grant", **again).body == {}
     assert held(holder) == ["3"]
+
+
+def test_grants_and_roles_are_listed_in_the_order_of_their_creation(store: Store) -> None:
+    users.create("admin", "", is_admin=True)
+    users.create("holder", "", is_admin=False)
+    logins = Logins()
+    path = "3.0/mlflow/users/permissions/"
+    wanted = [("registered_model", "z"), ("experiment", "2"), ("experiment", "1"), ("prompt", "a")]
+    given = {"workspace": "default", "name": "older"}
+    role = logins.ask(ADMIN, "POST", "3.0/mlflow/roles/create", **given).body["role"]
+    held = {"role_id": role["id"], "permission": "READ"}
+    of_role = {**held, "resource_type": "experiment", "resource_pattern": "9"}
+    assert logins.ask(ADMIN, "POST", "3.0/mlflow/roles/permissions/add", **of_role).status == 200
+    for kind, resource in wanted:
+        grant = {"username": "holder", "resource_type": kind, "resource_id": resource}
+        assert logins.ask(ADMIN, "POST", f"{path}grant", permission="READ", **grant).body == {}
+        time.sleep(0.002)  # grants have a time in milliseconds
+    assigned = {"username": "holder", "role_id": role["id"]}
+    assert logins.ask(ADMIN, "POST", "3.0/mlflow/roles/assign", **assigned).status == 200
+    listed = logins.ask(ADMIN, "GET", f"{path}list", username="holder").body["permissions"]
+    rows = [(row["resource_type"], row["resource_pattern"]) for row in listed]
+    assert rows == [("experiment", "9"), *wanted]

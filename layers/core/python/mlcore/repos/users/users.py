@@ -262,8 +262,10 @@ def _profile(items: Sequence[Raw]) -> Profile | None:
 
 
 def _grants(user: User, items: Iterable[Raw]) -> Iterator[HeldGrant]:
-    for item in items:
-        if Item.of(item).type in _GRANTS and (held := UserGrant.of(item)).user_id == user.user_id:
+    """Yields the user's own grants, those that were granted or changed last at the end."""
+    grants = [UserGrant.of(item) for item in items if Item.of(item).type in _GRANTS]
+    for held in sorted(grants, key=lambda grant: grant.updated_at or 0):
+        if held.user_id == user.user_id:
             grant = Grant(held.resource_type, held.resource_pattern, held.permission)
             yield HeldGrant(held.workspace, grant)
 
