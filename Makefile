@@ -76,7 +76,8 @@ example: .venv/example.stamp ## Run examples/train.py against `make local`; inst
 local: .venv/local.stamp .cache/compiled.stamp $(UI) $(CHARTS) ## Serve the product on port 5000; PORT=… ARGS="--ephemeral …"
 	@$(BIN)/python -m local --port $(PORT) $(ARGS)
 
-test: setup .cache/compiled.stamp .cache/tests.stamp ## Run the tests in parallel, except those that take minutes; ARGS="-k name" narrows them
+test: .venv/all.stamp ## Run the tests in parallel, except those that take minutes; ARGS="-k name" narrows them
+	@$(MAKE) --no-print-directory --jobs=4 setup .cache/compiled.stamp .cache/tests.stamp
 	PYTHONDONTWRITEBYTECODE= LONG_TESTS=without $(BIN)/python -m pytest -n auto --durations 20 $(ARGS)
 
 RECORDED = $(patsubst tests/differential/recorded/%.json.xz,tests/differential/%.py,$(wildcard tests/differential/recorded/*.json.xz))
@@ -288,7 +289,7 @@ SOURCES := $(shell find layers/core/python layers/tables/python functions local 
 	@$(BIN)/python -m compileall -q layers/core/python layers/tables/python functions local operate
 	@mkdir -p $(@D) && touch $@
 
-# Else each worker of pytest would rewrite and compile all tests again.
+# On all processors; pytest would rewrite and compile the tests on one.
 .cache/tests.stamp: $(shell find tests -name '*.py') | .venv/all.stamp
 	@$(BIN)/python -m tests.bytecode
 	@mkdir -p $(@D) && touch $@

@@ -1,10 +1,11 @@
-"""``python -m tests.bytecode``: compiles the modules of tests before several workers of pytest
-would each do it, with its rewriting of assertions where it rewrites them."""
+"""``python -m tests.bytecode``: compiles the modules of tests on all processors before pytest
+would do it on one, with its rewriting of assertions where it rewrites them."""
 
 from __future__ import annotations
 
 import compileall
 import os
+import re
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Final
@@ -15,13 +16,13 @@ from _pytest.config import get_config
 TESTS: Final = Path(__file__).parent
 
 
+REWRITTEN: Final = re.compile(r"/(conftest|test_[^/]*)\.py$")
+"""The files whose assertions pytest rewrites."""
+
+
 def rewritten(folder: Path) -> list[Path]:
-    """The files below the folder whose assertions pytest rewrites."""
-    return sorted(
-        path
-        for path in folder.rglob("*.py")
-        if path.name == "conftest.py" or path.name.startswith("test_")
-    )
+    """Those below the folder."""
+    return sorted(path for path in folder.rglob("*.py") if REWRITTEN.search(str(path)))
 
 
 def write(path: Path) -> bool:
@@ -41,7 +42,7 @@ def write(path: Path) -> bool:
 
 def main() -> None:
     with ProcessPoolExecutor(os.cpu_count()) as pool:
-        others = pool.submit(compileall.compile_dir, TESTS, quiet=1)
+        others = pool.submit(compileall.compile_dir, TESTS, quiet=1, rx=REWRITTEN)
         list(pool.map(write, rewritten(TESTS), chunksize=16))
         others.result()
 

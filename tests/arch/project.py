@@ -96,7 +96,8 @@ def rpcs() -> Iterator[tuple[str, str, str]]:
                 yield domain, rpc.method, prefix + rpc.path
 
 
-def tracked() -> list[Path]:
+@functools.cache
+def tracked() -> tuple[Path, ...]:
     """Files that are, or are about to be, in the repository."""
     listed = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"],
@@ -105,7 +106,8 @@ def tracked() -> list[Path]:
         capture_output=True,
         text=True,
     ).stdout
-    return [ROOT / name for name in listed.split("\0") if name and (ROOT / name).is_file()]
+    paths = (ROOT / name for name in listed.split("\0") if name)
+    return tuple(path for path in paths if path.is_file())
 
 
 def sources(*folders: str) -> list[Path]:
