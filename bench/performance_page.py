@@ -21,11 +21,11 @@ turns, so that disturbances of the machine affect all servers alike, and checks 
 """
 
 _HOW: Final = """## How to read it
-- One Python client uses one connection. A call's time is from the first byte of the request to the
-  last byte of the answer, without the client's JSON. The servers work in turns, one at a time: a
-  turn begins when the previous server has become idle. What the indexer of mlflow-serverless does
-  after the answers is measured only in the table's rows "runs loaded" and "8 writers", whose turns
-  last long enough.
+- One Python client uses one connection (in the rows "runs loaded" and "8 writers" several do). A
+  call's time is from the first byte of the request to the last byte of the answer, without the
+  client's JSON. The servers work in turns, one at a time: a turn begins when the previous server
+  has become idle. What the indexer of mlflow-serverless does after the answers is measured only in
+  these two rows, whose turns last long enough.
 - All measured servers keep their data in memory (`/dev/shm`), so that a slow disk does not hide
   differences.
 - {scale}

@@ -3,8 +3,8 @@ its tables change runs only once.
 
 The process that prepares a query compares the versions of its tables with those of the kept result
 (``mltables/table_versions.py``): a result is never older than the tables. Only results of callers
-who may read all rows are kept. For other callers the time of a repeated query would show when
-another workspace changes.
+who may read all rows, also those of ``audit_log``, are kept. For other callers the time of a
+repeated query would show when another workspace changes.
 """
 
 from __future__ import annotations

@@ -117,6 +117,9 @@ def test_what_cannot_be_cut_is_refused(tmp_path: Path, logged: Tables) -> None:
             answer.encode_arrow(connection.sql(many), 4_000_000)
         with pytest.raises(answer.TooLarge, match="more than 4000000 bytes: add a LIMIT"):
             answer.encode_csv(connection.execute(many), 4_000_000)
+        with pytest.raises(answer.TooLarge, match="more than 4 bytes"):
+            answer.encode_csv(connection.execute("SELECT 'é' AS a"), 4)
+        assert answer.encode_csv(connection.execute("SELECT 'é' AS a"), 5) == {"text": "a\né\n"}
     with pytest.raises(errors.InvalidParameterValue, match="cannot be cast"):
         execution.run_query({"sql": "SELECT CAST('x' AS INT)", "parameters": {}, "format": "arrow"})
 

@@ -7,6 +7,7 @@ import csv
 import io
 import json
 import math
+from collections.abc import Iterable, Sequence
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any, Final
@@ -68,21 +69,29 @@ def encode_json(
 
 def encode_csv(cursor: duckdb.DuckDBPyConnection, most_bytes: int) -> dict[str, Any]:
     """Returns an SQL query's result as ``{"text": CSV}``. The first line holds the column names.
-    Raises TooLarge if the text has more than ``most_bytes`` characters."""
-    text = io.StringIO()
-    lines = csv.writer(text, lineterminator="\n")
-    lines.writerow([column[0] for column in cursor.description or []])
+    Raises TooLarge if the text has more than ``most_bytes`` in UTF-8."""
+    parts = [_csv_text([[column[0] for column in cursor.description or []]])]
+    size = len(parts[0].encode())
     while batch := cursor.fetchmany(BATCH):
-        for row in batch:
-            lines.writerow(
+        parts.append(
+            _csv_text(
                 [
                     json.dumps(value) if isinstance(value, list | dict) else value
                     for value in map(_json_value, row)
                 ]
+                for row in batch
             )
-        if text.tell() > most_bytes:
+        )
+        size += len(parts[-1].encode())
+        if size > most_bytes:
             raise TooLarge(most_bytes)
-    return {"text": text.getvalue()}
+    return {"text": "".join(parts)}
+
+
+def _csv_text(rows: Iterable[Sequence[Any]]) -> str:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue()
 
 
 def encode_arrow(relation: duckdb.DuckDBPyRelation, most_bytes: int) -> dict[str, Any]:

@@ -2,9 +2,9 @@
 
 A past version of a table is read with the rights of today, and brings back nothing that was
 removed: a row is returned only if the entity that it is about (a run, a trace, an assessment, an
-experiment) still has a row in the table of today, in a workspace that the caller may read now. So
-neither the removal of a run nor its move to another workspace can be circumvented, and values that
-changed come back as they were.
+experiment, a model and so on) still has a row in the table of today, in a workspace that the caller
+may read now. So neither the removal of a run nor its move to another workspace can be circumvented,
+and values that changed come back as they were.
 """
 
 from __future__ import annotations

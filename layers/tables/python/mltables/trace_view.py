@@ -1,5 +1,6 @@
 """The views ``trace_unified``, one row for each trace with its spans and assessments, and
-``trace_metadata``, the same without spans, in the columns of Databricks' views of these names.
+``trace_metadata``, ids, tags, metadata and assessments of each trace, in the columns of Databricks'
+views of these names.
 
 A query gets a view with only the columns that it names, so ``spans`` and ``assessments`` are read
 only if it needs them. Databricks has no ``experiment_id`` and ``workspace_id``. What MLflow does
