@@ -185,9 +185,8 @@ def _stream(experiment_ids: Sequence[str], workspace: str, compiled: _Compiled) 
 
 
 def _of_one(experiment: Experiment, listing: Entries, late: Late, compiled: _Compiled) -> list[Row]:
-    """Returns the first rows of one experiment, unordered. Runs with a mark are tested beside those
-    to which an index refers, none twice. Runs are tested again only if reading them in the order of
-    an index was given up."""
+    """Returns the first rows of one experiment, unordered. Tests runs with a mark beside those to
+    which an index refers, none twice unless an index's order was given up."""
     query = compiled.query
     if listing.done:
         return _matching_rows("all", experiment, listing.candidate_keys(), compiled)
