@@ -1,4 +1,5 @@
-"""Calls the AI models of judges, through endpoints of the AI gateway."""
+"""Calls the AI models of judges, through endpoints of the AI gateway. A question is asked again
+without a JSON schema of the answer if the model refuses one."""
 
 from __future__ import annotations
 
